@@ -10,23 +10,22 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// Limits of the cache of documents for conditional requests.
+// Limits of documentCache.
 const (
 	cachedBytesMax    = 1 << 20  // of one document
 	cacheBytesMax     = 32 << 20 // of all documents; a document that does not fit empties the cache
 	validatorBytesMax = 1 << 10
-	cacheAgeMax       = 24 * time.Hour // bounds how long a rate is frozen if the validators of a server never change
+	cacheAgeMax       = 24 * time.Hour // a server may answer 304 by mistake; its rates are frozen no longer than this
 )
 
-// pageKey identifies a page of a source.
 type pageKey struct {
-	id   string
-	page int
+	id   string // of the source definition
+	page int    // index in Definition.Pages
 }
 
-// cachedDocument is a document with its validators. It is immutable.
+// cachedDocument is a document with its validators, which are its ETag and Last-Modified. It is immutable.
 type cachedDocument struct {
-	definition         *source.Definition // the entry is not used for another definition with the same id
+	definition         *source.Definition // a reloaded definition has the same id; the entry is not used for it
 	url                string
 	etag, lastModified string
 	contentType        string
@@ -34,14 +33,14 @@ type cachedDocument struct {
 	receivedAt         time.Time
 }
 
-// documentCache keeps the last document of each page that has validators.
+// documentCache keeps documents for conditional requests: the last one of each page, if it has validators.
 type documentCache struct {
 	mu        sync.Mutex
 	documents map[pageKey]*cachedDocument
 	bytes     int
 }
 
-// get returns the document of a page, or nil if there is none that may be used now.
+// get returns the document of a page, or nil if there is none, if it is too old or if it belongs to another definition.
 func (c *documentCache) get(key pageKey, d *source.Definition, now time.Time) *cachedDocument {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +51,8 @@ func (c *documentCache) get(key pageKey, d *source.Definition, now time.Time) *c
 	return cached
 }
 
-// put replaces the document of a page by a response, or removes it if the response may not be cached.
+// put replaces the cached document of a page by a response. If the response may not be cached, the page has no cached
+// document afterwards.
 func (c *documentCache) put(key pageKey, d *source.Definition, resp *rawResponse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *documentCache) put(key pageKey, d *source.Definition, resp *rawResponse
 	c.bytes += len(resp.body)
 }
 
-// validator returns a validator header, or "" if it is missing or too long.
+// validator returns the header with a name, or "" if it is missing or too long.
 func validator(header http.Header, name string) string {
 	if text := header.Get(name); len(text) <= validatorBytesMax {
 		return text
@@ -83,7 +83,7 @@ func validator(header http.Header, name string) string {
 	return ""
 }
 
-// setValidators makes a request conditional.
+// setValidators makes the request with this header conditional.
 func (d *cachedDocument) setValidators(header http.Header) {
 	if d.etag != "" {
 		header.Set("If-None-Match", d.etag)
@@ -93,7 +93,7 @@ func (d *cachedDocument) setValidators(header http.Header) {
 	}
 }
 
-// response returns the cached document in place of a response with status 304.
+// response turns a response with status 304 into one with status 200 and the cached body.
 func (d *cachedDocument) response(notModified *rawResponse) *rawResponse {
 	resp := *notModified
 	resp.status, resp.body = http.StatusOK, bytes.Clone(d.body)

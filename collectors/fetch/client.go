@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// detailBytesMax bounds the detail of a failure, because parts of it come from the server.
+// detailBytesMax bounds Failure.Detail, which may quote the server.
 const detailBytesMax = 1000
 
 // Client fetches documents. Its methods are safe for concurrent use.
@@ -19,7 +19,7 @@ type Client struct {
 	robots keyedLocks[robotsState]
 	cache  documentCache
 
-	ctx     context.Context // ends with Close
+	ctx     context.Context // cancelled by Close
 	cancel  context.CancelFunc
 	mu      sync.Mutex // guards running.Add against a concurrent Close
 	running sync.WaitGroup
@@ -32,8 +32,8 @@ func New(config Config) *Client {
 	return &Client{config: config, jitter: jitter{random: config.Random}, ctx: ctx, cancel: cancel}
 }
 
-// Fetch returns the document of page d.Pages[page]. The error is a *source.Failure. All connections of the fetch are
-// closed when it returns. The caller owns the body.
+// Fetch returns the document of d.Pages[page]. The error is a *source.Failure. The caller may change the body.
+// Fetch closes all its connections before it returns.
 func (c *Client) Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return nil, source.Failf(source.Internal, "%s has no page %d; it has %d", d.ID, page, len(d.Pages))
@@ -64,7 +64,7 @@ func (c *Client) fetch(ctx context.Context, d *source.Definition, page int) (*so
 	return s.run(ctx)
 }
 
-// start adds a Fetch to running. It returns false if the client is closed.
+// start adds a Fetch to c.running. It returns false if the client is closed.
 func (c *Client) start() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,18 +83,18 @@ func (c *Client) Close() {
 	c.running.Wait()
 }
 
-// hostState says when the next request to a host may be sent.
+// hostState is the pause after the last request to a host.
 type hostState struct {
-	nextRequest time.Time
+	nextRequest time.Time // end of the pause
 	pause       time.Duration
 }
 
-// wait returns the time to the next request. It is at most the pause, even if the clock was set back.
+// wait returns the remaining pause. It never exceeds h.pause, even if the clock was set back.
 func (h hostState) wait(now time.Time) time.Duration {
 	return min(h.nextRequest.Sub(now), h.pause)
 }
 
-// unlockHost starts the pause of a host and unlocks it. crawlDelay is from its robots.txt.
+// unlockHost starts the pause of a host and unlocks it. crawlDelay is that of the host's robots.txt.
 func (c *Client) unlockHost(lock *keyedLock[hostState], crawlDelay time.Duration) {
 	pause := max(c.config.Pause, crawlDelay)
 	lock.value = hostState{nextRequest: c.config.Clock().Add(pause), pause: pause}

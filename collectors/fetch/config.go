@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Defaults of a Config.
 const (
 	requestTimeoutDefault = 12 * time.Second
 	fetchTimeoutDefault   = 30 * time.Second
@@ -18,23 +17,24 @@ const (
 
 // Config configures a Client. Clock is required; the zero value of every other field is usable.
 type Config struct {
-	// Clock is used for documents, pauses and certificate checks, but not for timeouts.
+	// Clock gives the time of documents, pauses and certificate checks. Timeouts use the system's timers.
 	Clock func() time.Time
-	// Random is used for jitter in the waits between tries. Only the client may use it. nil: no jitter.
+	// Random adds jitter to the waits between tries. The caller must not use it any more. nil: no jitter.
 	Random *rand.Rand
 	// UserAgent names the program and a contact: tasard/1.2 (+https://github.com/tasard/tasard; ops@example.do).
 	UserAgent string
-	// Dial connects. It must return when its context ends. nil: the network.
+	// Dial opens a connection. It must return when its context ends. nil: net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Roots are the trusted certificate authorities. nil: those of the system.
+	// Roots has the trusted certificate authorities. nil: the system's.
 	Roots *x509.CertPool
-	// CA reads a PEM file named by Definition.CAFile. nil: no definition may name one.
+	// CA reads the PEM file that Definition.CAFile names. nil: definitions with a CAFile fail.
 	CA func(name string) ([]byte, error)
-	// RequestTimeout bounds one request, from the connection to the last byte. 0: 12 s.
+	// RequestTimeout bounds one request, from the dial to the last byte of the response. 0: 12 s.
 	RequestTimeout time.Duration
-	// FetchTimeout bounds a Fetch, including its waits, redirects and retries. 0: 30 s.
+	// FetchTimeout bounds a Fetch, with its waits, redirects and retries. 0: 30 s.
 	FetchTimeout time.Duration
-	// Pause is the minimum time between two requests to one host. 0: 500 ms; negative: none, for a simulated site.
+	// Pause is the minimum time between the end of a request and the next request to the same host.
+	// 0: 500 ms; negative: no pause, for a simulated site.
 	Pause time.Duration
 }
 

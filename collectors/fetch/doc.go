@@ -1,6 +1,6 @@
-// Package fetch downloads the documents that source definitions ask for, over HTTP/1.1. It sends one request at a
-// time to a host, obeys robots.txt, identifies itself, retries rarely and uses conditional requests. It does not
-// parse documents and stores nothing on disk.
+// Package fetch downloads the documents of source definitions over HTTP/1.1. It sends one request at a time to a
+// host, obeys robots.txt, identifies itself, retries at most twice and uses conditional requests. It does not parse
+// documents and stores nothing on disk. Start at Client.Fetch.
 //
 // # Data flow
 //
@@ -18,18 +18,18 @@
 //
 // # Promises
 //
-//   - A request takes at most RequestTimeout, a Fetch at most FetchTimeout. A response of any size, compressed or
-//     not, costs at most 16 MiB of memory.
-//   - A document is complete: a body that is shorter than its header says is a failure.
+//   - A request takes at most RequestTimeout, a Fetch at most FetchTimeout.
+//   - A response costs at most 16 MiB of memory, whatever its size and compression.
+//   - A document is complete. A body shorter than its Content-Length is a failure.
 //   - Certificates are always verified. Redirects to another site, or from https to http, are not followed.
-//   - Bot walls and robots.txt are never circumvented; the failure is Blocked.
-//   - Every error is a *source.Failure that names the address, what was found and what was wanted.
-//   - Sources share no cookie, connection or certificate authority.
+//   - Bot walls and robots.txt are respected; the failure is Blocked.
+//   - Every error is a *source.Failure. It names the address, what was found and what was wanted.
+//   - Sources share no cookies, connections or certificate authorities.
 //
 // # Results by response
 //
-//	200                               the document; empty if the last request of the page has no body
-//	204, 205                          empty
+//	200 with a body                   the document
+//	204, 205, 200 without a body      empty, if it is the last request of the page
 //	304 to a conditional request      the cached document, with the time of this response
 //	301 302 303 307 308               followed, or http_status
 //	403; 401 with a body; a challenge page with any error status   blocked
@@ -44,13 +44,14 @@
 //
 // # robots.txt
 //
-// It is fetched once a day for each origin, before any other request, and read by RFC 9309 for the product token
-// "tasard". A missing one (4xx, or a redirect that is not followed) allows everything. If it can't be fetched (5xx,
-// no connection) the Fetch fails, unless an older copy is known. Crawl-delay, which is not in the RFC, lengthens the
-// pause up to ten seconds. IgnoreRobots of a definition turns all of this off.
+// It is fetched once a day for each origin, before any other request. Its rules for the product token "tasard" apply,
+// as in RFC 9309. A missing robots.txt (4xx, or a redirect that is not followed) allows everything. If it can't be
+// fetched (5xx, no connection) the client uses its older copy; without an older copy, the Fetch fails. Crawl-delay,
+// which is not in the RFC, lengthens the pause between requests, to ten seconds at most. A definition with
+// IgnoreRobots skips all of this.
 //
 // # Limits
 //
-// No HTTP/2, no encoding but gzip, no proxy. Of Cache-Control only no-store has an effect: such a document is not
-// cached. A cached document is used for one day, so that broken validators of a server can't freeze a rate.
+// No HTTP/2, no encoding but gzip, no proxy. Cache-Control is ignored, except that no-store prevents caching.
+// A cached document is used for at most a day: a server may answer 304 forever by mistake, which would freeze a rate.
 package fetch

@@ -17,19 +17,18 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// fetchError is a failure with the information that a retry needs.
+// fetchError is a failure with what doWithRetries needs to know.
 type fetchError struct {
 	failure    *source.Failure
-	status     int           // of the response, 0 = there was none
-	retryable  bool          // another try within seconds may succeed
-	retryAfter time.Duration // from Retry-After, 0 = none
+	status     int           // HTTP status; 0 = no response
+	retryable  bool          // the same request may succeed a few seconds later
+	retryAfter time.Duration // from the Retry-After header; 0 = no such header
 }
 
 func newFetchError(kind source.FailureKind, format string, args ...any) *fetchError {
 	return &fetchError{failure: source.Failf(kind, format, args...)}
 }
 
-// withCause keeps the cause for errors.Is and errors.As.
 func (f *fetchError) withCause(cause error) *fetchError {
 	f.failure.Cause = cause
 	return f
@@ -40,8 +39,8 @@ func (f *fetchError) asRetryable() *fetchError {
 	return f
 }
 
-// exchangeError returns the error of a request without a complete response. handshake is the error of the TLS
-// handshake, or nil. action describes the request for the detail.
+// exchangeError classifies err, the error of a request that got no complete response. handshake is the error of the
+// TLS handshake, or nil. action names the request in Failure.Detail.
 func exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
@@ -69,7 +68,8 @@ func isTimeout(ctx context.Context, err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isConnectionLoss reports whether a handshake failed because the connection was lost, not because a peer refused it.
+// isConnectionLoss reports whether a TLS handshake failed because the connection was lost. Other handshake errors, such
+// as an invalid certificate, are not worth another try.
 func isConnectionLoss(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 		return true
@@ -78,7 +78,6 @@ func isConnectionLoss(err error) bool {
 	return errors.As(err, &operation) && (operation.Op == "read" || operation.Op == "write")
 }
 
-// handshakeReason describes the error of a handshake, and says what can be done.
 func handshakeReason(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -105,8 +104,8 @@ func isGzipDamage(err error) bool {
 	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
 
-// isHeaderTooLarge compares the text of the error, because the error has no type. TestD4_Hostile fails if the text
-// changes.
+// isHeaderTooLarge compares the text of the error, because net/http exports no type for it. TestD4_Hostile fails if the
+// text changes.
 func isHeaderTooLarge(err error) bool {
 	return errors.Is(err, bufio.ErrTooLong) || strings.Contains(err.Error(), "response headers exceeded")
 }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// keysMax bounds the number of hosts and origins in a table. If a site with many subdomains fills it, other hosts lose
-// their pause, and other origins their cached robots.txt.
+// keysMax is the number of keys at which a table of locks evicts unused keys with their values. An evicted host loses
+// its pause, an evicted origin its cached robots.txt. Only a site with many subdomains has so many.
 const keysMax = 256
 
-// keyedLocks is a table of locks by key, each with a value. Goroutines get a lock in the order of their requests.
+// keyedLocks is a table of locks by key. Each lock guards a value. Goroutines get a lock in the order of their calls.
 type keyedLocks[T any] struct {
 	mu    sync.Mutex
 	locks map[string]*keyedLock[T]
 }
 
-// keyedLock is the lock of one key. Only its holder may use value.
+// keyedLock is the lock of one key.
 type keyedLock[T any] struct {
-	token chan struct{} // full while the lock is held
-	users int           // goroutines that wait for it or hold it; guarded by keyedLocks.mu
-	value T
+	token chan struct{} // has one element while the lock is locked
+	users int           // goroutines that have locked it or wait for it; guarded by keyedLocks.mu
+	value T             // guarded by this lock
 }
 
-// lock waits for the lock of a key, which the caller must unlock. The error is that of the context.
+// lock locks a key; the caller must unlock it. If ctx ends before that, lock returns the error of ctx.
 func (l *keyedLocks[T]) lock(ctx context.Context, key string) (*keyedLock[T], error) {
 	lock := l.acquire(key)
 	select {
@@ -66,7 +66,7 @@ func (l *keyedLocks[T]) release(lock *keyedLock[T]) {
 	lock.users--
 }
 
-// evict removes unused keys until there is room for another key. The caller holds mu.
+// evict removes unused keys until there is room for another key. The caller must have locked mu.
 func (l *keyedLocks[T]) evict() {
 	for key, lock := range l.locks {
 		if len(l.locks) < keysMax {
@@ -78,7 +78,7 @@ func (l *keyedLocks[T]) evict() {
 	}
 }
 
-// sleep waits until the span has passed or ctx ends. It returns the error of ctx.
+// sleep waits until the span has passed, or returns the error of ctx as soon as ctx ends.
 func sleep(ctx context.Context, span time.Duration) error {
 	if span <= 0 {
 		return ctx.Err()

@@ -268,12 +268,12 @@ func TestSite_Steps(t *testing.T) {
 		"https://localhost/":    {[]string{"https://localhost/a"}, []string{"https://otherhost/a"}},
 	} {
 		for _, target := range to.allowed {
-			if why := refuseAddress(address(t, from), address(t, target)); why != "" {
+			if why := addressProblem(address(t, from), address(t, target)); why != "" {
 				t.Errorf("%s to %s is refused: %s", from, target, why)
 			}
 		}
 		for _, target := range to.refused {
-			if refuseAddress(address(t, from), address(t, target)) == "" {
+			if addressProblem(address(t, from), address(t, target)) == "" {
 				t.Errorf("%s to %s is allowed", from, target)
 			}
 		}

@@ -8,19 +8,19 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// plannedRequest is one request as it will be sent, and what its response may be.
+// plannedRequest is a request that is ready to send, with the limits of its response.
 type plannedRequest struct {
 	method     string
 	url        *url.URL
 	header     http.Header
 	body       string
-	limit      int  // maximum bytes of the response
-	truncate   bool // whether a longer response is truncated instead of an error
-	isDocument bool // whether the response is the document of the page
-	robots     bool // whether it is the request for robots.txt, which is always allowed
+	limit      int  // maximum bytes of the response body
+	truncate   bool // a longer body is cut off at limit; otherwise it is an error
+	isDocument bool // last request of the page: its response is the document
+	isRobots   bool // request for robots.txt, to which robots.txt does not apply
 }
 
-// planRequest turns request i of the page into a plannedRequest. previous is the response to request i-1.
+// planRequest prepares request i of the page. previous is the response to request i-1, or nil.
 func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fetchError) {
 	r := &s.page.Requests[i]
 	isDocument := i == len(s.page.Requests)-1
@@ -51,15 +51,15 @@ func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fe
 	for name, value := range r.Headers {
 		req.header.Set(name, value)
 	}
-	// A definition can't change the user agent. With an Accept-Encoding header the transport would not decode gzip.
+	// A definition must not change the user agent. With an Accept-Encoding header the transport would not decode gzip.
 	req.header.Set("User-Agent", s.client.config.UserAgent)
 	req.header.Del("Accept-Encoding")
 	req.header.Del("Range")
 	return req, nil
 }
 
-// redirected returns the request to the target of a redirect (RFC 9110, section 15.4). Its method is the same after 307
-// and 308, otherwise GET.
+// redirected returns the request that follows a redirect (RFC 9110, section 15.4). Status 307 and 308 keep the method,
+// any other status changes it to GET.
 func (req plannedRequest) redirected(status int, target *url.URL) plannedRequest {
 	req.url = target
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect && req.method != http.MethodGet {
@@ -70,7 +70,7 @@ func (req plannedRequest) redirected(status int, target *url.URL) plannedRequest
 	return req
 }
 
-// address returns the address of a request, which is in the definition or in the previous response.
+// address returns the address of a request. It is r.URL or, with r.AddressFrom, an attribute in the previous response.
 func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *fetchError) {
 	if r.AddressFrom == nil {
 		address, err := url.Parse(r.URL)
@@ -92,14 +92,14 @@ func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *
 	if err != nil {
 		return nil, newFetchError(source.Layout, "%s names %s, which is not an address", location, shorten(text)).withCause(err)
 	}
-	if reason := refuseAddress(previous.url, address); reason != "" {
+	if reason := addressProblem(previous.url, address); reason != "" {
 		return nil, newFetchError(source.Layout, "%s names %s, which is not requested: %s", location, shorten(text), reason)
 	}
 	address.Fragment, address.RawFragment = "", ""
 	return address, nil
 }
 
-// header returns the headers that every request has. The definition may add others.
+// header returns the headers of every request.
 func (s *session) header(accept string) http.Header {
 	language := "es-DO,es;q=0.9"
 	if s.definition.Language == "en" {
@@ -112,7 +112,8 @@ func (s *session) header(accept string) http.Header {
 	}
 }
 
-// accept returns the Accept header for the document that the method reads, or for an earlier request of the page.
+// accept returns the Accept header of a request. The document of a page depends on its extraction method; the responses
+// before it are HTML.
 func accept(method source.Method, isDocument bool) string {
 	const page = "text/html,application/xhtml+xml,*/*;q=0.5"
 	switch {

@@ -13,32 +13,32 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// Limits of a response, decompressed.
+// Limits of a response body after decompression, and of the header.
 const (
 	pageBytesMax     = 5 << 20   // HTML, JSON, text
 	workbookBytesMax = 10 << 20  // XLSX, XLS
-	robotsBytesMax   = 512 << 10 // RFC 9309, section 2.5 demands at least 500 KiB; the rest is ignored
-	errorBytesMax    = 64 << 10  // of an error page: enough to recognise a bot wall
+	robotsBytesMax   = 512 << 10 // longer ones are cut off; RFC 9309, section 2.5, demands at least 500 KiB
+	errorBytesMax    = 64 << 10  // error pages are cut off; a bot wall is recognised by its beginning
 	headerBytesMax   = 64 << 10
 )
 
-// bodyBytesInitial is the first capacity of the buffer for a body of unknown size.
+// bodyBytesInitial is the initial buffer size for a body of unknown length.
 const bodyBytesInitial = 64 << 10
 
-// rawResponse is the response to one request, with its whole body.
+// rawResponse is the response to one request, with its body.
 type rawResponse struct {
 	method     string
 	url        *url.URL
 	status     int
 	header     http.Header
 	body       []byte
-	receivedAt time.Time // of the last byte
+	receivedAt time.Time // time of the last byte
 }
 
 var errTooLarge = errors.New("too large")
 
-// readBody reads at most limit bytes. A longer body is errTooLarge, or its first limit bytes if truncate is set.
-// contentLength is -1 if it is unknown. The buffer grows in few steps, never beyond the limit.
+// readBody reads a body of at most limit bytes. If the body is longer, readBody returns its first limit bytes with
+// truncate, and errTooLarge without. contentLength is -1 if it is unknown.
 func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]byte, error) {
 	if contentLength > int64(limit) && !truncate {
 		return nil, errTooLarge
@@ -47,7 +47,7 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	if contentLength >= 0 && contentLength <= int64(limit) {
 		capacity = int(contentLength)
 	}
-	buffer := make([]byte, 0, capacity+1) // one byte more, to notice a longer body
+	buffer := make([]byte, 0, capacity+1) // one byte more than the limit, to notice a longer body
 	for {
 		n, err := body.Read(buffer[len(buffer):cap(buffer)])
 		buffer = buffer[:len(buffer)+n]
@@ -59,7 +59,7 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 		}
 		if errors.Is(err, io.EOF) {
 			if len(buffer) < cap(buffer)/4 {
-				buffer = bytes.Clone(buffer) // the caller may keep the body for long
+				buffer = bytes.Clone(buffer) // the cache may keep the body; free the unused capacity
 			}
 			return buffer, nil
 		}
@@ -72,8 +72,8 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	}
 }
 
-// nextCapacity returns four times the capacity. From limit/16 on it returns the largest capacity, so that the last copy
-// is small.
+// nextCapacity quadruples the capacity of readBody's buffer. From limit/16 on it goes to the maximum at once, so that
+// the last and largest copy has at most a quarter of the limit.
 func nextCapacity(capacity, limit int) int {
 	if capacity >= limit/16 {
 		return limit + 1
@@ -89,7 +89,8 @@ func (r *rawResponse) isRedirect() bool {
 	return false
 }
 
-// check returns the error of a response that is not a redirect, or nil. Only the document (isDocument) needs a body.
+// check returns nil if the response is good, else its error. The response must not be a redirect. With isDocument it
+// must have a body.
 func (r *rawResponse) check(isDocument bool) *fetchError {
 	switch {
 	case r.status == http.StatusOK || r.status == http.StatusNoContent || r.status == http.StatusResetContent:
@@ -111,13 +112,12 @@ func (r *rawResponse) check(isDocument bool) *fetchError {
 	return fetchErr
 }
 
-// isBotWall reports whether a response is the challenge page of a bot wall.
 func (r *rawResponse) isBotWall() bool {
 	page := source.Document{ContentType: r.header.Get("Content-Type"), Body: r.body}
 	return r.header.Get("Cf-Mitigated") != "" || page.Challenge() != ""
 }
 
-// errorf returns an error that names the request and the status.
+// errorf returns an error with the request, the text and the status.
 func (r *rawResponse) errorf(kind source.FailureKind, format string, args ...any) *fetchError {
 	status := http.StatusText(r.status)
 	if status == "" {
@@ -129,7 +129,7 @@ func (r *rawResponse) errorf(kind source.FailureKind, format string, args ...any
 	return fetchErr
 }
 
-// redirectTarget returns the address to which a response redirects.
+// redirectTarget returns the target of a redirect, or an error if it must not be followed.
 func (r *rawResponse) redirectTarget() (*url.URL, *fetchError) {
 	location := r.header.Get("Location")
 	if location == "" {
@@ -139,17 +139,16 @@ func (r *rawResponse) redirectTarget() (*url.URL, *fetchError) {
 	if err != nil {
 		return nil, r.errorf(source.HTTPStatus, "a redirect to %s, which is not an address", shorten(location)).withCause(err)
 	}
-	if reason := refuseAddress(r.url, target); reason != "" {
+	if reason := addressProblem(r.url, target); reason != "" {
 		return nil, r.errorf(source.HTTPStatus, "a redirect to %s is not followed: %s", shorten(location), reason)
 	}
 	target.Fragment, target.RawFragment = "", ""
 	return target, nil
 }
 
-// shorten sanitizes a text from a server for an error.
+// shorten makes a text from a server fit for an error message.
 func shorten(text string) string { return sanitize(text, 200) }
 
-// sanitize removes control characters and limits the size.
 func sanitize(text string, bytesMax int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

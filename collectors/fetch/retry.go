@@ -11,11 +11,11 @@ import (
 
 const (
 	triesMax      = 3
-	backOffFirst  = 2 * time.Second // doubled for each further try
-	retryAfterMax = 24 * time.Hour  // longer waits are shortened to it, so that sums do not overflow
+	backOffFirst  = 2 * time.Second // wait after the first try; doubled after each further try
+	retryAfterMax = 24 * time.Hour  // longer waits are shortened to this, so that sums of durations do not overflow
 )
 
-// isRetryableStatus reports whether the same request may succeed a few seconds later.
+// isRetryableStatus reports whether a request with this response status may succeed a few seconds later.
 func isRetryableStatus(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -25,13 +25,13 @@ func isRetryableStatus(status int) bool {
 	return false
 }
 
-// jitter adds random time to waits; nil random = none. It is safe for concurrent use.
+// jitter varies waits at random, unless random is nil. It is safe for concurrent use.
 type jitter struct {
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-// backOff returns the wait after a try: 2 s, 4 s and so on, plus or minus a quarter, but at least retryAfter.
+// backOff returns the wait after a try (from 1): 2 s, 4 s and so on, plus or minus a quarter, but at least retryAfter.
 func (j *jitter) backOff(try int, retryAfter time.Duration) time.Duration {
 	wait := backOffFirst << (try - 1)
 	if j.random != nil {
@@ -42,8 +42,8 @@ func (j *jitter) backOff(try int, retryAfter time.Duration) time.Duration {
 	return max(wait, retryAfter)
 }
 
-// readRetryAfter parses a Retry-After header: whole seconds, or a date (RFC 9110, section 10.2.3). It returns 0 for an
-// invalid header, and at most retryAfterMax.
+// readRetryAfter parses a Retry-After header: whole seconds, or a date (RFC 9110, section 10.2.3). It returns at most
+// retryAfterMax, and 0 for an invalid header or a date in the past.
 func readRetryAfter(text string, now time.Time) time.Duration {
 	text = strings.TrimSpace(text)
 	if text != "" && strings.Trim(text, "0123456789") == "" {

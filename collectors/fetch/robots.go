@@ -9,19 +9,17 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// robotsAgeMax is how long a robots.txt is used (RFC 9309, section 2.4).
+// robotsAgeMax is the age at which a robots.txt is fetched again (RFC 9309, section 2.4).
 const robotsAgeMax = 24 * time.Hour
 
 // robotsState is the robots.txt of one origin.
 type robotsState struct {
 	rules     rules
-	fetchedAt time.Time // zero = never fetched
+	fetchedAt time.Time // zero = not yet fetched
 }
 
-// checkRobots returns an error if robots.txt disallows an address, otherwise the crawl delay of its origin. A missing
-// robots.txt (4xx) allows everything. If it can't be fetched (5xx, no connection) and no older copy is known,
-// everything is disallowed (RFC 9309, section 2.3.1). It locks the origin, so that several fetches request robots.txt
-// once.
+// checkRobots returns the crawl delay of an address, or an error if robots.txt disallows the address. It locks the
+// origin, so that concurrent fetches request its robots.txt only once.
 func (s *session) checkRobots(ctx context.Context, address *url.URL) (time.Duration, *fetchError) {
 	if s.definition.IgnoreRobots {
 		return 0, nil
@@ -45,21 +43,22 @@ func (s *session) checkRobots(ctx context.Context, address *url.URL) (time.Durat
 	return state.rules.crawlDelay, nil
 }
 
-// fetchRobots fetches a robots.txt into state.
+// fetchRobots updates state. A missing robots.txt (4xx) allows everything. If it can't be fetched (5xx, no connection)
+// the older copy stays in use; without an older copy that is an error (RFC 9309, section 2.3.1).
 func (s *session) fetchRobots(ctx context.Context, base *url.URL, state *robotsState) *fetchError {
 	resp, fetchErr := s.doWithRetries(ctx, plannedRequest{
 		method: http.MethodGet, url: base.JoinPath("robots.txt"), header: s.header("text/plain,*/*;q=0.5"),
-		limit: robotsBytesMax, truncate: true, robots: true,
+		limit: robotsBytesMax, truncate: true, isRobots: true,
 	})
 	now := s.client.config.Clock()
 	switch {
 	case fetchErr == nil:
 		*state = robotsState{rules: parseRules(resp.body), fetchedAt: now}
-	case fetchErr.status >= 300 && fetchErr.status < 500: // missing, or behind a redirect that is not followed
+	case fetchErr.status >= 300 && fetchErr.status < 500: // missing, or a redirect that is not followed
 		*state = robotsState{fetchedAt: now}
 	case state.fetchedAt.IsZero():
 		fetchErr.failure.Detail = "fetch robots.txt before anything else (ignoreRobots in the definition skips it): " + fetchErr.failure.Detail
-		fetchErr.retryable = false // it was retried already
+		fetchErr.retryable = false // doWithRetries has retried it already
 		return fetchErr
 	}
 	return nil

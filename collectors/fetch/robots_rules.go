@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// productToken is the name of this program in robots.txt.
+// productToken names this program in the User-agent lines of a robots.txt.
 const productToken = "tasard"
 
-// crawlDelayMax bounds Crawl-delay, which is not part of RFC 9309. A longer delay would not fit into a Fetch.
+// crawlDelayMax bounds Crawl-delay, because a Fetch must not take longer than its timeout.
 const crawlDelayMax = 10 * time.Second
 
-// rules are the rules of a robots.txt for this program. The zero value allows everything.
+// rules has the rules of a robots.txt that apply to this program. The zero value allows everything.
 type rules struct {
 	paths      []pathRule
 	crawlDelay time.Duration
@@ -20,12 +20,12 @@ type rules struct {
 
 // pathRule is one Allow or Disallow line.
 type pathRule struct {
-	pattern string // * matches any characters, a final $ matches the end of the path
+	pattern string // prefix of a path; * matches any characters, a final $ the end of the path
 	allow   bool
 }
 
-// allows reports whether an address may be requested. The longest matching rule decides, and of two rules of equal
-// length the Allow rule.
+// allows reports whether an address may be requested. The longest matching rule decides. If two of equal length match,
+// the Allow rule decides.
 func (r *rules) allows(address *url.URL) bool {
 	path := address.EscapedPath()
 	if path == "" {
@@ -58,8 +58,8 @@ func (r pathRule) matches(path string) bool {
 	return matches && (!anchored || path == "")
 }
 
-// parseRules reads the groups of a robots.txt for this program or, if there are none, the groups for all programs.
-// Lines that are not rules are skipped (RFC 9309, section 2.2), so a page of HTML allows everything.
+// parseRules returns the rules of the groups for this program. If there are none, it returns those of the groups for
+// all programs (*). It skips lines that are not rules (RFC 9309, section 2.2), so a page of HTML allows everything.
 func parseRules(text []byte) rules {
 	var ownRules, commonRules rules
 	var matchesUs, matchesAll, hasOwnGroup, inRules bool
@@ -68,7 +68,7 @@ func parseRules(text []byte) rules {
 		key, value := ruleLine(line)
 		switch key {
 		case "user-agent":
-			if inRules { // a new group begins
+			if inRules { // this line begins a new group
 				matchesUs, matchesAll, inRules = false, false, false
 			}
 			matchesUs, matchesAll = matchesUs || strings.EqualFold(value, productToken), matchesAll || value == "*"
@@ -89,7 +89,7 @@ func parseRules(text []byte) rules {
 	return commonRules
 }
 
-// ruleLine splits a line into its lower-case key and its value, without a comment.
+// ruleLine splits a line into its key, in lower case, and its value. It removes a comment at the end.
 func ruleLine(line string) (key, value string) {
 	line, _, _ = strings.Cut(line, "#")
 	key, value, _ = strings.Cut(line, ":")
@@ -97,7 +97,7 @@ func ruleLine(line string) (key, value string) {
 	return strings.ToLower(strings.TrimSpace(key)), value
 }
 
-// add adds the rule of one line. A delay is rounded up to whole seconds.
+// add adds the rule of one line. It rounds a Crawl-delay up to whole seconds.
 func (r *rules) add(key, value string) {
 	if key == "crawl-delay" {
 		if delay, err := time.ParseDuration(value + "s"); err == nil && delay >= 0 {

@@ -31,7 +31,7 @@ type session struct {
 	transport  *http.Transport
 }
 
-// newSession returns the session of a Fetch. Its connections are added to conns, which the caller closes.
+// newSession returns the session of a Fetch. It adds its connections to conns; the caller must close them.
 func (c *Client) newSession(d *source.Definition, page int, conns *connections) (*session, *fetchError) {
 	transport, fetchErr := c.newTransport(d, conns)
 	if fetchErr != nil {
@@ -47,7 +47,7 @@ func (c *Client) newSession(d *source.Definition, page int, conns *connections) 
 	}, nil
 }
 
-// run sends the requests of the page in order. The last response is the document.
+// run sends the requests of the page in order. The document is the response to the last one.
 func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 	var resp *rawResponse
 	for i := range s.page.Requests {
@@ -65,8 +65,8 @@ func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 	return &source.Document{URL: resp.url.String(), ContentType: resp.header.Get("Content-Type"), Body: resp.body, FetchedAt: resp.receivedAt}, nil
 }
 
-// doWithRetries sends a request until it succeeds, fails with an error that is not retryable, or has no time for
-// another try.
+// doWithRetries sends a request up to triesMax times. It stops early at an error that is not retryable, and if the wait
+// before the next try would exceed the timeout of the Fetch.
 func (s *session) doWithRetries(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for try := 1; ; try++ {
 		resp, fetchErr := s.doWithRedirects(ctx, req)
@@ -84,12 +84,12 @@ func (s *session) doWithRetries(ctx context.Context, req plannedRequest) (*rawRe
 	}
 }
 
-// fitsTimeout reports whether a wait ends before the timeout of the Fetch.
+// fitsTimeout reports whether a wait that begins now ends before the timeout of the Fetch.
 func (s *session) fitsTimeout(wait time.Duration) bool {
 	return s.client.config.Clock().Sub(s.startedAt)+wait < s.client.config.FetchTimeout
 }
 
-// doWithRedirects sends a request and follows its redirects within the site.
+// doWithRedirects sends a request and follows redirects within the site.
 func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for hop := 0; ; hop++ {
 		resp, fetchErr := s.doConditional(ctx, req)
@@ -110,11 +110,11 @@ func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*raw
 	}
 }
 
-// doConditional sends a request if robots.txt allows it. If the document is cached the request is conditional, and the
-// cached document replaces a response with status 304.
+// doConditional sends a request if robots.txt allows it. If its document is cached, it sends a conditional request and
+// replaces a response with status 304 by the cached document.
 func (s *session) doConditional(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	var crawlDelay time.Duration
-	if !req.robots {
+	if !req.isRobots {
 		var fetchErr *fetchError
 		if crawlDelay, fetchErr = s.checkRobots(ctx, req.url); fetchErr != nil {
 			return nil, fetchErr
@@ -142,7 +142,7 @@ func (s *session) doConditional(ctx context.Context, req plannedRequest) (*rawRe
 	return resp, nil
 }
 
-// roundTrip locks the host, waits for the end of its pause, sends one request and reads the response.
+// roundTrip locks the host, waits for the end of the host's pause, sends one request and reads the response.
 func (s *session) roundTrip(ctx context.Context, req plannedRequest, crawlDelay time.Duration) (*rawResponse, *fetchError) {
 	action := req.method + " " + shorten(req.url.String())
 	host := hostName(req.url)
@@ -174,12 +174,13 @@ func (s *session) roundTrip(ctx context.Context, req plannedRequest, crawlDelay 
 		}
 		return nil, s.exchangeError(ctx, err, handshakeErr, action)
 	}
-	defer func() { _ = response.Body.Close() }() // the body has been read, or the failure is reported
+	defer func() { _ = response.Body.Close() }() // readResponse has reported any error of the body
 	s.cookies.SetCookies(req.url, response.Cookies())
 	return s.readResponse(ctx, req, response, action)
 }
 
-// traceHandshake stores the error of a TLS handshake, which distinguishes a bad certificate from a bad connection.
+// traceHandshake stores the error of the TLS handshake. exchangeError uses it to tell a bad certificate from a bad
+// connection.
 func traceHandshake(handshakeErr *atomic.Pointer[error]) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 		if err != nil {
@@ -188,11 +189,11 @@ func traceHandshake(handshakeErr *atomic.Pointer[error]) *httptrace.ClientTrace 
 	}}
 }
 
-// readResponse reads the whole body, up to the limit of the request.
+// readResponse reads the body. req.limit applies to a response with status 200, errorBytesMax to all others.
 func (s *session) readResponse(ctx context.Context, req plannedRequest, response *http.Response, action string) (*rawResponse, *fetchError) {
 	resp := &rawResponse{method: req.method, url: req.url, status: response.StatusCode, header: response.Header}
 	limit, truncate := req.limit, req.truncate
-	if resp.status == http.StatusSwitchingProtocols { // its body is the connection, to which no timeout of the transport applies
+	if resp.status == http.StatusSwitchingProtocols { // the body is the raw connection; the transport applies no timeout to it
 		return nil, resp.errorf(source.HTTPStatus, "the server switches the protocol, want 200")
 	}
 	if resp.status != http.StatusOK {
@@ -202,7 +203,7 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 	}
 	body, err := readBody(response.Body, response.ContentLength, limit, truncate)
 	if err == nil {
-		err = ctx.Err() // a server that notices the timeout may still send an empty response
+		err = ctx.Err() // a timeout is reported even if the body is complete: some servers then send an empty body
 	}
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -214,7 +215,7 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 	return resp, nil
 }
 
-// exchangeError calls the function exchangeError, and adds both timeouts to the detail of a timeout.
+// exchangeError calls the function exchangeError. If the failure is a timeout, it adds both limits to the detail.
 func (s *session) exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
 	fetchErr := exchangeError(ctx, err, handshake, action)
 	if fetchErr.failure.Kind == source.Timeout {

@@ -8,10 +8,10 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// refuseAddress returns why an address from a redirect or a page is not requested, "" = it is requested. target must be
-// on the same site as base, have a default port or the same host and port, have no credentials, and not go from https
-// to http.
-func refuseAddress(base, target *url.URL) string {
+// addressProblem returns why target may not be requested, or "" if it may. base is the page or the redirect that has
+// target as a link. target must be on the same site, and must not go from https to http. Its port must be the default
+// of its scheme, unless base has the same host and port. It must not contain a user name or password.
+func addressProblem(base, target *url.URL) string {
 	switch {
 	case target.Scheme != "http" && target.Scheme != "https":
 		return "it is not a web address"
@@ -30,12 +30,12 @@ func refuseAddress(base, target *url.URL) string {
 	}
 }
 
-// sameSite reports whether two hosts share a registrable domain. IP addresses must be equal.
+// sameSite reports whether two hosts have the same registrable domain, or are the same IP address.
 func sameSite(a, b string) bool {
 	return a == b || net.ParseIP(a) == nil && net.ParseIP(b) == nil && source.Site(a) == source.Site(b)
 }
 
-// hostName returns the host in the form in which hosts are compared: lower case, without a final dot.
+// hostName returns the host in normal form: lower case, without a final dot.
 func hostName(address *url.URL) string {
 	return strings.TrimSuffix(strings.ToLower(address.Hostname()), ".")
 }
@@ -56,7 +56,7 @@ func isDefaultPort(address *url.URL) bool {
 	return port(address) == port(&url.URL{Scheme: address.Scheme})
 }
 
-// origin returns the scheme and host that a robots.txt applies to (RFC 9309, section 2.3).
+// origin returns the scheme, host and port. Each origin has its own robots.txt (RFC 9309, section 2.3).
 func origin(address *url.URL) *url.URL {
 	return &url.URL{Scheme: address.Scheme, Host: address.Host}
 }

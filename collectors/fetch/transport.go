@@ -11,19 +11,19 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// connections has the connections of one Fetch, which closes all of them at its end. Without it the transport might
-// keep a connection whose handshake ends after the timeout of the request.
+// connections collects the connections of one Fetch, so that Fetch can close all of them before it returns. Otherwise
+// the transport might keep a connection whose handshake ends after the timeout of its request.
 type connections struct {
-	ctx  context.Context // of the Fetch
+	ctx  context.Context // that of the Fetch
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu    sync.Mutex
 	open  []net.Conn
-	ended bool
+	ended bool // closeAll was called
 }
 
-// dialTracked dials for the transport. It uses the context of the Fetch, because the context from the transport may
-// outlive the request.
+// dialTracked is the DialContext of the transport. It ignores the context that the transport passes, because that one
+// may outlive the Fetch.
 func (c *connections) dialTracked(_ context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dial(c.ctx, network, address)
 	if err != nil {
@@ -44,12 +44,12 @@ func (c *connections) closeAll() {
 	defer c.mu.Unlock()
 	c.ended = true
 	for _, conn := range c.open {
-		_ = conn.Close() // most are closed already
+		_ = conn.Close() // the transport has closed most of them already
 	}
 }
 
-// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy. Each Fetch has its own, so that no
-// source uses a connection or a certificate authority of another.
+// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy. Fetches do not share a transport, so that
+// sources share no connections and no certificate authorities.
 func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.Transport, *fetchError) {
 	roots, fetchErr := c.roots(d)
 	if fetchErr != nil {
@@ -64,8 +64,8 @@ func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.T
 	}, nil
 }
 
-// roots returns the certificate authorities for a source: those of the configuration and those of its CAFile, which may
-// also have an intermediate certificate that the server omits.
+// roots returns the trusted certificates for a source: Config.Roots and those in its CAFile. A CAFile can also hold an
+// intermediate certificate that the server omits.
 func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	if d.CAFile == "" {
 		return c.config.Roots, nil
