@@ -9,70 +9,69 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// conversionTemplate is the answer of convert without its amounts: the rest is the same for every request, so a new
-// amount costs copies and one multiplication for each rate.
+// conversionTemplate is the body of a convert response without the amounts. All other text is the same for every
+// amount, so appendBody only copies the text and multiplies once for each rate.
 type conversionTemplate struct {
-	digest []byte // of text
-	// text is the whole answer without the amounts.
-	text        []byte
+	tag         []byte // ETag of text
+	text        []byte // the body without the amounts
 	items       []amountOffsets
-	generatedAt int // where generatedAt stands in text
+	generatedAt int // offset of generatedAt in text
 }
 
-// amountOffsets are the places in conversionTemplate.text where the amounts of one item belong.
+// amountOffsets are the offsets in conversionTemplate.text at which the amounts of one item are inserted.
 type amountOffsets struct{ foreignAmount, amountDOP int }
 
 func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now requestTime) *conversionTemplate {
-	s := &conversionTemplate{items: make([]amountOffsets, 0, len(page.Items))}
+	t := &conversionTemplate{items: make([]amountOffsets, 0, len(page.Items))}
 	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
 	for _, rate := range page.Items {
-		var line amountOffsets
+		var offsets amountOffsets
 		text = append(encode.Comma(text), '{')
 		text = appendRate(encode.Name(text, "quote"), rate)
 		text = encode.Field(text, "operation", string(q.Operation))
 		text = append(encode.Name(text, "foreignAmount"), '"')
-		line.foreignAmount = len(text)
+		offsets.foreignAmount = len(text)
 		text = append(text, '"')
 		text = encode.Field(text, "currency", rate.Currency)
 		text = append(encode.Name(text, "amountDop"), '"')
-		line.amountDOP = len(text)
+		offsets.amountDOP = len(text)
 		text = append(text, '"')
 		text = encode.Field(text, "rate", rate.Side(q.Operation).String())
 		text = encode.Bool(text, "feesIncluded", false)
 		text = encode.Field(text, "feeNotice", feeNotice)
 		text = append(text, '}')
-		s.items = append(s.items, line)
+		t.items = append(t.items, offsets)
 	}
-	text, s.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, &now.text)
-	s.text = append(text, '}')
-	s.digest = bodyTag(encodedBody{s.text, s.generatedAt})
-	return s
+	text, t.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, &now.text)
+	t.text = append(text, '}')
+	t.tag = bodyTag(encodedBody{t.text, t.generatedAt})
+	return t
 }
 
-// appendBody appends the answer for an amount, with the time of now.
-func (s *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime) []byte {
-	from := 0
-	for i, line := range s.items {
-		dst = append(dst, s.text[from:line.foreignAmount]...)
+// appendBody appends the body for the amount of q, generated at now. items are those of the page of the template.
+func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime) []byte {
+	copied := 0 // length of the text that dst has
+	for i, offsets := range t.items {
+		dst = append(dst, t.text[copied:offsets.foreignAmount]...)
 		dst = append(dst, q.Amount.String()...)
-		dst = append(dst, s.text[line.foreignAmount:line.amountDOP]...)
+		dst = append(dst, t.text[offsets.foreignAmount:offsets.amountDOP]...)
 		conversion := engine.Conversion{Quote: items[i], Operation: q.Operation, Amount: q.Amount}
 		dst = conversion.AppendAmountDOP(dst)
-		from = line.amountDOP
+		copied = offsets.amountDOP
 	}
-	dst = append(dst, s.text[from:s.generatedAt]...)
+	dst = append(dst, t.text[copied:t.generatedAt]...)
 	dst = append(dst, now.text[:]...)
-	return append(dst, s.text[s.generatedAt+len(now.text):]...)
+	return append(dst, t.text[t.generatedAt+len(now.text):]...)
 }
 
-// etag is that of the answer for an amount: the body is a function of the template and the amount's text.
-func (s *conversionTemplate) etag(dst []byte, amount engine.Amount) []byte {
+// appendETag appends the ETag of the body for an amount: a digest of the template's ETag and the amount.
+func (t *conversionTemplate) appendETag(dst []byte, amount engine.Amount) []byte {
 	var room [64]byte
-	digest := sha256.Sum256(append(append(room[:0], s.digest...), amount.String()...))
+	digest := sha256.Sum256(append(append(room[:0], t.tag...), amount.String()...))
 	return fields.AppendETag(dst, digest[:])
 }
 
-// operationIndex is the place of an operation's template.
+// operationIndex is the index of an operation in pageMemo.conversions.
 func operationIndex(operation engine.Operation) int {
 	if operation == engine.Buy {
 		return 0

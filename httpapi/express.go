@@ -18,43 +18,46 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The express path answers requests in the connection's Read, before the HTTP library sees them. It knows the raw heads
-// of requests that were answered 200 before, without their API keys, and answers a request with one of these heads:
+// The express path answers a request in the Read of its connection, before the HTTP library sees it. It answers only
+// requests whose head (request line and headers) was answered with 200 before. The API key may differ, every other
+// byte must be the same:
 //
 //	bytes of a head ─ knownHeads ─ shedder ─ admitter ─ page of the service ─ head and body in one write
 //
-// It skips the HTTP library, conn.Malformed, the router and the parameters, whose results depend only on these bytes.
-// It asks the load shedder, the admitter and the service for each request, as the ordinary path does. Its answers are
-// the same, except for request id, date and counters (express_test.go). If the answer would not be a plain 200, the
-// express path writes nothing and the library reads the request. The ordinary path then continues with the same
-// requestState, so that nothing is asked or charged twice.
+// The express path skips the HTTP library, conn.Malformed, the router and the parameters: their results depend only on
+// the bytes of the head. It calls the load shedder, the admitter and the service for each request. Its response differs
+// from that of the ordinary path only in request id and date (express_test.go).
+//
+// If the response would not be a 200, the express path writes nothing and the HTTP library reads the request. The
+// ordinary path then continues with the same requestState, so that the request is not charged twice.
 
 const (
 	knownHeadsMax     = 1 << 10 // a power of two
 	knownHeadBytesMax = 1 << 10
-	// oneWriteBytesMax is the longest body that is copied into one buffer with its head; longer ones are not copied.
+	// oneWriteBytesMax is the longest body that is copied behind its head, so that one write sends both.
 	oneWriteBytesMax = 12 << 10
-	// writeBytesMax is the number of bytes of answers to pipelined requests from which they are written.
+	// writeBytesMax limits the buffer for responses to pipelined requests: a longer buffer is written at once.
 	writeBytesMax = 32 << 10
 )
 
-// keyMark is the prefix of keys of both kinds.
-const keyMark = "tasard_"
+// keyPrefix is the common prefix of live and test keys.
+const keyPrefix = "tasard_"
 
-// knownHead is the head of a request without its key, and what the ordinary path parsed from it. It is immutable.
+// knownHead is the head of a request without its API key, with the parameters that the ordinary path parsed from it. It
+// is immutable.
 type knownHead struct {
-	before, after string // the bytes before and after the key; without a key, before is the whole head
-	keyed         bool
+	before, after string // the bytes before and after the key; in a head without a key, before is the whole head
+	keyed         bool   // the head has a key
 
 	route       *route
 	routeID     routeID
 	query       params.Query
-	today       engine.Date // query is valid on this day only: a range of dates may end today
+	today       engine.Date // query is valid only on this day, because a range of dates may end today
 	acceptsGzip bool
-	priorities  [2]conn.Priority // without a key, and with one
+	priorities  [2]conn.Priority // of anonymous callers, and of callers with a key
 }
 
-// matches reports whether a request has this head, and returns its key.
+// matches reports whether a request has this head, and returns the key of the request.
 func (h *knownHead) matches(request []byte) (key []byte, same bool) {
 	start := len(h.before)
 	end := start
@@ -68,21 +71,21 @@ func (h *knownHead) matches(request []byte) (key []byte, same bool) {
 	return request[start:end], true
 }
 
-// knownHeads is a hash table of heads with one head in each slot. A head is stored in its slot when it is offered twice
-// in a row there, so that heads that are not repeated replace no others.
+// knownHeads is a hash table with one head in each slot. keepHead stores a head when it gets the same head twice in a
+// row for a slot, so that a head that a client sends only once does not replace another.
 type knownHeads struct {
 	seed  maphash.Seed
 	slots [knownHeadsMax]struct {
-		lastHash atomic.Uint64 // of the last head that was offered
+		lastHash atomic.Uint64 // hash of the last head that keepHead got
 		head     atomic.Pointer[knownHead]
 	}
 }
 
 func newKnownHeads() *knownHeads { return &knownHeads{seed: maphash.MakeSeed()} }
 
-// splitKey splits a head at its first key, which may be in any header. The key is nil if there is none.
+// splitKey splits a head at its first API key, which may be in any header. key is nil if the head has none.
 func splitKey(request []byte) (before, key, after []byte) {
-	start := bytes.Index(request, bytesOf(keyMark))
+	start := bytes.Index(request, bytesOf(keyPrefix))
 	if start < 0 || len(request)-start < account.KeyLength {
 		return request, nil, nil
 	}
@@ -93,7 +96,8 @@ func (h *knownHeads) hash(before, after []byte) uint64 {
 	return maphash.Bytes(h.seed, before) + 31*maphash.Bytes(h.seed, after)
 }
 
-// find returns the known head of a request, or nil, and the request's key. last is the connection's previous head.
+// find returns the known head of a request, or nil, and the key of the request. last is the known head of the previous
+// request on the connection; clients often repeat it.
 func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, key []byte) {
 	if last != nil {
 		if key, same := last.matches(request); same {
@@ -111,7 +115,8 @@ func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, key
 	return head, key
 }
 
-// keepHead offers knownHeads the head of a request that the ordinary path has answered 200.
+// keepHead stores the head of a request that the ordinary path has answered with 200, if the express path may answer
+// it. The head must be a GET with HTTP/1.1, without If-None-Match, that came without a proxy.
 func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
 	if a.conn == nil || s.harness != nil || a.connState.proxied {
 		return
@@ -123,7 +128,7 @@ func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a
 		return
 	}
 	before, key, after := splitKey(request)
-	if a.HasAuthorization != (key != nil) || bytes.Contains(after, bytesOf(keyMark)) {
+	if a.HasAuthorization != (key != nil) || bytes.Contains(after, bytesOf(keyPrefix)) {
 		return
 	}
 	if key != nil {
@@ -144,7 +149,7 @@ func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a
 	})
 }
 
-// express is conn.Config.Express.
+// express answers known heads at the beginning of read, and returns their length. See conn.Express.
 func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 	state := stateOf(c)
 	if state == nil || state.proxied {
@@ -171,7 +176,7 @@ func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 		_, err = c.Write(out)
 	}
 	if used > 0 {
-		_ = c.SetReadDeadline(time.Now().Add(s.config.Limits.IdleTimeout)) //nolint:forbidigo // as the library: deadlines of connections are real time
+		_ = c.SetReadDeadline(time.Now().Add(s.config.Limits.IdleTimeout)) //nolint:forbidigo // a deadline is in real time, not in Config.Clock
 	}
 	if a.out = out; state.handedOver == nil {
 		s.requestStates.Put(a)
@@ -179,7 +184,7 @@ func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 	return used, err
 }
 
-// headLength returns the length of the head at the beginning of read, 0 if it is not complete.
+// headLength returns the length of the head at the beginning of read, or 0 if the head is not complete.
 func headLength(read []byte) int {
 	const end = "\r\n\r\n"
 	index := bytes.Index(read, bytesOf(end))
@@ -189,8 +194,8 @@ func headLength(read []byte) int {
 	return index + len(end)
 }
 
-// expressOne appends the answer to a request to out. If it returns false, the ordinary path answers, with the results
-// of the load shedder and the admitter that are in a.
+// expressOne appends the response for a request to out. If it returns false, the ordinary path must answer the request.
+// The load shedder and the admitter have then left their results in a, if they were called.
 func (s *Server) expressOne(a *requestState, request, out []byte) (extended []byte, answered bool) {
 	if s.load.draining.Load() != nil {
 		return out, false
@@ -202,19 +207,19 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (extended []by
 	caller := account.Caller{Address: a.conn.Peer()}
 	if head.keyed {
 		if caller.Key, caller.HasKey = account.ParseKey(key); !caller.HasKey {
-			return out, false // the library may refuse the bytes in place of the key
+			return out, false // not a key: the HTTP library may reject these bytes
 		}
 	}
 	a.connState.head = head
 	a.route, a.expressed = head.routeID, true
-	began := time.Now() //nolint:forbidigo // as the library: deadlines of connections are real time
+	began := time.Now() //nolint:forbidigo // the HTTP library measures in real time too
 	page, isOK := s.expressPage(a, head, caller)
 	if !isOK {
 		a.connState.handedOver = a
 		return out, false
 	}
 	body, coding := page.rendered.body(a.now, head.acceptsGzip)
-	out = s.appendAnswer(out, a, page, coding, len(body), began)
+	out = s.appendResponseHead(out, a, page, coding, len(body), began)
 	if len(body) <= oneWriteBytesMax || !a.conn.QueueBody(body) {
 		out = append(out, body...)
 	}
@@ -222,12 +227,12 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (extended []by
 	if s.config.AccessLog != nil && fasthttp.StatusOK >= s.config.AccessStatusMin {
 		s.config.AccessLog(s.accessRecord(a, began, http.MethodGet, fasthttp.StatusOK, len(body), a.conn.Peer()))
 	}
-	_ = a.conn.SetWriteDeadline(time.Now().Add(s.config.Limits.WriteTimeout)) //nolint:forbidigo // see above
+	_ = a.conn.SetWriteDeadline(time.Now().Add(s.config.Limits.WriteTimeout)) //nolint:forbidigo // a deadline is in real time
 	return out, true
 }
 
-// expressPage asks the load shedder, the admitter and the service. It returns false if the answer is not 200, and after
-// a panic, which the ordinary path raises again, logs and answers with 500.
+// expressPage calls the load shedder, the admitter and the service. It returns false if the response is not a 200. It
+// also returns false after a panic: the ordinary path calls repanic, logs the panic and answers 500.
 func (s *Server) expressPage(a *requestState, head *knownHead, caller account.Caller) (page dataPage, isOK bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -251,21 +256,21 @@ func (s *Server) expressPage(a *requestState, head *knownHead, caller account.Ca
 	return page, err == nil
 }
 
-// handedPanic is a panic of the express path on its way to the ordinary one.
+// handedPanic is a panic that expressPage recovered.
 type handedPanic struct {
 	cause any
 	stack []byte
 }
 
-// repanic raises a panic of the express path again.
+// repanic raises the panic that expressPage recovered, if there was one.
 func (a *requestState) repanic() {
 	if a.panicked != nil {
 		panic(a.panicked)
 	}
 }
 
-// appendAnswer appends the head of an answer in the form in which the library writes it.
-func (s *Server) appendAnswer(out []byte, a *requestState, page dataPage, coding string, length int, now time.Time) []byte {
+// appendResponseHead appends the head of a 200 response, formatted as by the HTTP library.
+func (s *Server) appendResponseHead(out []byte, a *requestState, page dataPage, coding string, length int, now time.Time) []byte {
 	out = append(out, "HTTP/1.1 200 OK\r\n"...)
 	out = append(out, s.dateLine(now)...)
 	out = fields.AppendNumber(append(out, fasthttp.HeaderContentLength+": "...), int64(length))
@@ -275,13 +280,13 @@ func (s *Server) appendAnswer(out []byte, a *requestState, page dataPage, coding
 	return append(out, "\r\n"...)
 }
 
-// dateLine is the Date header line of one second.
+// dateLine is the Date header line for one second.
 type dateLine struct {
 	unix int64
 	line string
 }
 
-// dateLine returns the Date header line for now. It is formatted once a second.
+// dateLine returns the Date header line for now. It formats the line once a second.
 func (s *Server) dateLine(now time.Time) string {
 	d := s.lastDate.Load()
 	if d == nil || d.unix != now.Unix() {

@@ -11,12 +11,12 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The data operations but convert: ask the service, take the page's encoded form or make it.
+// Each data operation but convert gets a page from the service and returns its encoded form.
 
-// dataPage is what an operation answers.
+// dataPage is the result of a data operation.
 type dataPage struct {
 	rendered  *renderedPage
-	changesAt time.Time // without an event; zero: never
+	changesAt time.Time // engine.Page.ChangesAt
 }
 
 func (s *Server) currencies(_ *params.Query, now requestTime) (dataPage, error) {
@@ -67,7 +67,7 @@ func (s *Server) history(q *params.Query, now requestTime) (dataPage, error) {
 	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return historyBody(page, now) }), page.ChangesAt}, nil
 }
 
-// convert writes into the answer's own buffer: a body for an amount is never kept.
+// convert answers a conversion. It does not keep the body, because few requests have the same amount.
 func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
 	page, err := s.config.Service.Ranking(q.Ranking(true))
 	if err != nil {
@@ -75,18 +75,18 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestSt
 		return
 	}
 	kept := &memoOf(&page.Rendered).conversions[operationIndex(q.Operation)]
-	prepared := kept.Load()
-	if prepared == nil {
-		prepared = newConversionTemplate(page, q, s.config.FeeNotice, a.now)
-		kept.Store(prepared)
+	template := kept.Load()
+	if template == nil {
+		template = newConversionTemplate(page, q, s.config.FeeNotice, a.now)
+		kept.Store(template)
 	}
 	var room [len(`W/""`) + 2*fields.ETagDigestBytes]byte
-	etag, maxAge := prepared.etag(room[:0], q.Amount), a.now.maxAge(page.ChangesAt)
+	etag, maxAge := template.appendETag(room[:0], q.Amount), a.now.maxAge(page.ChangesAt)
 	if s.notModified(ctx, a, etag, maxAge) {
 		return
 	}
 	body := ctx.Response.SwapBody(nil)[:0]
-	ctx.Response.SwapBody(prepared.appendBody(body, page.Items, q, a.now))
+	ctx.Response.SwapBody(template.appendBody(body, page.Items, q, a.now))
 	coding := ""
 	if len(ctx.Response.Body()) >= gzipBytesMin && a.acceptsGzip(ctx) {
 		coding = gzipCoding
@@ -96,7 +96,7 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestSt
 	a.queueBody(ctx)
 }
 
-// rendered is the encoded form of a page, made at its first use. body is called for a page that has none in this form.
+// rendered returns a page encoded in a form. It calls body only if kept does not have this form yet.
 func rendered(kept *atomic.Value, f bodyForm, now requestTime, body func() encodedBody) *renderedPage {
 	form := &memoOf(kept).renderings[f]
 	r := form.Load()
@@ -107,7 +107,7 @@ func rendered(kept *atomic.Value, f bodyForm, now requestTime, body func() encod
 	return r
 }
 
-// answerPage answers 200 with the page of a route, or 304.
+// answerPage answers with the page of a route, with 304 if the client has it, or with an error of the service.
 func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
 	page, err := r.page(s, q, a.now)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query,
 	a.queueBody(ctx)
 }
 
-// gzipError compresses the body of an error, when it is long enough and the caller takes it.
+// gzipError compresses the body of an error if it is long enough and the client accepts gzip.
 func (s *Server) gzipError(ctx *fasthttp.RequestCtx) {
 	if len(ctx.Response.Body()) < gzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
@@ -134,7 +134,7 @@ func (s *Server) gzipError(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetContentEncoding(gzipCoding)
 }
 
-// gzipResponse compresses a body that was made for this request.
+// gzipResponse compresses the body of a response. Danger: the body must belong to this response only.
 func (s *Server) gzipResponse(ctx *fasthttp.RequestCtx) {
 	p := s.gzippers.Get().(*gzipper)
 	plain := ctx.Response.SwapBody(nil)
