@@ -65,14 +65,14 @@ func TestStats_Mailboxes(t *testing.T) {
 			t.Errorf("a full mailbox: %v", err)
 		}
 	}
-	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 4, WaitingMax: 3, Refused: 2}); got != want {
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 4, WaitingMax: 3, Rejected: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, release := range releases {
 		release()
 	}
 	asking.Wait()
-	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 0, WaitingMax: 0, Refused: 2}); got != want {
+	if got, want := mailboxOf(t, s, "currency"), (MailboxStats{Kind: "currency", Waiting: 0, WaitingMax: 0, Rejected: 2}); got != want {
 		t.Errorf("all answered: %+v, want %+v", got, want)
 	}
 	if got := mailboxOf(t, s, "account"); got.WaitingMax != -1 {

@@ -7,11 +7,11 @@ import (
 	"github.com/tasard/tasard/actors/yield"
 )
 
-// dispatcher runs actors that no caller runs: an actor that was idle when a one-way message came, or one whose caller
-// has handled enough messages of others. Each mailbox is in the queue at most once, so the number of actors bounds it.
+// dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
+// Ref.run adds an actor for which its caller has handled enough messages. Each actor is in the queue at most once.
 type dispatcher struct {
-	workers  sync.WaitGroup
-	jobSlots chan struct{} // semaphore: its capacity is the number of jobs that run at once
+	workers  sync.WaitGroup // jobs too
+	jobSlots chan struct{}  // semaphore: its capacity is the number of jobs that may run at once
 
 	mu         sync.Mutex
 	work       sync.Cond
@@ -29,7 +29,7 @@ func startDispatcher(workers int) *dispatcher {
 	return d
 }
 
-// add queues a mailbox. The right to run the actor passes from the caller to a worker.
+// add queues an actor. Afterwards a worker runs it: the caller must not.
 func (d *dispatcher) add(r *Ref) {
 	d.mu.Lock()
 	if d.tail == nil {
@@ -42,7 +42,8 @@ func (d *dispatcher) add(r *Ref) {
 	d.work.Signal()
 }
 
-// yieldEvery is the number of mailboxes after which a worker yields to the network poller, so that requests are read.
+// yieldEvery is the number of actors after which a worker lets the network poller run, so that the node reads new
+// requests.
 const yieldEvery = 4
 
 func (d *dispatcher) run() {
@@ -56,7 +57,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// serve runs actors until the queue is empty.
+// serve runs r, then other actors until the queue is empty.
 func (d *dispatcher) serve(r *Ref) {
 	var network yield.Network
 	defer network.Close()
@@ -69,7 +70,6 @@ func (d *dispatcher) serve(r *Ref) {
 	}
 }
 
-// startJob implements Ref.StartJob.
 func (d *dispatcher) startJob(work func(pause func())) {
 	d.workers.Add(1)
 	go func() {
@@ -82,7 +82,7 @@ func (d *dispatcher) startJob(work func(pause func())) {
 	}()
 }
 
-// pop removes the next mailbox. If the queue is empty it returns nil, or with wait it waits until stop is called.
+// pop removes the first actor. If the queue is empty, it returns nil. With wait it returns nil only after stop.
 func (d *dispatcher) pop(wait bool) *Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,7 +100,7 @@ func (d *dispatcher) pop(wait bool) *Ref {
 	return r
 }
 
-// stop waits until the queue is empty and every job has ended. All actors must have stopped.
+// stop waits until the queue is empty and every job has ended. All actors must have stopped before.
 func (d *dispatcher) stop() {
 	d.mu.Lock()
 	d.closed = true

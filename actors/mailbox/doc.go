@@ -1,44 +1,46 @@
-// Package mailbox runs actors: values whose methods run one at a time and are called only through messages. No other
-// package uses protoactor.
+// Package mailbox runs actors. An actor is a value whose methods run one at a time. Other code reaches it only through
+// messages. No other package uses protoactor.
 //
-// A System spawns an Actor and returns its Ref. There are two kinds of messages. A Request holds its answer, and its
-// caller waits for it; an RequestPool keeps a pool of requests. A message that embeds OneWay needs no answer.
+// System.Spawn starts an Actor and returns its Ref, to which messages are sent. There are two kinds of messages. A
+// Request is a message with room for an answer, for which its caller waits. A message that embeds OneWay has no answer.
 //
-//	caller      RequestPool.Ask                    takes a request from the pool
-//	Ref.Send    actor idle:    the caller runs the actor; nothing is allocated, no other goroutine runs
-//	            actor busy:    the request is queued
-//	            mailbox full:  the request is answered ErrOverloaded
-//	actor       Receive                      calls Request.Reply, or sends the request to another actor
-//	caller      gets the answer              the request goes back to the pool
+//	caller      RequestPool.Ask     takes a request from the pool
+//	Ref.Send    actor idle:         the caller's goroutine runs the actor; nothing is allocated
+//	            actor running:      the request is queued
+//	            queue full:         the request is rejected with ErrOverloaded
+//	actor       Actor.Receive       calls Request.Reply, or sends the request to another actor
+//	caller      gets the answer     the request goes back to the pool
 //
-// A request ends exactly once: with its reply, a full mailbox, a panic, the stop of the actor, or the deadline of its
-// caller. An abandoned request is skipped. An actor must not block, and must not wait for an answer.
+// A request ends exactly once: with a reply, with an error (full queue, panic, actor stopped), or at the deadline of
+// its caller. An actor does not receive a request whose deadline has passed. Receive must not block, and must not wait
+// for the answer of another actor.
 //
-// One-way messages are never refused. Their senders bound how many are under way, and each mailbox reserves room for
-// them (Kind.Reserve). A one-way message that finds no room stops the node. Workers of the dispatcher handle one-way
-// messages, so that no sender does the work of another actor. Workers also take over from callers that have handled
-// 64 messages of others. Messages of one sender stay in order.
+// A one-way message is never rejected while its actor exists. Its senders limit how many are sent but not yet handled,
+// and each queue reserves room for that number (Kind.Reserve). If a queue has no room all the same, the node stops.
 //
-// Several actors may give the same answer, one for each processor (RequestPool.AskAny). Short-lived actors are not
-// registered with the library (System.Init). Their owner ends an idle actor, and gets its state, with Ref.Retire.
+// The dispatcher has worker goroutines. A worker handles one-way messages, so that their sender does not do the work
+// of another actor. A worker also takes over when a caller has handled 64 messages of other callers.
 //
-// Long work of an actor runs in another goroutine (Ref.StartJob), which yields to the network poller (package yield).
+// An actor receives the messages of one sender in the order in which they were sent.
+//
+// RequestPool.AskAny asks one of several actors that give the same answer. System.Init makes an actor that protoactor
+// does not know, for actors that start and end often. Ref.StartJob runs long work of an actor in another goroutine.
 //
 // # Failures
 //
-// After a panic over a message that changes nothing (Actor.Fatal returns false), the request is answered with an
-// internal error, and the actor keeps its state. Any other panic stops the node (Config.Fail) and rejects all requests
-// that the actor keeps (Config.Failed). No actor is restarted with empty state. A stopped actor rejects all messages.
+// If Receive panics over a message that changes nothing (Actor.Fatal returns false), the request gets an internal error
+// and the actor keeps its state. After any other panic the node stops (Config.Fail), and the actor rejects all requests
+// that it keeps, with the error of Config.Failed. A failed actor is never restarted with empty state.
 //
 // # Parts of protoactor that are not used
 //
-// The library provides addresses, lifecycle and supervision. These parts are not used, as measured:
+// protoactor provides addresses, lifecycle and supervision. Measurements or tests ruled out these parts:
 //
-//	futures           twice the cost, and a data race near the timeout
-//	mailboxes         unbounded, or they drop messages silently
+//	futures           cost twice as much, and have a data race near the timeout
+//	mailboxes         are unbounded, or drop messages silently
 //	restarts          lose the state
-//	receive timeouts  lose messages and race
-//	dispatcher        a quarter fewer requests a second
+//	receive timeouts  lose messages, and have a data race
+//	dispatcher        handles a quarter fewer requests per second
 //
 // Its Stop drops queued messages silently, and its Shutdown stops no actor.
 //

@@ -8,34 +8,35 @@ import (
 
 // Message is a message to an actor: a Request, or a struct that embeds OneWay.
 type Message interface {
-	// Asked reports whether a caller waits for an answer.
+	// IsRequest reports whether a caller waits for an answer.
 	IsRequest() bool
-	// Abandoned reports whether the caller has stopped waiting. The message need not be handled then.
+	// Abandoned reports whether the caller's deadline has passed. Such a message need not be handled.
 	Abandoned() bool
-	// Reject answers with an error: the mailbox is full, the actor has stopped, or Receive panicked.
+	// Reject answers with an error, because the mailbox is full, the actor has stopped, or Receive panicked.
 	Reject(*engine.Error)
 }
 
-// OneWay is embedded by messages that need no answer. Their senders bound how many are under way, and each mailbox
-// reserves room for them. A one-way message that finds no room stops the node.
+// OneWay is embedded by messages that have no answer. Their senders limit how many are sent but not yet handled. The
+// room that a mailbox reserves for them (Kind.Reserve) therefore suffices. If there is no room, the node stops.
 type OneWay struct{}
 
-// Asked implements Message.
+// IsRequest implements Message.
 func (OneWay) IsRequest() bool { return false }
 
 // Abandoned implements Message.
 func (OneWay) Abandoned() bool { return false }
 
-// Reject implements Message. It does nothing; a message that another goroutine waits for must have a Reject of its own.
+// Reject implements Message. It does nothing. If a goroutine waits until the message is handled, the message type must
+// override Reject.
 func (OneWay) Reject(*engine.Error) {}
 
-// Halt tells an actor that the node has stopped. Changes are rejected with Err from then on.
+// Halt tells an actor that the node has failed. The actor rejects all later changes with Err.
 type Halt struct {
 	OneWay
 	Err *engine.Error
 }
 
-// Errors of Reject and Wait. They are shared and must not be changed.
+// Errors of Message.Reject and Request.Wait. They are shared values: do not modify them.
 var (
 	ErrOverloaded = &engine.Error{Code: engine.CodeOverloaded, Message: "too many requests at the moment", RetryAfter: time.Second}
 	ErrExpired    = &engine.Error{Code: engine.CodeOverloaded, Message: "the answer took too long", RetryAfter: time.Second}

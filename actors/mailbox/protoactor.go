@@ -7,18 +7,18 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 )
 
-// protoactor's process registry has 1,024 maps of SHARD_COUNT parts each. With the default of 32 they take 2.7 MiB and
-// nearly half of the start-up time of a node, for a few dozen actors.
+// protoactor's process registry has 1,024 maps with SHARD_COUNT parts each. With the default of 32 parts, the maps take
+// 2.7 MiB and nearly half of a node's start-up time, although a node registers only a few dozen actors.
 var _ = func() int {
 	cmap.SHARD_COUNT = 1
 	return cmap.SHARD_COUNT
 }()
 
 // protoActor is a Ref that implements protoactor's interfaces actor.Mailbox and actor.Actor. protoactor sends it
-// lifecycle messages only. All other messages go from Ref.Send directly to the Actor.
+// only lifecycle messages. All other messages go from Ref.Send directly to Actor.Receive.
 type protoActor Ref
 
-// RegisterHandlers implements actor.Mailbox. The library's dispatcher is not used.
+// RegisterHandlers implements actor.Mailbox. It ignores protoactor's dispatcher.
 func (p *protoActor) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	p.library.invoker = invoker
 }
@@ -29,27 +29,28 @@ func (p *protoActor) Start() {}
 // UserMessageCount implements actor.Mailbox.
 func (p *protoActor) UserMessageCount() int { return (*Ref)(p).Waiting() }
 
-// PostUserMessage implements actor.Mailbox. Messages of the library itself are dropped.
+// PostUserMessage implements actor.Mailbox. It drops messages of protoactor's own types.
 func (p *protoActor) PostUserMessage(message any) {
 	if m, ok := message.(Message); ok {
 		(*Ref)(p).Send(m)
 	}
 }
 
-// PostSystemMessage implements actor.Mailbox: the actor starts or stops.
+// PostSystemMessage implements actor.Mailbox.
 func (p *protoActor) PostSystemMessage(message any) { (*Ref)(p).postLifecycle(message) }
 
-// Receive implements actor.Actor. When the actor stops, it rejects the requests that it keeps.
+// Receive implements actor.Actor. When protoactor stops the actor, Receive makes it reject the requests that it keeps.
 func (p *protoActor) Receive(context actor.Context) {
 	if _, stopping := context.Message().(*actor.Stopping); stopping {
 		p.actor.Abort(ErrStopped)
 	}
 }
 
-// failStop is the supervisor. The default supervisor would restart a failed actor with empty state.
+// failStop is the supervisor of all actors. protoactor's default supervisor would restart a failed actor with empty
+// state.
 type failStop struct{ system *System }
 
-// HandleFailure implements actor.SupervisorStrategy: it stops the node and the actor.
+// HandleFailure implements actor.SupervisorStrategy. It stops the node and the actor.
 func (f failStop) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID,
 	_ *actor.RestartStatistics, reason, message any) {
 	f.system.fail(fmt.Errorf("actor %s failed over %T: %v", child.Id, message, reason))

@@ -12,72 +12,71 @@ import (
 )
 
 const (
-	systemMax     = 16  // lifecycle messages that may wait; an actor gets three
+	lifecycleMax  = 16  // lifecycle messages that may wait in a mailbox; protoactor sends three to an actor
 	callerTurnMax = 64  // messages of other callers that a caller handles after its own
-	workerTurnMax = 256 // messages that a worker handles before other actors get a turn
+	workerTurnMax = 256 // messages of one actor that a worker handles before it turns to the next actor
 	ringMin       = 8   // initial length of a ring
 )
 
-// Ref is the address of an actor, with its mailbox. One goroutine at a time has the right to run the actor: a caller or
-// a worker of the dispatcher. Other messages wait in a bounded queue. Messages of one sender stay in order. After the
-// actor has stopped, every message is rejected.
+// Ref is the address of an actor and its mailbox. At any time, at most one goroutine runs the actor: that of a caller,
+// or a worker of the dispatcher. Messages that arrive meanwhile wait in a bounded queue. The actor receives the
+// messages of one sender in order. After the actor has stopped, every message is rejected.
 type Ref struct {
 	system *System
 	kind   *Kind
-	actor  Actor // called directly, because the library would double the cost of most messages
+	actor  Actor // called directly, because a call through protoactor would double the cost of most messages
 
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
-	paused  bool // by the library, after a failure in a lifecycle message
+	paused  bool // by protoactor, after a panic over a lifecycle message
 	closed  bool
 	waiting int
 	head    int
 	ring    []Message // allocated when the first message has to wait
 
-	lifecycle []any         // messages of the library, which are handled first
-	library   *registration // nil: the actor is not registered with the library
+	lifecycle []any         // protoactor's messages, for example Stop; they are handled before all others
+	library   *registration // nil: the actor is not registered with protoactor (System.Init)
 	stopped   chan struct{} // closed after the actor has stopped and all its messages are answered
 
-	next *Ref // in the dispatcher's queue; guarded by its lock
+	next *Ref // next actor in the dispatcher's queue; guarded by dispatcher.mu
 }
 
-// registration is an actor's registration with the library.
 type registration struct {
-	invoker actor.MessageInvoker // of lifecycle messages
+	invoker actor.MessageInvoker // handles lifecycle messages
 	pid     *actor.PID
 }
 
-// Send accepts a message or rejects it. The caller of Send runs an idle actor to handle a request. A one-way
-// message is handled by a worker, so that its sender never does the work of another actor.
+// Send sends a message, or rejects it. If the actor is idle and the message is a request, Send runs the actor before it
+// returns. A one-way message is handled by a worker, so that its sender does not do the work of another actor.
 func (r *Ref) Send(m Message) {
-	asked := m.IsRequest()
-	if err := r.post(m, asked, asked); err != nil {
-		r.refuse(m, asked, err)
+	isRequest := m.IsRequest()
+	if err := r.post(m, isRequest, isRequest); err != nil {
+		r.reject(m, isRequest, err)
 	}
 }
 
-// Deliver is Send, but the caller also runs an idle actor for one-way messages. For the owner of the actor.
+// Deliver is like Send, but also runs an idle actor to handle a one-way message, instead of leaving that to a worker.
 func (r *Ref) Deliver(m Message) {
-	asked := m.IsRequest()
-	if err := r.post(m, asked, true); err != nil {
-		r.refuse(m, asked, err)
+	isRequest := m.IsRequest()
+	if err := r.post(m, isRequest, true); err != nil {
+		r.reject(m, isRequest, err)
 	}
 }
 
-// TrySend is Send, but returns false if the actor is retired or has stopped.
+// TrySend is like Send, except if the actor has stopped. Then it returns false and does not reject the message.
 func (r *Ref) TrySend(m Message) bool {
-	asked := m.IsRequest()
-	switch err := r.post(m, asked, asked); err {
+	isRequest := m.IsRequest()
+	switch err := r.post(m, isRequest, isRequest); err {
 	case nil:
 	case ErrStopped:
 		return false
 	default:
-		r.refuse(m, asked, err)
+		r.reject(m, isRequest, err)
 	}
 	return true
 }
 
-// sendIdle is Send to an idle actor. It returns false if the actor is busy or has stopped.
+// sendIdle runs the actor with a message if the actor is idle. Otherwise it does nothing and returns false.
 func (r *Ref) sendIdle(m Message) bool {
 	if !r.mu.TryLock() {
 		return false
@@ -92,10 +91,11 @@ func (r *Ref) sendIdle(m Message) bool {
 	return idle
 }
 
-// post accepts a message or returns an error to reject it with. If direct is true, the caller runs an idle actor.
-func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
+// post accepts a message, or returns an error with which the caller must reject it. If direct is true and the actor is
+// idle, post runs the actor.
+func (r *Ref) post(m Message, isRequest, direct bool) *engine.Error {
 	r.mu.Lock()
-	if err := r.checkRoom(asked); err != nil {
+	if err := r.checkRoom(isRequest); err != nil {
 		r.mu.Unlock()
 		return err
 	}
@@ -118,12 +118,12 @@ func (r *Ref) post(m Message, asked, direct bool) *engine.Error {
 	return nil
 }
 
-// Retire closes the mailbox of an idle actor if retire returns true. The state of the actor then belongs to the caller.
-// retire may read and change that state. Only for actors of System.Init.
-func (r *Ref) Retire(retire func() bool) bool {
+// CloseIdle ends the actor if it is idle and mayClose returns true. After CloseIdle has returned true, the caller may
+// read and change the state of the actor. mayClose may do so too. Use CloseIdle only for actors of System.Init.
+func (r *Ref) CloseIdle(mayClose func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || r.running || r.waiting > 0 || len(r.lifecycle) > 0 || !retire() {
+	if r.closed || r.running || r.waiting > 0 || len(r.lifecycle) > 0 || !mayClose() {
 		return false
 	}
 	r.closed = true
@@ -136,7 +136,7 @@ func (r *Ref) Stop() {
 	r.Wait()
 }
 
-// BeginStop makes the actor stop. Waiting messages are rejected.
+// BeginStop makes the actor stop, without waiting for it. Queued messages are rejected.
 func (r *Ref) BeginStop() {
 	if r.library != nil {
 		r.system.library.Root.Stop(r.library.pid)
@@ -145,10 +145,9 @@ func (r *Ref) BeginStop() {
 	r.postLifecycle(&actor.Stop{})
 }
 
-// postLifecycle accepts a lifecycle message.
 func (r *Ref) postLifecycle(message any) {
 	r.mu.Lock()
-	if r.closed || len(r.lifecycle) >= systemMax {
+	if r.closed || len(r.lifecycle) >= lifecycleMax {
 		full := !r.closed
 		r.mu.Unlock()
 		if full {
@@ -168,47 +167,48 @@ func (r *Ref) postLifecycle(message any) {
 	}
 }
 
-// Wait waits until the actor has stopped and all its messages are answered.
+// Wait waits until the actor has stopped and all its messages are answered. BeginStop must have been called.
 func (r *Ref) Wait() { <-r.stopped }
 
-// Waiting returns how many messages wait.
+// Waiting returns the number of queued messages.
 func (r *Ref) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waiting
 }
 
-// StartJob runs long work of the actor in its own goroutine. Jobs leave one processor to callers. work calls pause
-// every fraction of a millisecond to let callers go first (see package yield). An actor may have one job at a time, and
-// none after it has stopped. System.Close waits for jobs.
+// StartJob runs long work of the actor in a new goroutine. Jobs of all actors together leave one processor to callers.
+// work must call pause several times per millisecond, so that callers go first (package yield). An actor may have only
+// one job at a time. A stopped actor must not start a job. System.Close waits for all jobs.
 func (r *Ref) StartJob(work func(pause func())) { r.system.dispatcher.startJob(work) }
 
-// checkRoom returns the error to reject a message with, nil if it can be accepted.
-func (r *Ref) checkRoom(asked bool) *engine.Error {
+// checkRoom returns nil if the mailbox can accept a message, else the reason.
+func (r *Ref) checkRoom(isRequest bool) *engine.Error {
 	switch {
 	case r.closed:
 		return ErrStopped
-	case asked && r.waiting >= r.system.limit, r.waiting >= r.roomMax():
+	case isRequest && r.waiting >= r.system.limit, r.waiting >= r.roomMax():
 		return ErrOverloaded
 	}
 	return nil
 }
 
-// roomMax is how many messages may wait, one-way messages included.
+// roomMax returns how many requests and one-way messages together may wait in the mailbox.
 func (r *Ref) roomMax() int { return r.system.limit + cmp.Or(r.kind.Reserve, ReserveDefault) }
 
-func (r *Ref) refuse(m Message, asked bool, err *engine.Error) {
+// reject rejects a message with an error of checkRoom. If there was no room for a one-way message, it stops the node.
+func (r *Ref) reject(m Message, isRequest bool, err *engine.Error) {
 	switch {
 	case err != ErrOverloaded:
-	case asked:
-		r.kind.refused.Add(1)
+	case isRequest:
+		r.kind.rejected.Add(1)
 	default:
 		r.system.fail(fmt.Errorf("a mailbox has no room for the one-way message %T", m))
 	}
 	m.Reject(err)
 }
 
-// enqueue stores a message. There must be room for it.
+// enqueue adds a message to the queue. The caller must have called checkRoom.
 func (r *Ref) enqueue(m Message) {
 	if r.waiting == len(r.ring) {
 		larger := make([]Message, min(max(ringMin, 2*len(r.ring)), r.roomMax()))
@@ -221,10 +221,10 @@ func (r *Ref) enqueue(m Message) {
 	r.kind.waiting.Add(1)
 }
 
-// run handles waiting messages. After a number of messages it hands the actor to the dispatcher. The caller must have
-// the right to run the actor.
-func (r *Ref) run(messages int) {
-	for range messages {
+// run handles queued messages. If it has handled messagesMax of them, it hands the actor to the dispatcher. The caller
+// must have set running.
+func (r *Ref) run(messagesMax int) {
+	for range messagesMax {
 		m, lifecycle, ok := r.dequeue()
 		if !ok {
 			return
@@ -242,7 +242,7 @@ func (r *Ref) run(messages int) {
 	r.system.dispatcher.add(r)
 }
 
-// dequeue removes the next message or lifecycle message. If there is none it gives up the right to run the actor.
+// dequeue removes the next message or lifecycle message. If there is none, it clears running and returns false.
 func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,7 +262,7 @@ func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
 	return nil, nil, false
 }
 
-// deliver makes the actor handle a message, and recovers panics.
+// deliver calls Actor.Receive and recovers panics. It drops an abandoned message.
 func (r *Ref) deliver(m Message) {
 	if m.Abandoned() {
 		m.Reject(ErrExpired)
@@ -272,7 +272,6 @@ func (r *Ref) deliver(m Message) {
 	r.actor.Receive(m)
 }
 
-// recoverPanic handles a panic of the actor.
 func (r *Ref) recoverPanic(m Message) {
 	if reason := recover(); reason != nil {
 		defer r.escalate(m)
@@ -280,8 +279,8 @@ func (r *Ref) recoverPanic(m Message) {
 	}
 }
 
-// handlePanic rejects the message if the panic left the state intact (Actor.Fatal). Otherwise it stops the node, which
-// must be started again from the log. The actor is never restarted with empty state.
+// handlePanic rejects the message over which the actor panicked. It also stops the node if Actor.Fatal says that the
+// actor's state may now be wrong. A start of the node then restores the state from the log.
 func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
 	if !r.actor.Fatal(m) {
@@ -310,7 +309,7 @@ func (r *Ref) handleLifecycle(lifecycle any) {
 	}
 }
 
-// escalate stops the node after a panic in handlePanic or over a lifecycle message.
+// escalate is deferred. It stops the node after a panic in handlePanic or over a lifecycle message.
 func (r *Ref) escalate(message any) {
 	switch reason := recover(); {
 	case reason == nil:
@@ -327,7 +326,7 @@ func (r *Ref) pause(on bool) {
 	r.paused = on
 }
 
-// close closes the mailbox and rejects all messages that wait.
+// close closes the mailbox and rejects all queued messages.
 func (r *Ref) close() {
 	r.mu.Lock()
 	r.closed, r.running = true, false

@@ -8,50 +8,50 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// States of a request. Two sides use it: the caller, and the mailbox or actor that has the message. Each side changes
-// the state once, atomically, so the second side sees the change of the first.
+// States of a request. The caller and the actor change the state with atomic operations. Therefore exactly one of them
+// returns the request to its pool: the caller if the answer came in time, else the actor.
 const (
-	pending   uint32 = iota // not answered; the caller does not sleep yet
-	parked                  // not answered; the caller sleeps on done
-	answered                // the caller may read the answer and owns the request
-	abandoned               // the caller has gone; the other side owns the request
+	pending   uint32 = iota // no answer yet; the caller does not wait yet
+	sleeping                // no answer yet; the caller waits on the channel done
+	answered                // the caller may read the answer
+	abandoned               // the caller's deadline passed before the answer
 )
 
-// Request is a message that also holds its answer. It is completed exactly once, by Reply or Reject, unless its caller
-// abandons it at the deadline.
+// Request is a message with room for its answer. Reply or Reject completes it exactly once. A caller abandons a request
+// that is not completed before the deadline.
 type Request[Q, A any] struct {
 	Query  Q
 	answer A
 	err    error
 
-	state    atomic.Uint32
-	done     chan struct{} // buffered, so that completing never blocks
-	timer    *time.Timer   // created at the first wait and reused
-	pool     *sync.Pool    // nil: the request is used once, and completing it again has no effect
-	choice   int           // index of the actor that AskAny tries first
-	complete atomic.Bool   // used only without a pool
+	state     atomic.Uint32
+	done      chan struct{} // buffered, so that Reply never blocks
+	timer     *time.Timer   // created by the first sleep and reused
+	pool      *sync.Pool    // nil: the request is not reused, and a second Reply has no effect
+	choice    int           // index of the actor that AskAny tries first
+	completed atomic.Bool   // Reply was called; used only if pool is nil
 }
 
-// NewRequest returns a request without a pool, for requests that are asked rarely or that actors keep for later.
+// NewRequest returns a request without a pool, for rare requests and for requests that an actor keeps for later.
 func NewRequest[Q, A any](query Q) *Request[Q, A] {
 	return &Request[Q, A]{Query: query, done: make(chan struct{}, 1)}
 }
 
-// Reply completes the request. The actor must not use the request afterwards, because the caller may already reuse
-// it. Reply returns false if the caller has gone.
+// Reply completes the request. The actor must not use the request afterwards, because its caller may already reuse it.
+// Reply returns false if the caller had abandoned the request.
 func (q *Request[Q, A]) Reply(answer A, err error) bool {
-	if q.pool == nil && q.complete.Swap(true) {
+	if q.pool == nil && q.completed.Swap(true) {
 		return false
 	}
 	q.answer, q.err = answer, err
 	switch q.state.Swap(answered) {
-	case parked:
+	case sleeping:
 		q.done <- struct{}{}
 	case abandoned:
 		q.free()
 		return false
 	case answered:
-		panic("mailbox: a request was answered twice") // the next caller to reuse it would get a wrong answer
+		panic("mailbox: a request was answered twice") // a later caller that reuses the request would get this answer
 	}
 	return true
 }
@@ -62,7 +62,7 @@ func (q *Request[Q, A]) Reject(err *engine.Error) {
 	q.Reply(zero, err)
 }
 
-// Asked implements Message.
+// IsRequest implements Message.
 func (q *Request[Q, A]) IsRequest() bool { return true }
 
 // Abandoned implements Message.
@@ -80,9 +80,9 @@ func (q *Request[Q, A]) free() {
 	q.pool.Put(q)
 }
 
-// Wait returns the answer, or ErrExpired after the deadline. The request must not be used afterwards.
+// Wait returns the answer, or ErrExpired after the deadline. The caller must not use the request afterwards.
 func (q *Request[Q, A]) Wait(deadline time.Duration) (A, error) {
-	if q.state.Load() != answered && q.state.CompareAndSwap(pending, parked) && !q.sleep(deadline) {
+	if q.state.Load() != answered && q.state.CompareAndSwap(pending, sleeping) && !q.sleep(deadline) {
 		var zero A
 		return zero, ErrExpired
 	}
@@ -91,7 +91,7 @@ func (q *Request[Q, A]) Wait(deadline time.Duration) (A, error) {
 	return answer, err
 }
 
-// sleep waits for the completion. It returns false at the deadline.
+// sleep waits until Reply completes the request. It returns false if the deadline comes first.
 func (q *Request[Q, A]) sleep(deadline time.Duration) bool {
 	if q.timer == nil {
 		q.timer = time.NewTimer(deadline)
@@ -104,36 +104,36 @@ func (q *Request[Q, A]) sleep(deadline time.Duration) bool {
 		return true
 	case <-q.timer.C:
 	}
-	if q.state.CompareAndSwap(parked, abandoned) {
+	if q.state.CompareAndSwap(sleeping, abandoned) {
 		return false
 	}
-	<-q.done // completed at the last moment
+	<-q.done // Reply was called after the timer fired
 	return true
 }
 
-// Await waits without a deadline. Only for a request of NewRequest.
+// Await is Wait without a deadline. It does not return the request to a pool, so use it only after NewRequest.
 func (q *Request[Q, A]) Await() (A, error) {
-	if q.state.CompareAndSwap(pending, parked) {
+	if q.state.CompareAndSwap(pending, sleeping) {
 		<-q.done
 	}
 	return q.answer, q.err
 }
 
-// RequestPool asks requests of one type and reuses them. The zero value is ready. It must not be shared between
-// Systems, because timers and channels must not cross testing/synctest bubbles.
+// RequestPool sends requests of one type and reuses them. The zero value is ready for use. Each System needs its own
+// pools: in tests, systems run in different testing/synctest bubbles, and a timer must not leave its bubble.
 type RequestPool[Q, A any] struct {
 	pool    sync.Pool
-	created atomic.Int32 // requests created so far
+	created atomic.Int32 // number of requests created so far
 }
 
-// Ask sends a query to an actor and waits for the answer up to the deadline. An actor must not call it.
+// Ask sends a query to an actor and returns the answer, or ErrExpired after the deadline. An actor must not call it.
 func (a *RequestPool[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, error) {
 	q := a.request(query)
 	to.Send(q)
 	return q.Wait(deadline)
 }
 
-// AskFirst is Ask of first, or of other if first is nil or retired.
+// AskFirst asks the actor first. It asks the actor other instead if first is nil or has stopped.
 func (a *RequestPool[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.Duration) (A, error) {
 	q := a.request(query)
 	if first == nil || !first.TrySend(q) {
@@ -142,10 +142,10 @@ func (a *RequestPool[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.D
 	return q.Wait(deadline)
 }
 
-// AskAny is Ask of one of several actors that give the same answer: the actor that this processor asked last, or the
-// next one if it is busy. If there is an actor for each processor, processors do not share the memory of an actor.
+// AskAny asks one of several actors that give the same answer. It prefers the actor that this processor asked last, to
+// avoid cache traffic between processors. If that actor is not idle, AskAny sends the request to the next actor.
 func (a *RequestPool[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
-	q := a.request(query) // sync.Pool keeps the requests of each processor apart
+	q := a.request(query) // has the choice of this processor, because sync.Pool keeps a list for each processor
 	q.choice %= len(actors)
 	if !actors[q.choice].sendIdle(q) {
 		q.choice = (q.choice + 1) % len(actors)

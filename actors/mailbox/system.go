@@ -11,54 +11,54 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Actor is the state and the work of one actor. Its methods run one at a time.
+// Actor is implemented by the state of an actor. Its methods run one at a time.
 type Actor interface {
-	// Receive handles a message. It must not block or ask another actor.
+	// Receive handles a message. It must not block, and must not wait for the answer of another actor.
 	Receive(Message)
-	// Fatal reports whether a panic over the message may leave the actor's state wrong.
+	// Fatal reports whether the actor's state may be wrong after Receive has panicked over the message.
 	Fatal(Message) bool
-	// Abort rejects every request that the actor keeps, because the actor or the node stops.
+	// Abort is called when the actor or the node stops. It rejects every request that the actor keeps.
 	Abort(*engine.Error)
 }
 
 // Config configures a System.
 type Config struct {
-	// Limit is how many messages may wait in a mailbox before requests are refused.
+	// Limit is how many messages may wait in a mailbox. At this number the mailbox rejects requests.
 	Limit int
-	// Workers is how many goroutines run actors that no caller runs. With 1, a long Receive delays all other actors.
+	// Workers is the number of worker goroutines. If it is 1, a long Receive in the worker delays other actors.
 	Workers int
-	// Fail stops the node. Actors call it: it must not block.
+	// Fail stops the node. It must not block, because the goroutine that runs an actor calls it.
 	Fail func(cause error)
-	// Failed returns the error of all requests of an actor whose panic has stopped the node.
+	// Failed is called when a panic has stopped the node. It returns the error for all requests of the actor.
 	Failed func(cause error) *engine.Error
 }
 
-// ReserveDefault is the room for one-way messages in a mailbox, beside Config.Limit.
+// ReserveDefault is how many one-way messages may wait in a mailbox in addition to Config.Limit.
 const ReserveDefault = 1024
 
-// Kind groups actors for their statistics and limits. The zero value is ready.
+// Kind is a group of actors with common statistics and limits. The zero value is ready for use.
 type Kind struct {
 	Name      string
-	Reserve   int  // room for one-way messages in each mailbox; 0 = ReserveDefault
-	Transient bool // there are many actors, and they stop before the system does
+	Reserve   int  // one-way messages that may wait in each mailbox in addition to Config.Limit; 0 = ReserveDefault
+	Transient bool // actors of this kind start and stop while the system runs; Refs does not list them
 
-	waiting atomic.Int64
-	refused atomic.Uint64
-	refs    []*Ref // unless Transient; written by Spawn
+	waiting  atomic.Int64
+	rejected atomic.Uint64
+	refs     []*Ref // added by Spawn; empty if Transient
 }
 
 // Stats counts the messages that wait for the actors of one kind.
 type Stats struct {
 	Kind    string
 	Waiting int64 // in all mailboxes of the kind
-	// WaitingMax is the most that wait for a single actor. -1 for a Transient kind.
+	// WaitingMax is the number of messages in the fullest mailbox. It is -1 for a Transient kind.
 	WaitingMax int64
-	Refused    uint64 // requests that were answered ErrOverloaded because a mailbox was full
+	Rejected   uint64 // requests rejected with ErrOverloaded because a mailbox was full
 }
 
-// Stats returns the counts. It must not be called while an actor of a kind that is not Transient is spawned.
+// Stats returns the counts. Unless the kind is Transient, Stats must not run concurrently with Spawn for this kind.
 func (k *Kind) Stats() Stats {
-	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Refused: k.refused.Load()}
+	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Rejected: k.rejected.Load()}
 	if k.Transient {
 		stats.WaitingMax = -1
 	}
@@ -68,22 +68,22 @@ func (k *Kind) Stats() Stats {
 	return stats
 }
 
-// Refs returns the actors of the kind, unless it is Transient, in the order in which they were spawned.
+// Refs returns the actors of the kind in the order of Spawn. For a Transient kind it returns nil.
 func (k *Kind) Refs() []*Ref { return k.refs }
 
-// System runs actors. It owns the library's actor system and the dispatcher.
+// System runs actors. Its methods are safe for concurrent use, except Close.
 type System struct {
 	limit      int
 	fail       func(error)
 	failed     func(error) *engine.Error
 	library    *actor.ActorSystem
 	dispatcher *dispatcher
-	supervisor failStop // of all actors, because the library never frees a supervisor
+	supervisor failStop // shared by all actors, because protoactor never frees a supervisor
 
-	spawning sync.Mutex // the library's registry of supervisors is not safe for concurrent use
+	spawning sync.Mutex // protoactor's registry of supervisors is not safe for concurrent use
 }
 
-// NewSystem starts a system. The logger of the library is off, because it writes in colour to standard error.
+// NewSystem starts a system. It turns off protoactor's logger, which writes in colour to standard error.
 func NewSystem(c Config) *System {
 	logger := slog.New(slog.DiscardHandler)
 	s := &System{
@@ -94,7 +94,7 @@ func NewSystem(c Config) *System {
 	return s
 }
 
-// Spawn starts an actor. No other actor may have the same name.
+// Spawn starts an actor. It returns an error if another actor of the system has the same name.
 func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 	r := &Ref{system: s, kind: kind, actor: a, library: &registration{}}
 	props := actor.PropsFromProducer(
@@ -115,11 +115,12 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 	return r, nil
 }
 
-// Init makes r the address of an actor that is not registered with the library, because registering costs more than the
-// rest of the actor. The owner must retire or stop the actor. The kind must be Transient.
+// Init makes r the address of the actor a. Unlike Spawn it does not register the actor with protoactor, because
+// registration costs more than the rest of the actor. The caller must end the actor with CloseIdle or Stop. The kind
+// must be Transient.
 func (s *System) Init(r *Ref, kind *Kind, a Actor) { r.system, r.kind, r.actor = s, kind, a }
 
-// Close ends the system. All actors must have stopped.
+// Close ends the system. All actors must have stopped before.
 func (s *System) Close() {
 	s.dispatcher.stop()
 	s.library.Shutdown()

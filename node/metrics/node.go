@@ -15,7 +15,7 @@ func (c *Config) state(s *emitter) {
 	}
 	for _, mailbox := range stats.Mailboxes {
 		gauge(s, "mailbox_waiting", "Messages in the mailboxes of actors of a kind.", mailbox.Waiting, "actors", mailbox.Kind)
-		counter(s, "mailbox_refusals_total", "Messages refused because a mailbox was full.", mailbox.Refused, "actors", mailbox.Kind)
+		counter(s, "mailbox_refusals_total", "Messages refused because a mailbox was full.", mailbox.Rejected, "actors", mailbox.Kind)
 		if mailbox.WaitingMax >= 0 {
 			gauge(s, "mailbox_waiting_max", "Messages in the fullest mailbox of actors of a kind; unknown for accounts.", mailbox.WaitingMax, "actors", mailbox.Kind)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // ShardActor owns a share of the accounts: the encoded state of evicted accounts, and the actors of loaded accounts. It
-// loads an account when a message for it comes, evicts it when it is idle (mailbox.Ref.Retire), and sends the journal
+// loads an account when a message for it comes, evicts it when it is idle (Ref.CloseIdle), and sends the journal
 // the events of its accounts. Admissions go straight to the actor of a loaded account. All other messages to an account
 // come through its shard, in order.
 type ShardActor struct {
@@ -231,7 +231,7 @@ func (s *ShardActor) makeRoom() bool {
 
 // evict evicts an account if no message waits for its actor and idle returns true.
 func (s *ShardActor) evict(acct *loadedAccount, idle func() bool) bool {
-	if !acct.Ref.Retire(idle) {
+	if !acct.Ref.CloseIdle(idle) {
 		return false
 	}
 	id := acct.actor.ID
