@@ -98,7 +98,7 @@ func startAgain(a *accounts.AccountActor) {
 	for _, key := range record.Keys {
 		a.Account.Apply(&account.KeyCreated{Account: a.ID, Key: key})
 	}
-	a.RejectParked(accounts.Internal(nil))
+	a.RejectQueued(accounts.Internal(nil))
 	a.Leasing, a.InFlight = false, nil
 }
 

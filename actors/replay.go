@@ -50,8 +50,8 @@ func newReplayer(s *System) *replayer {
 
 // run replays the journal.
 func (r *replayer) run() error {
-	r.accounts.Shared = r.system.accounts.Shared
-	r.accounts.Begin(r.system.accounts.Seal)
+	r.accounts.SharedCodes = r.system.accounts.SharedCodes
+	r.accounts.Begin(r.system.accounts.LoginCodeKey)
 	if err := r.restore(); err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	if err != nil || s.log.Shared == nil {
 		return err
 	}
-	if !s.accounts.Shared {
+	if !s.accounts.SharedCodes {
 		return errors.New("check configuration: the Journal is that of several nodes, and LoginCodeKey is not set")
 	}
 	s.accounts.Node, s.accounts.Quorum = s.log.Shared.Node(), commitlog.Quorum{Shared: s.log.Shared}

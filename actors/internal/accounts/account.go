@@ -10,14 +10,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Requests to an account actor. All but admissions go through the shard of the account.
+// Requests to an account actor. All requests except admissions go through the shard of the account.
 type (
-	admission = mailbox.Request[admissionQuery, account.Admission]
-	// Refund takes an admission back, of an account or of an anonymous client.
-	Refund     = mailbox.Request[account.Admission, struct{}]
-	usage      = mailbox.Request[UsageQuery, account.QuotaResult]
-	accountAsk = mailbox.Request[accountQuery, accountAnswer]
-	change     = mailbox.Request[changeQuery, struct{}]
+	admissionRequest = mailbox.Request[admissionQuery, account.Admission]
+	// Refund takes back an admission of an account or of an anonymous client.
+	Refund         = mailbox.Request[account.Admission, struct{}]
+	usageRequest   = mailbox.Request[UsageQuery, account.QuotaResult]
+	accountRequest = mailbox.Request[accountQuery, accountReply]
+	changeRequest  = mailbox.Request[changeQuery, struct{}]
 )
 
 type (
@@ -25,75 +25,75 @@ type (
 		account uint64
 		key     account.Digest
 	}
-	// UsageQuery asks for both windows and charges nothing. With byKey the key must be valid.
+	// UsageQuery asks for the use of the quota windows.
 	UsageQuery struct {
 		account uint64
 		key     account.Digest
-		byKey   bool
+		byKey   bool // the reply is an error unless key is valid
 	}
-	accountQuery  struct{ account uint64 }
-	accountAnswer struct {
+	accountQuery struct{ account uint64 }
+	accountReply struct {
 		record account.Record
 		usage  account.QuotaResult
 	}
-	// changeQuery decides an event of the account, nil if there is nothing to change.
+	// changeQuery asks an account to make a change. decide returns the event, or nil if the account stays as it is.
 	changeQuery struct {
 		account uint64
 		decide  func(*account.Account, account.ClockReading) (account.Event, error)
 	}
 )
 
-// eventWritten is the result of writing an event of the account.
+// eventWritten tells an account that one of its events is durable, or why not.
 type eventWritten struct {
 	mailbox.OneWay
 	event account.Event
 	err   *engine.Error
 }
 
-// returnLease makes an account return the rest of its lease, because the node stops.
+// returnLease tells an account that the node stops: it returns its lease and admits no more requests.
 type returnLease struct{ mailbox.OneWay }
 
-// AccountActor owns one account that is in use. Its shard loads the account, and evicts it when it is idle.
+// AccountActor is the actor of one loaded account.
 type AccountActor struct {
 	*accountCommon
 	ID        uint64
 	Account   *account.Account
-	remoteSeq uint64 // messages with records of other nodes so far
-	asked     bool   // a request came since the last sweep of the shard
+	remoteSeq uint64 // number of RemoteEvents received
+	asked     bool   // a request arrived after the last sweep
 
-	Leasing  bool          // a lease is being written
-	urgent   bool          // a request waits for the lease
-	stopping bool          // the node stops, so the lease is returned
-	parked   []*admission  // requests that wait for the lease
-	changes  []*change     // changes that wait for InFlight
-	InFlight *change       // the change whose event is being written, or nil
-	stopped  *engine.Error // not nil: leases and changes are refused with it
+	Leasing  bool                // a lease is being written to the log
+	urgent   bool                // a request waits for that lease
+	stopping bool                // returnLease has arrived
+	queued   []*admissionRequest // requests that wait for that lease
+	changes  []*changeRequest    // changes that have not started, in order
+	InFlight *changeRequest      // the change whose event is being written, or nil
+	stopped  *engine.Error       // if not nil, the error of all new leases and changes
 }
 
-// accountCommon is shared by the accounts of a shard and constant.
+// accountCommon is the constant data that all accounts of a shard share.
 type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
 	clock       *steadyClock
 	quorum      commitlog.Quorum
 	outbox      *outbox
-	parkedMax   int // parked requests of an account
-	changesMax  int
+	queuedMax   int // limit of AccountActor.queued
+	changesMax  int // limit of AccountActor.changes
 }
 
 // Receive implements mailbox.Actor.
 func (a *AccountActor) Receive(msg mailbox.Message) {
 	a.asked = a.asked || msg.IsRequest()
 	switch m := msg.(type) {
-	case *admission:
+	case *admissionRequest:
 		a.admit(m)
 	case *Refund:
 		a.Account.Refund(m.Query.At)
 		m.Reply(struct{}{}, nil)
-	case *usage:
+	case *usageRequest:
 		m.Reply(a.usage(m.Query))
-	case *accountAsk:
-		m.Reply(accountAnswer{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.quotaPolicy)}, nil)
-	case *change:
+	case *accountRequest:
+		m.Reply(accountReply{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.quotaPolicy)}, nil)
+	case *changeRequest:
 		a.change(m)
 	case *eventWritten:
 		a.written(m)
@@ -112,18 +112,18 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. After a panic over a request about admission or usage a count may be too high by
-// one. After a panic over another message the state may be wrong.
+// Fatal implements mailbox.Actor. After a panic over one of these requests the account counts at most one request too
+// many. After a panic over any other message its state may be wrong.
 func (a *AccountActor) Fatal(msg mailbox.Message) bool {
 	switch msg.(type) {
-	case *admission, *Refund, *usage, *accountAsk:
+	case *admissionRequest, *Refund, *usageRequest, *accountRequest:
 		return false
 	}
 	return true
 }
 
-// admit answers a request at once or, if it needs a lease, when the lease is durable.
-func (a *AccountActor) admit(m *admission) {
+// admit replies at once or, if the request needs another lease, when that lease is durable.
+func (a *AccountActor) admit(m *admissionRequest) {
 	if a.stopping {
 		m.Reject(mailbox.ErrStopped)
 		return
@@ -131,7 +131,7 @@ func (a *AccountActor) admit(m *admission) {
 	now := a.clock.Now()
 	result, needsLease := a.Account.Admit(m.Query.key, now, a.quotaPolicy)
 	if needsLease {
-		a.park(m, now)
+		a.queueForLease(m, now)
 		return
 	}
 	if result.Admitted && !a.Leasing && a.stopped == nil {
@@ -140,8 +140,8 @@ func (a *AccountActor) admit(m *admission) {
 	a.reply(m, result, now)
 }
 
-// reply answers an admission, and takes it back if the caller has gone.
-func (a *AccountActor) reply(m *admission, result account.QuotaResult, now account.ClockReading) {
+// reply sends the result of an admission. If the caller no longer waits for it, reply takes the admission back.
+func (a *AccountActor) reply(m *admissionRequest, result account.QuotaResult, now account.ClockReading) {
 	now = a.Account.WithDay(now)
 	delivered := m.Reply(account.Admission{QuotaResult: result, Account: a.ID, At: now}, nil)
 	if !delivered && result.Admitted {
@@ -149,8 +149,8 @@ func (a *AccountActor) reply(m *admission, result account.QuotaResult, now accou
 	}
 }
 
-// park keeps a request until the next lease is durable, and has that lease written.
-func (a *AccountActor) park(m *admission, now account.ClockReading) {
+// queueForLease queues a request until the next lease is durable. It asks for that lease if no lease is being written.
+func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReading) {
 	switch {
 	case a.stopped != nil:
 		m.Reject(a.stopped)
@@ -158,27 +158,28 @@ func (a *AccountActor) park(m *admission, now account.ClockReading) {
 	case a.quorum.Lost():
 		m.Reject(commitlog.ReadOnly(commitlog.ErrNoMajority))
 		return
-	case len(a.parked) >= a.parkedMax:
+	case len(a.queued) >= a.queuedMax:
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
 	if !a.Leasing {
-		a.lease(m.Query.key, now, len(a.parked)+1)
+		a.lease(m.Query.key, now, len(a.queued)+1)
 	}
 	if !a.Leasing {
 		m.Reject(errNoLease)
 		return
 	}
 	a.expedite()
-	a.parked = append(a.parked, m)
+	a.queued = append(a.queued, m)
 }
 
-// errNoLease is an internal error: the rules say that a request needs a lease, and refuse a lease.
+// errNoLease means that Account.Admit asked for a lease and Account.NextLease gave none, which is a bug.
 var errNoLease = &engine.Error{
-	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("an account needs a lease and may not ask for one"),
+	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
-// lease has the next lease written if the account needs one.
+// lease posts the next lease to the outbox if the account needs one. waiting is the number of requests that wait for
+// it.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.quotaPolicy, waiting)
 	if event == nil {
@@ -193,7 +194,7 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 	a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
 }
 
-// expedite has the lease written at once, because a request waits for it.
+// expedite makes the shard write the posted lease at once.
 func (a *AccountActor) expedite() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true
@@ -201,37 +202,38 @@ func (a *AccountActor) expedite() {
 	}
 }
 
-// leased handles the result of writing a lease.
+// leased handles the result of writing a lease. After a conflict with an event of another node it tries to admit the
+// queued requests again, which asks for another lease if they need one.
 func (a *AccountActor) leased(m *eventWritten) {
 	a.Leasing = false
 	switch {
 	case m.err == commitlog.ErrConflict && !a.stopping:
 		a.Account.AbortLease()
-		a.admitParked()
+		a.admitQueued()
 		return
 	case m.err == commitlog.ErrConflict:
 		m.err = mailbox.ErrStopped
 	}
 	if m.err != nil {
 		a.Account.AbortLease()
-		a.RejectParked(m.err)
+		a.RejectQueued(m.err)
 		a.returnLeaseOnStop()
 		return
 	}
 	a.Account.Apply(m.event)
 	if a.stopping {
-		a.RejectParked(mailbox.ErrStopped)
+		a.RejectQueued(mailbox.ErrStopped)
 		a.returnLeaseOnStop()
 		return
 	}
-	a.admitParked()
+	a.admitQueued()
 }
 
-// admitParked decides the parked requests again.
-func (a *AccountActor) admitParked() {
+// admitQueued tries to admit the queued requests. If the lease is spent before the last of them, it asks for the next.
+func (a *AccountActor) admitQueued() {
 	now := a.clock.Now()
-	requests := a.parked
-	a.parked = nil
+	requests := a.queued
+	a.queued = nil
 	for i, m := range requests {
 		if m.Abandoned() {
 			m.Reject(mailbox.ErrExpired)
@@ -240,27 +242,26 @@ func (a *AccountActor) admitParked() {
 		key := m.Query.key
 		result, needsLease := a.Account.Admit(key, now, a.quotaPolicy)
 		if needsLease {
-			a.parked = append(a.parked, requests[i:]...)
-			a.lease(key, now, len(a.parked))
+			a.queued = append(a.queued, requests[i:]...)
+			a.lease(key, now, len(a.queued))
 			break
 		}
 		a.reply(m, result, now)
 	}
-	if len(a.parked) > 0 && !a.Leasing {
-		a.RejectParked(errNoLease)
+	if len(a.queued) > 0 && !a.Leasing {
+		a.RejectQueued(errNoLease)
 	}
 }
 
-// RejectParked rejects the parked requests.
-func (a *AccountActor) RejectParked(err *engine.Error) {
-	requests := a.parked
-	a.parked = nil
+// RejectQueued rejects the queued requests.
+func (a *AccountActor) RejectQueued(err *engine.Error) {
+	requests := a.queued
+	a.queued = nil
 	for _, m := range requests {
 		m.Reject(err)
 	}
 }
 
-// usage returns both windows, or the error of a key that is not valid.
 func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	if q.byKey {
 		key, known := a.Account.Key(q.key)
@@ -276,13 +277,14 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	return a.Account.Usage(a.clock.Now(), a.quotaPolicy), nil
 }
 
-// idle reports whether the account can be evicted: no count is only in memory and nothing is under way. Only the shard
-// calls it, while the actor is idle.
+// idle reports whether the account can be evicted: no request waits, no event is being written, and Account.Idle. The
+// shard calls idle while the actor cannot run.
 func (a *AccountActor) idle(now account.ClockReading) bool {
-	return !a.Leasing && a.InFlight == nil && len(a.parked) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
+	return !a.Leasing && a.InFlight == nil && len(a.queued) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
 }
 
-// returnLeaseOnStop returns the lease when the node stops, once no event of the account is being written.
+// returnLeaseOnStop posts the return of the lease, and stops the account. It waits until no event of the account is
+// being written.
 func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.Leasing || a.InFlight != nil {
 		return
@@ -299,10 +301,10 @@ func (a *AccountActor) returnLeaseOnStop() {
 	a.outbox.post(last, true)
 }
 
-// Abort implements mailbox.Actor: it rejects all requests.
+// Abort implements mailbox.Actor. It rejects all waiting requests.
 func (a *AccountActor) Abort(err *engine.Error) {
 	a.stopped = err
-	a.RejectParked(err)
+	a.RejectQueued(err)
 	if a.InFlight != nil {
 		a.InFlight.Reject(err)
 		a.InFlight = nil

@@ -12,8 +12,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// change queues a change and starts it if no other is under way.
-func (a *AccountActor) change(m *change) {
+// change queues a change. An account makes its changes one after the other.
+func (a *AccountActor) change(m *changeRequest) {
 	switch {
 	case a.stopping:
 		m.Reject(mailbox.ErrStopped)
@@ -29,7 +29,7 @@ func (a *AccountActor) change(m *change) {
 	a.next()
 }
 
-// next decides waiting changes until a change has an event to write.
+// next takes changes from the queue until one of them has an event to write.
 func (a *AccountActor) next() {
 	for a.InFlight == nil && len(a.changes) > 0 {
 		m := a.changes[0]
@@ -48,7 +48,7 @@ func (a *AccountActor) next() {
 	}
 }
 
-// decide decides an event and encodes it. A panic fails only this change.
+// decide returns the event of a change, also encoded. If the change panics, only this change fails.
 func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -69,14 +69,15 @@ func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byt
 	return event, encoded, nil
 }
 
-// undo takes back the counts that deciding the event has changed.
+// undo reverts what decide changed in the account for an event that will not become durable.
 func (a *AccountActor) undo(event account.Event) {
 	if _, ok := event.(*account.KeyCreated); ok {
 		a.Account.AbortKey()
 	}
 }
 
-// written applies a durable event, answers its change and starts the next one.
+// written handles the result of writing an event. It applies a durable event and replies to the caller of the change.
+// After a conflict with an event of another node it makes the change again.
 func (a *AccountActor) written(m *eventWritten) {
 	switch e := m.event.(type) {
 	case *account.Leased:
@@ -108,7 +109,7 @@ func (a *AccountActor) written(m *eventWritten) {
 	a.returnLeaseOnStop()
 }
 
-// asError converts nil to a nil error.
+// asError converts a nil pointer to a nil interface.
 func asError(err *engine.Error) error {
 	if err == nil {
 		return nil

@@ -18,17 +18,17 @@ import (
 type Accounts struct {
 	config       Config
 	host         host
-	Clock        *steadyClock  // wall clock and monotonic time
+	Clock        *steadyClock
 	Node         engine.NodeID // 0 without a cluster
 	Quorum       commitlog.Quorum
 	Random       *lockedReader
-	Seal         [32]byte // key of login codes: Config.LoginCodeKey, or random
-	Shared       bool     // all nodes of a cluster have the same Seal
+	LoginCodeKey [32]byte // from Config.LoginCodeKey, or random
+	SharedCodes  bool     // a login code works on every node of the cluster
 	keys         *keyindex.Index
 	keyPolicy    atomic.Pointer[account.KeyPolicy]
-	Loaded       atomic.Int64  // accounts that have an actor
-	Count        atomic.Int64  // accounts
-	Leases       atomic.Uint64 // leases written
+	Loaded       atomic.Int64  // number of accounts with an actor
+	Count        atomic.Int64  // number of all accounts
+	Leases       atomic.Uint64 // number of leases that this process has written
 	requestPools requestPools
 	Kinds        struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
@@ -40,11 +40,10 @@ type Accounts struct {
 	flusher   *outboxFlusher
 }
 
-// shardReserve is the mailbox space of a shard for one-way messages. At most a shard gets one for each account created
-// in the last hour (the registry allows 5,000), and a few others.
+// shardReserve is the mailbox space of a shard for one-way messages (mailbox.Kind.Reserve). In the worst case one shard
+// gets a message for each account created in the last hour. The registry allows 5,000 of them.
 const shardReserve = 8192
 
-// requestPools reuse the messages of frequent requests.
 type requestPools struct {
 	admissions mailbox.RequestPool[admissionQuery, account.Admission]
 	anonymous  mailbox.RequestPool[anonymousQuery, account.Admission]
@@ -53,7 +52,7 @@ type requestPools struct {
 	sessions   mailbox.RequestPool[account.Digest, uint64]
 }
 
-// New returns Accounts without actors. Start starts the actors.
+// New returns Accounts whose actors are not started yet.
 func New(c Config, host host) (*Accounts, error) {
 	t := &Accounts{
 		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{reader: c.Random}, keys: keyindex.New(),
@@ -63,18 +62,17 @@ func New(c Config, host host) (*Accounts, error) {
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
 	t.keyPolicy.Store(&account.KeyPolicy{})
-	if t.Shared = c.LoginCodeKey != nil; t.Shared {
-		if copy(t.Seal[:], c.LoginCodeKey) != len(t.Seal) || len(c.LoginCodeKey) != len(t.Seal) {
-			return nil, fmt.Errorf("check configuration: LoginCodeKey has %d bytes, want %d", len(c.LoginCodeKey), len(t.Seal))
+	if t.SharedCodes = c.LoginCodeKey != nil; t.SharedCodes {
+		if copy(t.LoginCodeKey[:], c.LoginCodeKey) != len(t.LoginCodeKey) || len(c.LoginCodeKey) != len(t.LoginCodeKey) {
+			return nil, fmt.Errorf("check configuration: LoginCodeKey has %d bytes, want %d", len(c.LoginCodeKey), len(t.LoginCodeKey))
 		}
 		return t, nil
 	}
 	var err error
-	t.Seal, err = newSeal(t.Random)
+	t.LoginCodeKey, err = newLoginCodeKey(t.Random)
 	return t, err
 }
 
-// lockedReader makes a reader safe for concurrent use.
 type lockedReader struct {
 	mu     sync.Mutex
 	reader io.Reader
@@ -87,16 +85,14 @@ func (l *lockedReader) Read(p []byte) (int, error) {
 	return l.reader.Read(p)
 }
 
-// shards are the shard actors.
 type shards struct{ Refs []*mailbox.Ref }
 
-// of returns the shard of an account.
 func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
 
-// accountBytesEstimate is the approximate encoded size of an account in a snapshot.
+// accountBytesEstimate is the estimated size of an encoded account.
 const accountBytesEstimate = 150
 
-// Start starts the actors with the replayed state.
+// Start starts the actors with the state of a finished replay.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
 	t.Clock.resume(r.steady, r.newestWall)
 	t.keyPolicy.Store(&r.KeyPolicy)
@@ -137,7 +133,7 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node,
 		common: &accountCommon{
 			quotaPolicy: c.QuotaPolicy, clock: t.Clock, quorum: t.Quorum, outbox: &outbox{flusher: t.flusher},
-			parkedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
+			queuedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
 		},
 		loadedMax: c.LoadedMax, loadedCount: &t.Loaded, count: &t.Count, leases: &t.Leases,
 		evicted: accounts, Loaded: map[uint64]*loadedAccount{}, keys: t.keys,
@@ -152,7 +148,8 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	return nil
 }
 
-// ReturnLeases makes every account return the rest of its lease. The caller must have stopped sending requests.
+// ReturnLeases makes every account return the unspent part of its lease. It waits for each shard up to the timeout. The
+// caller must have stopped sending requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	t.sweeper.end()
 	t.flusher.end()
@@ -163,11 +160,11 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 		shard.Send(m)
 	}
 	for _, m := range requests {
-		_, _ = m.Wait(timeout) // a lease that could not be written is forfeited, as in a crash
+		_, _ = m.Wait(timeout) // after an error the lease is forfeited, as in a crash
 	}
 }
 
-// Stop stops the actors and waits for them. They reject unanswered requests.
+// Stop stops the actors and waits until they have stopped. They reject unanswered requests.
 func (t *Accounts) Stop() {
 	for _, shard := range t.Shards.Refs {
 		m := mailbox.NewRequest[stopCommand, []*mailbox.Ref](stopCommand{})

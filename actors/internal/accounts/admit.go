@@ -5,7 +5,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Errors of callers once keys are required (decision K6). They are shared and must not be changed.
+// Errors that callers get when keys are required (decision K6). The values are shared: do not change them.
 var (
 	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required; send it as Authorization: Bearer"}
 	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid"}
@@ -16,12 +16,11 @@ var (
 // LimitsEnforced implements account.Admitter.
 func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 
-// KeyPolicy implements account.Admitter. It is the zero value until the log is replayed.
+// KeyPolicy implements account.Admitter. Before the replay has ended it returns the zero value.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It sends one message, or two if the account is not loaded, and allocates nothing
-// unless the account asks for its next lease. With limits off it counts nothing, and checks keys only if they are
-// required.
+// Admit implements account.Admitter. It allocates nothing, unless the account has to be loaded or needs its next lease.
+// With LimitsOff it counts no requests, and checks keys only if keys are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
 		return account.Admission{}, err
@@ -50,13 +49,13 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	return t.requestPools.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
 }
 
-// keysRequired reports whether keys are required. It reads the clock only if a date is announced.
+// keysRequired reads the clock only if an operator has announced a date.
 func (t *Accounts) keysRequired() bool {
 	policy := t.keyPolicy.Load()
 	return !policy.RequiredAt.IsZero() && policy.Required(t.config.Clock())
 }
 
-// admitKey asks the account of a key, through its shard if it has no actor or is being evicted.
+// admitKey asks the actor of the key's account. If the account is not loaded, it asks the shard.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	id, actor := t.keys.Lookup(key)
 	if id == 0 {
@@ -65,7 +64,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	return t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, AskTimeout)
 }
 
-// keyError returns the error for a code that refuses a key, nil for other codes.
+// keyError returns the error for a code that means that the key is not usable, and nil for other codes.
 func keyError(code engine.Code) error {
 	switch code {
 	case engine.CodeInvalidKey:
@@ -78,7 +77,7 @@ func keyError(code engine.Code) error {
 	return nil
 }
 
-// admitUncounted is Admit with limits off.
+// admitUncounted is Admit with LimitsOff.
 func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admission, error) {
 	admission := account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}
 	switch {
@@ -93,7 +92,7 @@ func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admi
 	return account.Admission{}, errMissingKey
 }
 
-// Refund implements account.Admitter. If a mailbox is full, the request stays charged.
+// Refund implements account.Admitter. If the mailbox of the actor is full, the request stays charged.
 func (t *Accounts) Refund(a account.Admission) {
 	if !a.Admitted || t.config.LimitsOff || t.host.Available() != nil {
 		return
@@ -117,7 +116,7 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	return t.requestPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, AskTimeout)
 }
 
-// session returns the account of a session.
+// session returns the account ID of an open session.
 func (t *Accounts) session(token account.Digest) (uint64, error) {
 	if err := t.host.Available(); err != nil {
 		return 0, err

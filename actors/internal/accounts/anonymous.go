@@ -10,15 +10,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// AnonymousTables is how many actors share the anonymous clients.
+// AnonymousTables is the number of AnonymousActors. Each has a part of the addresses.
 const AnonymousTables = 16
 
-// anonymousAdmission asks for one request of an address.
 type anonymousAdmission = mailbox.Request[anonymousQuery, account.Admission]
 
 type anonymousQuery struct{ address netip.Addr }
 
-// AnonymousActor counts callers without a key, by address, in memory only.
+// AnonymousActor counts the requests of clients without a key, by IP address. The counts are in memory only.
 type AnonymousActor struct {
 	table *account.AnonymousTable
 	quota account.Quota
@@ -44,22 +43,22 @@ func (t *AnonymousActor) admit(m *anonymousAdmission) {
 	}
 }
 
-// Fatal implements mailbox.Actor. After a panic a count may be wrong by one.
+// Fatal implements mailbox.Actor. A panic is not fatal, because it makes a count wrong by one at most.
 func (t *AnonymousActor) Fatal(mailbox.Message) bool { return false }
 
 // Abort implements mailbox.Actor.
 func (t *AnonymousActor) Abort(*engine.Error) {}
 
-// anonymousTables are all tables. The seed is random, so that clients cannot choose addresses that fill one table.
+// anonymousTables has all AnonymousActors.
 type anonymousTables struct {
-	seed maphash.Seed
+	seed maphash.Seed // random, so that clients cannot choose addresses that fill one table
 	refs []*mailbox.Ref
 }
 
-// newAnonymousTables spawns the tables. rows is the number of clients in all tables together.
+// newAnonymousTables starts the actors. rows is the number of clients that all tables together have room for.
 func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, quota account.Quota, clock *steadyClock) (*anonymousTables, error) {
 	t := &anonymousTables{seed: maphash.MakeSeed()}
-	rowSeed := maphash.MakeSeed() // spreads the addresses of a table over its rows
+	rowSeed := maphash.MakeSeed() // differs from t.seed, so that the addresses of one table spread over all its rows
 	for i := range AnonymousTables {
 		table := account.NewAnonymousTable((rows+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
 			return maphash.Comparable(rowSeed, key)
@@ -73,7 +72,7 @@ func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, qu
 	return t, nil
 }
 
-// of returns the table of an address. All addresses in the same ClientPrefix have the same table.
+// of returns the actor for an address. All addresses in one account.ClientPrefix have the same actor.
 func (t *anonymousTables) of(address netip.Addr) *mailbox.Ref {
 	client := account.ClientPrefix(address).Addr().As16()
 	return t.refs[maphash.Comparable(t.seed, client)%uint64(len(t.refs))]

@@ -12,40 +12,41 @@ import (
 )
 
 const (
-	// clockStepMin is the smallest step of the wall clock, against the monotonic one, that is suspect. Smaller ones are
-	// accepted at once.
+	// clockStepMin is the smallest change of the wall clock, compared with the monotonic clock, that counts as a step.
+	// A smaller change is accepted at once.
 	clockStepMin = 5 * time.Second
-	// clockSuspectMax is how long a step is suspect. Meanwhile the day is computed as if there were no step: a step that
-	// is taken back within a minute begins no new day, and a lasting step delays the next day by at most a minute.
+	// clockSuspectMax is the time after which a step is accepted. Until then the day is computed without the step. So a
+	// wrong step that is corrected within a minute does not begin another day. A correct step delays the next day by a
+	// minute at most.
 	clockSuspectMax = time.Minute
 )
 
-// steadyClock reads both clocks (account.ClockReading). Steady time continues where the log ended, never goes back, and
-// stops while no node runs. The wall clock decides the day only while it agrees with the monotonic clock. After a step
-// it is suspect until it goes back or has kept the new time for a minute.
+// steadyClock reads the wall clock and the steady time (account.ClockReading). Steady time never goes back. After a
+// restart it continues from the newest steady time in the log. The day comes from the wall clock. After a step of the
+// wall clock the day is computed as if there were no step, until the step is undone or clockSuspectMax has passed.
 type steadyClock struct {
 	wall         func() time.Time
-	steady       func() time.Duration // nil: the monotonic part of wall
-	logger       *slog.Logger         // nil: steps are not logged
-	origin       time.Time
-	steadyOrigin time.Duration // reading of steady at origin
-	base         time.Duration // newest steady time in the log; constant after resume
-	newest       atomic.Int64
+	steady       func() time.Duration // nil: use the monotonic reading of wall
+	logger       *slog.Logger         // nil: do not log steps
+	origin       time.Time            // wall time of resume
+	steadyOrigin time.Duration        // result of steady at origin
+	base         time.Duration        // steady time at origin; constant after resume
+	newest       atomic.Int64         // newest steady time, unless detectsSteps
 
-	detectsSteps atomic.Bool  // wall has a monotonic part
-	trustedWall  atomic.Int64 // accepted wall time at steady time 0, in ns since 1970
+	detectsSteps atomic.Bool  // wall has a monotonic reading, to compare the wall time with
+	trustedWall  atomic.Int64 // wall time at steady time 0, without a suspected step; in ns since 1970
 
 	mu        sync.Mutex
 	suspected suspectedStep
 }
 
-// suspectedStep is a step that is not accepted yet.
+// suspectedStep is a step of the wall clock that is not accepted yet.
 type suspectedStep struct {
-	active      bool
-	beforeStart bool          // the wall clock is behind the newest time in the log
-	step        time.Duration // difference between the wall clock and its accepted time
+	active      bool          // there is such a step
+	beforeStart bool          // at the start of the process the wall clock was behind the newest wall time in the log
+	step        time.Duration // wall clock minus the wall time without the step
 	seenAt      time.Duration // steady time at which the step was detected
-	since       time.Time     // wall time at which the clock became suspect
+	since       time.Time     // wall time since which there is any suspected step
 }
 
 func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyClock {
@@ -56,7 +57,8 @@ func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyC
 	return c
 }
 
-// resume starts at base, the newest steady time in the log. newestWall is the newest wall time in the log, or zero.
+// resume sets the steady time to base, the newest steady time in the log. newestWall is the newest wall time in the
+// log, or zero.
 func (c *steadyClock) resume(base time.Duration, newestWall time.Time) {
 	c.base = base
 	c.newest.Store(int64(base))
@@ -75,7 +77,7 @@ func (c *steadyClock) resume(base time.Duration, newestWall time.Time) {
 	c.detectsSteps.Store(c.steady == nil && monotonic)
 }
 
-// Now returns the present reading. It allocates nothing.
+// Now reads the clock. It does not allocate.
 func (c *steadyClock) Now() account.ClockReading {
 	wall := c.wall()
 	moment := account.ClockReading{Wall: wall, Steady: c.steadyAt(wall)}
@@ -87,8 +89,8 @@ func (c *steadyClock) Now() account.ClockReading {
 	return moment
 }
 
-// steadyAt returns the steady time, which never goes back. The monotonic part of the wall clock does not go back
-// either. If there is one, requests need not update newest, which all processors share.
+// steadyAt returns the steady time. wall is the present time. A monotonic reading in wall never goes back by itself, so
+// steadyAt then does not use newest. Updates of newest would slow down requests on several processors.
 func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	elapsed := wall.Sub(c.origin)
 	switch {
@@ -109,12 +111,12 @@ func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	}
 }
 
-// stepAt returns the difference between the wall clock and its accepted time.
+// stepAt returns the wall clock minus the wall time without a step.
 func (c *steadyClock) stepAt(now account.ClockReading) time.Duration {
 	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trustedWall.Load())
 }
 
-// Check detects steps, and their ends, while no requests come. It is called twice a second, and by Condition.
+// Check detects a step and its end even if no request reads the clock. It must be called about twice a second.
 func (c *steadyClock) Check() {
 	if !c.detectsSteps.Load() {
 		if c.currentStep().active {
@@ -132,17 +134,17 @@ func (c *steadyClock) Check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if step := c.stepAt(now); step.Abs() <= clockStepMin {
-		c.trustedWall.Add(int64(step)) // clocks drift, and are corrected in small steps
+		c.trustedWall.Add(int64(step)) // accept drift and small corrections of the wall clock
 	}
 }
 
-// dayWhileSuspect returns the day as if the wall clock had not stepped, or 0 once it has accepted the step.
+// dayWhileSuspect returns the day as if the wall clock had not stepped, or 0 if the step is accepted.
 func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step := c.stepAt(now)
 	if step.Abs() <= clockStepMin {
-		return 0 // another caller has accepted the step meanwhile
+		return 0 // another goroutine has just accepted the step
 	}
 	if !c.suspected.active || c.suspected.beforeStart || (step-c.suspected.step).Abs() > clockStepMin {
 		since := now.Wall
@@ -161,7 +163,8 @@ func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	return engine.DateOf(time.Unix(0, c.trustedWall.Load()+int64(now.Steady)))
 }
 
-// endSuspicion ends a suspected step. One from before the start is ended only after clockSuspectMax.
+// endSuspicion ends a suspected step because the wall clock shows no step. If suspected.beforeStart, it does so only
+// after clockSuspectMax.
 func (c *steadyClock) endSuspicion(wall time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +179,6 @@ func (c *steadyClock) endSuspicion(wall time.Time) {
 	c.suspected = suspectedStep{}
 }
 
-// currentStep returns the suspected step.
 func (c *steadyClock) currentStep() suspectedStep {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,12 +197,12 @@ func (c *steadyClock) logInfo(message string, step time.Duration) {
 	}
 }
 
-// start returns the reading at the start of this process.
+// start returns the clock reading at resume.
 func (c *steadyClock) start() account.ClockReading {
 	return account.ClockReading{Wall: c.origin, Steady: c.base}
 }
 
-// Condition returns the condition clock_suspect while a step is suspected.
+// Condition returns the health condition of the clock. Its state is clock_suspect while there is a suspected step.
 func (c *steadyClock) Condition() engine.Condition {
 	c.Check()
 	suspected := c.currentStep()

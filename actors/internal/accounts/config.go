@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Config is the part of actors.Config about accounts, with the defaults filled in.
+// Config has the fields of actors.Config that concern accounts, with defaults filled in.
 type Config struct {
 	Clock                                  func() time.Time
 	Steady                                 func() time.Duration
@@ -25,24 +25,25 @@ type Config struct {
 	AnonymousClientsMax, LoadedMax, Shards int
 }
 
-// AskTimeout is how long a request waits for its answer. Requests take microseconds; a short timeout would turn a
-// pause of the machine into errors.
+// AskTimeout is how long a caller waits for the reply to a request. A reply usually takes microseconds. The timeout is
+// much longer, so that a short pause of the machine does not cause errors.
 const AskTimeout = 5 * time.Second
 
-// host is the System that runs the accounts.
+// host is the part of actors.System that Accounts calls.
 type host interface {
-	Available() error   // nil while the state is complete
-	BeginChange() error // admits a call that changes something; EndChange must follow
+	Available() error   // nil if the node has replayed the log and has not stopped, else the reason
+	BeginChange() error // called before each change; if it returns nil, EndChange must be called after the change
 	EndChange()
 }
 
-// Limits of a quota. The one of the minute bounds memory: each request of the last minute is kept.
+// Limits of a quota. QuotaMinuteMax bounds memory, because an account keeps the time of each request of the last
+// minute.
 const (
 	QuotaDayMax    = 1_000_000_000
 	QuotaMinuteMax = 100_000
 )
 
-// CheckQuota reports a quota outside the limits. Zero is valid: the node's default.
+// CheckQuota returns an error if a quota is outside the limits. A zero field is valid: it means the node's default.
 func CheckQuota(q account.Quota) error {
 	if q.Day < 0 || q.Day > QuotaDayMax {
 		return fmt.Errorf("%d requests a day, want 0 to %d", q.Day, QuotaDayMax)

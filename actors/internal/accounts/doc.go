@@ -1,31 +1,35 @@
-// Package accounts runs accounts, logins and anonymous clients in actors. It admits requests, leases quotas and creates
-// keys and sessions. The rules are in engine/account; package commitlog makes events durable. Accounts implements
-// account.Admitter, account.Service and account.Operator. Package actors starts it after a replay, and stops it.
+// Package accounts runs accounts, logins and anonymous clients in actors. It admits requests, leases quotas, and
+// creates keys and sessions. The rules are in package engine/account. Package commitlog makes the events durable.
+// Accounts implements account.Admitter, account.Service and account.Operator.
 //
-//	account     one actor for each account in use: its keys, its two quota windows, its lease
-//	shard       (16) a share of the accounts: the encoded evicted accounts, and the actors of the loaded accounts
-//	registrar   addresses, login codes, sessions and their limits; the key policy
-//	anonymous   (16) a table of clients without a key, by address, in memory only
+//	AccountActor    one for each loaded account: its keys, its quota windows (day and minute), its lease
+//	ShardActor      (16) keeps a part of the accounts: evicted ones encoded, loaded ones as actors
+//	RegistrarActor  e-mail addresses, login codes and sessions; the date from which keys are required
+//	AnonymousActor  (16) counts the requests of clients without a key, by IP address, in memory only
 //
-// # A request
+// # How a request with a key is admitted
 //
-//	Admit       finds the account of the key in the index of keys and, if the account is loaded, its actor
-//	account     admits or refuses requests from its durable lease; asks for the next lease before this one is used up
-//	shard       only if the account is not loaded: loads it and passes the request on
-//	outbox      holds events of accounts until the shard writes all of them as one batch
+// To write every request to the log would be too slow. An account leases a part of its quota in the log, and spends the
+// lease in memory.
 //
-// An idle account is evicted: its mailbox is closed, and its shard encodes the state. A caller whose message the closed
-// mailbox rejects sends it to the shard, so no message reaches an actor without state.
+//	Admit          looks up the account of the key and, if the account is loaded, its actor
+//	AccountActor   spends one request of the lease; when half of it is spent, posts the next lease to the outbox
+//	ShardActor     gets the request only if the account is not loaded; loads the account and forwards the request
+//	outbox         collects events of many accounts, which the shard writes as one batch
 //
-// All messages except admissions reach an account through its shard, in order. So a snapshot contains the same records
-// for every account, and either both an account and its first session, or neither.
+// The shard evicts an idle account: it closes the mailbox and encodes the account. Admit sends a request that the
+// closed mailbox rejects to the shard, which loads the account again.
+//
+// All messages except admissions reach an account through its shard, in order. Therefore a snapshot contains the events
+// of all accounts up to the same record of the log, and both a new account and its first session, or neither.
 //
 // # Start and stop
 //
-// A replay applies events to a snapshot, without clock or rules. Leases then count as spent. ReturnLeases returns the
-// unused part of each lease. A crash forfeits at most one lease of each account.
+// Replay rebuilds the state from a snapshot and the newer events. After a replay every lease counts as spent. Therefore
+// ReturnLeases, before a stop, returns the unspent part of each lease. A crash forfeits at most one lease of each
+// account.
 //
-// There is one clock (clock.go). It never goes back. For a minute a step of the wall clock does not change the day.
+// All actors use one clock, steadyClock.
 //
-// Start with admit.go, then account.go and shard.go; registrar.go for logins.
+// Start with admit.go, account.go and shard.go. Logins begin in registrar.go.
 package accounts

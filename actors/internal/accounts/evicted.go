@@ -10,32 +10,34 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// evictedAccount is an encoded account without an actor: the length of its account.State as a uvarint, the state as in
-// a snapshot and, if the account was evicted in this process, an account.EvictedState.
+// evictedAccount is an encoded account:
+//
+//	length of State (uvarint) | account.State as in a snapshot | account.EvictedState
+//
+// EvictedState is missing until the account is evicted in this process.
 type evictedAccount []byte
 
-// EncodeDurable encodes the part of an account that is in the log.
+// EncodeDurable encodes account.State, which is the part of an account that is in the log.
 func EncodeDurable(account *account.Account) evictedAccount { return encodeState(account.State()) }
 
 func encodeState(state account.State) evictedAccount {
 	return bytes.Clone(record.AppendAccount(make([]byte, 0, 2*accountBytesEstimate), &state))
 }
 
-// EncodeEvicted encodes an idle account with its account.EvictedState.
+// EncodeEvicted encodes an account with its account.EvictedState.
 func EncodeEvicted(account *account.Account) evictedAccount { return new(codec).evict(account) }
 
-// appendEvicted appends the state of an account in a snapshot.
+// appendEvicted appends an encoded account.State as an evictedAccount.
 func appendEvicted(buf, state []byte) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(state))), state...)
 }
 
-// hasProcessState reports whether the account was evicted in this process.
-func (e evictedAccount) hasProcessState() bool {
+func (e evictedAccount) hasEvictedState() bool {
 	_, evicted := record.SplitAccount(e)
 	return len(evicted) > 0
 }
 
-// codec decodes and encodes accounts, and reuses its memory. The zero value is ready.
+// codec decodes and encodes accounts. It reuses memory. The zero value is ready to use.
 type codec struct {
 	encoder record.AccountEncoder
 	decoder record.Decoder
@@ -44,7 +46,6 @@ type codec struct {
 	bytes   []byte
 }
 
-// evict is EncodeEvicted.
 func (c *codec) evict(a *account.Account) evictedAccount {
 	a.SaveState(&c.state)
 	a.SaveEvicted(&c.evicted)
@@ -52,14 +53,13 @@ func (c *codec) evict(a *account.Account) evictedAccount {
 	return bytes.Clone(c.bytes)
 }
 
-// load decodes e into a. node is 0 without a cluster. An account that was not evicted in this process starts to count
-// at resumed.
+// load decodes e into a. node is 0 without a cluster. If e has no EvictedState, load calls a.Resume(resumed).
 func (c *codec) load(e evictedAccount, a *account.Account, node engine.NodeID, resumed account.ClockReading) error {
 	if err := c.decode(e, a); err != nil {
 		return err
 	}
 	a.SetNode(node)
-	if e.hasProcessState() {
+	if e.hasEvictedState() {
 		a.Reload(c.evicted)
 	} else {
 		a.Resume(resumed)
@@ -67,7 +67,7 @@ func (c *codec) load(e evictedAccount, a *account.Account, node engine.NodeID, r
 	return nil
 }
 
-// decode decodes the state into a and the account.EvictedState into c.evicted.
+// decode decodes account.State into a and account.EvictedState into c.evicted.
 func (c *codec) decode(e evictedAccount, a *account.Account) error {
 	data, evicted := record.SplitAccount(e)
 	state, err := c.decoder.Account(data)
@@ -81,19 +81,19 @@ func (c *codec) decode(e evictedAccount, a *account.Account) error {
 	return nil
 }
 
-// load decodes a new account; see codec.load.
+// load returns the decoded account; see codec.load.
 func (e evictedAccount) load(node engine.NodeID, resumed account.ClockReading) (*account.Account, error) {
 	a := new(account.Account)
 	return a, new(codec).load(e, a, node, resumed)
 }
 
-// applyRemote returns the account after an event of another node. The account stays evicted.
+// applyRemote returns the encoded account after it has applied an event of another node.
 func (e evictedAccount) applyRemote(event account.Event, now account.ClockReading) (evictedAccount, error) {
 	a, c := new(account.Account), new(codec)
 	if err := c.decode(e, a); err != nil {
 		return nil, err
 	}
-	if !e.hasProcessState() {
+	if !e.hasEvictedState() {
 		a.ApplyRemote(event, now)
 		return EncodeDurable(a), nil
 	}

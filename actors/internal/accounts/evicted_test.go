@@ -35,7 +35,7 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 		t.Fatal("not idle after a minute")
 	}
 	aside := EncodeEvicted(a)
-	if !aside.hasProcessState() {
+	if !aside.hasEvictedState() {
 		t.Fatal("it was not put aside")
 	}
 	awake, err := aside.load(1, account.ClockReading{Wall: noon})
@@ -73,7 +73,7 @@ func TestDormantAccountsLearn(t *testing.T) {
 	const ofDay = 1000 - 16 - 20 // 16 were leased before there was a cluster
 	for name, asleep := range map[string]evictedAccount{"never awake": cold, "put aside": aside} {
 		learnt, err := asleep.applyRemote(leased, arrival)
-		if err != nil || learnt.hasProcessState() != asleep.hasProcessState() {
+		if err != nil || learnt.hasEvictedState() != asleep.hasEvictedState() {
 			t.Fatal(name, err)
 		}
 		awake, err := learnt.load(1, start)
@@ -116,7 +116,7 @@ func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 		t.Errorf("woke as %+v, %v\nwas %+v", awake, err, a)
 	}
 	cold := EncodeDurable(a)
-	if cold.hasProcessState() || !state.hasProcessState() {
+	if cold.hasEvictedState() || !state.hasEvictedState() {
 		t.Fatal("an account is not put aside, or one is that was not")
 	}
 	data, _ := record.SplitAccount(state)

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// FlushDelay is how long an event for which no request waits may stay in an outbox. Meanwhile the leases of all
-// accounts are gathered into one write. An account asks for its next lease when half of the last one is left, which is
-// seconds before it needs the lease.
+// FlushDelay is how long an event may stay in an outbox if no request waits for the event. In this time the leases of
+// many accounts join one write. The delay does no harm, because an account usually asks for a lease seconds early.
 const FlushDelay = 50 * time.Millisecond
 
-// outboxFlusher is the goroutine that empties the outboxes of all shards FlushDelay after an event was posted.
+// outboxFlusher is a goroutine that notifies all shards with posted events, FlushDelay after the first of these events.
 type outboxFlusher struct {
-	outboxes  []*outbox // set before start
-	scheduled atomic.Bool
-	wake      chan struct{} // of capacity 1; scheduled prevents a second value
+	outboxes  []*outbox     // set before start
+	scheduled atomic.Bool   // a flush will follow
+	wake      chan struct{} // of capacity 1; schedule never blocks, because it sends only if scheduled was false
 	stop      chan struct{}
 	done      sync.WaitGroup
 }
@@ -29,7 +28,7 @@ func (f *outboxFlusher) start() {
 	go f.run()
 }
 
-// schedule wakes the flusher, after an event was posted.
+// schedule makes the flusher run after FlushDelay, unless it is already scheduled.
 func (f *outboxFlusher) schedule() {
 	if !f.scheduled.Swap(true) {
 		f.wake <- struct{}{}
@@ -52,7 +51,7 @@ func (f *outboxFlusher) run() {
 			return
 		case <-timer.C:
 		}
-		f.scheduled.Store(false) // events posted from now on schedule the next flush
+		f.scheduled.Store(false) // before the loop, so that an event posted during the loop schedules another flush
 		for _, outbox := range f.outboxes {
 			if !outbox.empty() {
 				outbox.notify()
@@ -61,7 +60,7 @@ func (f *outboxFlusher) run() {
 	}
 }
 
-// end stops the flusher. Remaining events are written with the next urgent one.
+// end stops the flusher. Events that are still in an outbox stay there until an urgent event is posted.
 func (f *outboxFlusher) end() {
 	close(f.stop)
 	f.done.Wait()

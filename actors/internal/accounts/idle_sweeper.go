@@ -7,19 +7,18 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// idleSweeper has the goroutines that send Sweep and, in a cluster, CheckReturns to the shards.
+// idleSweeper regularly sends the shards Sweep and, in a cluster, CheckReturns.
 type idleSweeper struct {
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// sweepInterval is the time between sweeps. An account is evicted after SweepsIdle sweeps (2 min) without a request.
+// sweepInterval is the time between two Sweep messages. SweepsIdle of them are 2 minutes.
 const sweepInterval = 30 * time.Second
 
-// checkReturnsInterval is how often, in a cluster, accounts check whether to return their leases.
+// checkReturnsInterval is the time between two CheckReturns messages.
 const checkReturnsInterval = 5 * time.Second
 
-// startSweeper starts the goroutines.
 func startSweeper(cluster bool, shards []*mailbox.Ref) *idleSweeper {
 	s := &idleSweeper{stop: make(chan struct{})}
 	s.done.Add(1)
@@ -47,7 +46,6 @@ func (s *idleSweeper) run(interval time.Duration, newMessage func() mailbox.Mess
 	}
 }
 
-// end stops the goroutines and waits for them.
 func (s *idleSweeper) end() {
 	close(s.stop)
 	s.done.Wait()

@@ -11,7 +11,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ListAccounts implements account.Operator. Accounts are not listed as of the same moment.
+// ListAccounts implements account.Operator. Accounts may change while it runs, so the list is not a consistent
+// snapshot.
 func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	if err := t.host.Available(); err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (t *Accounts) RestoreAccount(id uint64, by string) error {
 	})
 }
 
-// SetAccountQuota implements account.Operator. Zero fields are the node's default.
+// SetAccountQuota implements account.Operator. A zero field of quota means the node's default.
 func (t *Accounts) SetAccountQuota(id uint64, quota account.Quota, by string) error {
 	if err := CheckQuota(quota); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
@@ -97,7 +98,6 @@ func (t *Accounts) SetAccountQuota(id uint64, quota account.Quota, by string) er
 	})
 }
 
-// operatorChange makes a change in the name of an operator.
 func (t *Accounts) operatorChange(id uint64, by string, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return err

@@ -35,7 +35,7 @@ type (
 		from  netip.Addr
 	}
 	signOutQuery struct{ token account.Digest }
-	// announcementQuery announces required keys, or withdraws the announcement.
+	// announcementQuery announces the time from which keys are required, or withdraws the announcement.
 	announcementQuery struct {
 		at       time.Time
 		withdraw bool
@@ -43,8 +43,9 @@ type (
 	}
 )
 
-// RegistrarActor owns the registry of addresses, codes and sessions, and the key policy. It decides requests in the
-// order in which they come, and answers each when its events are durable.
+// RegistrarActor keeps account.Registry (e-mail addresses, login codes, sessions) and the key policy. It handles
+// requests in order. For each request it makes a decision, writes the events of the decision, and replies when they are
+// durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
 	journal   *mailbox.Ref
@@ -52,31 +53,31 @@ type RegistrarActor struct {
 	clock     *steadyClock
 	registry  *account.Registry
 	keyPolicy *atomic.Pointer[account.KeyPolicy]
-	limit     int // length of pending
+	limit     int // maximum length of pending
 
-	pending   []*decision
-	inFlight  []*decision
-	writing   bool   // a write is under way
-	remoteSeq uint64 // messages with records of other nodes so far
-	stopped   *engine.Error
+	pending   []*decision   // wait for the next write
+	inFlight  []*decision   // are being written
+	writing   bool          // the journal has not sent the result of the last write yet
+	remoteSeq uint64        // number of RemoteEvents received
+	stopped   *engine.Error // why the node has stopped, or nil
 }
 
-// decision is the answer to a request, and the events to be written before it is given.
+// decision has the events that a request causes, and the function that replies to the request.
 type decision struct {
 	request mailbox.Message
-	decide  decideFunc // decides again if the record of another node came first
+	decide  decideFunc // makes the decision again if an event of another node invalidates it
 
 	events    []any
-	records   [][]byte
-	created   *account.Created    // a new account, or nil
-	answer    func(*engine.Error) // called once, with nil when the events are durable and applied
-	keyPolicy bool                // an event changes the key policy
+	records   [][]byte            // the encoded events
+	created   *account.Created    // the event of a new account, or nil
+	answer    func(*engine.Error) // replies; called with nil when the events are durable and applied
+	keyPolicy bool                // one of the events changes the key policy
 }
 
-// decideFunc makes a decision. again is true if an earlier decision about the same request was discarded.
+// decideFunc makes a decision. again is true if it has made one for the same request that was discarded.
 type decideFunc func(again bool) (*decision, error)
 
-// registrarRecordsMax is how many records go into one write of the registrar.
+// registrarRecordsMax is the maximum number of records in one write, unless the first decision has more.
 const registrarRecordsMax = 1024
 
 // Receive implements mailbox.Actor.
@@ -103,10 +104,11 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. A decision that panics may have counted one attempt too many.
+// Fatal implements mailbox.Actor. A panic over a request is not fatal, because it counts at most one attempt too many.
 func (r *RegistrarActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// decide decides a request, unless the node has stopped or too many decisions wait.
+// decide makes a decision and starts to write its events. It rejects the request if the node has stopped or too many
+// decisions are pending.
 func (r *RegistrarActor) decide(msg mailbox.Message, by decideFunc) {
 	switch {
 	case r.stopped != nil:
@@ -119,7 +121,7 @@ func (r *RegistrarActor) decide(msg mailbox.Message, by decideFunc) {
 	}
 }
 
-// queueDecision queues a decision, or rejects its request.
+// queueDecision makes a decision and adds it to pending. If that fails, it rejects the request.
 func (r *RegistrarActor) queueDecision(msg mailbox.Message, by decideFunc, again bool) {
 	d, err := by(again)
 	if err != nil {
@@ -174,7 +176,8 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, err
 	}}, nil
 }
 
-// checkCode always writes a record before it answers, so that response times do not reveal which codes exist.
+// checkCode writes a record even if no event follows from a wrong code, so that response times do not reveal which
+// codes exist.
 func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error) {
 	now, q := r.clock.Now(), &m.Query
 	attempt := func() (account.RegistryEvent, error) {
@@ -212,7 +215,7 @@ func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error
 	return d, nil
 }
 
-// wallTime returns the wall time in UTC without its monotonic part, as events hold it.
+// wallTime returns the wall time of an event: in UTC and without a monotonic reading.
 func wallTime(now account.ClockReading) time.Time { return now.Wall.Round(0).UTC() }
 
 func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
@@ -223,7 +226,7 @@ func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
 	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
 }
 
-// announce changes the key policy. It is refused while another change is being written.
+// announce changes the key policy. It returns an error while another such change is not durable.
 func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
 	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
 		for _, d := range decisions {
@@ -248,7 +251,7 @@ func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
 	}}, nil
 }
 
-// write sends pending decisions to the journal, unless a write is under way.
+// write sends the events of pending decisions to the journal. It does nothing while a write is in flight.
 func (r *RegistrarActor) write() {
 	if r.writing || len(r.pending) == 0 {
 		return
@@ -276,7 +279,8 @@ func (r *RegistrarActor) write() {
 	r.journal.Send(w)
 }
 
-// committed applies durable events and answers. After a conflict inFlight is empty, because remote decided all again.
+// committed handles the result of a write: it applies durable events and replies to the callers. After a conflict with
+// an event of another node inFlight is empty, because remote has moved all decisions to pending.
 func (r *RegistrarActor) committed(m *commitlog.Committed) {
 	done := r.inFlight
 	r.inFlight, r.writing = nil, false
@@ -304,7 +308,7 @@ func (r *RegistrarActor) apply(d *decision) {
 	}
 }
 
-// undo takes back a decision that was not written.
+// undo reverts what a decision changed in the registry, because its events will not become durable.
 func (r *RegistrarActor) undo(d *decision) {
 	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -313,7 +317,6 @@ func (r *RegistrarActor) undo(d *decision) {
 	}
 }
 
-// share adds the registry to a snapshot, unless the node has stopped (see commitlog.SnapshotRequest).
 func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	if r.stopped != nil {
 		m.Reject(r.stopped)
@@ -322,7 +325,7 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Steady: r.clock.Now().Steady})
 }
 
-// Abort implements mailbox.Actor: it answers all decisions with an error.
+// Abort implements mailbox.Actor. It replies to the requests of all decisions with an error.
 func (r *RegistrarActor) Abort(err *engine.Error) {
 	r.stopped = err
 	for _, decisions := range [][]*decision{r.inFlight, r.pending} {

@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote applies a record of another node. Decisions that are not durable yet did not see the record. They are taken
-// back, newest first, and made again after it.
+// remote applies events of another node. Decisions that are not durable yet were made without these events. Therefore
+// remote reverts them, newest first, and makes them again afterwards.
 func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	defer m.Window.Release()
 	if r.stopped != nil {
@@ -35,7 +35,7 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	r.write()
 }
 
-// discard takes back the counts that a decision has changed.
+// discard reverts what a decision changed in the registry, because the decision is made again.
 func (r *RegistrarActor) discard(d *decision) {
 	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -44,7 +44,6 @@ func (r *RegistrarActor) discard(d *decision) {
 	}
 }
 
-// applyRemote applies an event of another node.
 func (r *RegistrarActor) applyRemote(event any, now account.ClockReading) {
 	if e, ok := event.(account.RegistryEvent); ok {
 		r.registry.ApplyRemote(e, now)

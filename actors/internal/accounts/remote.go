@@ -9,11 +9,12 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote applies a record of another node to the accounts of the shard.
+// remote applies events of another node: it updates evicted accounts, and forwards events of loaded accounts to their
+// actors.
 func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	if s.stopped != nil || s.Loaded == nil {
-		return // the node or its accounts have stopped
+		return // the node or the accounts of the shard have stopped
 	}
 	s.remoteSeq++
 	byAccount := map[uint64][]account.Event{}
@@ -30,7 +31,7 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	}
 }
 
-// remoteAccount applies events of another node to one account.
+// remoteAccount handles the events of one account.
 func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *commitlog.WindowEntry) {
 	s.indexKeys(events)
 	if created, ok := events[0].(*account.Created); ok {
@@ -48,7 +49,7 @@ func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *co
 	s.remoteEvicted(id, events)
 }
 
-// indexKeys adds new keys to the index.
+// indexKeys adds keys that another node created to the index of keys.
 func (s *ShardActor) indexKeys(events []account.Event) {
 	for _, event := range events {
 		if created, ok := event.(*account.KeyCreated); ok && !s.keys.Claim(created.Key.Digest, created.Account) {
@@ -57,7 +58,7 @@ func (s *ShardActor) indexKeys(events []account.Event) {
 	}
 }
 
-// remoteEvicted applies events to an account that stays evicted.
+// remoteEvicted applies events to an evicted account. It does not load the account.
 func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	state, known := s.evicted[id]
 	if !known {
@@ -73,7 +74,8 @@ func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	s.evicted[id] = state
 }
 
-// remote applies events of another node. Writes that were decided before these events get ErrConflict from the journal.
+// remote applies events of another node. An event of this account that is not durable yet will get ErrConflict, unless
+// it is unconditional.
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	a.remoteSeq++
@@ -83,16 +85,16 @@ func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	}
 }
 
-// CheckReturns asks accounts to return leases that they no longer need, so that other nodes can use them.
+// CheckReturns tells a shard to send checkReturn to all its loaded accounts.
 type CheckReturns struct {
 	mailbox.OneWay
-	more bool // continues a round
+	more bool // true continues with the rest of toCheck, in a message from the shard to itself
 }
 
-// checkReturn asks one account, as CheckReturns does.
+// checkReturn tells an account to return its lease if the account does not need it, so that other nodes can use it.
 type checkReturn struct{ mailbox.OneWay }
 
-// checkReturns asks the loaded accounts. Evicted accounts returned their leases before they were evicted.
+// checkReturns does not check evicted accounts, because they returned their leases before they were evicted.
 func (s *ShardActor) checkReturns(more bool) {
 	if !more {
 		s.toCheck = s.toCheck[:0]
@@ -100,7 +102,7 @@ func (s *ShardActor) checkReturns(more bool) {
 			s.toCheck = append(s.toCheck, acct)
 		}
 	}
-	batch := s.toCheck[max(0, len(s.toCheck)-sweepTurnMax):]
+	batch := s.toCheck[max(0, len(s.toCheck)-accountsPerMessage):]
 	for _, acct := range batch {
 		if s.Loaded[acct.actor.ID] == acct {
 			acct.Ref.Send(&checkReturn{})
@@ -112,7 +114,7 @@ func (s *ShardActor) checkReturns(more bool) {
 	}
 }
 
-// checkReturn returns the lease if the account is idle or is used on other nodes.
+// checkReturn posts the return of the lease if Account.NextReturn says so.
 func (a *AccountActor) checkReturn() {
 	if a.stopped != nil || a.stopping {
 		return

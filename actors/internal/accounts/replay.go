@@ -11,35 +11,36 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Replay applies the events of accounts, logins and the key policy to the contents of a snapshot.
+// Replay rebuilds the accounts, the registry of logins and the key policy from a snapshot and the events after it. Call
+// Begin, then Restore if there is a snapshot, then Apply for each event.
 type Replay struct {
-	Evicted    []map[uint64]evictedAccount // by shard; accounts without an event since the snapshot
-	Loaded     map[uint64]*account.Account // accounts with an event since the snapshot
-	claims     [][]keyindex.Claim          // for the keys in the snapshot
-	Registry   *account.Registry
-	KeyPolicy  account.KeyPolicy
-	steady     time.Duration // newest steady time in the log
-	newestWall time.Time     // newest wall time in the log
-	seal       [32]byte      // key that seals login codes
-	Shared     bool          // all nodes of a cluster have the same seal
-	decoder    *record.Decoder
+	Evicted      []map[uint64]evictedAccount // by shard; accounts without an event since the snapshot
+	Loaded       map[uint64]*account.Account // accounts with an event since the snapshot
+	claims       [][]keyindex.Claim          // for the keys in the snapshot
+	Registry     *account.Registry
+	KeyPolicy    account.KeyPolicy
+	steady       time.Duration // newest steady time in the log
+	newestWall   time.Time     // newest wall time in the log
+	loginCodeKey [32]byte
+	SharedCodes  bool // see Accounts.SharedCodes
+	decoder      *record.Decoder
 }
 
-// NewReplay returns a replay for a number of shards.
+// NewReplay returns a replay that divides the accounts among a number of shards.
 func NewReplay(shards int) *Replay {
 	return &Replay{Evicted: make([]map[uint64]evictedAccount, shards), Loaded: map[uint64]*account.Account{}, decoder: record.NewDecoder()}
 }
 
-// Begin starts without a snapshot. seal is the key that seals login codes.
-func (r *Replay) Begin(seal [32]byte) {
-	r.seal, r.Registry = seal, account.NewRegistry(seal)
+// Begin starts a replay with empty state. loginCodeKey is the secret key for hashes of login codes.
+func (r *Replay) Begin(loginCodeKey [32]byte) {
+	r.loginCodeKey, r.Registry = loginCodeKey, account.NewRegistry(loginCodeKey)
 	r.shareRegistry()
 	for i := range r.Evicted {
 		r.Evicted[i] = map[uint64]evictedAccount{}
 	}
 }
 
-// Restore starts with the contents of a snapshot.
+// Restore sets the state to that of a snapshot.
 func (r *Replay) Restore(accounts *SnapshotAccounts, s *record.Snapshot) error {
 	counts := make([]int, len(r.Evicted))
 	for _, part := range accounts.accounts {
@@ -61,22 +62,22 @@ func (r *Replay) Restore(accounts *SnapshotAccounts, s *record.Snapshot) error {
 		}
 	}
 	r.claims = accounts.claims
-	r.Registry = account.RestoreRegistry(s.Registry, r.seal, accounts.addresses...)
+	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, accounts.addresses...)
 	r.shareRegistry()
 	r.KeyPolicy, r.steady = s.KeyPolicy, s.Steady
 	return nil
 }
 
 func (r *Replay) shareRegistry() {
-	if r.Shared {
+	if r.SharedCodes {
 		r.Registry.ShareCodes()
 	}
 }
 
-// Shard returns the index of the shard of an account.
+// Shard returns the index of the shard that keeps an account.
 func (r *Replay) Shard(account uint64) uint64 { return account % uint64(len(r.Evicted)) }
 
-// Apply applies an event.
+// Apply applies an event, in the order of the log.
 func (r *Replay) Apply(event any) error {
 	r.steady = max(r.steady, steadyOf(event))
 	if lease, ok := event.(*account.Leased); ok {
@@ -102,14 +103,14 @@ func (r *Replay) Apply(event any) error {
 	return nil
 }
 
-// ObserveWall tells the replay that the wall clock once showed this time.
+// ObserveWall notes the wall time of an event.
 func (r *Replay) ObserveWall(at time.Time) {
 	if at.After(r.newestWall) {
 		r.newestWall = at
 	}
 }
 
-// account returns the account of an event. It loads or creates the account if necessary.
+// account returns the account of an event, in Loaded. It decodes an evicted account, and creates a new one.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
 	if account := r.Loaded[id]; account != nil {
@@ -143,9 +144,9 @@ func (r *Replay) load(encoded evictedAccount) (*account.Account, error) {
 	return account.Restore(state), nil
 }
 
-// finish encodes all accounts, by shard, and fills the index of keys.
+// finish returns all accounts encoded, by shard, and fills the index of keys.
 func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, error) {
-	if r.Shared {
+	if r.SharedCodes {
 		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Steady: r.steady})
 	}
 	var claims []keyindex.Claim
@@ -163,7 +164,7 @@ func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, erro
 	return r.Evicted, nil
 }
 
-// steadyOf returns the steady time of an event, 0 if it has none.
+// steadyOf returns the steady time of an event, or 0 if the event has none.
 func steadyOf(event any) time.Duration {
 	switch e := event.(type) {
 	case *account.Leased:
@@ -180,11 +181,10 @@ func steadyOf(event any) time.Duration {
 	return 0
 }
 
-// newSeal returns a random seal for this process.
-func newSeal(random io.Reader) ([32]byte, error) {
-	var seal [32]byte
-	if _, err := io.ReadFull(random, seal[:]); err != nil {
-		return seal, fmt.Errorf("read random bytes: %w", err)
+func newLoginCodeKey(random io.Reader) ([32]byte, error) {
+	var key [32]byte
+	if _, err := io.ReadFull(random, key[:]); err != nil {
+		return key, fmt.Errorf("read random bytes: %w", err)
 	}
-	return seal, nil
+	return key, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// byOwner is the name in records of changes through the API.
+// byOwner is the name in the log for changes that the owner of an account makes.
 const byOwner = "owner"
 
 const retryNoMail = time.Minute
@@ -27,8 +27,8 @@ var errNoMail = &engine.Error{
 	RetryAfter: retryNoMail,
 }
 
-// RequestCode implements account.Service. The e-mail is queued when it returns. If queueing fails, the error is
-// returned and the code remains valid.
+// RequestCode implements account.Service. It queues the e-mail with the code, and does not wait until it is sent. If
+// the e-mail cannot be queued, it returns an error, but the code is valid.
 func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
 	if t.config.Mail == nil {
 		return errNoMail
@@ -88,9 +88,8 @@ func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	return answer.record.Keys, err
 }
 
-// account returns the record and the windows of an account.
-func (t *Accounts) account(id uint64) (accountAnswer, error) {
-	m := mailbox.NewRequest[accountQuery, accountAnswer](accountQuery{id})
+func (t *Accounts) account(id uint64) (accountReply, error) {
+	m := mailbox.NewRequest[accountQuery, accountReply](accountQuery{id})
 	t.Shards.of(id).Send(m)
 	return m.Wait(AskTimeout)
 }
@@ -120,7 +119,7 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	return t.CreateKeyFor(id, name)
 }
 
-// CreateKeyFor creates a key of an account, without a session.
+// CreateKeyFor creates a key for an account ID, without a session.
 func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
 	key, secret, err := t.newKey(id)
 	if err != nil {
@@ -139,7 +138,7 @@ func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, acco
 	return created, secret, nil
 }
 
-// releaseKey removes a key from the index if the error says that the key was certainly not created.
+// releaseKey removes a key from the index of keys if err guarantees that the key was not created.
 func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) {
 	switch AsEngineError(err).Code {
 	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
@@ -149,13 +148,13 @@ func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) 
 
 const (
 	keyIDBytes    = 8
-	keyDrawsMax   = 4 // attempts to draw a key whose fingerprint no other key has; one is practically always enough
+	keyDrawsMax   = 4 // attempts to generate a key with a unique fingerprint; the first attempt nearly always succeeds
 	keyIDPrefix   = "key_"
 	operatorMax   = 100 // characters of an operator's name
 	suspensionMax = 500 // characters of a reason
 )
 
-// newKey draws a key and adds it to the index. The key is not valid before its event is durable.
+// newKey generates a key and adds it to the index of keys. The key becomes valid when its event is durable.
 func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
 	if _, err := io.ReadFull(t.Random, id[:]); err != nil {
@@ -186,20 +185,20 @@ func (t *Accounts) RevokeKey(token account.Digest, id string) error {
 	return t.RevokeKeyOf(account, id)
 }
 
-// RevokeKeyOf revokes a key of an account, without a session.
+// RevokeKeyOf revokes a key of an account ID, without a session.
 func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 	return t.change(accountID, func(a *account.Account, now account.ClockReading) (account.Event, error) {
 		return a.RevokeKey(id, byOwner, wallTime(now))
 	})
 }
 
-// change has an account decide an event. When it returns without an error the event is durable and applied.
+// change makes a change of an account. If it returns nil, the event of decide is durable and applied.
 func (t *Accounts) change(account uint64, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
 	_, err := commitlog.AskChange[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Quorum)
 	return err
 }
 
-// checkText rejects texts with control characters, which a terminal should not print, and long texts.
+// checkText rejects a text that is too long or has control characters, which could harm an operator's terminal.
 func checkText(field, text string, limit int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):

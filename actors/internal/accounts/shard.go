@@ -10,60 +10,60 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ShardActor owns a share of the accounts: the encoded state of evicted accounts, and the actors of loaded accounts. It
-// loads an account when a message for it comes, evicts it when it is idle (Ref.CloseIdle), and sends the journal
-// the events of its accounts. Admissions go straight to the actor of a loaded account. All other messages to an account
-// come through its shard, in order.
+// ShardActor keeps a part of the accounts. An evicted account is encoded. A loaded account has an actor. The shard
+// loads an account when a message for the account arrives, and evicts an idle account (mailbox.Ref.CloseIdle). It
+// writes the events of its accounts to the journal. Callers may send admissions directly to the actor of a loaded
+// account. All other messages to an account go through its shard, in order.
 type ShardActor struct {
 	self        *mailbox.Ref
 	actors      *mailbox.System
-	kind        *mailbox.Kind // of accounts
+	kind        *mailbox.Kind // of the account actors
 	journal     *mailbox.Ref
 	node        engine.NodeID // 0 without a cluster
 	common      *accountCommon
-	loadedMax   int           // of all shards together
-	loadedCount *atomic.Int64 // of all shards together
+	loadedMax   int           // limit of loadedCount
+	loadedCount *atomic.Int64 // Accounts.Loaded
 
-	count  *atomic.Int64 // accounts in all shards together
-	leases *atomic.Uint64
+	count  *atomic.Int64  // Accounts.Count
+	leases *atomic.Uint64 // Accounts.Leases
 
 	evicted    map[uint64]evictedAccount // accounts without an actor
 	Loaded     map[uint64]*loadedAccount // accounts with an actor
-	order      []*loadedAccount          // the same accounts, for the sweeps
-	sweepIndex int                       // next index in order that sweep checks, plus 1
+	order      []*loadedAccount          // the accounts in Loaded, for sweep and makeRoom
+	sweepIndex int                       // sweep still has to check order[:sweepIndex]
 	roomIndex  int                       // index in order that makeRoom checked last
 	codec      codec
 
 	keys      *keyindex.Index
-	remoteSeq uint64           // messages with records of other nodes so far
-	toCheck   []*loadedAccount // accounts that checkReturns has still to ask
-	pending   []pendingEvent   // events to be written
-	inFlight  []pendingEvent   // events being written
-	results   []pendingEvent   // events whose result the accounts have not been sent yet
-	resultErr *engine.Error    // of results; nil if they are durable
-	stopped   *engine.Error
+	remoteSeq uint64           // number of RemoteEvents received
+	toCheck   []*loadedAccount // loaded accounts that have not been sent a checkReturn yet
+	pending   []pendingEvent   // events that wait for the next write
+	inFlight  []pendingEvent   // events that the journal is writing
+	results   []pendingEvent   // events of the last write whose result deliverSome has still to deliver
+	resultErr *engine.Error    // result of that write
+	stopped   *engine.Error    // why the node has stopped, or nil
 
-	closed         bool // all messages for accounts are rejected
+	closed         bool // after drain or stopAccounts: messages to accounts are rejected
 	draining       *drainRequest
-	returnsAwaited int // accounts that have not returned their leases
+	returnsAwaited int // number of accounts that have not returned their leases yet
 }
 
-// loadedAccount is an account with an actor: mailbox, actor and state in one allocation.
+// loadedAccount is an account with its mailbox and its actor, in one allocation.
 type loadedAccount struct {
 	Ref        mailbox.Ref
 	actor      AccountActor
 	account    account.Account
 	index      int    // in ShardActor.order
-	idleSweeps int    // sweeps since the last request
-	remoteSeq  uint64 // messages with records of other nodes that were sent to it
+	idleSweeps int    // number of sweeps since the last request
+	remoteSeq  uint64 // number of RemoteEvents sent to the actor
 }
 
-// drainRequest is answered when the leases of all accounts are returned.
+// drainRequest makes all accounts return their leases. The reply comes when the returns are durable.
 type drainRequest = mailbox.Request[drainCommand, struct{}]
 
 type drainCommand struct{}
 
-// stopRequest stops the actors of the loaded accounts and is answered with them. Some may still be stopping.
+// stopRequest makes the actors of all loaded accounts stop. The reply has these actors, which may still be stopping.
 type stopRequest = mailbox.Request[stopCommand, []*mailbox.Ref]
 
 type stopCommand struct{}
@@ -71,41 +71,41 @@ type stopCommand struct{}
 // ListRequest asks for all accounts of a shard.
 type ListRequest = mailbox.Request[ListQuery, *commitlog.StateSnapshot]
 
-// ListQuery is the query of ListRequest.
+// ListQuery is the Query of ListRequest.
 type ListQuery struct{}
 
-// accountsCreated adds accounts. The journal sends it after the commit that created them and before later messages.
+// accountsCreated tells a shard about new accounts. The journal sends it when the events are durable.
 type accountsCreated struct {
 	mailbox.OneWay
 	events []*account.Created
 }
 
-// Sweep evicts idle accounts.
+// Sweep tells a shard to evict idle accounts.
 type Sweep struct {
 	mailbox.OneWay
-	more bool // continues a sweep
+	more bool // false starts a sweep; true continues it, in a message from the shard to itself
 }
 
 // Receive implements mailbox.Actor.
 func (s *ShardActor) Receive(msg mailbox.Message) {
 	s.deliverBefore(msg)
 	switch m := msg.(type) {
-	case *admission:
+	case *admissionRequest:
 		s.admit(m)
 	case *Refund:
 		s.route(m.Query.Account, m)
-	case *usage:
+	case *usageRequest:
 		s.route(m.Query.account, m)
-	case *accountAsk:
+	case *accountRequest:
 		s.route(m.Query.account, m)
-	case *change:
+	case *changeRequest:
 		s.route(m.Query.account, m)
 	case *OutboxFilled:
 		s.collect()
 	case *commitlog.Committed:
 		s.committed(m.Err)
 	case *deliverMore:
-		s.deliverSome(resultsTurnMax)
+		s.deliverSome(resultsPerMessage)
 	case *accountsCreated:
 		s.created(m.events)
 	case *commitlog.RemoteEvents[account.Event]:
@@ -115,7 +115,7 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	case *CheckReturns:
 		s.checkReturns(m.more)
 	case *commitlog.SnapshotRequest:
-		s.handOff(m)
+		s.addToSnapshot(m)
 	case *ListRequest:
 		s.list(m)
 	case *drainRequest:
@@ -127,10 +127,11 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. Requests change nothing in the shard.
+// Fatal implements mailbox.Actor. A panic over a request is not fatal, because requests do not change the shard.
 func (s *ShardActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// route passes a message on to an account and returns the account, nil if the message was rejected.
+// route forwards a message to the actor of an account, and loads the account if necessary. It returns the account, or
+// nil if it rejected the message.
 func (s *ShardActor) route(id uint64, msg mailbox.Message) *loadedAccount {
 	if s.closed {
 		msg.Reject(mailbox.ErrStopped)
@@ -148,18 +149,18 @@ func (s *ShardActor) route(id uint64, msg mailbox.Message) *loadedAccount {
 	return acct
 }
 
-// admit passes an admission on and notes the actor in the index of keys.
-func (s *ShardActor) admit(m *admission) {
-	id, key := m.Query.account, m.Query.key // read first: an answered request may be used again
+// admit forwards an admission to the actor of the account. It also adds the actor to the index of keys, so that Admit
+// sends the next admission directly to the actor.
+func (s *ShardActor) admit(m *admissionRequest) {
+	id, key := m.Query.account, m.Query.key // read before route, because a caller reuses m after the reply
 	if acct := s.route(id, m); acct != nil {
 		s.keys.SetActor(key, id, &acct.Ref)
 	}
 }
 
-// errNoAccount is the answer to requests about an account that does not exist.
 var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is no account with this number"}
 
-// load makes the actor of an evicted account.
+// load decodes an evicted account and starts its actor.
 func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
 	state, known := s.evicted[id]
 	switch {
@@ -180,27 +181,27 @@ func (s *ShardActor) load(id uint64) (*loadedAccount, *engine.Error) {
 	return acct, nil
 }
 
-// Internal returns an internal error.
+// Internal returns an error with CodeInternalError.
 func Internal(cause error) *engine.Error {
 	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
 }
 
 // Limits of eviction.
 const (
-	SweepsIdle   = 4   // sweeps without a request after which an account is evicted
-	sweepTurnMax = 256 // accounts that one message checks
-	roomTriesMax = 8   // accounts that makeRoom checks
+	SweepsIdle         = 4   // an account is evicted after this number of sweeps without a request
+	accountsPerMessage = 256 // number of accounts that one Sweep or CheckReturns message checks
+	makeRoomChecks     = 8   // number of accounts that makeRoom checks
 )
 
-// sweep checks all accounts and evicts idle ones. It goes backwards, because evict moves the last account, which has
-// been checked, into the free place. New accounts are left to the next sweep.
+// sweep evicts idle accounts. It checks order from the end, because evict fills a gap in order with the last account,
+// which sweep has then already checked. It skips accounts that were loaded after the sweep started.
 func (s *ShardActor) sweep(more bool) {
 	if !more {
 		s.sweepIndex = len(s.order)
 	}
 	now := s.common.clock.Now()
 	s.sweepIndex = min(s.sweepIndex, len(s.order))
-	for range min(sweepTurnMax, s.sweepIndex) {
+	for range min(accountsPerMessage, s.sweepIndex) {
 		s.sweepIndex--
 		acct := s.order[s.sweepIndex]
 		s.evict(acct, func() bool {
@@ -216,10 +217,10 @@ func (s *ShardActor) sweep(more bool) {
 	}
 }
 
-// makeRoom evicts an idle account. It returns false if none of the next roomTriesMax accounts is idle.
+// makeRoom evicts one idle account. It returns false if none of the next makeRoomChecks accounts in order is idle.
 func (s *ShardActor) makeRoom() bool {
 	now := s.common.clock.Now()
-	for range min(roomTriesMax, len(s.order)) {
+	for range min(makeRoomChecks, len(s.order)) {
 		s.roomIndex = (s.roomIndex + 1) % len(s.order)
 		acct := s.order[s.roomIndex]
 		if s.evict(acct, func() bool { return acct.actor.idle(now) }) {
@@ -229,7 +230,7 @@ func (s *ShardActor) makeRoom() bool {
 	return false
 }
 
-// evict evicts an account if no message waits for its actor and idle returns true.
+// evict evicts an account if its actor has no messages and idle returns true. It calls idle while the actor cannot run.
 func (s *ShardActor) evict(acct *loadedAccount, idle func() bool) bool {
 	if !acct.Ref.CloseIdle(idle) {
 		return false
@@ -246,7 +247,6 @@ func (s *ShardActor) evict(acct *loadedAccount, idle func() bool) bool {
 	return true
 }
 
-// created adds new accounts.
 func (s *ShardActor) created(events []*account.Created) {
 	for _, event := range events {
 		account := account.New(event.Account)
@@ -256,7 +256,7 @@ func (s *ShardActor) created(events []*account.Created) {
 	}
 }
 
-// halt refuses all changes: the node has stopped.
+// halt makes the shard and its accounts reject all changes, because the node has stopped with an error.
 func (s *ShardActor) halt(err *engine.Error) {
 	s.Abort(err)
 	for _, acct := range s.Loaded {
@@ -264,14 +264,15 @@ func (s *ShardActor) halt(err *engine.Error) {
 	}
 }
 
-// Abort implements mailbox.Actor: it drops all writes. The actors of the accounts reject their own requests.
+// Abort implements mailbox.Actor. It drops events that are not durable. Their requests are rejected by the actors of
+// the accounts.
 func (s *ShardActor) Abort(err *engine.Error) {
 	s.stopped = err
 	s.pending, s.inFlight = nil, nil
 	s.drained()
 }
 
-// stopAccounts stops the actors of all loaded accounts.
+// stopAccounts begins to stop the actors of all loaded accounts, and returns them.
 func (s *ShardActor) stopAccounts() []*mailbox.Ref {
 	refs := make([]*mailbox.Ref, 0, len(s.Loaded))
 	for _, acct := range s.Loaded {

@@ -2,8 +2,7 @@ package accounts
 
 import "github.com/tasard/tasard/actors/internal/commitlog"
 
-// handOff adds the accounts to a snapshot, unless the node has stopped (see commitlog.SnapshotRequest).
-func (s *ShardActor) handOff(m *commitlog.SnapshotRequest) {
+func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 	if s.stopped != nil {
 		m.Reject(s.stopped)
 		return
@@ -11,7 +10,7 @@ func (s *ShardActor) handOff(m *commitlog.SnapshotRequest) {
 	s.share(m.Snapshot, m.Index)
 }
 
-// share adds the evicted accounts to a snapshot, and sends the loaded ones a request to add theirs.
+// share adds the encoded evicted accounts to a snapshot. It asks the actors of the loaded accounts to add themselves.
 func (s *ShardActor) share(c *commitlog.StateSnapshot, index int) {
 	accounts := make([][]byte, len(s.evicted)+len(s.Loaded))
 	position := 0
@@ -28,7 +27,6 @@ func (s *ShardActor) share(c *commitlog.StateSnapshot, index int) {
 	c.PartDone()
 }
 
-// list answers with all accounts of the shard.
 func (s *ShardActor) list(m *ListRequest) {
 	c := &commitlog.StateSnapshot{Accounts: make([][][]byte, 1)}
 	c.Done = func(c *commitlog.StateSnapshot) {

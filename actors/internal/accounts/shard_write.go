@@ -12,37 +12,38 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Limits of one write of a shard. A batch of the journal holds several.
+// Limits of one write. The journal combines the writes of several shards in one batch.
 const (
 	shardRecordsMax = 4096
 	shardBytesMax   = 768 << 10
 )
 
+// It does not compile unless the largest write fits into a batch.
 const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
 
-// pendingEvent is an event that is to be written.
+// pendingEvent is an event that is not durable yet.
 type pendingEvent struct {
 	account       uint64
 	event         account.Event
-	record        []byte
-	remoteSeq     uint64 // AccountActor.remoteSeq when it was decided
-	unconditional bool   // it stays valid after records of other nodes
-	final         bool   // the last of its account before the stop; event is nil if there was no lease to return
+	record        []byte // the encoded event
+	remoteSeq     uint64 // AccountActor.remoteSeq when the event was made
+	unconditional bool   // events of other nodes cannot make the event invalid
+	final         bool   // the last event of the account before a stop; event is nil if the account had no lease to return
 	evicted       bool   // the account has no actor
 }
 
-// outbox holds events of the accounts of a shard until the shard takes them. At most one OutboxFilled is under way. An
-// event for which no request waits stays until the flusher runs or an urgent event is posted.
+// outbox collects events of the accounts of a shard. The shard takes the events when it receives OutboxFilled. It gets
+// the message at once after an urgent event, else when the outboxFlusher runs.
 type outbox struct {
 	shard    *mailbox.Ref
 	flusher  *outboxFlusher
-	notified atomic.Bool
+	notified atomic.Bool // an OutboxFilled is in the mailbox of the shard
 
 	mu     sync.Mutex
 	events []pendingEvent
 }
 
-// OutboxFilled makes a shard take the events of its outbox.
+// OutboxFilled tells a shard to take the events from its outbox.
 type OutboxFilled struct{ mailbox.OneWay }
 
 func (o *outbox) post(p pendingEvent, urgent bool) {
@@ -56,22 +57,20 @@ func (o *outbox) post(p pendingEvent, urgent bool) {
 	}
 }
 
-// notify sends the shard OutboxFilled.
 func (o *outbox) notify() {
 	if !o.notified.Swap(true) {
 		o.shard.Send(&OutboxFilled{})
 	}
 }
 
-// empty reports whether there are no events.
 func (o *outbox) empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.events) == 0
 }
 
-// take removes all events. It clears notified first: an event that is posted meanwhile is either taken now or sends
-// another message.
+// take removes and returns all events. It clears notified first, so that no event is forgotten: an event that another
+// goroutine posts during take is either in the result or causes another OutboxFilled.
 func (o *outbox) take() []pendingEvent {
 	o.notified.Store(false)
 	o.mu.Lock()
@@ -81,7 +80,7 @@ func (o *outbox) take() []pendingEvent {
 	return events
 }
 
-// collect takes the events of the accounts.
+// collect takes the events from the outbox and starts to write them.
 func (s *ShardActor) collect() {
 	for _, p := range s.common.outbox.take() {
 		switch {
@@ -96,7 +95,8 @@ func (s *ShardActor) collect() {
 	s.write()
 }
 
-// write sends pending events to the journal, unless a write is under way.
+// write sends pending events to the journal, up to the limits of one write. It does nothing until the result of the
+// last write has been delivered.
 func (s *ShardActor) write() {
 	if len(s.inFlight)+len(s.results) > 0 {
 		return
@@ -118,7 +118,8 @@ func (s *ShardActor) write() {
 	s.journal.Send(&commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq})
 }
 
-// rejectConflicts rejects pending events that were decided before a record of another node about the same account.
+// rejectConflicts removes pending events that were made before the account received the newest event of another node.
+// Their accounts get ErrConflict.
 func (s *ShardActor) rejectConflicts() {
 	remaining := s.pending[:0]
 	for _, p := range s.pending {
@@ -131,27 +132,29 @@ func (s *ShardActor) rejectConflicts() {
 	s.pending = remaining
 }
 
-// resultsTurnMax is how many results are delivered in one turn, so that requests are handled in between.
-const resultsTurnMax = 8
+// resultsPerMessage is the number of results that the shard delivers before it handles other messages.
+const resultsPerMessage = 8
 
-// deliverMore continues deliverSome.
+// deliverMore is a message of the shard to itself: it calls deliverSome again.
 type deliverMore struct{ mailbox.OneWay }
 
-// committed delivers the result of a write to its accounts, in order.
+// committed handles the result of a write. After a conflict it writes the events again, except the events of the
+// accounts that caused the conflict (rejectConflicts). Any other result goes to the accounts.
 func (s *ShardActor) committed(err *engine.Error) {
 	done := s.inFlight
 	s.inFlight = nil
 	if err == commitlog.ErrConflict {
-		s.pending = slices.Concat(done, s.pending) // the record of another node may be about other accounts
+		s.pending = slices.Concat(done, s.pending)
 		s.write()
 		s.drained()
 		return
 	}
 	s.results, s.resultErr = done, err
-	s.deliverSome(resultsTurnMax)
+	s.deliverSome(resultsPerMessage)
 }
 
-// deliverSome delivers up to count results. A deliverMore message continues with the others.
+// deliverSome delivers up to count results, in order, and sends deliverMore if results remain. After the last result it
+// starts the next write.
 func (s *ShardActor) deliverSome(count int) {
 	batch := s.results[:min(count, len(s.results))]
 	s.results = s.results[len(batch):]
@@ -169,10 +172,11 @@ func (s *ShardActor) deliverSome(count int) {
 	s.drained()
 }
 
-// deliverBefore delivers all results before a message that depends on them, such as a request for a snapshot.
+// deliverBefore delivers all results if the handling of msg depends on them. For example, a snapshot must include all
+// durable events.
 func (s *ShardActor) deliverBefore(msg mailbox.Message) {
 	switch msg.(type) {
-	case *admission, *Refund, *usage, *accountAsk, *change, *OutboxFilled, *deliverMore:
+	case *admissionRequest, *Refund, *usageRequest, *accountRequest, *changeRequest, *OutboxFilled, *deliverMore:
 	default:
 		if len(s.results) > 0 {
 			s.deliverSome(len(s.results))
@@ -180,7 +184,7 @@ func (s *ShardActor) deliverBefore(msg mailbox.Message) {
 	}
 }
 
-// deliver delivers the result of one event.
+// deliver tells an account the result of one event.
 func (s *ShardActor) deliver(p pendingEvent, err *engine.Error) {
 	if p.evicted {
 		s.evictedReturned(p, err)
@@ -190,7 +194,7 @@ func (s *ShardActor) deliver(p pendingEvent, err *engine.Error) {
 	s.countReturned(p)
 }
 
-// drain makes every account return its lease.
+// drain makes every account return its lease, and rejects later messages to accounts.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.draining, s.closed = m, true
 	if s.stopped != nil {
@@ -203,7 +207,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 	}
 	now := s.common.clock.Now()
 	for id, state := range s.evicted {
-		if state.hasProcessState() {
+		if state.hasEvictedState() {
 			s.returnEvicted(id, state, now)
 		}
 	}
@@ -211,7 +215,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 	s.countReturned(pendingEvent{final: true})
 }
 
-// returnEvicted returns the lease of an evicted account.
+// returnEvicted adds the event that returns the lease of an evicted account to pending.
 func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.ClockReading) {
 	account, err := state.load(s.node, s.common.clock.start())
 	if err != nil {
@@ -229,7 +233,7 @@ func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.
 	s.pending = append(s.pending, pendingEvent{account: id, event: event, record: record, unconditional: true, final: true, evicted: true})
 }
 
-// evictedReturned applies the return of an evicted account.
+// evictedReturned applies the event of returnEvicted when the event is durable.
 func (s *ShardActor) evictedReturned(p pendingEvent, err *engine.Error) {
 	if err != nil {
 		return
@@ -242,7 +246,6 @@ func (s *ShardActor) evictedReturned(p pendingEvent, err *engine.Error) {
 	s.evicted[p.account] = EncodeDurable(account)
 }
 
-// countReturned counts accounts that have returned their leases.
 func (s *ShardActor) countReturned(p pendingEvent) {
 	if p.final {
 		s.returnsAwaited--
@@ -250,7 +253,7 @@ func (s *ShardActor) countReturned(p pendingEvent) {
 	}
 }
 
-// drained answers drainRequest if all leases are returned or the node has stopped.
+// drained replies to the drainRequest, if there is one, when all leases are returned or the node has stopped.
 func (s *ShardActor) drained() {
 	if s.draining == nil || s.stopped == nil && (s.returnsAwaited > 0 || len(s.inFlight)+len(s.results)+len(s.pending) > 0) {
 		return

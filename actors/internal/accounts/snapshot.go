@@ -8,27 +8,27 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotAccounts are the accounts of a snapshot, by the parts in which they were read.
+// SnapshotAccounts collects the accounts and e-mail addresses of a snapshot. The reader of the snapshot calls Visitor's
+// functions for one part of the snapshot after the other; the outer slices have one element for each part.
 type SnapshotAccounts struct {
 	Decoder   *record.Decoder
 	accounts  [][]snapshotAccount
-	claims    [][]keyindex.Claim // for the keys of the accounts
+	claims    [][]keyindex.Claim // entries of the index of keys
 	addresses [][]account.AddressState
 }
 
-// snapshotAccount is an account of a snapshot.
 type snapshotAccount struct {
 	id    uint64
 	state evictedAccount
 }
 
-// Visitor returns the functions that read a snapshot into s.
+// Visitor returns the functions that add the parts of a snapshot to s.
 func (s *SnapshotAccounts) Visitor() record.SnapshotVisitor {
 	return record.SnapshotVisitor{Accounts: s.addPart, Addresses: func(addresses []account.AddressState) { s.addresses = append(s.addresses, addresses) }}
 }
 
-// addPart checks encoded accounts and keeps them. All accounts of a part share one allocation, which is faster than an
-// allocation for each. It is freed when all of these accounts have been replaced.
+// addPart checks the encoded accounts of one part and copies them. All copies share one allocation, which is faster
+// than one allocation for each account. The allocation is freed when none of these accounts has its copy any more.
 func (s *SnapshotAccounts) addPart(encoded [][]byte) error {
 	size := 0
 	for _, data := range encoded {
