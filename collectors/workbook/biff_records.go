@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// The records of a BIFF8 stream that are read; all others are skipped. A record is
+// Kinds of BIFF8 records that this package reads; it skips all others. A record is
 //
 //	+------+--------+----------------------+
-//	| kind | length | data                 |   kind and length have two bytes, little endian
+//	| kind | length | data                 |   kind and length have two bytes each, little endian
 //	+------+--------+----------------------+
 //
-// Data that does not fit into one record continues in records of kind CONTINUE.
+// Data that does not fit into one record continues in CONTINUE records.
 const (
 	recordFormula    = 0x0006
 	recordEOF        = 0x000A // end of a substream
-	recordFilePass   = 0x002F // everything after it is encrypted
+	recordFilePass   = 0x002F // all records after it are encrypted
 	recordContinue   = 0x003C
 	recordBoundSheet = 0x0085 // name and position of one sheet
 	recordMulRK      = 0x00BD
@@ -31,25 +31,23 @@ const (
 )
 
 const (
-	recordHeader     = 4
+	recordHeader     = 4      // bytes
 	biff8            = 0x0600 // the version in a BOF record
-	globalsSubstream = 0x0005 // the kind of substream in a BOF record
-	sheetSubstream   = 0x0010
+	globalsSubstream = 0x0005 // kind of substream in a BOF record
+	sheetSubstream   = 0x0010 // likewise
 )
 
-// record is one record with its position in the stream.
 type record struct {
 	kind   int
-	offset int
+	offset int // in the stream
 	data   []byte
 }
 
-// describe returns the kind and position of the record, for errors.
+// describe names the record in an error message.
 func (r record) describe() string {
 	return fmt.Sprintf("record %#04x at byte %d of the stream", r.kind, r.offset)
 }
 
-// tooShort returns the error of a record with too little data.
 func (r record) tooShort() error { return damaged("%s has only %d bytes", r.describe(), len(r.data)) }
 
 // recordReader reads the records of a stream in order.
@@ -74,8 +72,8 @@ func (r *recordReader) next() (record, error) {
 	return rec, nil
 }
 
-// continued returns the data of a record and of the CONTINUE records after it. Each is a separate chunk, because the
-// format of a string depends on the ends of chunks.
+// continued returns the data of a record and of the CONTINUE records after it. It does not join them, because strings
+// depend on where a record ends (see stringReader).
 func (r *recordReader) continued(first record) ([][]byte, error) {
 	chunks := [][]byte{first.data}
 	for len(r.stream)-r.offset >= recordHeader && binary.LittleEndian.Uint16(r.stream[r.offset:]) == recordContinue {
@@ -88,7 +86,7 @@ func (r *recordReader) continued(first record) ([][]byte, error) {
 	return chunks, nil
 }
 
-// readBOF reads the BOF record of a substream and returns the kind of the substream.
+// readBOF reads the BOF record at the start of a substream and returns the kind of the substream.
 func (r *recordReader) readBOF() (int, error) {
 	first, err := r.next()
 	switch {

@@ -6,27 +6,28 @@ import (
 	"unicode/utf16"
 )
 
-// stringReader reads data that spans a record and the CONTINUE records after it. A BIFF8 string is
+// stringReader reads BIFF8 strings from the data of a record and of the CONTINUE records after it. A string is
 //
 //	+--------+-------+------+--------+------------+------+--------+
-//	| length | flags | runs | extent | characters | runs | extent |   runs and extent only if the flags say so
+//	| length | flags | runs | extent | characters | runs | extent |
 //	+--------+-------+------+--------+------------+------+--------+
 //
-// If a chunk ends within the characters, the next chunk begins with new flags, because the remaining characters may
-// have another width. Runs (formats) and the extent (phonetic text) are skipped.
+// runs (formats) is present only with flagRichText, extent (phonetic text) only with flagExtended. The first runs and
+// extent are the sizes of the second ones, which are skipped. If a record ends within the characters, the next record
+// begins with new flags, because the remaining characters may have another width.
 type stringReader struct {
-	first  record // named in errors
-	chunks [][]byte
+	first  record   // first record of the data, for error messages
+	chunks [][]byte // unread data; one chunk for each record
 }
 
-// The flags of a string.
+// Flags of a string.
 const (
-	flagUTF16    = 0x01 // each character has two bytes (UTF-16); otherwise only its low byte is stored
+	flagUTF16    = 0x01 // a character has two bytes; without the flag only the low byte is stored
 	flagExtended = 0x04
 	flagRichText = 0x08
 )
 
-// chunk returns the next 1 to n bytes, all from one chunk.
+// chunk returns at least one and at most n bytes, all from one record.
 func (p *stringReader) chunk(n int) ([]byte, error) {
 	for len(p.chunks) > 0 && len(p.chunks[0]) == 0 {
 		p.chunks = p.chunks[1:]
@@ -40,7 +41,7 @@ func (p *stringReader) chunk(n int) ([]byte, error) {
 	return data, nil
 }
 
-// readUint reads an unsigned number of at most four bytes.
+// readUint reads a little-endian number of size bytes, at most four.
 func (p *stringReader) readUint(size int) (int, error) {
 	var field [4]byte
 	for n := 0; n < size; {
@@ -64,7 +65,7 @@ func (p *stringReader) skip(n int) error {
 	return nil
 }
 
-// readString reads one string, whose length takes lengthBytes bytes.
+// readString reads one string. lengthBytes is the size of its field length, 1 or 2.
 func (p *stringReader) readString(lengthBytes int) (string, error) {
 	length, err := p.readUint(lengthBytes)
 	if err != nil {
@@ -92,7 +93,7 @@ func (p *stringReader) readString(lengthBytes int) (string, error) {
 	return text, p.skip(4*runs + extent)
 }
 
-// readCharacters reads length UTF-16 units. It allocates memory only for units that exist, because length may be wrong.
+// readCharacters reads length UTF-16 code units. It does not allocate them in advance, because length may be wrong.
 func (p *stringReader) readCharacters(length, flags int) (string, error) {
 	var units []uint16
 	for len(units) < length {
@@ -125,10 +126,9 @@ func (p *stringReader) readCharacters(length, flags int) (string, error) {
 	return text, nil
 }
 
-// readSharedStrings reads the table of shared strings.
 func readSharedStrings(first record, data [][]byte) ([]string, error) {
 	p := &stringReader{first: first, chunks: data}
-	if err := p.skip(4); err != nil { // the number of uses
+	if err := p.skip(4); err != nil { // how often cells refer to the strings
 		return nil, err
 	}
 	count, err := p.readUint(4)

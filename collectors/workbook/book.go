@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// The errors of this package. Every other error wraps one of these, and says what was found and where.
+// Errors of Open and Rows wrap one of these errors, and say what was found and where.
 var (
-	ErrNotWorkbook = errors.New("no workbook")        // another kind of document
-	ErrDamaged     = errors.New("damaged workbook")   // truncated, corrupt, encrypted, or not in accordance with its format
-	ErrTooLarge    = errors.New("workbook too large") // larger than a limit in limits.go
-	ErrNoSheet     = errors.New("no such sheet")      // the name passed to Rows is not one of Sheets
+	ErrNotWorkbook = errors.New("no workbook")        // another kind of document, or an unsupported format of workbooks
+	ErrDamaged     = errors.New("damaged workbook")   // truncated, corrupt, encrypted or otherwise invalid
+	ErrTooLarge    = errors.New("workbook too large") // a limit is exceeded
+	ErrNoSheet     = errors.New("no such sheet")      // Rows was called with a name that is not one of Sheets
 )
 
-const shownBytes = 16 // first bytes of a document that an error shows
+const shownBytes = 16 // of a document that is not a workbook, for the error message
 
 // Book is an open workbook. It is immutable and safe for concurrent use.
 type Book struct {
 	sheets []string
-	rows   func(sheet int) ([][]string, error) // reads the sheet with an index, in one of the two file formats
+	rows   func(sheet int) ([][]string, error) // reads sheets[sheet]; XLSX and XLS have their own functions
 }
 
-// Open reads the parts that all sheets share. Rows reads the sheets from body, which must not change.
+// Open reads the names of the sheets and the shared strings. Book.Rows reads the sheets later, so body must not change.
 func Open(body []byte) (*Book, error) {
 	if len(body) > bodyBytesMax {
 		return nil, tooLarge("the file has %d bytes, the most is %d", len(body), bodyBytesMax)
@@ -61,8 +61,8 @@ func (b *Book) checkNames() error {
 	return nil
 }
 
-// Sheets returns the names of the worksheets in the order of the file, hidden ones included. Sheets with only a chart
-// or macros are left out.
+// Sheets returns the names of all worksheets in the order of the file, including hidden worksheets. Chart sheets and
+// macro sheets are omitted.
 func (b *Book) Sheets() []string { return slices.Clone(b.sheets) }
 
 // Rows reads a sheet: rows[i][j] is the text of the cell in row i+1 and column j+1. A row ends with its last

@@ -5,14 +5,13 @@ import (
 	"strconv"
 )
 
-// grid collects the cells of one sheet and checks the limits. Its memory depends on the cells, not on the size of the
-// sheet in the file, which may be wrong.
+// grid collects the cells of one sheet and checks the limits.
 type grid struct {
 	rows  [][]string
-	cells int // number of cells up to the last cell of each row, including empty ones
+	cells int // sum of the lengths of rows
 }
 
-// put sets one cell; row and column count from 0. Cells may come in any order. Two values for one cell are an error.
+// put sets one cell; row and column count from 0. Cells may come in any order. A second text for a cell is an error.
 func (g *grid) put(row, column int, text string) error {
 	switch {
 	case text == "":
@@ -32,7 +31,7 @@ func (g *grid) put(row, column int, text string) error {
 		if g.cells += added; g.cells > cellsMax {
 			return tooLarge("at %s there are more than %d cells", cellName(row, column), cellsMax)
 		}
-		cells = slices.Grow(cells, added)[:column+1] // the new cells are empty
+		cells = slices.Grow(cells, added)[:column+1] // the new cells are empty: no row was longer before
 		g.rows[row] = cells
 	}
 	if cells[column] != "" {
@@ -42,7 +41,7 @@ func (g *grid) put(row, column int, text string) error {
 	return nil
 }
 
-// cellName returns the name of a cell as spreadsheets show it: A1, AB12.
+// cellName returns the name of a cell in spreadsheets, such as A1 or AB12. row and column count from 0.
 func cellName(row, column int) string {
 	letters := ""
 	for n := column + 1; n > 0; n = (n - 1) / 26 {
@@ -51,7 +50,7 @@ func cellName(row, column int) string {
 	return letters + strconv.Itoa(row+1)
 }
 
-// parseCellName parses a result of cellName. ok is false for any other text, and for columns after ZZZ.
+// parseCellName is the inverse of cellName. ok is false for any other text, and for columns after ZZZ.
 func parseCellName(name string) (row, column int, ok bool) {
 	letters := 0
 	for letters < len(name) && letters < 3 && name[letters] >= 'A' && name[letters] <= 'Z' {
@@ -64,7 +63,7 @@ func parseCellName(name string) (row, column int, ok bool) {
 	return row, column - 1, true
 }
 
-// parseRowNumber parses a row number, which counts from 1, and returns its index, which counts from 0.
+// parseRowNumber parses the number of a row, which counts from 1. It returns the index of the row, which counts from 0.
 func parseRowNumber(text string) (int, bool) {
 	if len(text) == 0 || len(text) > 7 || text[0] < '1' || text[0] > '9' {
 		return 0, false

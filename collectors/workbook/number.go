@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// This is the only file with floating-point numbers, because numbers of cells are IEEE doubles. It returns them as
-// decimal text.
+// Cells store numbers as IEEE doubles. This file turns them into decimal text; no other file has floating-point
+// numbers.
 
-// doubleText returns the shortest decimal text without an exponent that parses to the same IEEE double. A cell that was
-// entered as 58.95 has the value 58.950000000000003, and its text is "58.95". ok is false for NaN and infinities.
-func doubleText(bits uint64) (string, bool) {
+// doubleText returns the shortest decimal text without an exponent that parses to the same IEEE double. For example,
+// the double nearest to 58.95 is 58.950000000000003, and its text is "58.95". ok is false for NaN and infinities.
+func doubleText(bits uint64) (text string, ok bool) {
 	value := math.Float64frombits(bits)
 	switch {
 	case math.IsNaN(value) || math.IsInf(value, 0):
 		return "", false
 	case value == 0:
-		return "0", true // without the sign of a negative zero
+		return "0", true // FormatFloat returns -0 for a negative zero
 	}
 	return strconv.FormatFloat(value, 'f', -1, 64), true
 }
 
-// numberText returns the text of doubleText for a number in XML, which may have 17 digits and an exponent. ok is false
-// for any other text, such as hexadecimal digits or "Infinity".
+// numberText converts a number in XML, which may have 17 digits and an exponent, to the text of doubleText. It returns
+// false for other texts, such as "0x1F" or "Infinity".
 func numberText(text string) (string, bool) {
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return "", false
@@ -35,13 +35,14 @@ func numberText(text string) (string, bool) {
 	return doubleText(math.Float64bits(value))
 }
 
-// The low two bits of an RK number, which has 32 bits, say how to read the other thirty.
+// Flags of an RK number. It has 32 bits: two flags and, above them, 30 bits of the number.
 const (
-	rkHundredths = 1 // divide by 100
-	rkInteger    = 2 // a signed integer; otherwise the high bits of a double
+	rkHundredths = 1 // the number must be divided by 100
+	rkInteger    = 2 // the number is a signed integer; otherwise the high 30 bits of a double
 )
 
-// rkText returns the text of an RK number. It divides in decimal, so that 5029/100 is exactly 50.29.
+// rkText returns an RK number as decimal text. It divides the text by 100, not the double, so that 5029/100 is exactly
+// 50.29.
 func rkText(rk uint32) (string, bool) {
 	var text string
 	if rk&rkInteger != 0 {
@@ -58,7 +59,7 @@ func rkText(rk uint32) (string, bool) {
 	return text, true
 }
 
-// divideBy100 moves the decimal point two places to the left.
+// divideBy100 divides a decimal text by 100: it moves the decimal point two places to the left.
 func divideBy100(text string) string {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")

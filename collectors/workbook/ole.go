@@ -12,29 +12,31 @@ import (
 
 const oleSignature = "\xD0\xCF\x11\xE0"
 
-// Limits of the tables of an OLE container. In a hostile file these tables may be endless, and the memory of the
-// library grows with the square of the depth of folders. So the library may read only a limited amount while it opens a
-// file. A workbook has one folder and about five streams, in two sectors of directory.
+// Limits of reading an OLE container with the library mscfb. In a hostile file the sector chains may be endless, and
+// the memory of the library grows with the square of the depth of folders. So the library may read only a limited
+// number of bytes while it opens a file. A real workbook has one folder and about five streams; its directory has two
+// sectors.
 const (
-	tableBytesMax = 128 << 10 // sectors of the directory and of the allocation table; 1,024 entries
-	linksMax      = 32 << 10  // steps from one sector to the next
-	chunkBytes    = 32 << 10  // bytes of one read; the time of a read grows with its square
+	tableBytesMax = 128 << 10 // directory and allocation table; enough for 1,024 entries
+	readsMax      = 32 << 10  // number of reads; most get the four bytes that link a sector to its next one
+	chunkBytes    = 32 << 10  // size of one read from a stream; the time of a read grows with the square of its size
 )
 
 var errDirectoryTooLarge = errors.New("the container has more tables than a workbook needs")
 
 // limitedFile limits how much the library reads from a file.
 type limitedFile struct {
-	file                 *bytes.Reader
-	bytesLeft, linksLeft int // how much may still be read
+	file      *bytes.Reader
+	bytesLeft int // bytes that may still be read; links between sectors do not count
+	readsLeft int // reads that are still allowed
 }
 
-// ReadAt reads, or returns errDirectoryTooLarge beyond the limit.
+// ReadAt implements io.ReaderAt. It returns errDirectoryTooLarge after bytesLeft or readsLeft is used up.
 func (f *limitedFile) ReadAt(p []byte, offset int64) (int, error) {
-	if f.linksLeft--; f.linksLeft < 0 {
+	if f.readsLeft--; f.readsLeft < 0 {
 		return 0, errDirectoryTooLarge
 	}
-	if len(p) > 4 { // a step from sector to sector reads four bytes
+	if len(p) > 4 { // not a link to the next sector
 		if f.bytesLeft -= len(p); f.bytesLeft < 0 {
 			return 0, errDirectoryTooLarge
 		}
@@ -43,7 +45,7 @@ func (f *limitedFile) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// workbookStream returns the stream with the workbook of an OLE container.
+// workbookStream returns the BIFF8 stream of the workbook in an OLE container.
 func workbookStream(body []byte) (stream []byte, err error) {
 	// The library panics on some invalid sizes.
 	defer func() {
@@ -51,10 +53,10 @@ func workbookStream(body []byte) (stream []byte, err error) {
 			stream, err = nil, damaged("its OLE container can't be read: %v", panicked)
 		}
 	}()
-	limited := &limitedFile{file: bytes.NewReader(body), bytesLeft: tableBytesMax, linksLeft: linksMax}
+	limited := &limitedFile{file: bytes.NewReader(body), bytesLeft: tableBytesMax, readsLeft: readsMax}
 	container, err := mscfb.New(limited)
 	switch {
-	case limited.bytesLeft < 0 || limited.linksLeft < 0:
+	case limited.bytesLeft < 0 || limited.readsLeft < 0:
 		return nil, fmt.Errorf("%w: %w", ErrTooLarge, errDirectoryTooLarge)
 	case err != nil:
 		return nil, damaged("its OLE container can't be read: %v", err)
@@ -66,13 +68,13 @@ func workbookStream(body []byte) (stream []byte, err error) {
 	if file.Size > int64(len(body)) {
 		return nil, damaged("its stream %s should have %d bytes, but the whole file has %d: truncated?", file.Name, file.Size, len(body))
 	}
-	// Reading a stream that is not larger than the file needs less than these limits.
-	limited.bytesLeft, limited.linksLeft = 2*len(body)+tableBytesMax, len(body)
+	// A stream is at most as large as the file, so these limits stop only endless chains.
+	limited.bytesLeft, limited.readsLeft = 2*len(body)+tableBytesMax, len(body)
 	return readStream(file)
 }
 
-// pickStream returns the stream of the workbook, which is in the root folder: "Workbook", or "Book" in files of older
-// versions of Excel. Some files have both.
+// pickStream returns the stream of the workbook. It is in the root folder, with the name "Workbook", or "Book" in files
+// of older versions of Excel. If a file has both, pickStream returns "Workbook".
 func pickStream(container *mscfb.Reader) (*mscfb.File, error) {
 	var names []string
 	streams := map[string]*mscfb.File{}

@@ -2,11 +2,11 @@ package workbook
 
 import "encoding/binary"
 
-// xlsBook is the stream of a BIFF8 workbook. Its first substream, the globals, has the names of the sheets and the
-// shared strings. Then there is one substream for each sheet.
+// xlsBook is a BIFF8 workbook. The first substream of its stream, the globals, has the names of the sheets and the
+// shared strings. After it there is one substream for each sheet.
 type xlsBook struct {
 	stream        []byte
-	starts        []int // positions of the sheets in the stream
+	starts        []int // positions of the worksheets in stream
 	sharedStrings []string
 }
 
@@ -46,7 +46,7 @@ func openXLS(body []byte) (*Book, error) {
 	}
 }
 
-// addSheet adds the name and position of a worksheet. It skips charts and macro sheets, which have no cells.
+// addSheet adds the worksheet of a BoundSheet record. It skips chart sheets and macro sheets.
 func (b *xlsBook) addSheet(book *Book, r record) error {
 	const (
 		kindOffset = 5
@@ -87,7 +87,7 @@ func (b *xlsBook) addSharedStrings(records *recordReader, r record) error {
 	return err
 }
 
-// rows reads one sheet. It skips nested substreams, which are embedded charts.
+// rows reads one sheet. It skips embedded charts, which are nested substreams.
 func (b *xlsBook) rows(sheet int) ([][]string, error) {
 	records := &recordReader{stream: b.stream, offset: b.starts[sheet]}
 	substream, err := records.readBOF()
@@ -122,10 +122,9 @@ type cellReader struct {
 	records       *recordReader
 	sharedStrings []string
 	grid          grid
-	pending       *record // a formula whose text is in the next record; nil = none
+	pending       *record // last formula, if its text is in the next record; otherwise nil
 }
 
-// readRecord reads one record of a sheet.
 func (c *cellReader) readRecord(r record) error {
 	switch r.kind {
 	case recordFormula, recordMulRK, recordRString, recordLabelSST, recordNumber, recordLabel, recordBoolErr, recordRK:
@@ -136,13 +135,12 @@ func (c *cellReader) readRecord(r record) error {
 	return nil
 }
 
-// Offsets of the column and the value in the record of a cell. The row is at offset 0.
+// Offsets in a record of a cell. It has a row (at offset 0), a column, a format and a value.
 const (
 	cellColumnOffset = 2
 	cellValueOffset  = 6
 )
 
-// readCell reads a record of a cell: row, column, format and value.
 func (c *cellReader) readCell(r record) error {
 	if c.pending != nil {
 		return damaged("the text of the formula in %s is missing", c.pending.describe())
@@ -185,7 +183,7 @@ func (c *cellReader) value(r record, value []byte) (string, error) {
 	return c.label(r, value)
 }
 
-// valueBytes returns the minimum size of the value of a cell, 0 for strings.
+// valueBytes returns the minimum size of the value in a record. It returns 0 for strings, which stringReader checks.
 func valueBytes(kind int) int {
 	switch kind {
 	case recordNumber, recordFormula:
@@ -208,7 +206,8 @@ func (c *cellReader) label(r record, value []byte) (string, error) {
 	return (&stringReader{first: r, chunks: data}).readString(2)
 }
 
-// mulRK reads the RK numbers of adjacent cells, each with a format before it, and the last column at the end.
+// mulRK reads a record with the RK numbers of adjacent cells. Before each number is its format. The record ends with
+// the index of the last column.
 func (c *cellReader) mulRK(r record, row, column int) error {
 	const entryBytes, numberOffset = 6, 2
 	values := r.data[cellColumnOffset+2:]
@@ -231,7 +230,7 @@ func (c *cellReader) mulRK(r record, row, column int) error {
 	return nil
 }
 
-// formula reads the saved result of a formula. If its last two bytes are FFFF it is not a number.
+// formula reads the saved result of a formula. Its last two bytes are 0xFFFF if it is not a number.
 func (c *cellReader) formula(r record, value []byte) (string, error) {
 	const (
 		isText  = 0
@@ -254,7 +253,7 @@ func (c *cellReader) formula(r record, value []byte) (string, error) {
 	return "", damaged("%s has a value of kind %d, which does not exist", r.describe(), value[0])
 }
 
-// readFormulaText reads the result of the pending formula, which is a text.
+// readFormulaText reads a String record: the text result of the pending formula.
 func (c *cellReader) readFormulaText(r record) error {
 	if c.pending == nil {
 		return damaged("%s is the text of a formula that is not there", r.describe())
@@ -268,7 +267,6 @@ func (c *cellReader) readFormulaText(r record) error {
 	return c.grid.put(int(binary.LittleEndian.Uint16(formula)), int(binary.LittleEndian.Uint16(formula[cellColumnOffset:])), text)
 }
 
-// finish returns the rows at the end of the sheet.
 func (c *cellReader) finish() ([][]string, error) {
 	if c.pending != nil {
 		return nil, damaged("the text of the formula in %s is missing", c.pending.describe())
@@ -283,7 +281,7 @@ func (r record) number(text string, ok bool) (string, error) {
 	return text, nil
 }
 
-// boolError returns the text of a boolean or an error value.
+// boolError returns the text of a cell with a boolean or, with isError, an error such as #N/A.
 func (r record) boolError(value byte, isError bool) (string, error) {
 	names := map[byte]string{0: "FALSE", 1: "TRUE"}
 	if isError {

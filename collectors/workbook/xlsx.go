@@ -11,17 +11,18 @@ import (
 
 const zipSignature = "PK"
 
-// directorySignature begins each entry of a zip directory.
+// directorySignature is the beginning of each entry in a zip directory.
 const directorySignature = "PK\x01\x02"
 
-// xlsxBook is an XLSX file: a zip package of XML parts, with relationships between the parts.
+// xlsxBook is an XLSX file: a zip package of XML files (parts). Relationships tell which part refers to which.
 type xlsxBook struct {
 	parts         map[string]*zip.File // by partKey
-	sheets        []string             // names of the parts with the sheets
+	sheets        []string             // names of the parts of the worksheets
 	sharedStrings []richText
 }
 
-// The types of relationships that are used: the last segment of their URI, because there are two variants of the URIs.
+// Types of relationships. A type is the last segment of a URI; the segments before it differ between two variants of
+// the format.
 const (
 	relationBook          = "officeDocument"
 	relationSheet         = "worksheet"
@@ -53,14 +54,14 @@ func openXLSX(body []byte) (*Book, error) {
 	return book, x.readSheets(book, bookPart, relations)
 }
 
-// openPackage reads the directory of the package.
+// openPackage returns the parts of the package by partKey.
 func openPackage(body []byte) (map[string]*zip.File, error) {
-	// Each entry needs memory, and the number of entries in the package may be wrong.
+	// zip.NewReader allocates memory for each entry. The number of entries that the package declares may be wrong.
 	if entries := bytes.Count(body, []byte(directorySignature)); entries > partsMax {
 		return nil, tooLarge("its package has %d parts, the most is %d", entries, partsMax)
 	}
 	archive, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // the names are not used as file names
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // no part is written to disk
 		return nil, damaged("its package can't be read, is it truncated? %v", err)
 	}
 	parts := make(map[string]*zip.File, len(archive.File))
@@ -74,12 +75,12 @@ func openPackage(body []byte) (map[string]*zip.File, error) {
 	return parts, nil
 }
 
-// partKey normalises the name of a part, because some programs write other cases or backslashes.
+// partKey normalises the name of a part. Some programs write capital letters or backslashes.
 func partKey(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, "\\", "/"), "/"))
 }
 
-// findBook returns the name of the workbook part.
+// findBook returns the name of the part with the list of sheets, usually xl/workbook.xml.
 func (b *xlsxBook) findBook() (string, error) {
 	name := "xl/workbook.xml"
 	relations, err := b.relations("")
@@ -100,7 +101,7 @@ func (b *xlsxBook) findBook() (string, error) {
 	return name, nil
 }
 
-// decode reads a required part.
+// decode decodes a part into v. A missing part is an error.
 func (b *xlsxBook) decode(name, root string, v any) error {
 	file := b.parts[partKey(name)]
 	if file == nil {
@@ -112,12 +113,12 @@ func (b *xlsxBook) decode(name, root string, v any) error {
 // relation is a reference from one part to another.
 type relation struct {
 	ID     string `xml:"Id,attr"`
-	Kind   string `xml:"Type,attr"` // the last segment of the URI
+	Kind   string `xml:"Type,attr"` // such as relationSheet
 	Target string `xml:"Target,attr"`
 	Mode   string `xml:"TargetMode,attr"`
 }
 
-// relations reads the relationships of a part. The part "" is the package. A part may have none.
+// relations returns the references of a part to other parts. For "" it returns those of the whole package.
 func (b *xlsxBook) relations(part string) ([]relation, error) {
 	folder, name := path.Split(part)
 	file := b.parts[partKey(path.Join(folder, "_rels", name+".rels"))]
@@ -138,7 +139,7 @@ func (b *xlsxBook) relations(part string) ([]relation, error) {
 	return internal, err
 }
 
-// readSheets adds the names of the sheets and of their parts.
+// readSheets adds the names of the worksheets to book, and the names of their parts to b.
 func (b *xlsxBook) readSheets(book *Book, bookPart string, relations []relation) error {
 	var bookXML struct {
 		Sheets []struct {

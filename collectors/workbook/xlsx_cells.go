@@ -7,8 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// richText is the text of a cell or a shared string: plain, or a sequence of formatted runs. Phonetic text (rPh) is
-// ignored.
+// richText is the text of a cell or a shared string, without formats and without phonetic text (rPh).
 type richText string
 
 // UnmarshalXML implements xml.Unmarshaler.
@@ -26,13 +25,13 @@ func (t *richText) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 type sheetCells struct {
 	sharedStrings []richText
 	grid          grid
-	row, column   int // of the current cell, from 0
+	row, column   int // indexes of the last decoded row and cell
 }
 
 // rowCells decodes the cells of the current row.
 type rowCells sheetCells
 
-// UnmarshalXML decodes one row. A row without a number follows the previous one.
+// UnmarshalXML decodes one row. A row without a number comes directly after the previous row.
 func (s *sheetCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	s.row, s.column = s.row+1, -1
 	for _, a := range start.Attr {
@@ -50,7 +49,7 @@ func (s *sheetCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error 
 	}{(*rowCells)(s)}, &start)
 }
 
-// UnmarshalXML decodes one cell. A cell without a name follows the previous one.
+// UnmarshalXML decodes one cell. A cell without a name comes directly after the previous cell.
 func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	var cell struct {
 		Name   string `xml:"r,attr"`
@@ -73,7 +72,7 @@ func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 		r.column = column
 	}
 	var text string
-	switch { // digits of two elements must not become one number
+	switch { // the digits of two XML elements must not be joined to one number
 	case len(cell.Values) > 1 || len(cell.Inline) > 1 || len(cell.Values) == 1 && len(cell.Values[0].Inner) > 0:
 		return damaged("cell %s has a value in several elements", cellName(r.row, r.column))
 	case cell.Kind == "inlineStr" && len(cell.Inline) == 1:
@@ -87,13 +86,13 @@ func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	return r.grid.put(r.row, r.column, text)
 }
 
-// cellText returns the text of a cell. A value that does not fit its type is an error: a wrong guess would be a wrong
-// rate.
+// cellText returns the text of a cell of some kind. A value that is invalid for the kind is an error: a wrong guess
+// would publish a wrong rate.
 func (s *sheetCells) cellText(kind, value string) (string, error) {
 	switch kind {
-	case "str": // the result of a formula
+	case "str": // text result of a formula
 		return unescape(value), nil
-	case "e", "d": // the name of an error; a date in ISO form
+	case "e", "d": // name of an error; ISO date
 		return value, nil
 	}
 	value = strings.TrimSpace(value)
@@ -124,7 +123,7 @@ func (s *sheetCells) cellText(kind, value string) (string, error) {
 	return "", damaged("cell %s is of kind %.40q, which does not exist", cellName(s.row, s.column), kind)
 }
 
-// unescape replaces _x000D_, the escape of characters that XML can't contain, by the character.
+// unescape replaces escapes such as _x000D_ by their characters. XLSX escapes characters that XML can't contain.
 func unescape(text string) string {
 	const escapeBytes = len("_x000D_")
 	var out []byte

@@ -10,10 +10,10 @@ import (
 
 const bookRoot = "workbook"
 
-// errOtherRoot means that the package is another kind of document, such as a text document.
+// errOtherRoot means that a part has an unexpected root element, for example because the package is a text document.
 var errOtherRoot = errors.New("another root element")
 
-// elementLimits bounds the number of some elements in a part.
+// elementLimits has the maximum number of some elements in a part.
 var elementLimits = map[string]struct {
 	count int
 	noun  string
@@ -23,21 +23,21 @@ var elementLimits = map[string]struct {
 	"si":           {sharedStringsMax, "shared strings"},
 }
 
-// partTokens passes the XML of one part to a decoder token by token, and checks the limits, because a decoder keeps
-// everything that it decodes in memory.
+// partTokens reads the XML tokens of one part and checks the limits. Another xml.Decoder decodes these tokens into
+// structs, so the limits bound the memory of the structs.
 type partTokens struct {
 	source         io.Reader
-	decoder        *xml.Decoder // reads through Read, which counts the bytes
-	root           string
-	tokenBytesLeft int // that the current token may still have
-	elements       int
-	listed         map[string]int // numbers of elements that have a limit in elementLimits, by name
+	decoder        *xml.Decoder   // reads from partTokens.Read
+	root           string         // required name of the root element
+	tokenBytesLeft int            // bytes that the current token may still have
+	elements       int            // number of elements so far
+	listed         map[string]int // like elements, for each name in elementLimits
 	depth          int
-	itemDepth      int // depth of the current cell or shared string, 0 = none
-	itemBytesLeft  int // of the current cell or shared string; each element counts as a byte
+	itemDepth      int // depth of the current cell or shared string; 0 = outside
+	itemBytesLeft  int // bytes that the current cell or shared string may still have; an element counts as one byte
 }
 
-// Read reads decompressed bytes of the current token.
+// Read reads from source. It fails if the current token is too long.
 func (p *partTokens) Read(b []byte) (int, error) {
 	if p.tokenBytesLeft <= 0 {
 		return 0, tooLarge("one XML token has more than %d bytes", tokenBytesMax)
@@ -70,7 +70,7 @@ func (p *partTokens) Token() (xml.Token, error) {
 		err = tooLarge("a text of more than %d bytes", textBytesMax)
 	}
 	if err != nil {
-		return nil, err // a decoder ignores the error if there is also a token
+		return nil, err // with a token, xml.Decoder would ignore the error
 	}
 	return token, nil
 }
@@ -96,8 +96,8 @@ func (p *partTokens) countElement(name string) error {
 	return nil
 }
 
-// decode decodes a part into v. It reads the part to its end, where the checksum is compared and a truncation is
-// noticed. After an error, v must not be used.
+// decode decodes a part into v. It reads the part to its end, because archive/zip checks the checksum there. After an
+// error, v must not be used.
 func decode(file *zip.File, root string, v any) error {
 	if err := checkSize(file); err != nil {
 		return err
@@ -106,7 +106,7 @@ func decode(file *zip.File, root string, v any) error {
 	if err != nil {
 		return damaged("part %s can't be unpacked: %v", file.Name, err)
 	}
-	defer func() { _ = source.Close() }() // errors of reading have been returned
+	defer func() { _ = source.Close() }() // Decode has returned any read error
 	p := &partTokens{source: source, root: root, listed: map[string]int{}}
 	p.decoder = xml.NewDecoder(p)
 	for decoder := xml.NewTokenDecoder(p); err == nil; {
@@ -126,14 +126,15 @@ func decode(file *zip.File, root string, v any) error {
 	return fmt.Errorf("%w; part %s, line %d, column %d", err, file.Name, line, column)
 }
 
-// checkSize refuses decompression bombs by the sizes in the package. zip does not read more than these sizes.
+// checkSize rejects decompression bombs by the sizes in the zip directory. archive/zip does not decompress more than
+// the directory says.
 func checkSize(file *zip.File) error {
 	size := file.UncompressedSize64
 	if size > partBytesMax {
 		return tooLarge("part %s has %d bytes unpacked, the most is %d", file.Name, size, partBytesMax)
 	}
-	if size > partRatioFrom && size/packedRatio > file.CompressedSize64 {
-		return tooLarge("part %s unpacks %d bytes to %d, more than %d times as many", file.Name, file.CompressedSize64, size, packedRatio)
+	if size > packedRatioFrom && size/packedRatioMax > file.CompressedSize64 {
+		return tooLarge("part %s unpacks %d bytes to %d, more than %d times as many", file.Name, file.CompressedSize64, size, packedRatioMax)
 	}
 	return nil
 }
