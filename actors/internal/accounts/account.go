@@ -202,8 +202,8 @@ func (a *AccountActor) expedite() {
 	}
 }
 
-// leased handles the result of writing a lease. After a conflict with an event of another node it tries to admit the
-// queued requests again, which asks for another lease if they need one.
+// leased handles the result of writing a lease. After a conflict with an event of another node it calls admitQueued,
+// which may ask for another lease.
 func (a *AccountActor) leased(m *eventWritten) {
 	a.Leasing = false
 	switch {
@@ -277,14 +277,13 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	return a.Account.Usage(a.clock.Now(), a.quotaPolicy), nil
 }
 
-// idle reports whether the account can be evicted: no request waits, no event is being written, and Account.Idle. The
-// shard calls idle while the actor cannot run.
+// idle reports whether the account can be evicted. The shard calls idle while the actor cannot run.
 func (a *AccountActor) idle(now account.ClockReading) bool {
 	return !a.Leasing && a.InFlight == nil && len(a.queued) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
 }
 
-// returnLeaseOnStop posts the return of the lease, and stops the account. It waits until no event of the account is
-// being written.
+// returnLeaseOnStop posts the return of the lease when the node stops. It does nothing while an event of the account is
+// being written; leased and written call it again.
 func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.Leasing || a.InFlight != nil {
 		return

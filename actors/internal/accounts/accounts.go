@@ -32,10 +32,10 @@ type Accounts struct {
 	requestPools requestPools
 	Kinds        struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
-	// Set by Start, constant afterwards.
+	// Start sets these fields. They do not change afterwards.
 	Shards    *shards
 	Registrar *mailbox.Ref
-	anonymous *anonymousTables // nil with limits off
+	anonymous *anonymousTables // nil if LimitsOff
 	sweeper   *idleSweeper
 	flusher   *outboxFlusher
 }

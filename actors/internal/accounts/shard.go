@@ -40,7 +40,7 @@ type ShardActor struct {
 	pending   []pendingEvent   // events that wait for the next write
 	inFlight  []pendingEvent   // events that the journal is writing
 	results   []pendingEvent   // events of the last write whose result deliverSome has still to deliver
-	resultErr *engine.Error    // result of that write
+	resultErr *engine.Error    // error of the last write, or nil
 	stopped   *engine.Error    // why the node has stopped, or nil
 
 	closed         bool // after drain or stopAccounts: messages to accounts are rejected
@@ -264,8 +264,8 @@ func (s *ShardActor) halt(err *engine.Error) {
 	}
 }
 
-// Abort implements mailbox.Actor. It drops events that are not durable. Their requests are rejected by the actors of
-// the accounts.
+// Abort implements mailbox.Actor. It drops events that are not durable. The actors of the accounts reject the requests
+// that wait for these events.
 func (s *ShardActor) Abort(err *engine.Error) {
 	s.stopped = err
 	s.pending, s.inFlight = nil, nil

@@ -18,7 +18,7 @@ const (
 	shardBytesMax   = 768 << 10
 )
 
-// It does not compile unless the largest write fits into a batch.
+// This line compiles only if the largest write fits into one batch.
 const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
 
 // pendingEvent is an event that is not durable yet.

@@ -88,7 +88,7 @@ func (c *codec) quotaSet(e *account.QuotaSet) {
 	c.internedText(6, &e.By)
 }
 
-// AppendAccount appends the length of the encoded account as a varint, then the account in the format of a snapshot.
+// AppendAccount appends the length of the encoded account as a varint, then the encoded account.
 func AppendAccount(dst []byte, state *account.State) []byte {
 	return new(AccountEncoder).Append(dst, state, nil)
 }
@@ -96,8 +96,8 @@ func AppendAccount(dst []byte, state *account.State) []byte {
 // AccountEncoder encodes accounts without allocations. It is not safe for concurrent use.
 type AccountEncoder struct{ codec codec }
 
-// Append appends an account like AppendAccount. If evicted is not nil, it also appends the in-memory state, which is in
-// no log or snapshot.
+// Append appends an account like AppendAccount. If evicted is not nil, it also appends evicted, which belongs in no log
+// and no snapshot.
 func (e *AccountEncoder) Append(dst []byte, state *account.State, evicted *account.EvictedState) []byte {
 	c := &e.codec
 	c.writing, c.bytes = true, dst
@@ -109,13 +109,14 @@ func (e *AccountEncoder) Append(dst []byte, state *account.State, evicted *accou
 	return dst
 }
 
-// SplitAccount splits an output of AccountEncoder into the encoded account and the encoded in-memory state.
+// SplitAccount splits an output of AccountEncoder into the encoded account.State and the encoded account.EvictedState.
+// The second is empty if the encoder got none.
 func SplitAccount(data []byte) (state, evicted []byte) {
 	size, n := binary.Uvarint(data)
 	return data[n : n+int(size)], data[n+int(size):]
 }
 
-// Account decodes an account of a snapshot. Its lists are valid until the next call.
+// Account decodes an account. Danger: the next call reuses the slices in the result.
 func (d *Decoder) Account(data []byte) (account.State, error) {
 	s := &d.state
 	keys, days, leases := s.Record.Keys[:0], s.Days[:0], s.Leases[:0]
@@ -133,15 +134,15 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	return *s, nil
 }
 
-// AccountWithoutText is like Account but leaves texts empty, for callers that need only numbers and validation.
+// AccountWithoutText is like Account, but faster: it leaves texts empty.
 func (d *Decoder) AccountWithoutText(data []byte) (account.State, error) {
 	d.codec.skipText = true
 	defer func() { d.codec.skipText = false }()
 	return d.Account(data)
 }
 
-// checkLeaseOrder checks the order of leases. Those of a server without a cluster (node 0) come first, then at most one
-// of each cluster node, by node ID.
+// checkLeaseOrder checks one LeaseState. previous is the node of the LeaseState before it. An account may have several
+// without a cluster (node 0). They come first. Then there is at most one for each cluster node, by node ID.
 func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	switch {
 	case lease.Node < previous || lease.Node == previous && previous != 0:
@@ -152,7 +153,7 @@ func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	return nil
 }
 
-// EvictedState decodes the in-memory state of an evicted account. Its lists are valid until the next call.
+// EvictedState decodes an account.EvictedState. Danger: the next call reuses the slices in the result.
 func (d *Decoder) EvictedState(data []byte) (account.EvictedState, error) {
 	s := &d.evicted
 	*s = account.EvictedState{Days: s.Days[:0], Uses: s.Uses[:0]}
@@ -171,7 +172,7 @@ func (c *codec) account(s *account.State) {
 	c.count(9, &r.Quota.Day)
 	c.count(10, &r.Quota.Minute)
 	repeated(c, 11, &s.Days, (*codec).day)
-	c.date(12, &s.ClosedUntil) // quota days up to this one are never counted again
+	c.date(12, &s.ClosedUntil)
 	repeated(c, 13, &s.Leases, (*codec).lease)
 }
 

@@ -5,8 +5,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Arena allocates the most frequent kinds of events of one batch of a replay. Danger: Reset reuses the memory, so
-// code that applies events must copy all data that it retains. The zero value is ready to use.
+// Arena allocates the most frequent kinds of events together, which makes a replay faster. Danger: after Reset the
+// memory of all these events is used again. Code that applies an event must copy what it keeps. The zero value is ready
+// to use.
 type Arena struct {
 	refreshed []engine.Refreshed
 	quotes    []engine.AcceptedQuote
@@ -16,7 +17,7 @@ type Arena struct {
 // arenaMin is the smallest allocation, in events of one kind.
 const arenaMin = 512
 
-// Reset makes the memory of all allocated events available again.
+// Reset frees the memory of all events for new events.
 func (a *Arena) Reset() {
 	a.refreshed, a.quotes, a.leased = a.refreshed[:0], a.quotes[:0], a.leased[:0]
 }
@@ -33,7 +34,8 @@ func (a *Arena) newLeased() *account.Leased {
 	return e
 }
 
-// alloc returns n new elements of a list. A full list is replaced and not moved, because events point into it.
+// alloc returns n unused elements of a list. If the list has no room, alloc starts a new list and does not grow the old
+// one, because events point into its memory.
 func alloc[T any](list *[]T, n int) []T {
 	used := len(*list)
 	if cap(*list)-used < n {

@@ -7,10 +7,10 @@ import (
 	"math/bits"
 )
 
-// fieldNumber is the number of a protobuf field; 0 means no field.
+// fieldNumber is the number of a field in a message. 0 means no field.
 type fieldNumber int32
 
-// The wire types of protobuf. Only wireVarint and wireBytes are written; the others are skipped.
+// The wire types of protobuf. The encoder uses only wireVarint and wireBytes. The decoder skips fields of other types.
 const (
 	wireVarint     = 0
 	wireFixed64    = 1
@@ -29,31 +29,31 @@ var (
 )
 
 // codec encodes or decodes messages. For each message one function calls a method of codec for each field, in the order
-// of field numbers. When encoding, the method appends the field. When decoding, it reads the field if that is the next
-// one in the input. The function is called repeatedly until all fields are read, in case they are in another order.
-// After the first error no field is next.
+// of field numbers. When encoding, the method appends the field. When decoding, the method reads the field if the input
+// continues with it, and else does nothing. In case the fields of the input are in another order, readMessage calls the
+// function repeatedly until it has read all fields.
 type codec struct {
 	writing bool
-	bytes   []byte // written so far, or to be read
-	err     error
+	bytes   []byte // the output so far, or the input
+	err     error  // the first error
 
-	// Used only for reading.
-	pos       int
-	nextField fieldNumber // its value begins at pos; 0 at the end of the message
-	nextWire  byte        // wire type of the next field
+	// The following fields are used only for reading.
+	pos       int         // position in bytes; the value of nextField begins there
+	nextField fieldNumber // the field that comes next in the input; 0 at the end of the message and after an error
+	nextWire  byte        // wire type of nextField
 	scope
 	interned *internTable // nil = copy each text
 	arena    *Arena       // nil = allocate each event
 	skipText bool         // leave texts empty
 }
 
-// scope is the state of the message that is being read.
+// scope is the state of one message that is being read.
 type scope struct {
-	end          int
-	needed, seen uint64 // bit sets of mandatory and of present fields
+	end          int    // position in codec.bytes after the message
+	needed, seen uint64 // bit n is for field n: it is mandatory; it was in the message
 }
 
-// fail stores the first error with its position and ends reading.
+// fail stores the first error, with field and position, and ends reading.
 func (c *codec) fail(err error) {
 	if c.err == nil {
 		c.err = fmt.Errorf("field %d at byte %d: %w", c.nextField, c.pos, err)
@@ -76,7 +76,7 @@ func message[T any](c *codec, n fieldNumber, v *T, fields func(*codec, *T)) {
 	}
 }
 
-// repeated writes or reads a list of messages. When reading, it allocates a nil list with enough capacity.
+// repeated writes or reads a list of messages. It counts them before it reads them, to allocate the list only once.
 func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)) {
 	if c.writing {
 		for i := range *list {
@@ -94,8 +94,8 @@ func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)
 	}
 }
 
-// lengthPrefixed writes the length of a message and the message. It reserves one byte for the length, and moves the
-// message if the length needs more.
+// lengthPrefixed writes the length of a message, then the message. It reserves one byte for the length. If the length
+// needs more bytes, it moves the message.
 func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
 	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
@@ -112,7 +112,7 @@ func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
 	copy(c.bytes[start-1:], length)
 }
 
-// readMessage reads a message up to end.
+// readMessage reads a message that ends at position end.
 func readMessage[T any](c *codec, end int, v *T, fields func(*codec, *T)) {
 	c.scope = scope{end: end}
 	c.advance()
@@ -141,7 +141,7 @@ func (c *codec) require(n fieldNumber) {
 	}
 }
 
-// once rejects a second occurrence of a field, which protobuf would merge with the first.
+// once makes a second occurrence of a field an error. protobuf would merge the two.
 func (c *codec) once(n fieldNumber) {
 	if c.nextField == n {
 		if c.seen&(1<<n) != 0 {
@@ -151,7 +151,7 @@ func (c *codec) once(n fieldNumber) {
 	}
 }
 
-// countRun counts the consecutive fields with the number of the next field, including that field.
+// countRun returns how many fields with the number nextField follow each other. It reads nothing.
 func (c *codec) countRun() int {
 	at, next, wire, err, count := c.pos, c.nextField, c.nextWire, c.err, 0
 	for c.nextField == next && c.nextWire == wireBytes {
@@ -163,7 +163,7 @@ func (c *codec) countRun() int {
 	return count
 }
 
-// advance reads the tag of the next field.
+// advance reads the number and the wire type of the next field.
 func (c *codec) advance() {
 	if c.pos >= c.end {
 		c.nextField = 0
@@ -184,7 +184,7 @@ func (c *codec) advance() {
 	}
 }
 
-// varint reads a varint. It ignores bits beyond the 64th. More than ten bytes are an error.
+// varint reads a varint of at most ten bytes. It ignores bits beyond the 64th.
 func (c *codec) varint() uint64 {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {
@@ -203,7 +203,7 @@ func (c *codec) varint() uint64 {
 	return 0
 }
 
-// number reads the value of the next field as a number.
+// number reads the value of the next field, which must be a varint.
 func (c *codec) number() uint64 {
 	if c.nextWire != wireVarint {
 		c.fail(errWire)
@@ -216,7 +216,7 @@ func (c *codec) number() uint64 {
 	return c.varint()
 }
 
-// length reads the length of the next field and returns the end of its value.
+// length reads the length of the next field's value. It returns the position after the value.
 func (c *codec) length() (end int) {
 	if c.nextWire != wireBytes {
 		c.fail(errWire)
@@ -230,7 +230,7 @@ func (c *codec) length() (end int) {
 	return c.pos + int(size)
 }
 
-// value reads the bytes of the next field. They alias the input.
+// value reads the bytes of the next field. The result aliases the input.
 func (c *codec) value() []byte {
 	end := c.length()
 	value := c.bytes[c.pos:end:end]
@@ -271,7 +271,7 @@ func (c *codec) putTag(n fieldNumber, wire byte) {
 	c.bytes = appendVarint(c.bytes, uint64(n)<<3|uint64(wire))
 }
 
-// put writes a number, unless it is 0.
+// put writes a field with a number, unless the number is 0.
 func (c *codec) put(n fieldNumber, v uint64) {
 	if v != 0 {
 		c.putTag(n, wireVarint)
@@ -279,7 +279,7 @@ func (c *codec) put(n fieldNumber, v uint64) {
 	}
 }
 
-// putBytes writes a field of bytes, even if it is empty.
+// putBytes writes a field with bytes, even if there are no bytes.
 func (c *codec) putBytes(n fieldNumber, v []byte) {
 	c.putTag(n, wireBytes)
 	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)

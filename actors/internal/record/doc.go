@@ -1,11 +1,10 @@
-// Package record encodes and decodes the log's events and the snapshots of a node's state. It knows neither files nor
-// actors.
+// Package record encodes and decodes the events of the log, and snapshots of the state. It does not open files.
 //
 // # Format
 //
-// Records are messages in protobuf's wire format: fields in the order of their numbers, zero and empty values omitted.
-// One function per message names its fields and both writes and reads them (codec.go has the wire format, values.go the
-// kinds of fields):
+// A record is a message in protobuf's wire format. Fields are written in the order of their numbers. Zero and empty
+// values are omitted. For each message one function calls a method of codec for each field. The same function is used
+// to write and to read the message:
 //
 //	func (c *codec) keyUse(u *account.KeyUse) {
 //		c.text(1, &u.KeyID)
@@ -16,21 +15,25 @@
 //	12 03 55 53 44             field 2, three bytes: "USD"
 //	1a 05 …                    field 3, a message of five bytes
 //
-//	record      field 1: the version that a reader must know; then one event, in the field of its kind (record.go)
-//	bundle      the records that one cluster node wrote at once
-//	snapshot    a list of parts, each after its length: pieces of currencies, accounts, the registry (snapshot.go)
-//	instant     two fields: seconds since 0001-01-01T00:00:00Z, and nanoseconds; both absent means none
-//	date        days from 1, which is 0001-01-01; 0 means none
-//	decimal     the published text, verbatim; "" is null
-//	enum        the code of a value of a closed list
+//	record      field 1 is the required version (below); one other field has the event, and its number says which kind
+//	bundle      an event that contains all records of one write of a cluster node
+//	snapshot    a list of parts, each after its length; a part has data of a currency, of accounts or of the registry
+//	instant     two fields: seconds since 0001-01-01T00:00:00Z, and nanoseconds; the zero time.Time has neither
+//	date        number of days, 1 is 0001-01-01; 0 means no date
+//	decimal     the text that the source published, unchanged; the empty text means null
+//	enum        the index of the value in a list that never changes (values.go)
 //
-// Old logs stay readable forever: never change the number or the meaning of a field, and never reuse a number. A new
-// field or event needs a golden record in testdata.
+// Logs of all earlier versions must stay readable. Therefore never change the number or the meaning of a field, and
+// never use a number again. Each new field or event needs an encoded example in testdata.
 //
 // # Reading
 //
-// Unknown fields are skipped. Content that older readers must not skip raises the required version; a newer version,
-// an unknown kind of event and an unknown enum value are ErrUnknown. Fields may come in any order. The last of
-// duplicate fields is used, as in protobuf, and all are validated. The first error ends reading and names the field
-// and byte. Texts are not checked for UTF-8: a source's text may be cut inside a character.
+// The reader skips unknown fields. If an older program must not skip a new field, the writer raises the required
+// version. A newer required version, an unknown event and an unknown enum value return ErrUnknown.
+//
+// Fields may come in any order. If a field occurs twice, both are validated and the second is used, as in protobuf.
+// Reading ends at the first error, which has the number and the position of the field. Texts need not be valid UTF-8,
+// because a source's text may be cut inside a character.
+//
+// Start with record.go. codec.go has the wire format, values.go the types of fields.
 package record

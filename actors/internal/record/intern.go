@@ -6,15 +6,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// internTable stores one copy of each text, because a million rows repeat the same institutions, sources and numbers.
-// A nil table copies each text.
+// internTable stores one copy of each text. A million records have the same few institutions, sources and numbers. A
+// nil table copies each text.
 type internTable struct {
 	byText map[string]*internedText
-	recent [recentMax]*internedText // cache of recent texts by hash
+	recent [recentMax]*internedText // cache for byText, by the hash of the text
 	seed   maphash.Seed
 }
 
-// internedText is a text. If parsed is set, it also has the result of parsing the text as a decimal.
+// internedText is a text. If parsed is true, decimal and err are the result of engine.ParseDecimal.
 type internedText struct {
 	text    string
 	decimal engine.Decimal
@@ -23,7 +23,7 @@ type internedText struct {
 }
 
 const (
-	internedMax = 1 << 16 // maximum number of texts; usually there are far fewer
+	internedMax = 1 << 16 // limit of byText; usually there are far fewer texts
 	recentMax   = 1 << 12
 )
 
@@ -31,7 +31,7 @@ func newInternTable() *internTable {
 	return &internTable{byText: map[string]*internedText{}, seed: maphash.MakeSeed()}
 }
 
-// lookup returns the interned text of s. It copies a new text.
+// lookup returns the entry of s. It makes a new entry if there is none.
 func (t *internTable) lookup(s []byte) *internedText {
 	cached := &t.recent[maphash.Bytes(t.seed, s)%recentMax]
 	if entry := *cached; entry != nil && entry.text == string(s) {
@@ -56,7 +56,7 @@ func (t *internTable) text(s []byte) string {
 	return t.lookup(s).text
 }
 
-// decimal parses a text as a number; "" is null.
+// decimal parses the text of a number. The empty text is the null Decimal.
 func (t *internTable) decimal(s []byte) (engine.Decimal, error) {
 	switch {
 	case len(s) == 0:

@@ -8,7 +8,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// codeIssued has a login code only in a cluster, sealed for its nodes.
 func (c *codec) codeIssued(e *account.CodeIssued) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
@@ -72,7 +71,6 @@ func (c *codec) session(s *account.SessionState) {
 	c.steady(6, &s.Until)
 }
 
-// code exists only in a cluster.
 func (c *codec) code(s *account.CodeState) {
 	c.email(1, &s.Email)
 	c.digest(2, (*account.Digest)(&s.Seal))
@@ -81,13 +79,13 @@ func (c *codec) code(s *account.CodeState) {
 	c.count(6, &s.Tries)
 }
 
-// registry is the registry of logins without its lists.
+// registry has the data of a snapshot that occurs once: fields of account.RegistryState, and the key policy.
 type registry struct {
 	failedAttempts, codesIssued account.HourCounter
 	lastSweep                   time.Duration
 	lastID                      uint64
 	keyPolicy                   account.KeyPolicy
-	steady                      time.Duration // of the snapshot
+	steady                      time.Duration // Snapshot.Steady
 }
 
 func (c *codec) registry(r *registry) {
@@ -111,7 +109,7 @@ func (c *codec) hourCounter(s *account.HourCounter) {
 	}
 }
 
-// minutes is a packed list of numbers.
+// minutes is for a list of numbers in one field, which protobuf calls packed.
 func (c *codec) minutes(n fieldNumber, v []uint16) {
 	c.once(n)
 	switch {

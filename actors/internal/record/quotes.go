@@ -2,7 +2,7 @@ package record
 
 import "github.com/tasard/tasard/engine"
 
-// Each function names the fields of one message. Never change the number or the meaning of a field.
+// Each function lists the fields of one message. Never change the number or the meaning of a field.
 
 func (c *codec) refreshed(e *engine.Refreshed) {
 	c.internedText(1, &e.Currency)
@@ -33,7 +33,6 @@ func (c *codec) acceptedQuote(q *engine.AcceptedQuote) {
 	c.bool(11, &q.Backfill)
 }
 
-// quarantined has texts as the source wrote them, perhaps cut inside a character.
 func (c *codec) quarantined(h *engine.Quarantined) {
 	o := &h.Observation
 	c.uint64(1, &h.ID)
@@ -116,7 +115,7 @@ func (c *codec) slot(s *engine.AnsweredSlot) {
 	c.count(4, &s.Currencies)
 }
 
-// historyEntry omits the currency, which is that of its part.
+// historyEntry omits the currency, because part has it.
 func (c *codec) historyEntry(h *engine.HistoryEntry) {
 	c.date(1, &h.Date)
 	c.internedText(2, &h.InstitutionID)

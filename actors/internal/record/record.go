@@ -9,31 +9,30 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ErrUnknown means that a record or snapshot needs a newer program.
+// ErrUnknown means that a newer version of the program wrote the record or snapshot.
 var ErrUnknown = errors.New("written by a newer version of tasard; use that version")
 
-// recordVersion is the newest version of the record format. A record that requires a newer one is rejected. A new
-// optional field does not need a new version.
+// recordVersion is the highest required version of a record that this program can read.
 const recordVersion = 1
 
-// CodeRefused records that a limit on wrong login codes rejected a code. It does not change state. It is written so
-// that the response takes as long as that for a wrong code, and to inform the operator.
+// CodeRefused is the event of a login code that was rejected by a limit on wrong codes. It does not change the state.
+// The log shows it to operators. To write it also makes the response as slow as the response to a wrong code.
 type CodeRefused struct {
 	Email account.EmailID
 	At    time.Time
 }
 
-// Bundle is the records that one cluster node wrote at once. Each record of a log with several writers is a bundle.
+// Bundle is an event that contains the records of one write. In a cluster each record of the log is a Bundle.
 type Bundle struct {
 	Node    engine.NodeID
-	Token   uint64   // identifies the bundle to its node
-	Records [][]byte // records that are not bundles
+	Token   uint64   // number by which Node recognizes the bundle
+	Records [][]byte // none of them is a bundle
 }
 
-// envelope is the message of one record. It has one event.
+// envelope is the outermost message of a record. It has one event.
 type envelope struct {
-	requires uint64
-	kind     fieldNumber // of the event
+	requires uint64      // required version
+	kind     fieldNumber // field that has the event
 	event    any
 }
 
@@ -48,26 +47,25 @@ func Encode(event any) ([]byte, error) {
 	return c.bytes, nil
 }
 
-// recordBytes is enough for most records.
+// recordBytes is the initial size of the buffer for a record. Most records fit into it.
 const recordBytes = 96
 
-// Decoder decodes records and snapshots. Unless a method says otherwise, results share no memory with the input. It
-// must not be used concurrently. The zero Decoder does not intern texts.
+// Decoder decodes records and snapshots. Results share no memory with the input, except those of Bundle. A Decoder is
+// not safe for concurrent use. The zero Decoder does not intern texts.
 type Decoder struct {
 	codec    codec
 	envelope envelope
 
-	state   account.State // reused
-	evicted account.EvictedState
+	state   account.State        // memory for results of Account
+	evicted account.EvictedState // memory for results of EvictedState
 }
 
 // NewDecoder returns a decoder that interns repeated texts.
 func NewDecoder() *Decoder { return &Decoder{codec: codec{interned: newInternTable()}} }
 
-// UseArena makes the decoder allocate events in an arena.
+// UseArena makes the decoder allocate events in an arena. See Arena for the danger.
 func (d *Decoder) UseArena(arena *Arena) { d.codec.arena = arena }
 
-// decode decodes one message.
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error {
 	c := &d.codec
 	c.bytes, c.pos, c.err = data, 0, nil
@@ -76,7 +74,7 @@ func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error
 	return c.err
 }
 
-// Event decodes a record. It returns ErrUnknown for a record of an unknown kind or version, and skips unknown fields.
+// Event decodes a record that is not a bundle. It returns ErrUnknown if the event or the required version is unknown.
 func (d *Decoder) Event(record []byte) (any, error) {
 	d.envelope = envelope{}
 	if err := decode(d, record, &d.envelope, (*codec).envelope); err != nil {
@@ -88,16 +86,15 @@ func (d *Decoder) Event(record []byte) (any, error) {
 	return d.envelope.event, nil
 }
 
-// bundleTag is the tag of the bundle field, with which a record that is a bundle begins.
+// bundleTag is the encoded number of the field with a bundle. A record that is a bundle begins with it.
 const bundleTag = "\xaa\x01"
 
-// isBundle reports whether a record is a bundle.
 func isBundle(record []byte) bool {
 	return len(record) >= len(bundleTag) && string(record[:len(bundleTag)]) == bundleTag
 }
 
-// Bundle decodes a record of a log with several writers. Its records are part of the input. Any other record becomes
-// a bundle of one: it was written before the node joined a cluster.
+// Bundle decodes a record of a cluster's log. Danger: the Records of the result alias the input. For a record that is
+// not a bundle, because a node wrote it before the cluster was formed, Bundle returns a bundle with only this record.
 func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	if !isBundle(record) {
 		return Bundle{Records: [][]byte{record}}, nil
@@ -113,7 +110,7 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	return *b, nil
 }
 
-// Events appends the event of a record, or all events of a bundle, to events.
+// Events decodes a record and appends its event to events. For a bundle it appends the events of all its records.
 func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	if !isBundle(record) {
 		event, err := d.Event(record)
@@ -150,8 +147,8 @@ func (c *codec) envelope(r *envelope) {
 	}
 }
 
-// version is the oldest format version that a reader must know; 0 means 1. Raise it only if an older reader must not
-// skip the new content.
+// version writes or reads the required version in field 1. A missing field means version 1. It fails if the required
+// version is higher than known.
 func (c *codec) version(v *uint64, known uint64) {
 	c.uint64(1, v)
 	if *v > known {
@@ -159,10 +156,10 @@ func (c *codec) version(v *uint64, known uint64) {
 	}
 }
 
-// eventKind codes one kind of event.
+// eventKind has the functions for one kind of event.
 type eventKind struct {
-	empty func() any
-	code  func(c *codec, n fieldNumber, event any) bool // false for an event of another kind
+	empty func() any                                    // returns an event without data
+	code  func(c *codec, n fieldNumber, event any) bool // writes or reads field n; false if event is of another kind
 }
 
 func kindOf[T any](fields func(*codec, *T)) eventKind {
@@ -204,7 +201,7 @@ var eventKinds = [...]eventKind{
 
 const firstEventKind = 2
 
-// newEvent returns an empty event of the kind of the next field, or nil for an unknown kind.
+// newEvent returns an event without data, of the kind that belongs to the next field, or nil for any other field.
 func (c *codec) newEvent() any {
 	switch {
 	case c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds):

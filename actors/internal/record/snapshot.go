@@ -5,32 +5,33 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// snapshotVersion is the newest version of the snapshot format. Parts with accounts require version 2, because an older
-// reader would skip the accounts and accept an incomplete snapshot.
+// snapshotVersion is the highest required version of a part that this program can read. Parts with accounts require
+// version 2. A program that knows only version 1 does not know the fields of accounts: it would skip them and accept an
+// incomplete snapshot.
 const snapshotVersion = 2
 
 const (
-	partItemsMax = 256     // list elements in one part
-	partBytesMax = 4 << 20 // of one part; 256 elements of the largest kind need far less
+	partItemsMax = 256     // maximum number of list elements that the writer puts in one part
+	partBytesMax = 4 << 20 // maximum size that the reader accepts; partItemsMax elements need far less
 )
 
-// part is a piece of a snapshot: of one currency, of the accounts or of the registry. A snapshot is a list of parts,
-// each after its length as a varint. The parts of a currency are consecutive; the last part contains only the number
-// of parts.
+// part is a message with some data of one currency, of accounts or of the registry. A snapshot is a list of parts. The
+// length of each part, as a varint, precedes the part. All parts of a currency follow each other. The last part of a
+// snapshot has only the fields last and parts.
 type part struct {
-	requires         uint64
+	requires         uint64 // required version
 	currency         string
 	lastQuarantineID uint64
-	state            *engine.SavedCurrency // lists of a currency; nil while reading a part without them
-	parts            uint64                // in the last part: number of parts before it
+	state            *engine.SavedCurrency // the other data of the currency, or nil
+	parts            uint64                // number of parts before the last part
 	last             bool
-	accounts         [][]byte // see AppendAccount
+	accounts         [][]byte // encoded account.States
 	addresses        []account.AddressState
 	sessions         []account.SessionState // in the order in which they were opened
 	registry         *registry
 	codes            []account.CodeState
 
-	currencyState func(currency string) *engine.SavedCurrency // state to read the lists into
+	currencyState func(currency string) *engine.SavedCurrency // for the reader: returns the value for state
 }
 
 func (c *codec) part(p *part) {
@@ -63,7 +64,8 @@ func (c *codec) part(p *part) {
 	repeated(c, 15, &p.codes, (*codec).code)
 }
 
-// history writes or reads the history, the longest list. When it is full, its capacity is at least doubled.
+// history writes or reads the history, which is the longest list. When reading, it at least doubles the capacity of a
+// full list, so that few parts copy the list.
 func (c *codec) history(n fieldNumber, state *engine.SavedCurrency) {
 	start := len(state.History)
 	if c.nextField == n {
@@ -81,7 +83,7 @@ func (c *codec) history(n fieldNumber, state *engine.SavedCurrency) {
 	}
 }
 
-// isAccountPart reports whether a part has data of accounts or of the registry.
+// isAccountPart reports whether a part has data of accounts or of the registry, and not of a currency.
 func (p *part) isAccountPart() bool {
 	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes) > 0 || p.registry != nil
 }

@@ -13,21 +13,23 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Snapshot is the contents of a snapshot without accounts and addresses, of which there may be a million.
+// Snapshot has the contents of a snapshot, except the accounts and the e-mail addresses. A SnapshotVisitor gets those,
+// because there may be a million.
 type Snapshot struct {
 	Currencies []engine.SavedCurrency // in the order in which they were written
 	Registry   account.RegistryState  // without addresses
 	KeyPolicy  account.KeyPolicy
-	Steady     time.Duration // steady time of the snapshot; no event in it has a later one
+	Steady     time.Duration // steady time of the snapshot; no event before it has a later steady time
 }
 
-// SnapshotVisitor receives accounts and addresses, part by part.
+// SnapshotVisitor has the functions that Decoder.Snapshot calls for each part with accounts or e-mail addresses.
 type SnapshotVisitor struct {
-	Accounts  func(encoded [][]byte) error // decode each with Decoder.Account during the call; an error ends reading
+	// Accounts gets encoded accounts for Decoder.Account. They are valid only during the call. An error ends reading.
+	Accounts  func(encoded [][]byte) error
 	Addresses func(addresses []account.AddressState)
 }
 
-// Snapshot decodes an output of SnapshotWriter.
+// Snapshot reads a snapshot, which must be complete.
 func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, error) {
 	reader := &snapshotReader{src: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
 	for count := uint64(0); ; count++ {
@@ -43,17 +45,16 @@ func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, err
 	}
 }
 
-// snapshotReader reads one snapshot.
 type snapshotReader struct {
 	src     *bufio.Reader
-	bytes   []byte // of the current part
+	bytes   []byte // the encoded part
 	part    part
 	decoder *Decoder
 	visitor SnapshotVisitor
 	result  Snapshot
 }
 
-// next reads the next part. The lists of a currency part are appended to the state of the currency.
+// next reads the next part. It appends the lists of a currency directly to s.result.
 func (s *snapshotReader) next() error {
 	size, err := binary.ReadUvarint(s.src)
 	if err != nil {
@@ -70,7 +71,8 @@ func (s *snapshotReader) next() error {
 	return decode(s.decoder, s.bytes, &s.part, (*codec).part)
 }
 
-// state returns the state of a currency: the last one in the result, or a new one.
+// state returns the element of s.result for a currency. Because the parts of a currency follow each other, it is the
+// last element or a new one.
 func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
 	if n := len(s.result.Currencies); n == 0 || s.result.Currencies[n-1].Currency != currency {
 		s.result.Currencies = append(s.result.Currencies, engine.SavedCurrency{Currency: currency})
@@ -78,7 +80,7 @@ func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
 	return &s.result.Currencies[len(s.result.Currencies)-1]
 }
 
-// store adds the contents of the part to the result.
+// store adds the rest of the part to s.result.
 func (s *snapshotReader) store() error {
 	p, result := &s.part, &s.result
 	if !p.isAccountPart() {
@@ -111,7 +113,7 @@ func (s *snapshotReader) store() error {
 
 func (s *snapshotReader) checkEnd(count uint64) error {
 	if s.part.state != nil || s.part.isAccountPart() {
-		return errors.New("read snapshot: more than the part count in the last part")
+		return errors.New("read snapshot: the last part has more than the part count")
 	}
 	if s.part.parts != count {
 		return fmt.Errorf("read snapshot: %d parts, want %d", count, s.part.parts)
@@ -122,7 +124,6 @@ func (s *snapshotReader) checkEnd(count uint64) error {
 	return nil
 }
 
-// unexpectedEOF turns io.EOF into io.ErrUnexpectedEOF.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotWriter writes a snapshot in parts, so that the encoded snapshot is never in memory as a whole. After an
-// error it writes nothing more.
+// SnapshotWriter writes a snapshot part by part. It holds only one encoded part in memory. After an error it writes
+// nothing more; End returns the error.
 type SnapshotWriter struct {
 	w     io.Writer
 	codec codec
@@ -25,7 +25,7 @@ func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
 	return &SnapshotWriter{w: w, codec: codec{writing: true}}
 }
 
-// Currency writes the state of a currency in one or more parts.
+// Currency writes the state of a currency.
 func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	write := func(lists engine.SavedCurrency) {
 		w.write(&part{currency: s.Currency, lastQuarantineID: s.LastQuarantineID, state: &lists})
@@ -48,12 +48,12 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	}
 }
 
-// Accounts writes outputs of AppendAccount, each without its length.
+// Accounts writes encoded accounts: the first results of SplitAccount.
 func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
 	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: snapshotVersion, accounts: chunk}) })
 }
 
-// Registry writes the registry of logins, the key policy and the steady time of the snapshot.
+// Registry writes the registry of logins, the key policy and the steady time at which the snapshot was made.
 func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, steady time.Duration) {
 	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: chunk}) })
 	registryState := snapshot.WithoutAddresses()
@@ -68,7 +68,7 @@ func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy acc
 	}})
 }
 
-// End writes the last part and returns the first error.
+// End completes the snapshot. It returns the first error of all calls.
 func (w *SnapshotWriter) End() error {
 	w.write(&part{last: true, parts: w.count})
 	return w.err

@@ -10,11 +10,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Each kind of field is a method that writes a value, or reads and validates it.
+// The methods below are for one type of field each. A method writes the value v as field n, or reads it from field n.
 
 func appendVarint(to []byte, v uint64) []byte { return binary.AppendUvarint(to, v) }
 
-// integer is a number from low to high.
+// integer accepts numbers from low to high. what is the beginning of the error message for other numbers.
 func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *codec, n fieldNumber, v *T, low, high int64, what string) {
 	switch {
 	case c.writing:
@@ -34,21 +34,18 @@ const dateMax = 3_652_059 // 9999-12-31
 func (c *codec) uint64(n fieldNumber, v *uint64) { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
 func (c *codec) int64(n fieldNumber, v *int64)   { integer(c, n, v, math.MinInt64, math.MaxInt64, "") }
 
-// count is a number of things.
 func (c *codec) count(n fieldNumber, v *int) { integer(c, n, v, 0, math.MaxInt32, "a count of") }
 
-// node is the number of a cluster node, 0 without a cluster.
 func (c *codec) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math.MaxUint16, "a node") }
 
-// date is days from 1, which is 0001-01-01; 0 means no date.
 func (c *codec) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
-// steady is a steady time, which only grows, in nanoseconds.
+// steady is for a steady time (account.ClockReading), in nanoseconds.
 func (c *codec) steady(n fieldNumber, v *time.Duration) {
 	integer(c, n, v, 0, math.MaxInt64, "a steady time of")
 }
 
-// sint64 is a zigzag-encoded number.
+// sint64 is for a signed number in protobuf's zigzag encoding, in which small negative numbers are short.
 func (c *codec) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
@@ -70,10 +67,10 @@ func (c *codec) bool(n fieldNumber, v *bool) {
 	}
 }
 
-const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z to 1970
+const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z to 1970-01-01T00:00:00Z
 
-// instant is two fields: n has the seconds since 0001-01-01T00:00:00Z, n+1 the nanoseconds. Without both there is no
-// instant. One field of nanoseconds could not represent every instant.
+// instant uses two fields: n has the seconds since 0001-01-01T00:00:00Z, n+1 the nanoseconds. If both are missing, the
+// time is zero. A single int64 of nanoseconds would cover only 584 years.
 func (c *codec) instant(n fieldNumber, v *time.Time) {
 	if c.writing {
 		c.put(n, uint64(v.Unix()+secondsBeforeUnix))
@@ -95,10 +92,10 @@ func (c *codec) instant(n fieldNumber, v *time.Time) {
 	}
 }
 
-// internedText is a text that is interned.
+// internedText is for a text of which many records have the same value.
 func (c *codec) internedText(n fieldNumber, v *string) { c.string(n, v, c.interned) }
 
-// text is a text that is not interned, because it hardly occurs twice.
+// text is for a text that seldom occurs twice. It is not interned.
 func (c *codec) text(n fieldNumber, v *string) { c.string(n, v, nil) }
 
 func (c *codec) string(n fieldNumber, v *string, known *internTable) {
@@ -114,7 +111,7 @@ func (c *codec) string(n fieldNumber, v *string, known *internTable) {
 	}
 }
 
-// decimal is the published text, verbatim; "" is null.
+// decimal is for the text of a number. The empty text is the null Decimal.
 func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	switch {
 	case c.writing:
@@ -130,7 +127,7 @@ func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	}
 }
 
-// byteStrings is a list of byte strings, which are part of the input.
+// byteStrings is for a list of byte strings. When reading, they alias the input.
 func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 	if c.writing {
 		for _, one := range *v {
@@ -147,7 +144,7 @@ func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 	}
 }
 
-// digest is the 32 bytes of a SHA-256, mandatory.
+// digest is for a mandatory SHA-256.
 func (c *codec) digest(n fieldNumber, v *account.Digest) {
 	if c.writing {
 		c.putBytes(n, v[:])
@@ -168,7 +165,7 @@ func (c *codec) setDigest(data []byte, v *account.Digest) {
 	copy(v[:], data)
 }
 
-// seal is a digest that may be missing.
+// seal is like digest, but the field may be missing.
 func (c *codec) seal(n fieldNumber, v *account.CodeSeal) {
 	switch {
 	case c.writing && *v != account.CodeSeal{}:
@@ -182,7 +179,7 @@ func (c *codec) seal(n fieldNumber, v *account.CodeSeal) {
 	}
 }
 
-// email is the digest of an address and its mask, mandatory.
+// email is for the mandatory digest and mask of an e-mail address. The mask shows only a few characters of the address.
 func (c *codec) email(n fieldNumber, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
@@ -199,7 +196,7 @@ func (c *codec) emailFields(v *account.EmailID) {
 	}
 }
 
-// The values of enums, by their codes. Never change a code.
+// The values of enums. The index of a value is its code in the log: never change it.
 var (
 	channelValues   = [...]engine.Channel{"", engine.Unspecified, engine.Branch, engine.Digital, engine.Cash, engine.Transfer}
 	kindValues      = [...]engine.Kind{"", engine.Commercial, engine.Reference}
@@ -212,7 +209,7 @@ func (c *codec) precision(n fieldNumber, v *engine.DatePrecision) {
 	enum(c, n, v, precisionValues[:], "precision")
 }
 
-// enum is a value of a closed list, by its code. Unknown values never reach the encoder: the engine rejects them.
+// enum is for one of values. It panics when it has to write another value; the engine has rejected those before.
 func enum[V ~string](c *codec, n fieldNumber, v *V, values []V, name string) {
 	switch {
 	case c.writing:
