@@ -180,7 +180,7 @@ type drainResult struct {
 	failed  atomic.Int64 // on a connection that had answered before: the node had taken it
 	dropped atomic.Int64 // on a new connection, before the first byte: it may not have been accepted
 	closing atomic.Int64 // answers that said that their connection ends
-	cutOff  bool         // the node's log says that connections that wait to be accepted are cut off
+	cutOff  bool         // the node's log says that connections in the accept backlog are closed
 	enough  chan struct{}
 }
 
@@ -277,7 +277,7 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 	}
 	p.await("stopped")
 	clients.Wait()
-	d.cutOff = strings.Contains(p.output(), "connections that wait to be accepted are cut off")
+	d.cutOff = strings.Contains(p.output(), "connections in the accept backlog are closed")
 	return d
 }
 

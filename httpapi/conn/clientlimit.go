@@ -8,13 +8,12 @@ import (
 const (
 	// clientShareOfCap: one client may have at most 1/clientShareOfCap of the cap (goal O5).
 	clientShareOfCap = 5
-	// clientPrefixBitsIPv6 is the prefix length that identifies an IPv6 client: providers assign a /64 to a household,
-	// which chooses the other bits itself.
+	// clientPrefixBitsIPv6 is the length of the prefix that identifies an IPv6 client. Providers assign a /64 to a
+	// household, whose devices choose the other bits themselves.
 	clientPrefixBitsIPv6 = 64
 )
 
-// clientLimit counts the open connections of each client address: an IPv4 address, or the first 64 bits of an IPv6
-// one. The zero value counts nothing.
+// clientLimit limits the open connections of each client. The zero value has no limit.
 type clientLimit struct {
 	limit  int // 0 = any number
 	exempt func(netip.Addr) bool
@@ -23,7 +22,7 @@ type clientLimit struct {
 	open map[netip.Addr]int
 }
 
-// newClientLimit returns a clientLimit of limit connections for each client, at most its share of maxConns.
+// newClientLimit lowers limit to maxConns/clientShareOfCap if it is higher. A limit of 0 or less means no limit.
 func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLimit {
 	if limit > 0 {
 		limit = max(1, min(limit, maxConns/clientShareOfCap))
@@ -31,7 +30,7 @@ func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLi
 	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
 }
 
-// keyOf returns the key under which an address is counted, the zero address if it is not counted.
+// keyOf returns the key of open for an address, or the zero address if its connections are not limited.
 func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	if s.limit <= 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
 		return netip.Addr{}
@@ -42,7 +41,7 @@ func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// acquire counts a connection, and returns false if its client has reached the limit.
+// acquire counts a connection of the client with a key of keyOf. It returns false if the client is at the limit.
 func (s *clientLimit) acquire(client netip.Addr) bool {
 	if !client.IsValid() {
 		return true
@@ -56,7 +55,7 @@ func (s *clientLimit) acquire(client netip.Addr) bool {
 	return true
 }
 
-// release uncounts a connection.
+// release undoes an acquire that returned true.
 func (s *clientLimit) release(client netip.Addr) {
 	if !client.IsValid() {
 		return

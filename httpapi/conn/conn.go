@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// reportFull calls OnFull when the cap is reached, reportRoom OnRoom when there is room again; each once per change.
+// reportFull calls OnFull, unless it was called since the last OnRoom.
 func (l *Listener) reportFull() {
 	if l.full.CompareAndSwap(false, true) {
 		l.config.OnFull()
 	}
 }
 
+// reportRoom calls OnRoom after an OnFull.
 func (l *Listener) reportRoom() {
 	if l.full.CompareAndSwap(true, false) {
 		l.config.OnRoom()
 	}
 }
 
-// permit is a connection's place under the cap. It is released once, although the server closes connections twice that
-// are idle at a shutdown.
+// permit counts one connection against the cap of its Listener. Only the first release has an effect, because at a
+// shutdown fasthttp closes idle connections twice.
 type permit struct {
 	listener  *Listener // nil: the connection does not belong to a Listener
 	clientKey netip.Addr
@@ -43,34 +44,34 @@ func (s *permit) release(c net.Conn) {
 	s.listener.clientLimit.release(s.clientKey)
 }
 
-// Conn is a connection that a Listener accepted. Close may be called more than once and by any goroutine; all other
-// methods only by the goroutine that serves the connection.
+// Conn is a connection that a Listener accepted. Any goroutine may call Close, also more than once. All other methods
+// are only for the goroutine that serves the connection.
 type Conn struct {
 	transport
-	// User is for the server: its own state of the connection.
+	// User belongs to the caller, for its data about the connection.
 	User any
 
 	permit  permit
 	peer    netip.Addr
 	express Express       // may be nil
-	state   atomic.Uint32 // connReads, connExpresses or connEnds
+	state   atomic.Uint32 // a constant of express.go
 
 	slot         admissionSlot
-	queued       *queuedRequest // nil until a request waits for a slot for the first time
+	queued       *queuedRequest // nil until the connection's first wait for a slot
 	socket       *socketInfo
 	requests     uint32 // complete requests so far
-	sample       uint32 // requests plus an offset that differs between connections, so that short ones are sampled too
+	sample       uint32 // requests, plus an offset so that not every connection samples its first request
 	firstAwaited bool   // awaitFirstRequest was called
 
-	recorder        DurationRecorder // of the present answer; nil: its duration was recorded
-	instantDeadline time.Time        // the write deadline that this answer would have if it took no time
+	recorder        DurationRecorder // for the current response; nil after its duration was recorded
+	instantDeadline time.Time        // see RecordDuration
 }
 
-// DurationRecorder records how long answers took.
+// DurationRecorder records the durations of responses.
 type DurationRecorder interface{ Add(elapsed time.Duration) }
 
-// Peer returns the remote address without a zone. A mapped IPv4 address is returned as IPv4. It is the zero address for
-// connections other than TCP.
+// Peer returns the remote address without a zone. It returns an IPv4-mapped IPv6 address as IPv4. For connections other
+// than TCP it returns the zero address.
 func (c *Conn) Peer() netip.Addr { return c.peer }
 
 // PeerOf converts an address of package net to the form of Conn.Peer.
@@ -83,18 +84,18 @@ func PeerOf(addr net.Addr) netip.Addr {
 	return ip.Unmap()
 }
 
-// Reserve reports whether the connection is beyond the cap. It must be answered once and then closed.
+// Reserve reports whether the connection is beyond the cap. The server must close such a connection after one response.
 func (c *Conn) Reserve() bool { return c.permit.reserve }
 
-// RecordDuration has the duration of the present answer recorded when the server sets the answer's write deadline,
-// which it does when the answer is ready to be written. instantDeadline is the write deadline if the answer took no
-// time.
+// RecordDuration arranges that SetWriteDeadline records the duration of the current response. fasthttp sets the write
+// deadline when the response is ready. instantDeadline is the start of the request plus the server's write timeout, so
+// the duration is the difference of the two deadlines.
 func (c *Conn) RecordDuration(instantDeadline time.Time, recorder DurationRecorder) {
 	c.instantDeadline, c.recorder = instantDeadline, recorder
 }
 
-// RequestArrived counts a complete request. It reports whether it is the connection's first, and whether it is sampled:
-// then Admit must be called for it.
+// RequestArrived counts a complete request. first reports whether it is the first of the connection. If sampled is
+// true, the caller must call Admit for the request.
 func (c *Conn) RequestArrived() (first, sampled bool) {
 	sampled = c.shedder != nil && c.shedder.samples(c.sample)
 	c.requests++
@@ -102,15 +103,15 @@ func (c *Conn) RequestArrived() (first, sampled bool) {
 	return c.requests == 1, sampled
 }
 
-// Admit reports whether to serve a request. It may wait for an admission slot. The request must be complete, so that
-// one that arrives byte by byte does not take a slot.
+// Admit reports whether the server should serve a request. It may wait for an admission slot. The request must be
+// complete, because a request that arrives byte by byte would occupy a slot for long.
 func (c *Conn) Admit(p Priority) bool { return c.shedder.admit(c, p) }
 
-// Read implements net.Conn. The server does not get the requests that Express answers. While load is shed, a connection
-// releases its admission slot when its next request has not come yet.
+// Read implements net.Conn. It does not return the requests that Express has answered. During overload it releases the
+// admission slot of the connection unless the next request has already arrived.
 func (c *Conn) Read(b []byte) (int, error) {
 	for {
-		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.limiting.Load() && !c.prefetch(b) {
+		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.overloaded.Load() && !c.prefetch(b) {
 			c.shedder.releaseIdle(c)
 		}
 		n, err := c.transport.receive(b)
@@ -126,35 +127,36 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// prefetch reads the bytes that have come already, for the Read that follows, and reports whether there were any.
-// Asking first and then reading would be one more system call.
+// prefetch reads the bytes that have already arrived into b, for the transport.receive that follows. It reports whether
+// there were any. Peeking before the read would be one more system call.
 func (c *Conn) prefetch(b []byte) bool {
 	if c.tls != nil {
 		return c.pending()
 	}
-	if c.framing.deferred != nil { // a slice of b, which is overwritten
+	if c.framing.deferred != nil { // it is a slice of b, which recvNow overwrites
 		c.framing.parseDeferred()
 	}
 	c.prefetched = c.socketInfo().recvNow(b)
 	return c.prefetched > 0
 }
 
-// queueAge returns how long a request has lain in the socket, 0 if it follows another in the same read. Time before the
-// previous answer was ready does not count, because a client that sends requests without waiting for answers delays
-// itself. When that answer was ready follows from its write deadline.
+// queueAge returns how long the current request lay unread in the socket. It returns 0 if another request preceded it
+// in the same read. The time before the previous response was ready does not count, because a client that sends
+// requests without waiting for responses delays itself.
 func (c *Conn) queueAge() time.Duration {
 	if !c.firstInRead {
 		return 0
 	}
 	age := c.socketInfo().queueAge()
 	if age >= queueAgeTarget && !c.write.wanted.IsZero() {
-		answered := c.write.wanted.Add(-c.shedder.writeTimeout)
+		answered := c.write.wanted.Add(-c.shedder.writeTimeout) // fasthttp sets the write deadline when a response is ready
 		age = min(age, c.shedder.clock().Sub(answered))
 	}
 	return age
 }
 
-// SetReadDeadline implements net.Conn. The first deadline applies to the whole first request.
+// SetReadDeadline implements net.Conn. The first call also reads the first request, see awaitFirstRequest. Its deadline
+// applies to all of that request: further calls have no effect until fasthttp has parsed the request.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if c.firstAwaited && c.framing.requestsParsed == 0 {
 		return nil
@@ -167,7 +169,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return err
 }
 
-// SetWriteDeadline implements net.Conn. The server calls it with a new clock reading when an answer is ready.
+// SetWriteDeadline implements net.Conn. It also records the duration of the response, see RecordDuration.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	if c.recorder != nil {
 		c.recorder.Add(t.Sub(c.instantDeadline))
@@ -176,7 +178,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.transport.SetWriteDeadline(t)
 }
 
-// socketInfo returns the connection's socketInfo, nil if it is not TCP or the system is not supported.
+// socketInfo returns nil if the connection is not TCP or if this system is not supported.
 func (c *Conn) socketInfo() *socketInfo {
 	if c.socket == nil && c.tcp != nil {
 		c.socket = newSocketInfo(c.tcp)
@@ -184,19 +186,19 @@ func (c *Conn) socketInfo() *socketInfo {
 	return c.socket
 }
 
-// pending reports whether unread bytes have come.
+// pending reports whether the socket has unread bytes.
 func (c *Conn) pending() bool { return c.socketInfo().pending() }
 
-// Close implements net.Conn. While Express is answering, the connection is closed after the answer; Close does not
-// wait.
+// Close implements net.Conn. If Express is running, Close does not wait: the connection is closed after the response.
 func (c *Conn) Close() error {
-	if c.state.CompareAndSwap(connExpresses, connEnds) {
+	if c.state.CompareAndSwap(connInExpress, connClosing) {
 		return nil
 	}
 	return c.closeNow()
 }
 
-// closeNow closes the descriptor before it releases the permit, so that there are never more descriptors than permits.
+// closeNow releases the permit after it has closed the descriptor, so that there are never more descriptors than
+// permits.
 func (c *Conn) closeNow() error {
 	var err error
 	if c.tls != nil {
@@ -205,7 +207,7 @@ func (c *Conn) closeNow() error {
 		err = c.Conn.Close()
 	}
 	c.permit.release(c)
-	if c.shedder != nil && c.shedder.limiting.Load() {
+	if c.shedder != nil && c.shedder.overloaded.Load() {
 		c.shedder.releaseIdle(c)
 	}
 	return err

@@ -7,22 +7,25 @@ import (
 	"time"
 )
 
-// lazyDeadlines is a connection that passes few of its deadlines on to the runtime. The server sets three for each
-// request, each of which would change a timer, and nearly always the request is answered long before. So an armed
-// deadline stays armed when the server sets a later one. When the armed deadline passes, the newest one is armed, and
-// the call goes on.
+// lazyDeadlines is a connection that passes on only few of the deadlines that fasthttp sets. fasthttp sets three for
+// each request, each would change a runtime timer, and nearly all are replaced long before they pass. So if fasthttp
+// sets a later deadline, the earlier one stays armed in the runtime. If the armed one passes, lazyDeadlines arms the
+// latest one and repeats the call.
 //
-// Only one goroutine may read, write and set deadlines; any goroutine may call Close.
+// Only one goroutine may read, write and set deadlines. Any goroutine may call Close.
 type lazyDeadlines struct {
 	net.Conn
 	read, write lazyDeadline
 }
 
-// lazyDeadline is the deadline of one direction: the one that the server has set, and the one that the runtime has. A
-// zero time means no deadline.
-type lazyDeadline struct{ wanted, armed time.Time }
+// lazyDeadline is the deadline of reads or of writes. A zero time means no deadline.
+type lazyDeadline struct {
+	wanted time.Time // set by fasthttp
+	armed  time.Time // set in the runtime
+}
 
-// arm arms the wanted deadline if the armed one is later, or if only one of the two is zero.
+// arm is called before a read or write. It arms the wanted deadline if the armed one is later, or if one of the two is
+// zero and the other is not.
 func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	if d.armed.IsZero() == d.wanted.IsZero() && !d.armed.After(d.wanted) {
 		return nil
@@ -31,8 +34,8 @@ func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	return set(d.wanted)
 }
 
-// rearm is called with the error of a call. If that is an armed deadline other than the wanted one, rearm arms the
-// wanted one and returns true: the call must go on.
+// rearm is called with the error of a read or write. If the armed deadline has passed and was not the wanted one, rearm
+// arms the wanted one and returns true, and the caller must repeat the read or write.
 func (d *lazyDeadline) rearm(err error, set func(time.Time) error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) || d.armed.Equal(d.wanted) {
 		return false

@@ -5,42 +5,42 @@ import (
 	"net"
 )
 
-// Express answers requests at the beginning of read, writes the answers and returns the number of bytes of those
-// requests. The server gets the remaining bytes. An error ends the connection.
+// Express may answer requests at the beginning of read. It writes the responses itself, and returns the total length of
+// the requests that it answered. fasthttp gets the remaining bytes. An error ends the connection.
 //
-// Express runs inside the connection's Read, so the server considers the connection idle meanwhile. It may call the
-// same methods as a handler, but BeginExpress instead of BeginRequest.
+// Express runs inside Conn.Read, so fasthttp considers the connection idle while Express runs. Express may call the
+// methods of Conn that a handler may call, but BeginExpress instead of BeginRequest.
 type Express func(c *Conn, read []byte) (used int, err error)
 
-// States of a connection that Close distinguishes.
+// Values of Conn.state.
 const (
-	connReads     uint32 = iota // waiting for a request, or the server is working on one
-	connExpresses               // Express is running
-	connEnds                    // Close was called while Express was running
+	connServing   uint32 = iota // Express is not running
+	connInExpress               // Express is running
+	connClosing                 // Express is running, and Close was called meanwhile
 )
 
-// answerExpress calls Express with the bytes that were just read. It moves those that are left for the server to the
-// beginning of read and returns their number.
+// answerExpress calls Express with the bytes that were just read. It moves the bytes that Express did not use to the
+// beginning of read, and returns their number.
 func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
-	if c.express == nil || c.requests == 0 || c.receivedBytes > 0 || c.framing.midRequest() || !c.state.CompareAndSwap(connReads, connExpresses) {
+	if c.express == nil || c.requests == 0 || c.receivedBytes > 0 || c.framing.midRequest() || !c.state.CompareAndSwap(connServing, connInExpress) {
 		return len(read), nil
 	}
 	used, err := c.express(c, read)
 	remaining = copy(read, read[used:])
-	if c.state.CompareAndSwap(connExpresses, connReads) {
+	if c.state.CompareAndSwap(connInExpress, connServing) {
 		return remaining, err
 	}
 	if remaining == 0 {
 		return 0, errors.Join(net.ErrClosed, c.closeNow())
 	}
-	c.state.Store(connReads) // the server is shutting down, and closes the connection after its answer
+	c.state.Store(connServing) // the server is shutting down, and closes the connection after its next response
 	return remaining, err
 }
 
-// BeginExpress notes that Express begins to answer a request: whether it is the first in the bytes read, and whether
-// nothing follows it in them.
+// BeginExpress must be called before Express answers a request. first is whether it is the first request in the bytes
+// that Express got, and only is whether nothing follows it in them.
 func (c *Conn) BeginExpress(first, only bool) { c.firstInRead, c.onlyInRead = first, only }
 
-// Request returns the raw bytes of the present request, nil if it came in more than one read. They are wrong if the
-// length given to BeginRequest was wrong. They are valid until the next Read.
+// Request returns the raw bytes of the current request, or nil if they came in more than one read. BeginRequest must
+// have got the right length. The bytes are valid until the next Read.
 func (c *Conn) Request() []byte { return c.request }

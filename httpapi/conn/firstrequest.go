@@ -8,14 +8,14 @@ import (
 // firstReadBytes is the buffer for the first read of a connection: most requests are smaller.
 const firstReadBytes = 384
 
-// silentConns are the connections that have not sent a byte yet.
+// silentConns is the set of connections that have not received a byte yet.
 type silentConns struct {
 	mu     sync.Mutex
 	conns  map[*Conn]struct{}
 	closed bool
 }
 
-// add returns false after closeAll: the connection must end.
+// add returns false after closeAll; the caller must then end the connection.
 func (n *silentConns) add(c *Conn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,7 +35,7 @@ func (n *silentConns) remove(c *Conn) {
 	delete(n.conns, c)
 }
 
-// closeAll closes all silent connections.
+// closeAll closes the connections in the set, and makes later calls of add fail.
 func (n *silentConns) closeAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,10 +45,12 @@ func (n *silentConns) closeAll() {
 	}
 }
 
-// awaitFirstRequest reads the first request into a small buffer until it is complete, invalid or too large, or a read
-// fails. The library then reads from that buffer, and gets the error from its next Read. Without this the library would
-// allocate 8 KiB before the first byte of a head and the whole length of a body before its first byte, which for ten
-// thousand slow clients is 100 MiB.
+// awaitFirstRequest reads the first request of a connection into firstRequest. It returns when the request is complete,
+// invalid or larger than FirstRequestBytesMax, or when a read fails. fasthttp then reads from firstRequest, and a later
+// Read reports the error.
+//
+// This saves memory: fasthttp allocates 8 KiB before it reads a head, and the whole length of a body before it reads
+// the body. Ten thousand slow clients would need 100 MiB.
 func (c *Conn) awaitFirstRequest() {
 	if !c.permit.listener.silent.add(c) {
 		return

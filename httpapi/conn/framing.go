@@ -6,41 +6,43 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Reasons for a refusal, besides those of the guard.
+// Results of Malformed that come from framingCheck.
 const (
-	refusedChunk  = "A chunk size must be hexadecimal digits in a line of its own that ends in CR LF, with nothing behind them but ';' and an extension."
-	refusedExtent = "It can't be determined where this request ends."
+	reasonChunk  = "A chunk size must be hexadecimal digits in a line of its own that ends in CR LF, with nothing behind them but ';' and an extension."
+	reasonExtent = "It can't be determined where this request ends."
 )
 
-// framingLineMax is the longest line of which the parts are kept until it is complete. The library accepts no longer
-// line in a head. A longer chunk extension is refused.
+// framingLineMax is the length of the longest line. fasthttp accepts no longer line in a head. A line with a chunk
+// extension could be longer, and is rejected.
 const framingLineMax = 64 << 10
 
-// framingCheck parses the bytes that the library reads from a connection, because the library accepts two deviations
-// that the handler can't see: a request line, or an empty line before it, that ends in a bare LF (RFC 9112, section
-// 2.2, leaves this to the server), and spaces after a chunk size (section 7.1 does not allow them). A proxy in front
-// may interpret either differently, so both are refused.
+// framingCheck parses the bytes that fasthttp reads from a connection. fasthttp accepts two deviations from RFC 9112
+// that the handler can't see, and a proxy in front may interpret them differently, so framingCheck rejects them:
 //
-// It also verifies where requests end: a request that ends later for framingCheck than for the library is refused.
+//   - a bare LF at the end of the request line, or of an empty line before it (section 2.2 allows both behaviours);
+//   - spaces after a chunk size (section 7.1 forbids them).
 //
-// Nearly every read is exactly one GET, whose length shows that its request line ends in CR LF (see transport). So such
-// a read is only kept in deferred, and parsed only if it turns out to be something else.
+// It also rejects a request that ends later for framingCheck than for fasthttp.
+//
+// Nearly every read is exactly one GET. Then the length of the request shows that its request line ends in CR LF, see
+// transport.BeginRequest, and parsing it again would be wasted time. So a read that looks like one GET is kept in
+// deferred, and is parsed only if it turns out to be something else.
 type framingCheck struct {
-	deferred       []byte // the last read, not parsed yet; borrowed from the library until the next Read
-	partialLine    []byte // the beginning of a line whose end has not come yet
+	deferred       []byte // the last read, if not parsed yet; fasthttp overwrites it at the next Read
+	partialLine    []byte // the beginning of a line whose end has not arrived yet
 	state          framingState
 	chunked        bool
 	hasLength      bool // the request has a Content-Length
 	expects        bool // the request has an Expect
 	bodyLeft       int  // remaining bytes of the body or chunk, with the CR LF after a chunk
-	requestsEnded  int  // requests that framingCheck has parsed to their end
-	requestsParsed int  // requests that the library has parsed
-	faultyRequest  int  // number of the first request that must be refused, counted from one; 0: none
+	requestsEnded  int  // requests of the connection that framingCheck has parsed to their end
+	requestsParsed int  // requests of the connection that fasthttp has parsed
+	faultyRequest  int  // number of the first request to reject, counted from 1; 0: none
 	faultReason    string
-	refused        string // why the last request that the library parsed must be refused; "" if it need not be
+	rejection      string // why the last request that fasthttp parsed must be rejected, or ""
 }
 
-// framingState is the part of a request that comes next.
+// framingState is the part of a request that framingCheck expects next.
 type framingState uint8
 
 const (
@@ -51,7 +53,7 @@ const (
 	framingTrailer
 )
 
-// observe is called with the bytes of each read; fresh means that the library had used up all earlier bytes.
+// observe is called with the bytes of each read. fresh means that fasthttp had consumed all earlier bytes.
 func (w *framingCheck) observe(b []byte, fresh bool) {
 	const end = "\r\n\r\n"
 	if fresh && w.state == framingStart && len(w.partialLine) == 0 && len(b) > len(end) && b[0] == 'G' && string(b[len(b)-len(end):]) == end {
@@ -61,15 +63,15 @@ func (w *framingCheck) observe(b []byte, fresh bool) {
 	w.parse(b)
 }
 
-// parseDeferred parses deferred. It must be called before the library's buffer changes.
+// parseDeferred must be called before fasthttp's read buffer changes.
 func (w *framingCheck) parseDeferred() {
 	b := w.deferred
 	w.deferred = nil
 	w.parse(b)
 }
 
-// requestParsed notes that the library has parsed a request. exact means that the last read was exactly this request
-// and has the length of one whose request line ends in CR LF.
+// requestParsed is called when fasthttp has parsed a request. exact means that the last read was exactly this request,
+// and that its length is that of a request whose request line ends in CR LF.
 func (w *framingCheck) requestParsed(exact bool) {
 	w.requestsParsed++
 	if exact && w.deferred != nil {
@@ -80,20 +82,20 @@ func (w *framingCheck) requestParsed(exact bool) {
 	w.parseDeferred()
 	switch {
 	case w.faultyRequest > 0 && w.faultyRequest <= w.requestsParsed:
-		w.refused = w.faultReason
+		w.rejection = w.faultReason
 	case w.requestsEnded < w.requestsParsed:
-		w.refused = refusedExtent
+		w.rejection = reasonExtent
 	}
 }
 
-// midRequest reports whether a request has begun and not ended.
+// midRequest reports whether the last request is incomplete.
 func (w *framingCheck) midRequest() bool { return w.state != framingStart || len(w.partialLine) > 0 }
 
 // awaitsContinue reports whether the client waits for 100 Continue before it sends the body.
 func (w *framingCheck) awaitsContinue() bool { return w.expects && w.state >= framingBody }
 
-// refuse notes that the request being parsed must be refused. Only the first call counts.
-func (w *framingCheck) refuse(reason string) {
+// reject records that the request being parsed must be rejected. Only the first call for a connection has an effect.
+func (w *framingCheck) reject(reason string) {
 	if w.faultyRequest == 0 {
 		w.faultyRequest, w.faultReason = w.requestsEnded+1, reason
 	}
@@ -111,7 +113,7 @@ func (w *framingCheck) parse(b []byte) {
 		}
 		end := bytes.IndexByte(b, '\n')
 		if len(w.partialLine)+max(end, len(b)) > framingLineMax {
-			w.refuse(refusedExtent)
+			w.reject(reasonExtent)
 			w.partialLine = nil
 		}
 		if end < 0 {
@@ -130,10 +132,10 @@ func (w *framingCheck) parse(b []byte) {
 	}
 }
 
-// parseLine parses a line without its end; isCRLF tells CR LF from a bare LF.
+// parseLine parses a line. line does not include CR LF or the bare LF at its end; isCRLF tells which of them it was.
 func (w *framingCheck) parseLine(line []byte, isCRLF bool) {
 	if !isCRLF && w.state != framingChunkSize {
-		w.refuse(refusedLineEnd)
+		w.reject(reasonLineEnd)
 	}
 	switch w.state {
 	case framingStart:
@@ -155,8 +157,7 @@ func (w *framingCheck) parseLine(line []byte, isCRLF bool) {
 	}
 }
 
-// parseField looks for the two headers that determine where a body ends, and for Expect. Malformed also refuses values
-// that it can't parse.
+// parseField looks for Content-Length, Transfer-Encoding and Expect.
 func (w *framingCheck) parseField(line []byte) {
 	colon := bytes.IndexByte(line, ':')
 	if colon != len("content-length") && colon != len("transfer-encoding") && colon != len("expect") {
@@ -166,14 +167,14 @@ func (w *framingCheck) parseField(line []byte) {
 	case fields.EqualFold(name, "content-length"):
 		length, ok := readDigits(value, 10)
 		if !ok || w.hasLength {
-			w.refuse(refusedLength)
+			w.reject(reasonLength)
 		}
 		w.bodyLeft, w.hasLength = length, true
 	case fields.EqualFold(name, "expect"):
 		w.expects = true
 	case fields.EqualFold(name, "transfer-encoding"):
 		if !fields.EqualFold(value, "chunked") || w.chunked {
-			w.refuse(refusedCoding)
+			w.reject(reasonCoding)
 		}
 		w.chunked = true
 	}
@@ -182,7 +183,7 @@ func (w *framingCheck) parseField(line []byte) {
 func (w *framingCheck) endHead() {
 	switch {
 	case w.chunked && w.hasLength:
-		w.refuse(refusedTwoLengths)
+		w.reject(reasonTwoLengths)
 		w.endRequest()
 	case w.chunked:
 		w.state = framingChunkSize
@@ -194,7 +195,7 @@ func (w *framingCheck) endHead() {
 }
 
 // parseChunkSize parses the line of a chunk size: 1*HEXDIG [ ";" … ] CR LF. RFC 9112, section 7.1.1, also allows blanks
-// before the ";", which the library refuses.
+// before the ";", but fasthttp rejects them.
 func (w *framingCheck) parseChunkSize(line []byte, isCRLF bool) {
 	digits := line
 	if semicolon := bytes.IndexByte(line, ';'); semicolon >= 0 {
@@ -202,7 +203,7 @@ func (w *framingCheck) parseChunkSize(line []byte, isCRLF bool) {
 	}
 	size, ok := readDigits(digits, 16)
 	if !ok || !isCRLF {
-		w.refuse(refusedChunk)
+		w.reject(reasonChunk)
 	}
 	w.state = framingTrailer
 	if size > 0 {
@@ -223,7 +224,8 @@ func (w *framingCheck) endRequest() {
 	w.requestsEnded++
 }
 
-// readDigits parses an unsigned number in base 10 or 16. It refuses numbers so large that sums of them could overflow.
+// readDigits parses an unsigned number in base 10 or 16. It rejects numbers so large that adding to them could
+// overflow.
 func readDigits(text []byte, base int) (number int, ok bool) {
 	const limit = 1 << 40
 	for _, c := range text {

@@ -27,28 +27,28 @@ func TestO6_Framing(t *testing.T) {
 		want  []string
 	}{
 		{"plain", []framingRead{{framingGet, 1}, {framingGet, 1}}, []string{"", ""}},
-		{"bare LF", []framingRead{{framingLF, 1}}, []string{refusedLineEnd}},
-		{"bare LF behind a good one", []framingRead{{framingGet + framingLF, 2}}, []string{"", refusedLineEnd}},
-		{"bare LF in the next read", []framingRead{{framingGet, 1}, {framingLF, 1}}, []string{"", refusedLineEnd}},
-		{"good behind a bare LF", []framingRead{{framingLF + framingGet, 2}}, []string{refusedLineEnd, refusedLineEnd}},
+		{"bare LF", []framingRead{{framingLF, 1}}, []string{reasonLineEnd}},
+		{"bare LF behind a good one", []framingRead{{framingGet + framingLF, 2}}, []string{"", reasonLineEnd}},
+		{"bare LF in the next read", []framingRead{{framingGet, 1}, {framingLF, 1}}, []string{"", reasonLineEnd}},
+		{"good behind a bare LF", []framingRead{{framingLF + framingGet, 2}}, []string{reasonLineEnd, reasonLineEnd}},
 		{"LF in a body", []framingRead{{framingPost + framingGet, 2}}, []string{"", ""}},
-		{"bare LF behind a body", []framingRead{{framingPost + framingLF, 2}}, []string{"", refusedLineEnd}},
+		{"bare LF behind a body", []framingRead{{framingPost + framingLF, 2}}, []string{"", reasonLineEnd}},
 		{"empty line first", []framingRead{{"\r\n" + framingGet, 1}}, []string{""}},
-		{"bare empty line first", []framingRead{{"\n" + framingGet, 1}}, []string{refusedLineEnd}},
-		{"bare empty line between", []framingRead{{framingGet + "\n" + framingGet, 2}}, []string{"", refusedLineEnd}},
+		{"bare empty line first", []framingRead{{"\n" + framingGet, 1}}, []string{reasonLineEnd}},
+		{"bare empty line between", []framingRead{{framingGet + "\n" + framingGet, 2}}, []string{"", reasonLineEnd}},
 		{"chunked", []framingRead{{framingChunk + "2;a=\"b\"\r\n{}\r\n0\r\nX: y\r\n\r\n" + framingGet, 2}}, []string{"", ""}},
-		{"chunk with a blank", []framingRead{{framingChunk + "2 \r\n{}\r\n0\r\n\r\n", 1}}, []string{refusedChunk}},
-		{"last chunk with a tab", []framingRead{{framingChunk + "2\r\n{}\r\n0\t\r\n\r\n", 1}}, []string{refusedChunk}},
-		{"blank before the extension", []framingRead{{framingChunk + "2 ;a\r\n{}\r\n0\r\n\r\n", 1}}, []string{refusedChunk}},
-		{"chunk with a bare LF", []framingRead{{framingChunk + "2\n{}\r\n0\r\n\r\n", 1}}, []string{refusedChunk}},
-		{"chunk behind a good one", []framingRead{{framingGet + framingChunk + "2 \r\n{}\r\n0\r\n\r\n", 2}}, []string{"", refusedChunk}},
-		{"endless extension", []framingRead{{framingChunk + "2;" + strings.Repeat("a", framingLineMax) + "\r\n{}\r\n0\r\n\r\n", 1}}, []string{refusedExtent}},
-		{"the library is done too early", []framingRead{{framingPost[:len(framingPost)-1], 1}}, []string{refusedExtent}},
-		{"and twice", []framingRead{{framingGet, 2}}, []string{"", refusedExtent}},
-		{"two lengths", []framingRead{{"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 1}}, []string{refusedTwoLengths}},
-		{"a length that is none", []framingRead{{"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", 1}}, []string{refusedLength}},
-		{"a length without end", []framingRead{{"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 1}}, []string{refusedLength}},
-		{"another coding", []framingRead{{"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 1}}, []string{refusedCoding}},
+		{"chunk with a blank", []framingRead{{framingChunk + "2 \r\n{}\r\n0\r\n\r\n", 1}}, []string{reasonChunk}},
+		{"last chunk with a tab", []framingRead{{framingChunk + "2\r\n{}\r\n0\t\r\n\r\n", 1}}, []string{reasonChunk}},
+		{"blank before the extension", []framingRead{{framingChunk + "2 ;a\r\n{}\r\n0\r\n\r\n", 1}}, []string{reasonChunk}},
+		{"chunk with a bare LF", []framingRead{{framingChunk + "2\n{}\r\n0\r\n\r\n", 1}}, []string{reasonChunk}},
+		{"chunk behind a good one", []framingRead{{framingGet + framingChunk + "2 \r\n{}\r\n0\r\n\r\n", 2}}, []string{"", reasonChunk}},
+		{"endless extension", []framingRead{{framingChunk + "2;" + strings.Repeat("a", framingLineMax) + "\r\n{}\r\n0\r\n\r\n", 1}}, []string{reasonExtent}},
+		{"the library is done too early", []framingRead{{framingPost[:len(framingPost)-1], 1}}, []string{reasonExtent}},
+		{"and twice", []framingRead{{framingGet, 2}}, []string{"", reasonExtent}},
+		{"two lengths", []framingRead{{"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 1}}, []string{reasonTwoLengths}},
+		{"a length that is none", []framingRead{{"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", 1}}, []string{reasonLength}},
+		{"a length without end", []framingRead{{"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 1}}, []string{reasonLength}},
+		{"another coding", []framingRead{{"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 1}}, []string{reasonCoding}},
 	}
 	for _, test := range tests {
 		for _, step := range []int{0, 1, 2, 7} {
@@ -75,7 +75,7 @@ func framingResults(reads []framingRead, step int) (verdicts []string) {
 		}
 		for i := range read.done {
 			w.requestParsed(i == 0 && len(pieces) == 1 && read.text == framingGet)
-			verdicts = append(verdicts, w.refused)
+			verdicts = append(verdicts, w.rejection)
 		}
 	}
 	return verdicts
@@ -87,7 +87,7 @@ func TestO6_FramingKeepsLittle(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		w.observe(get, true)
 		w.requestParsed(true)
-	}); n != 0 || w.partialLine != nil || w.refused != "" {
+	}); n != 0 || w.partialLine != nil || w.rejection != "" {
 		t.Errorf("%v allocations, %d bytes kept", n, cap(w.partialLine))
 	}
 	two := []byte(framingGet + framingPost)
@@ -95,7 +95,7 @@ func TestO6_FramingKeepsLittle(t *testing.T) {
 		w.observe(two, true)
 		w.requestParsed(false)
 		w.requestParsed(false)
-	}); n != 0 || w.refused != "" {
+	}); n != 0 || w.rejection != "" {
 		t.Errorf("%v allocations for two at once", n)
 	}
 }

@@ -9,96 +9,96 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Results of Malformed: sentences for the message of a malformed_request error.
+// Results of Malformed, for the message of a malformed_request error.
 const (
-	refusedVersion     = "The protocol version must be HTTP/1.1 or HTTP/1.0."
-	refusedTarget      = "The request target must be a path that begins with '/', or an absolute http or https URL without user information."
-	refusedTargetByte  = "The request target may hold only visible ASCII characters, and no '#'."
-	refusedAsterisk    = "The request target '*' is only allowed with OPTIONS."
-	refusedLineEnd     = "The request line and each header line must end in CR LF."
-	refusedFold        = "A header must not be continued on a second line."
-	refusedName        = "A header name must be a token that is followed by its colon at once."
-	refusedRepeated    = "The headers Host, Authorization, Content-Length, Content-Type and Transfer-Encoding must not be repeated."
-	refusedNoHost      = "An HTTP/1.1 request needs a Host header."
-	refusedHost        = "The Host header must be a host name or an address, with an optional port and nothing else."
-	refusedTwoLengths  = "Content-Length and Transfer-Encoding must not come together."
-	refusedCoding      = "The only transfer coding understood here is chunked, from HTTP/1.1 on."
-	refusedLength      = "Content-Length must be a plain decimal number."
-	refusedBodyForRead = "GET and HEAD requests must not carry a body."
+	reasonVersion     = "The protocol version must be HTTP/1.1 or HTTP/1.0."
+	reasonTarget      = "The request target must be a path that begins with '/', or an absolute http or https URL without user information."
+	reasonTargetByte  = "The request target may hold only visible ASCII characters, and no '#'."
+	reasonAsterisk    = "The request target '*' is only allowed with OPTIONS."
+	reasonLineEnd     = "The request line and each header line must end in CR LF."
+	reasonFold        = "A header must not be continued on a second line."
+	reasonName        = "A header name must be a token that is followed by its colon at once."
+	reasonRepeated    = "The headers Host, Authorization, Content-Length, Content-Type and Transfer-Encoding must not be repeated."
+	reasonNoHost      = "An HTTP/1.1 request needs a Host header."
+	reasonHost        = "The Host header must be a host name or an address, with an optional port and nothing else."
+	reasonTwoLengths  = "Content-Length and Transfer-Encoding must not come together."
+	reasonCoding      = "The only transfer coding understood here is chunked, from HTTP/1.1 on."
+	reasonLength      = "Content-Length must be a plain decimal number."
+	reasonBodyForRead = "GET and HEAD requests must not carry a body."
 )
 
-// Malformed returns a sentence that says why the request must be refused, or "". The caller answers 400
-// malformed_request and closes the connection, because it is unknown where the next request begins.
+// Malformed returns a sentence that says why the request must be rejected, or "". The caller must then answer 400
+// malformed_request and close the connection, because it is unknown where the next request begins.
 //
-// It refuses requests that the HTTP library accepts although RFC 9110 and RFC 9112 do not: two framings at once, bare
-// LF, folded lines, HTTP/2.0, user information in Host and so on. It relies on the library for the bytes of header
-// names and values, the method, and a second Host or Content-Length. testdata/raw has a case for each, so that a test
-// fails if a new version of the library drops a check.
+// Malformed rejects requests that fasthttp accepts in spite of RFC 9110 and RFC 9112, such as those with two lengths,
+// bare LF, folded lines, HTTP/2.0, or user information in Host. It leaves some checks to fasthttp: the bytes of header
+// names and values, the method, and a second Host or Content-Length. testdata/raw has a case for each check, so that a
+// test fails if a new version of fasthttp drops one.
 //
-// Beyond the RFCs it refuses a body on GET and HEAD, and a repeated Authorization or Content-Type, because proxies and
-// servers disagree about them. On connections of a Listener it also returns the findings of framingCheck.
+// Beyond the RFCs, Malformed rejects a body on GET and HEAD, and a repeated Authorization or Content-Type, because
+// proxies and servers disagree about them. On connections of a Listener it also returns the reasons of framingCheck.
 //
-// If the request asks to close the connection in a form that the library misses ("Close", "te, close"), Malformed sets
-// it on the response.
+// fasthttp ignores some forms of "Connection: close", such as "Close" and "te, close". For these, Malformed sets
+// "Connection: close" on the response.
 //
-// It runs on every request, in one pass and without allocation. It keeps some headers in f, so that they need not be
-// searched for again.
+// Malformed runs on every request, in one pass and without allocation. It stores in f the headers that the handler
+// needs.
 func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	header := &ctx.Request.Header
 	isHTTP11 := header.IsHTTP11()
 	if !isHTTP11 && string(header.Protocol()) != "HTTP/1.0" {
-		return refusedVersion
+		return reasonVersion
 	}
-	if refused := refusedByTarget(header.Method(), header.RequestURI()); refused != "" {
-		return refused
+	if reason := checkTarget(header.Method(), header.RequestURI()); reason != "" {
+		return reason
 	}
-	if refused := f.scan(header.RawHeaders()); refused != "" {
-		return refused
+	if reason := f.scan(header.RawHeaders()); reason != "" {
+		return reason
 	}
 	if f.closes {
 		ctx.Response.Header.SetConnectionClose()
 	}
-	if conn, ok := ctx.Conn().(*Conn); ok && conn.framing.refused != "" {
-		return conn.framing.refused
+	if conn, ok := ctx.Conn().(*Conn); ok && conn.framing.rejection != "" {
+		return conn.framing.rejection
 	}
-	if refused := f.refusedByHost(isHTTP11); refused != "" {
-		return refused
+	if reason := f.checkHost(isHTTP11); reason != "" {
+		return reason
 	}
 	if f.seen&(seenLength|seenCoding) == 0 {
 		return ""
 	}
-	return f.refusedByBody(isHTTP11, header.IsGet() || header.IsHead())
+	return f.checkBody(isHTTP11, header.IsGet() || header.IsHead())
 }
 
-// refusedByTarget checks the request target: origin form, absolute form, or the asterisk of OPTIONS. Percent-encoding
-// is checked where it is decoded.
-func refusedByTarget(method, target []byte) string {
+// checkTarget returns why a request target must be rejected, or "". It accepts the origin form, the absolute form, and
+// the asterisk with OPTIONS. It does not check percent-encoding.
+func checkTarget(method, target []byte) string {
 	if !visibleTarget(target) {
-		return refusedTargetByte
+		return reasonTargetByte
 	}
 	if target[0] == '/' {
 		return ""
 	}
 	if string(target) == "*" {
 		if string(method) != fasthttp.MethodOptions {
-			return refusedAsterisk
+			return reasonAsterisk
 		}
 		return ""
 	}
 	scheme, authority, hasScheme := bytes.Cut(target, []byte("://"))
 	if !hasScheme || !fields.EqualFold(scheme, "http") && !fields.EqualFold(scheme, "https") {
-		return refusedTarget
+		return reasonTarget
 	}
 	if end := bytes.IndexAny(authority, "/?"); end >= 0 {
 		authority = authority[:end]
 	}
 	if !validHost(authority) {
-		return refusedTarget
+		return reasonTarget
 	}
 	return ""
 }
 
-// visibleTarget reports whether a target is not empty, every byte is visible ASCII and none is '#'.
+// visibleTarget reports whether a target is not empty and has only visible ASCII characters except '#'.
 func visibleTarget(target []byte) bool {
 	if len(target) == 0 {
 		return false
@@ -117,8 +117,8 @@ func visibleTarget(target []byte) bool {
 	return true
 }
 
-// visibleWord tests eight bytes at once as visibleTarget does. As usual with such arithmetic, a borrow can mark a good
-// byte next to a bad one, so it finds that a byte is bad, but not which.
+// visibleWord reports whether eight bytes are visible ASCII characters except '#'. It finds whether a byte is bad, but
+// not which: a borrow in the subtraction can also mark the byte after a bad one.
 func visibleWord(word uint64) bool {
 	const (
 		ones  = 0x0101010101010101
@@ -131,7 +131,7 @@ func visibleWord(word uint64) bool {
 	return bad&highs == 0
 }
 
-// Bits of HeadInfo.seen.
+// Bits of HeadInfo.seen: the headers that must not be repeated.
 const (
 	seenHost = 1 << iota
 	seenAuthorization
@@ -140,13 +140,13 @@ const (
 	seenCoding
 )
 
-// HeadInfo holds the headers that Malformed checks or that the handler needs. The slices are borrowed from the request.
+// HeadInfo holds the headers that the handler needs or that Malformed checks. The slices point into the request.
 type HeadInfo struct {
 	Authorization       []byte // nil without the header
 	HasAuthorization    bool
 	HasIfNoneMatch      bool
 	AcceptEncodingLines int    // number of Accept-Encoding headers
-	AcceptEncoding      []byte // the value of the last of them
+	AcceptEncoding      []byte // value of the last Accept-Encoding header
 
 	host   []byte
 	length []byte
@@ -155,13 +155,13 @@ type HeadInfo struct {
 	closes bool
 }
 
-// scan checks each header line, and returns why the request must be refused, or "". raw ends with the empty line; it is
-// empty if there are no headers.
+// scan returns why the header lines must be rejected, or "". raw ends with an empty line, or is empty if there are no
+// headers.
 func (f *HeadInfo) scan(raw []byte) string {
 	for len(raw) > 0 {
 		end := bytes.IndexByte(raw, '\n')
 		if end < 1 || raw[end-1] != '\r' {
-			return refusedLineEnd
+			return reasonLineEnd
 		}
 		line := raw[:end-1]
 		raw = raw[end+1:]
@@ -169,27 +169,27 @@ func (f *HeadInfo) scan(raw []byte) string {
 			break
 		}
 		if line[0] == ' ' || line[0] == '\t' {
-			return refusedFold
+			return reasonFold
 		}
 		colon := 0
 		for colon < len(line) && line[colon] != ':' {
 			if line[colon] <= ' ' {
-				return refusedName
+				return reasonName
 			}
 			colon++
 		}
 		if colon == 0 || colon == len(line) {
-			return refusedName
+			return reasonName
 		}
-		if refused := f.noteHeader(line[:colon], line[colon+1:]); refused != "" {
-			return refused
+		if reason := f.noteHeader(line[:colon], line[colon+1:]); reason != "" {
+			return reason
 		}
 	}
 	return ""
 }
 
-// noteHeader keeps the headers that Malformed and the handler need. Comparing the length of the name first excludes
-// nearly all others without looking at their bytes.
+// noteHeader stores the headers that Malformed and the handler need. It compares the length of a name first, which
+// excludes nearly all other headers cheaply.
 func (f *HeadInfo) noteHeader(name, value []byte) string {
 	var bit uint8
 	switch len(name) {
@@ -226,47 +226,48 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 		}
 	}
 	if f.seen&bit != 0 {
-		return refusedRepeated
+		return reasonRepeated
 	}
 	f.seen |= bit
 	return ""
 }
 
-// refusedByHost checks Host: it must be valid, and may only be missing or empty in HTTP/1.0.
-func (f *HeadInfo) refusedByHost(isHTTP11 bool) string {
+// checkHost returns why the Host header must be rejected, or "". In HTTP/1.0 it may be missing or empty.
+func (f *HeadInfo) checkHost(isHTTP11 bool) string {
 	if len(f.host) == 0 {
 		if isHTTP11 {
-			return refusedNoHost
+			return reasonNoHost
 		}
 		return ""
 	}
 	if !validHost(f.host) {
-		return refusedHost
+		return reasonHost
 	}
 	return ""
 }
 
-// refusedByBody checks a request that has a Content-Length or a Transfer-Encoding.
-func (f *HeadInfo) refusedByBody(isHTTP11, isGetOrHead bool) string {
+// checkBody returns why the Content-Length or Transfer-Encoding must be rejected, or "". The request has at least one
+// of the two.
+func (f *HeadInfo) checkBody(isHTTP11, isGetOrHead bool) string {
 	chunked := f.seen&seenCoding != 0
 	if chunked && f.seen&seenLength != 0 {
-		return refusedTwoLengths
+		return reasonTwoLengths
 	}
 	if chunked && (!isHTTP11 || !fields.EqualFold(f.coding, "chunked")) {
-		return refusedCoding
+		return reasonCoding
 	}
 	empty := true
 	for _, c := range f.length {
 		if c < '0' || c > '9' {
-			return refusedLength
+			return reasonLength
 		}
 		empty = empty && c == '0'
 	}
 	if !chunked && len(f.length) == 0 {
-		return refusedLength
+		return reasonLength
 	}
 	if isGetOrHead && (chunked || !empty) {
-		return refusedBodyForRead
+		return reasonBodyForRead
 	}
 	return ""
 }
@@ -288,7 +289,8 @@ func listsClose(value []byte) bool {
 }
 
 // validHost reports whether b is a host name, an IPv4 address or an IPv6 address in brackets, with an optional port.
-// RFC 3986 allows more, such as "a,b" and "%20", which no real host has. A list of two hosts comes from a faulty proxy.
+// RFC 3986 allows more characters, such as ',' and '%', but real host names do not have them. A list of two hosts comes
+// from a faulty proxy.
 func validHost(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
 		end := bytes.IndexByte(b, ']')
@@ -307,8 +309,8 @@ func isHostByte(c byte) bool {
 		c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// validIPv6 checks only the bytes of an address; the library parses it. A zone ("%25eth0") has no meaning on another
-// machine and is refused.
+// validIPv6 checks only which bytes an address has; fasthttp parses it. A zone ("%25eth0") is rejected, because it has
+// no meaning on another machine.
 func validIPv6(b []byte) bool {
 	colons := 0
 	for _, c := range b {

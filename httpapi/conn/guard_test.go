@@ -32,22 +32,22 @@ func TestE1_GuardReasons(t *testing.T) {
 		{"ordinary", guardRequest, ""},
 		{"http10 bare", "GET / HTTP/1.0\r\n\r\n", ""},
 		{"chunked", "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", ""},
-		{"version", "GET / HTTP/9.9\r\n" + host + "\r\n", refusedVersion},
-		{"target", "GET ftp://a/ HTTP/1.1\r\n" + host + "\r\n", refusedTarget},
-		{"target userinfo", "GET http://u@a/ HTTP/1.1\r\n" + host + "\r\n", refusedTarget},
-		{"target byte", "GET /\xe9 HTTP/1.1\r\n" + host + "\r\n", refusedTargetByte},
-		{"target hash", "GET /#a HTTP/1.1\r\n" + host + "\r\n", refusedTargetByte},
-		{"asterisk", "GET * HTTP/1.1\r\n" + host + "\r\n", refusedAsterisk},
-		{"bare lf", "GET / HTTP/1.1\r\nX-A: b\n" + host + "\r\n", refusedLineEnd},
-		{"fold", "GET / HTTP/1.1\r\n" + host + "X-A: b\r\n c\r\n\r\n", refusedFold},
-		{"name", "GET / HTTP/1.1\r\n" + host + "X A: b\r\n\r\n", refusedName},
-		{"repeated", "GET / HTTP/1.1\r\n" + host + "Authorization: a\r\nauthorization: a\r\n\r\n", refusedRepeated},
-		{"host", "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", refusedHost},
-		{"host on http10", "GET / HTTP/1.0\r\nHost: a/b\r\n\r\n", refusedHost},
-		{"two lengths", "POST / HTTP/1.1\r\n" + host + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", refusedTwoLengths},
-		{"coding", "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: identity\r\n\r\n", refusedCoding},
-		{"body on get", "GET / HTTP/1.1\r\n" + host + "Content-Length: 1\r\n\r\n", refusedBodyForRead},
-		{"chunked head", "HEAD / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", refusedBodyForRead},
+		{"version", "GET / HTTP/9.9\r\n" + host + "\r\n", reasonVersion},
+		{"target", "GET ftp://a/ HTTP/1.1\r\n" + host + "\r\n", reasonTarget},
+		{"target userinfo", "GET http://u@a/ HTTP/1.1\r\n" + host + "\r\n", reasonTarget},
+		{"target byte", "GET /\xe9 HTTP/1.1\r\n" + host + "\r\n", reasonTargetByte},
+		{"target hash", "GET /#a HTTP/1.1\r\n" + host + "\r\n", reasonTargetByte},
+		{"asterisk", "GET * HTTP/1.1\r\n" + host + "\r\n", reasonAsterisk},
+		{"bare lf", "GET / HTTP/1.1\r\nX-A: b\n" + host + "\r\n", reasonLineEnd},
+		{"fold", "GET / HTTP/1.1\r\n" + host + "X-A: b\r\n c\r\n\r\n", reasonFold},
+		{"name", "GET / HTTP/1.1\r\n" + host + "X A: b\r\n\r\n", reasonName},
+		{"repeated", "GET / HTTP/1.1\r\n" + host + "Authorization: a\r\nauthorization: a\r\n\r\n", reasonRepeated},
+		{"host", "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", reasonHost},
+		{"host on http10", "GET / HTTP/1.0\r\nHost: a/b\r\n\r\n", reasonHost},
+		{"two lengths", "POST / HTTP/1.1\r\n" + host + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", reasonTwoLengths},
+		{"coding", "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: identity\r\n\r\n", reasonCoding},
+		{"body on get", "GET / HTTP/1.1\r\n" + host + "Content-Length: 1\r\n\r\n", reasonBodyForRead},
+		{"chunked head", "HEAD / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n", reasonBodyForRead},
 	}
 	for _, test := range tests {
 		if got := Malformed(parseGuarded(t, test.request), new(HeadInfo)); got != test.want {
@@ -59,16 +59,16 @@ func TestE1_GuardReasons(t *testing.T) {
 // TestE1_GuardWithoutLibrary: what the library refuses today the guard refuses by itself where it sees it.
 func TestE1_GuardWithoutLibrary(t *testing.T) {
 	tests := []struct{ raw, want string }{
-		{"Host: a\r\nHost: a\r\n\r\n", refusedRepeated},
-		{"Content-Length: 1\r\nContent-Length: 1\r\n\r\n", refusedRepeated},
-		{"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", refusedRepeated},
-		{"Host : a\r\n\r\n", refusedName},
-		{"Host\t: a\r\n\r\n", refusedName},
-		{": a\r\n\r\n", refusedName},
-		{"Host\r\n\r\n", refusedName},
-		{" Host: a\r\n\r\n", refusedFold},
-		{"\n", refusedLineEnd},
-		{"Host: a", refusedLineEnd},
+		{"Host: a\r\nHost: a\r\n\r\n", reasonRepeated},
+		{"Content-Length: 1\r\nContent-Length: 1\r\n\r\n", reasonRepeated},
+		{"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", reasonRepeated},
+		{"Host : a\r\n\r\n", reasonName},
+		{"Host\t: a\r\n\r\n", reasonName},
+		{": a\r\n\r\n", reasonName},
+		{"Host\r\n\r\n", reasonName},
+		{" Host: a\r\n\r\n", reasonFold},
+		{"\n", reasonLineEnd},
+		{"Host: a", reasonLineEnd},
 		{"", ""},
 	}
 	for _, test := range tests {
@@ -79,16 +79,16 @@ func TestE1_GuardWithoutLibrary(t *testing.T) {
 	}
 	for _, length := range []string{"", "+1", "1 2", "0x1"} {
 		f := HeadInfo{seen: seenLength, length: []byte(length)}
-		if got := f.refusedByBody(true, false); got != refusedLength {
-			t.Errorf("length %q: got %q, want %q", length, got, refusedLength)
+		if got := f.checkBody(true, false); got != reasonLength {
+			t.Errorf("length %q: got %q, want %q", length, got, reasonLength)
 		}
 	}
 	f := HeadInfo{seen: seenCoding, coding: []byte("chunked")}
-	if got := f.refusedByBody(false, false); got != refusedCoding {
-		t.Errorf("chunked on HTTP/1.0: got %q, want %q", got, refusedCoding)
+	if got := f.checkBody(false, false); got != reasonCoding {
+		t.Errorf("chunked on HTTP/1.0: got %q, want %q", got, reasonCoding)
 	}
-	if got := (&HeadInfo{}).refusedByHost(true); got != refusedNoHost {
-		t.Errorf("no host: got %q, want %q", got, refusedNoHost)
+	if got := (&HeadInfo{}).checkHost(true); got != reasonNoHost {
+		t.Errorf("no host: got %q, want %q", got, reasonNoHost)
 	}
 }
 

@@ -15,73 +15,80 @@ import (
 )
 
 const (
-	// acceptPauseMin is the first pause after a shortage error of Accept, and the pause after an error that concerns
-	// only one connection.
+	// acceptPauseMin is the pause after the first of consecutive shortage errors (isShortage), and after an error of a
+	// single connection (isConnError).
 	acceptPauseMin = 5 * time.Millisecond
-	// acceptPauseMax is the longest pause, because goal O4 requires service within two seconds of the end of a shortage.
+	// acceptPauseMax is the longest pause after a shortage error. A node must accept connections again within two
+	// seconds of the end of a shortage (goal O4).
 	acceptPauseMax = time.Second
-	// acceptsToRecover is the number of connections that must be accepted without an error before an episode of errors
-	// is over. During a shortage some calls of Accept succeed, and after it the backlog may cause the next shortage;
-	// each change would be logged otherwise.
+	// acceptsToRecover is the number of connections in a row that must be accepted before the end of an error episode
+	// is logged. During a shortage some calls of Accept succeed, and accepting the backlog afterwards may cause the
+	// next shortage. Without this number each change would be logged.
 	acceptsToRecover = 256
 )
 
-// sendBufferBytes limits the kernel's send buffer of a connection, which could grow to megabytes for a client that does
-// not read its answers.
+// sendBufferBytes limits the kernel's send buffer of a connection. The buffer could grow to megabytes if a client does
+// not read responses.
 const sendBufferBytes = 128 << 10
 
-// Config configures a Listener. MaxConns is required; all other fields may be zero.
+// Config configures a Listener. Only MaxConns is required.
 type Config struct {
-	// MaxConns is the largest number of open connections, the cap. At the cap, and the ReserveConns beyond it, new
-	// connections wait in the kernel's backlog until one closes.
+	// MaxConns is the cap: the largest number of open connections, without ReserveConns. With zero ReserveConns, new
+	// connections wait at the cap in the kernel's backlog until one closes. Idle connections count as open until a
+	// timeout of the server closes them.
 	//
-	// Danger: keep it well below the process's limit of open files. Set Concurrency of the HTTP server to at least twice
-	// this number, because a worker ends a little later than its connection, and beyond Concurrency the server answers a
-	// 503 of its own. Idle connections count as open until a timeout of the server closes them.
+	// Danger: keep the cap well below the process's limit of open files. Set Concurrency of the fasthttp.Server to at
+	// least twice the cap: a worker ends a little later than its connection, and beyond Concurrency fasthttp sends its
+	// own 503.
 	MaxConns int
-	// MaxConnsPerClient is the largest number of connections of a client address, at most a fifth of MaxConns; 0 or
-	// less means no limit. An IPv6 client is a /64 prefix. Connections beyond the limit are closed without a read.
+	// MaxConnsPerClient is the largest number of open connections of one client, which is an IPv4 address or an IPv6
+	// /64 prefix. More than a fifth of MaxConns has the effect of a fifth. 0 or less means no limit. Connections beyond
+	// the limit are closed at once.
 	MaxConnsPerClient int
-	// ExemptClients reports whether an address has no limit, such as that of a proxy, which many clients share.
+	// ExemptClients reports whether MaxConnsPerClient does not apply to an address, such as that of a proxy.
 	ExemptClients func(netip.Addr) bool
-	// ReserveConns is the number of connections that are accepted beyond the cap, each for one answer (Conn.Reserve).
+	// ReserveConns is the number of connections that are accepted beyond the cap, each for one response. See
+	// Conn.Reserve.
 	ReserveConns int
-	// FirstRequestBytesMax is the largest first request of a connection that is buffered here before the server
-	// allocates its own buffers (see awaitFirstRequest); 0 means that none is.
+	// FirstRequestBytesMax is the number of bytes of a connection's first request that may be buffered before fasthttp
+	// reads it. See awaitFirstRequest. 0 disables the buffer.
 	FirstRequestBytesMax int
-	// TLS, unless nil, makes connections speak TLS; connections other than TCP are then closed.
+	// TLS turns on TLS. Connections other than TCP are then closed. Nil means no TLS.
 	TLS *tls.Config
-	// Express may answer requests before the server reads them; it may be nil.
+	// Express may answer requests before fasthttp reads them. It may be nil.
 	Express Express
-	// LoadShedder sheds requests under overload; nil means that none are shed.
+	// LoadShedder sheds requests under overload. Nil means that none are shed.
 	LoadShedder *LoadShedder
-	// Log gets a record when an episode of Accept errors begins and another when it ends; it may be nil.
+	// Log gets one record when an episode of Accept errors begins, and one when it ends. It may be nil.
 	Log *slog.Logger
-	// After waits for the pauses; nil means time.After.
+	// After is for tests. Nil means time.After.
 	After func(time.Duration) <-chan time.Time
-	// Counts, unless nil, is updated.
+	// Counts is updated by the Listener. It may be nil.
 	Counts *Counts
-	// OnShortage is called when no connection can be accepted because descriptors or memory are short, OnFull when the
-	// cap is reached, and OnRoom when there is room again. They must not block, and may be nil.
-	OnShortage, OnFull, OnRoom func()
+	// OnShortage is called for each error of Accept because of a lack of file descriptors or memory. It must not block,
+	// and may be nil.
+	OnShortage func()
+	// OnFull is called when the cap is reached, and OnRoom when a connection can be accepted below the cap again. They
+	// must not block, and may be nil.
+	OnFull, OnRoom func()
 }
 
 // Counts counts the connections of any number of listeners.
 type Counts struct {
-	Open            atomic.Int64  // open now
-	Accepted        atomic.Uint64 // all, also those that were closed at once
-	OverClientLimit atomic.Uint64 // closed at once, because the client had reached its limit
+	Open            atomic.Int64  // currently open
+	Accepted        atomic.Uint64 // includes those that were closed at once
+	OverClientLimit atomic.Uint64 // closed at once because of MaxConnsPerClient
 	Reserve         atomic.Uint64 // accepted beyond the cap
-	Shortages       atomic.Uint64 // failures to accept because descriptors or memory were short
+	Shortages       atomic.Uint64 // failures to accept for lack of file descriptors or memory
 }
 
-// Listen wraps ln. Its Accept retries after a shortage instead of returning an error, which would end the server. It
-// retries with pauses from 5 ms doubling to 1 s when the process or the machine is out of descriptors or memory
-// (EMFILE, ENFILE, ENOBUFS, ENOMEM), and after 5 ms when a connection failed before it was accepted (ECONNABORTED,
-// EPROTO and the network errors of accept(2)). Other errors are returned. It also limits the number of open
-// connections.
+// Listen wraps ln in a Listener, whose Accept returns connections of type *Conn. Close ends every call of Accept with
+// net.ErrClosed.
 //
-// Close ends every call of Accept with net.ErrClosed. Accept returns connections of type *Conn.
+// Accept retries after temporary errors, because fasthttp stops at an error. If file descriptors or memory are short
+// (EMFILE, ENFILE, ENOBUFS, ENOMEM), it retries with pauses that double from 5 ms to 1 s. If a connection failed before
+// it was accepted (ECONNABORTED, EPROTO and the network errors of accept(2)), it retries after 5 ms. It returns all
+// other errors.
 func Listen(ln net.Listener, c Config) *Listener {
 	noop := func() {}
 	for _, callback := range []*func(){&c.OnShortage, &c.OnFull, &c.OnRoom} {
@@ -108,27 +115,26 @@ func Listen(ln net.Listener, c Config) *Listener {
 	return l
 }
 
-// Listener accepts connections under a cap. permits holds one token for each open connection below the cap, and one for
-// each call of Accept that waits for a connection with a permit.
+// Listener accepts connections up to the cap Config.MaxConns, and some in reserve.
 type Listener struct {
 	net.Listener
 	config      Config
-	permits     chan struct{}
+	permits     chan struct{} // full at the cap: a token for each permit; Accept takes one before it has a connection
 	clientLimit *clientLimit
 	reserve     reserveConns
 	silent      silentConns
 	rounds      *schedulingRounds // nil: connections do not yield
-	full        atomic.Bool       // the cap is reached, and OnFull was called
+	full        atomic.Bool       // OnFull was called, and OnRoom was not called since
 	closed      chan struct{}
 	closeOnce   sync.Once
 	closeErr    error
 
 	mu                sync.Mutex
-	acceptErrors      uint64 // errors of the present episode; 0 if there is none
+	acceptErrors      uint64 // in the current episode of errors, else 0
 	acceptsSinceError int    // connections accepted since the last error
 }
 
-// Accept waits for a permit, or takes a reserve place, and then waits for a connection whose client is below its limit.
+// Accept waits for a permit, if there is no reserve, and then for a connection whose client is below its limit.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		permitted, err := l.acquire()
@@ -151,7 +157,6 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// tryAcquire takes a permit if there is one.
 func (l *Listener) tryAcquire() bool {
 	select {
 	case l.permits <- struct{}{}:
@@ -161,9 +166,9 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// acquire waits for a permit. With reserve places it does not wait, and returns false if there is no permit: the next
-// connection then takes a reserve place.
-func (l *Listener) acquire() (bool, error) {
+// acquire takes a permit. At the cap, it waits for a permit if there is no reserve. Otherwise it returns false, and the
+// next connection is accepted in reserve.
+func (l *Listener) acquire() (permitted bool, err error) {
 	select {
 	case <-l.closed:
 		return false, net.ErrClosed
@@ -186,14 +191,14 @@ func (l *Listener) acquire() (bool, error) {
 		select {
 		case <-l.closed:
 			return false, net.ErrClosed
-		case <-l.config.After(reservePause):
+		case <-l.config.After(reserveAcceptPause):
 		}
 	}
 	return l.tryAcquire(), nil
 }
 
-// newConn returns the Conn of an accepted connection. It closes the connection and returns nil if the client has
-// reached its limit, or if TLS is wanted and the connection is not TCP.
+// newConn returns the Conn for an accepted connection. It closes the connection and returns nil if the client is at its
+// limit, or if TLS is configured and the connection is not TCP.
 func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
 	c := &Conn{permit: permit{listener: l, reserve: !permitted}, peer: PeerOf(conn.RemoteAddr())}
 	c.permit.clientKey = l.clientLimit.keyOf(c.peer)
@@ -204,7 +209,7 @@ func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
 			<-l.permits
 		}
 		l.config.Counts.OverClientLimit.Add(1)
-		_ = conn.Close() // no data can be lost
+		_ = conn.Close() // nothing was written, so no data can be lost
 		return nil
 	}
 	l.config.Counts.Open.Add(1)
@@ -221,12 +226,12 @@ func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
 	}
 	l.config.Counts.Reserve.Add(1)
 	if oldest := l.reserve.add(c); oldest != nil {
-		_ = oldest.Close() // its worker gets an error
+		_ = oldest.Close() // the worker that serves it gets an error
 	}
 	return c
 }
 
-// acceptRetrying retries Accept until it returns a connection or a permanent error, or the listener is closed.
+// acceptRetrying retries Accept of the wrapped listener after temporary errors, see Listen.
 func (l *Listener) acceptRetrying() (net.Conn, error) {
 	pause := acceptPauseMin
 	for {
@@ -256,7 +261,7 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 	}
 }
 
-// recordAcceptError counts an error. The first one begins an episode and is logged.
+// recordAcceptError counts an error. The first error of an episode is logged.
 func (l *Listener) recordAcceptError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,12 +269,12 @@ func (l *Listener) recordAcceptError(err error) {
 	l.acceptErrors++
 	if l.acceptErrors == 1 {
 		l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
-			"accepting connections is held up; retrying (raise the limit of open files or lower the connection cap)",
+			"can't accept connections; retrying (raise the limit of open files or lower the connection cap)",
 			slog.String("error", err.Error()))
 	}
 }
 
-// recordAccept ends an episode after acceptsToRecover connections without an error.
+// recordAccept ends an episode of errors after acceptsToRecover connections without an error.
 func (l *Listener) recordAccept() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -284,7 +289,7 @@ func (l *Listener) recordAccept() {
 	l.acceptErrors, l.acceptsSinceError = 0, 0
 }
 
-// Close ends Accept. Open connections stay open. Every call returns the result of the first.
+// Close ends all calls of Accept. It does not close connections. Every call returns the result of the first call.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
@@ -293,14 +298,14 @@ func (l *Listener) Close() error {
 	return l.closeErr
 }
 
-// isShortage reports whether no connection can be accepted until descriptors or memory are free again.
+// isShortage reports whether an error of Accept means a lack of file descriptors or memory.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
-// isConnError reports whether only one connection failed before it was accepted. accept(2): "treat them like EAGAIN by
-// retrying".
+// isConnError reports whether an error of Accept means that a single connection failed before it was accepted. The
+// manual page accept(2) says of such errors: "treat them like EAGAIN by retrying".
 func isConnError(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -9,68 +9,72 @@ import (
 
 // Sampling.
 const (
-	// queueAgeTarget is the queue age (time unread in the socket) from which a sampled request counts as late.
+	// queueAgeTarget is the queue age from which a request counts as late.
 	queueAgeTarget = 10 * time.Millisecond
-	// sampleEvery: one request in sampleEvery of a connection is sampled while slots are not limited, because asking
-	// the kernel for the queue age is a system call.
+	// sampleEvery is the number of requests of a connection for one sample. Not every request is sampled, because
+	// asking the kernel for the queue age is a system call.
 	sampleEvery = 16
-	// sampleWindow is the shortest time for which samples are counted before they are judged.
-	sampleWindow = 25 * time.Millisecond
-	// sampleGapMax is the length from which a window is ignored: the process was paused, or there were few requests.
-	sampleGapMax = 8 * sampleWindow
-	// lateSamplesMin is the number of late samples that a window must have to count as late: on a node with few
-	// requests, one that was delayed by a pause does not mean overload.
+	// windowMin is the shortest duration of a window, in which late samples are counted.
+	windowMin = 25 * time.Millisecond
+	// windowMax is the duration from which a window counts as quiet. A window becomes so long if the process was paused
+	// or if there were few requests.
+	windowMax = 8 * windowMin
+	// lateSamplesMin is the least number of late samples in a late window. A few samples can also be late because of a
+	// pause of the process.
 	lateSamplesMin = 8
-	// lateWindowsMin is the number of consecutive windows with mostly late samples that mean overload.
+	// lateWindowsMin is the number of consecutive late windows after which overload begins.
 	lateWindowsMin = 2
-	// quietWindowsMin is the number of consecutive windows without overload that end limiting, or watching.
+	// quietWindowsMin is the number of consecutive quiet windows after which overload ends, or watching.
 	quietWindowsMin = 40
 )
 
 // Shedding.
 const (
-	// answersPerShed is the number of answers for each refusal during overload: a refusal costs nearly as much as an
-	// answer.
+	// answersPerShed is the number of requests in a window for each one that may be shed, because rejecting a request
+	// costs nearly as much as answering it.
 	answersPerShed = 64
-	// shedsWhenIdle is the largest number of refusals in a window in which half of the slots are idle.
-	shedsWhenIdle = 64
-	// idleGrace is added to the queueAgeMax of each priority while half of the slots are idle.
+	// shedsHalfIdle is the number of requests that may be shed in a window in which half of the slots are unused.
+	shedsHalfIdle = 64
+	// idleGrace is added to the queueAgeMax of each priority while half of the slots are unused.
 	idleGrace = 100 * time.Millisecond
-	// recheckEvery is the interval at which waiting requests are checked while no new requests come (see recheck).
-	// Those that have waited for queueTimeMax are refused, at most shedAtOnceMax at a time.
-	recheckEvery  = 2 * time.Second
-	queueTimeMax  = 30 * time.Second
+	// recheckEvery is the interval of recheck.
+	recheckEvery = 2 * time.Second
+	// queueTimeMax is the queue age from which recheck sheds a request during overload.
+	queueTimeMax = 30 * time.Second
+	// shedAtOnceMax is the number of requests that one recheck may shed.
 	shedAtOnceMax = 64
 )
 
-// LoadShedder sheds load by queue age: the time for which requests lay unread in their sockets. It samples one request
-// in sampleEvery of a connection. While the samples are on time it does nothing else; doc.go explains what it does when
-// most are late.
+// LoadShedder sheds requests by their queue age, see doc.go. It has three states. Normally it only samples requests.
+// After a late sample it is watching: it counts late samples in windows. After lateWindowsMin late windows it is
+// overloaded: each request needs an admission slot.
 type LoadShedder struct {
 	clock        func() time.Time
 	writeTimeout time.Duration // the server's
 
-	watching atomic.Bool // there was a late sample recently: windows are counted
-	limiting atomic.Bool // overload: requests need an admission slot
+	watching   atomic.Bool // also set during overload
+	overloaded atomic.Bool
 
-	mu                        sync.Mutex
-	windowStart               time.Time // of the current window
-	onTime, late              int       // samples of the current window; while limiting, requests that did not wait for a slot, and that did
-	lateWindows, quietWindows int       // consecutive ones
-	lastRefill                time.Time // see refill
-	slots                     admissionSlots
-	queue                     requestQueue
-	recheckTimer              *time.Timer       // nil while no request waits
-	ended                     bool              // End was called: requests no longer wait
-	rounds                    *schedulingRounds // nil: not started, or ended
+	mu           sync.Mutex
+	windowStart  time.Time // of the current window
+	onTime, late int       // samples of the current window; during overload, a request is late if it waited for a slot
+	lateWindows  int       // number of consecutive late windows before now
+	quietWindows int       // number of consecutive quiet windows before now
+	lastRefill   time.Time // when refill was last called
+	slots        admissionSlots
+	queue        requestQueue
+	recheckTimer *time.Timer       // nil while no request waits
+	ended        bool              // End was called: no request may wait
+	rounds       *schedulingRounds // nil before schedulingRounds and after End
 }
 
-// NewLoadShedder returns a LoadShedder for the connections of a server with this write timeout.
+// NewLoadShedder returns a LoadShedder for a server with the given write timeout.
+
 func NewLoadShedder(clock func() time.Time, writeTimeout time.Duration) *LoadShedder {
 	return &LoadShedder{clock: clock, writeTimeout: writeTimeout}
 }
 
-// End refuses all waiting requests, and from then on every request that would have to wait.
+// End rejects all waiting requests. After End, requests that would have to wait are rejected at once.
 func (w *LoadShedder) End() {
 	w.mu.Lock()
 	rounds := w.rounds
@@ -86,30 +90,30 @@ func (w *LoadShedder) End() {
 	}
 }
 
-// samples reports whether admit must be called for a connection's next request.
+// samples reports whether admit must be called for a request. request is Conn.sample.
 func (w *LoadShedder) samples(request uint32) bool {
-	return request%sampleEvery == 0 || w.limiting.Load()
+	return request%sampleEvery == 0 || w.overloaded.Load()
 }
 
-// yieldsPerRound returns the number of answers after which a scheduling round begins; 0 means no rounds.
+// yieldsPerRound returns the number of responses after which a scheduling round begins. 0 means no rounds.
 func (w *LoadShedder) yieldsPerRound() int {
 	switch {
 	case w == nil || !w.watching.Load():
 		return 0
-	case w.limiting.Load():
+	case w.overloaded.Load():
 		return 1
 	}
 	return yieldsPerRoundWatching
 }
 
-// admit reports whether to serve a sampled request. While limiting, it may wait until the request gets a slot or is
+// admit reports whether to serve a sampled request. During overload it may wait until the request gets a slot or is
 // shed.
 func (w *LoadShedder) admit(c *Conn, p Priority) bool {
 	switch {
 	case p == Health:
 		return true
-	case w.limiting.Load():
-		return w.admitLimited(c, p)
+	case w.overloaded.Load():
+		return w.admitOverloaded(c, p)
 	}
 	age := c.queueAge()
 	if age < queueAgeTarget && !w.watching.Load() {
@@ -121,11 +125,11 @@ func (w *LoadShedder) admit(c *Conn, p Priority) bool {
 	return true
 }
 
-// admitLimited is admit while limiting.
-func (w *LoadShedder) admitLimited(c *Conn, p Priority) bool {
+// admitOverloaded is admit during overload.
+func (w *LoadShedder) admitOverloaded(c *Conn, p Priority) bool {
 	now := w.clock()
 	w.mu.Lock()
-	if !w.limiting.Load() { // it ended before the lock was taken
+	if !w.overloaded.Load() { // overload ended before the lock was taken
 		w.mu.Unlock()
 		return true
 	}
@@ -148,9 +152,9 @@ func (w *LoadShedder) admitLimited(c *Conn, p Priority) bool {
 	return <-request.admitted
 }
 
-// holdsSlot reports whether a request can be served at once. A connection without a slot tries to get one. It keeps its
-// slot until it has used it slotRequestsMax times while others wait, there are too many slots, or a request of a higher
-// priority waits.
+// holdsSlot reports whether a request can be served at once: because its connection may keep its slot, or because
+// holdsSlot has got one for it. A connection may not keep its slot if the number of slots has fallen, if a request of a
+// higher priority waits, or if other requests wait and it has served slotRequestsMax requests.
 func (w *LoadShedder) holdsSlot(c *Conn, p Priority, now time.Time) bool {
 	if !c.slot.held {
 		return w.slots.acquire(c, p, now)
@@ -160,15 +164,15 @@ func (w *LoadShedder) holdsSlot(c *Conn, p Priority, now time.Time) bool {
 	return !mustShare && len(w.slots.holders) <= w.slots.capacity() && !w.queue.hasHigherPriority(p, now)
 }
 
-// releaseIdle passes on the slot of a connection that has no next request yet, or was closed.
+// releaseIdle passes on the slot of a connection that has no next request yet or was closed.
 func (w *LoadShedder) releaseIdle(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.passSlot(c, w.clock())
 }
 
-// passSlot gives a connection's slot, if it has one, to the next waiting request, unless the number of slots has
-// fallen meanwhile.
+// passSlot takes the slot of a connection, if it has one. It gives the slot to the next waiting request, unless the
+// number of slots has fallen meanwhile.
 func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	if !c.slot.held {
 		return
@@ -183,7 +187,7 @@ func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	}
 }
 
-// refill gives unused slots to waiting requests whose age is below their queueAgeMax plus grace.
+// refill gives unused and stalled slots to waiting requests whose queue age is below their queueAgeMax plus grace.
 func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	w.lastRefill = now
 	asOf := now.Add(-grace)
@@ -196,23 +200,23 @@ func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	}
 }
 
-// record counts a sample or, while limiting, a request. When the current window is over, it judges the window and
+// record counts a sample. During overload every request is a sample. If the current window is over, record ends it and
 // begins the next one.
 func (w *LoadShedder) record(now time.Time, late bool) {
 	if !w.watching.Load() {
 		w.watching.Store(true)
 		w.windowStart, w.onTime, w.late, w.lateWindows, w.quietWindows = now, 0, 0, 0, 0
 	}
-	if w.limiting.Load() && now.Sub(w.lastRefill) >= refillEvery {
+	if w.overloaded.Load() && now.Sub(w.lastRefill) >= refillEvery {
 		w.refill(now, 0)
 	}
 	switch elapsed := now.Sub(w.windowStart); {
-	case elapsed < sampleWindow:
-	case w.limiting.Load():
-		w.endLimitedWindow(now)
+	case elapsed < windowMin:
+	case w.overloaded.Load():
+		w.endOverloadedWindow(now)
 		w.windowStart, w.onTime, w.late = now, 0, 0
-	case w.late >= lateSamplesMin, w.late+w.onTime >= 2*lateSamplesMin, elapsed >= sampleGapMax:
-		w.endWindow(elapsed < sampleGapMax && w.late >= lateSamplesMin && w.late > w.onTime)
+	case w.late >= lateSamplesMin, w.late+w.onTime >= 2*lateSamplesMin, elapsed >= windowMax:
+		w.endWindow(elapsed < windowMax && w.late >= lateSamplesMin && w.late > w.onTime)
 		w.windowStart, w.onTime, w.late = now, 0, 0
 	}
 	if late {
@@ -222,47 +226,47 @@ func (w *LoadShedder) record(now time.Time, late bool) {
 	}
 }
 
-// endWindow ends a window while not limiting.
-func (w *LoadShedder) endWindow(overloaded bool) {
-	if overloaded {
+// endWindow ends a window without overload.
+func (w *LoadShedder) endWindow(mostlyLate bool) {
+	if mostlyLate {
 		w.lateWindows, w.quietWindows = w.lateWindows+1, 0
 	} else {
 		w.lateWindows, w.quietWindows = 0, w.quietWindows+1
 	}
 	switch {
 	case w.lateWindows >= lateWindowsMin:
-		w.limiting.Store(true)
+		w.overloaded.Store(true)
 		w.quietWindows = 0
 	case w.quietWindows >= quietWindowsMin:
 		w.watching.Store(false)
 	}
 }
 
-// endLimitedWindow ends a window while limiting, and sheds some of the requests that have waited too long.
-func (w *LoadShedder) endLimitedWindow(now time.Time) {
+// endOverloadedWindow ends a window during overload, and sheds some of the requests that have waited too long.
+func (w *LoadShedder) endOverloadedWindow(now time.Time) {
 	limit, maxAge := 1+(w.onTime+w.late)/answersPerShed, Priority.queueAgeMax
-	if w.slots.halfStalled(now) { // the process was paused: serve requests late rather than refuse them
+	if w.slots.halfStalled(now) { // the process was paused, so serving late requests is better than rejecting them
 		w.refill(now, idleGrace)
-		limit, maxAge = shedsWhenIdle, func(p Priority) time.Duration { return p.queueAgeMax() + idleGrace }
+		limit, maxAge = shedsHalfIdle, func(p Priority) time.Duration { return p.queueAgeMax() + idleGrace }
 	}
 	if w.quietWindows++; w.late > 0 || !w.queue.empty() {
 		w.quietWindows = 0
 	}
 	w.shed(now, maxAge, limit)
 	if w.quietWindows >= quietWindowsMin {
-		w.stopLimiting()
+		w.endOverload()
 	}
 }
 
-// stopLimiting ends limiting: requests no longer need a slot.
-func (w *LoadShedder) stopLimiting() {
-	w.limiting.Store(false)
+// endOverload frees all slots, which requests no longer need.
+func (w *LoadShedder) endOverload() {
+	w.overloaded.Store(false)
 	w.watching.Store(false)
 	w.slots.clear()
 	w.quietWindows, w.lateWindows = 0, 0
 }
 
-// enqueue lets a request wait for a slot or its refusal; its channel admitted gets the result.
+// enqueue adds a request to the queue. The channel request.admitted gets the decision.
 func (w *LoadShedder) enqueue(request *queuedRequest) {
 	w.queue.add(request)
 	if w.recheckTimer == nil {
@@ -270,18 +274,18 @@ func (w *LoadShedder) enqueue(request *queuedRequest) {
 	}
 }
 
-// recheck stops limiting when no requests have come for a while, which record can't notice. It then sheds all waiting
-// requests, otherwise those that have waited for queueTimeMax. It sheds at most shedAtOnceMax at a time, so that other
-// goroutines can run in between.
+// recheck is called regularly while requests wait, because record does not run when no new requests arrive. It ends
+// overload if none have arrived for a while. Without overload it sheds all waiting requests, otherwise those older than
+// queueTimeMax. It sheds at most shedAtOnceMax at a time, so that other goroutines can run in between.
 func (w *LoadShedder) recheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, maxAge, interval := w.clock(), queueTimeMax, recheckEvery
-	if w.limiting.Load() && now.Sub(w.windowStart) > quietWindowsMin*sampleWindow {
-		w.stopLimiting()
+	if w.overloaded.Load() && now.Sub(w.windowStart) > quietWindowsMin*windowMin {
+		w.endOverload()
 	}
-	if !w.limiting.Load() {
-		maxAge, interval = 0, sampleWindow
+	if !w.overloaded.Load() {
+		maxAge, interval = 0, windowMin
 	}
 	w.shed(now, func(Priority) time.Duration { return maxAge }, shedAtOnceMax)
 	if w.recheckTimer = nil; !w.ended && !w.queue.empty() {
@@ -289,7 +293,7 @@ func (w *LoadShedder) recheck() {
 	}
 }
 
-// shed refuses at most limit of the requests that are older than maxAge of their priority.
+// shed rejects waiting requests whose queue age is at least the maxAge of their priority, but no more than limit.
 func (w *LoadShedder) shed(now time.Time, maxAge func(Priority) time.Duration, limit int) {
 	for range limit {
 		request := w.queue.popExpired(now, maxAge)

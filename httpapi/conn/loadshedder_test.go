@@ -87,12 +87,12 @@ func TestO1_OverloadIsNoticed(t *testing.T) {
 			for range one.prompt {
 				w.record(now, false)
 			}
-			now = now.Add(sampleWindow)
+			now = now.Add(windowMin)
 			if one.windows == 1 {
 				one.late, one.prompt = 0, 40
 			}
 		}
-		if got := w.limiting.Load(); got != one.want {
+		if got := w.overloaded.Load(); got != one.want {
 			t.Errorf("%s: overload %t, want %t", name, got, one.want)
 		}
 	}
@@ -168,7 +168,7 @@ func TestO3_RequestsAfterAPauseAreServedLate(t *testing.T) {
 			places = append(places, place)
 			w.queue.add(place)
 		}
-		w.endLimitedWindow(now)
+		w.endOverloadedWindow(now)
 		slices.Reverse(places)
 		for i, place := range places {
 			got := waits
@@ -187,14 +187,14 @@ func TestO3_RequestsAfterAPauseAreServedLate(t *testing.T) {
 // TestO1_EndsInOrder: while a node stops, requests with a slot are served, and no others begin to wait.
 func TestO1_EndsInOrder(t *testing.T) {
 	w := NewLoadShedder(fakeNow, time.Second)
-	w.limiting.Store(true)
+	w.overloaded.Store(true)
 	held, other := holdingSlots(t, &w.slots, slotsMax, fakeNow()), &Conn{}
 	w.End()
 	if !w.admit(held[0], Anonymous) || w.admit(other, Anonymous) {
 		t.Error("a connection with a seat is refused, or one without is served")
 	}
-	w.limiting.Store(false)
-	if !w.admitLimited(other, Anonymous) {
+	w.overloaded.Store(false)
+	if !w.admitOverloaded(other, Anonymous) {
 		t.Error("a request is refused when the overload has just ended")
 	}
 }
@@ -205,7 +205,7 @@ func TestO1_QueueTimeIsBounded(t *testing.T) {
 	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := NewLoadShedder(bubbleNow, time.Second)
-			w.limiting.Store(true)
+			w.overloaded.Store(true)
 			w.windowStart = bubbleNow()
 			began, place := bubbleNow(), newQueuedRequest(Anonymous, time.Time{})
 			w.mu.Lock()

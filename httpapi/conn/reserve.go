@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// reservePause is the pause between accepting two connections beyond the cap while half of the reserve places are
-// taken, so that such connections use only a small part of a processor.
-const reservePause = time.Millisecond
+// reserveAcceptPause is the pause before a connection beyond the cap is accepted, once half of the reserve is open. It
+// keeps such connections from using more than a small part of a processor.
+const reserveAcceptPause = time.Millisecond
 
-// reserveConns holds the connections beyond the cap. A health request on one of them is answered, any other gets 503;
-// then the connection is closed. When all places are taken, the oldest connection is closed for the newest, so that
-// silent clients can't keep the places.
+// reserveConns holds the open connections beyond the cap, at most limit. Each gets one response, to a health request or
+// a 503, and is then closed. When limit are open, a new connection replaces the oldest, so that silent clients can't
+// block the reserve.
 type reserveConns struct {
 	limit int // 0 = none
 
@@ -21,14 +21,15 @@ type reserveConns struct {
 	conns []net.Conn // oldest first
 }
 
-// halfFull reports whether half of the places are taken: then connections are accepted more slowly.
+// halfFull reports whether at least half of limit are open.
 func (s *reserveConns) halfFull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns) >= s.limit/2
 }
 
-// add takes a place, and returns the connection that must be closed for it, or nil.
+// add adds a connection. If there were limit already, it removes the oldest and returns it, and the caller must close
+// it.
 func (s *reserveConns) add(c net.Conn) (oldest net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +41,7 @@ func (s *reserveConns) add(c net.Conn) (oldest net.Conn) {
 	return oldest
 }
 
-// remove frees the place of a connection, which it may have lost to a newer one already.
+// remove does nothing if add has already removed the connection.
 func (s *reserveConns) remove(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

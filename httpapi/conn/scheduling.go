@@ -9,47 +9,47 @@ import (
 	"time"
 )
 
-// A scheduling round begins after yieldsPerRoundWatching answers of all connections while LoadShedder is watching, and
-// after each answer while it is limiting. A connection reports yieldsCounted answers at a time, so that not every
-// answer takes the lock.
 const (
+	// yieldsPerRoundWatching is the number of responses for each scheduling round while LoadShedder is watching. During
+	// overload a round begins after each response.
 	yieldsPerRoundWatching = 128
-	yieldsCounted          = 8
+	// yieldsCounted is the number of responses that a connection reports at a time, so that not each takes the lock.
+	yieldsCounted = 8
 )
 
-// While garbage is collected or other processes use the processors, rounds take several times as long, and so do new
-// requests, which wait for the end of a round. A round longer than roundLong halves the number of slots, down to
-// slotsMin; one shorter than roundShort raises it by a quarter.
+// The length of a round changes the number of admission slots. Rounds are long while garbage is collected or other
+// processes use the processors. New requests wait for the end of a round, and fewer slots make rounds shorter.
 const (
-	roundLong  = 15 * time.Millisecond
-	roundShort = roundLong / 2
+	roundLong  = 15 * time.Millisecond // a longer round halves the number of slots
+	roundShort = roundLong / 2         // a shorter round raises it by a quarter, up to slotsMax
 	slotsMin   = 8
 )
 
-// schedulingRounds let busy connections yield to each other and to new ones.
+// schedulingRounds make busy connections yield to new requests.
 //
-// Gosched is not enough. While any goroutine is ready to run, the scheduler does not poll the network; its monitor
-// thread does, every 10 to 20 ms, for 128 connections at a time. So now and then all busy connections wait, which is a
-// round. A byte is written to a pipe. As no goroutine is ready, the scheduler polls the network, 128 connections at a
-// time, and runs the requests that came before the byte. Reading the byte ends the round.
+// Gosched is not enough for this. While any goroutine is ready to run, the scheduler itself does not poll the network.
+// Only its monitor thread polls, every 10 to 20 ms, for 128 connections at a time. So now and then all busy connections
+// wait until a scheduling round ends. The round begins when a byte is written to a pipe. As no goroutine is ready, the
+// scheduler now polls the network, and runs the requests that arrived before the byte. The round ends when the byte is
+// read.
 type schedulingRounds struct {
 	clock           func() time.Time
-	singleProcessor bool // connections yield after each answer, so that their next request has come when they read
+	singleProcessor bool // connections yield after each response, so that the next request arrives before they read
 
 	mu        sync.Mutex
-	yields    int         // answers since the last round
-	active    atomic.Bool // there is a round, and its byte is in the pipe; changes under mu
-	ended     bool
-	startedAt time.Time     // of the last round
-	finished  chan struct{} // closed at the end of the present or next round
-	number    atomic.Uint64 // of the round; changes under mu
-	slotLimit atomic.Int32  // number of admission slots; changes under mu
+	yields    int           // responses since the last round
+	active    atomic.Bool   // a round has begun, and its byte is in the pipe; written under mu
+	ended     bool          // no more rounds: the pipe failed or was closed
+	startedAt time.Time     // start of the last round
+	finished  chan struct{} // closed at the end of the current or next round
+	number    atomic.Uint64 // number of the current or next round; written under mu
+	slotLimit atomic.Int32  // number of admission slots; written under mu
 
 	pipeReader, pipeWriter *os.File
 	done                   chan struct{}
 }
 
-// startRounds starts the goroutine that ends rounds; close waits for it.
+// startRounds starts a goroutine, for which close waits. It fails if no pipe can be opened.
 func startRounds(clock func() time.Time) (*schedulingRounds, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -61,15 +61,17 @@ func startRounds(clock func() time.Time) (*schedulingRounds, error) {
 	return r, nil
 }
 
-// yield lets other goroutines run after an answer. Each perRound answers begin a round; 0 means no rounds. Without a
-// round it calls Gosched on a single processor. unreported counts the connection's answers that are not in yields yet.
+// yield lets other goroutines run after a response. perRound is the number of responses for each round, and 0 means no
+// rounds. If there is no round, yield calls Gosched on a single processor. unreported is the connection's number of
+// responses that are not counted in yields yet.
 func (r *schedulingRounds) yield(perRound int, unreported *int) {
 	if (perRound == 0 || !r.joinRound(perRound, unreported)) && r.singleProcessor {
 		runtime.Gosched()
 	}
 }
 
-// joinRound begins a round if one is due, waits for the end of the present round, and reports whether there was one.
+// joinRound begins a round if there have been perRound responses since the last. It waits for the end of the current
+// round, and reports whether there was one.
 func (r *schedulingRounds) joinRound(perRound int, unreported *int) bool {
 	if *unreported++; *unreported < min(perRound, yieldsCounted) && !r.active.Load() {
 		return false
@@ -89,7 +91,7 @@ func (r *schedulingRounds) joinRound(perRound int, unreported *int) bool {
 	return active
 }
 
-// run ends a round whenever the pipe's byte arrives.
+// run ends a round each time it reads the byte from the pipe.
 func (r *schedulingRounds) run() {
 	defer close(r.done)
 	buf := make([]byte, 1)
@@ -115,15 +117,15 @@ func (r *schedulingRounds) run() {
 	}
 }
 
-// close ends the present round and the goroutine of run.
+// close ends the current round and the goroutine of startRounds.
 func (r *schedulingRounds) close() {
-	_ = r.pipeWriter.Close() // closing a pipe loses no data
+	_ = r.pipeWriter.Close() // no data can be lost
 	<-r.done
 	_ = r.pipeReader.Close()
 }
 
-// schedulingRounds returns the rounds, which all listeners share, and starts them at the first call. It returns nil
-// without a LoadShedder, after End, or when there can't be a pipe.
+// schedulingRounds returns the rounds of all listeners. The first call starts them. It returns nil without a
+// LoadShedder, after End, or if no pipe can be opened.
 func (w *LoadShedder) schedulingRounds(log *slog.Logger) *schedulingRounds {
 	if w == nil {
 		return nil
@@ -135,7 +137,7 @@ func (w *LoadShedder) schedulingRounds(log *slog.Logger) *schedulingRounds {
 	}
 	rounds, err := startRounds(w.clock)
 	if err != nil {
-		log.Warn("newcomers may wait 20 ms for their turn while the node is busy", "cause", err.Error())
+		log.Warn("new requests may wait 20 ms while the node is busy: no pipe for scheduling rounds", "cause", err.Error())
 		return nil
 	}
 	w.rounds, w.slots.rounds = rounds, rounds

@@ -198,7 +198,7 @@ func TestO1_Prefetch(t *testing.T) {
 	conn := must(l.Accept())
 	defer conn.Close()
 	w := NewLoadShedder(fakeNow, time.Second)
-	w.limiting.Store(true)
+	w.overloaded.Store(true)
 	c := &Conn{transport: transport{lazyDeadlines: lazyDeadlines{Conn: conn}, tcp: conn.(*net.TCPConn), shedder: w, readBufferBytes: 64}, requests: 1}
 	if c.socketInfo() == nil {
 		t.Skip("whether something has come is asked on Linux only")

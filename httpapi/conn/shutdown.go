@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// drainGrace is the time for requests that are still on their way to arrive; each connection ends after its answer.
-// Closing a connection with an unread request would fail the client. drainPoll is the interval between checks for open
-// connections. There are at least drainPollsMin checks, because the kernel may have just completed a connection.
 const (
-	drainGrace    = 250 * time.Millisecond
-	drainPoll     = 5 * time.Millisecond
+	// drainGrace is the time for requests that clients have already sent to arrive. If a connection were closed before
+	// its request was read, the client would get an error.
+	drainGrace = 250 * time.Millisecond
+	// drainPoll is the interval between checks for open connections.
+	drainPoll = 5 * time.Millisecond
+	// drainPollsMin is the least number of checks, because the kernel may have just completed a connection.
 	drainPollsMin = 4
 )
 
-// StopAccepting lets listeners accept only the connections that are already in their backlogs. Where the system can't
-// do that, it closes the listener and logs a warning.
+// StopAccepting makes listeners accept only the connections that are already in their backlogs. Where the system can't
+// do that, StopAccepting closes the listener and logs a warning.
 func StopAccepting(listeners []*Listener, log *slog.Logger) {
 	for _, l := range listeners {
 		if err := dropNewSYNs(l.Listener); err != nil {
-			log.Warn("connections that wait to be accepted are cut off: they can't be distinguished from new ones", "cause", err.Error())
+			log.Warn("connections in the accept backlog are closed: this system can't tell them from new ones", "cause", err.Error())
 			_ = l.Close() // the next Close returns the same error
 		}
 	}
 }
 
-// DrainListeners waits until no connection is open, for drainGrace at most. Then it closes the listeners, and the
-// connections that have not sent a byte.
+// DrainListeners waits until no connection is open, but no longer than drainGrace. Then it closes the listeners and the
+// connections on which no byte has arrived.
 func DrainListeners(ctx context.Context, listeners []*Listener) {
 	ctx, cancel := context.WithTimeout(ctx, drainGrace)
 	defer cancel()
@@ -42,12 +43,12 @@ func DrainListeners(ctx context.Context, listeners []*Listener) {
 	}
 	for _, l := range listeners {
 		l.silent.closeAll()
-		_ = l.Close() // the library closes it again, and returns the same error
+		_ = l.Close() // fasthttp closes it again, and returns the same error
 	}
 }
 
-// hasConns reports whether the listener has open connections. The library's own count is one too low once accepting has
-// ended. While the listener accepts, Accept holds a permit for the next connection.
+// hasConns reports whether the listener has open connections. While the listener accepts, Accept itself holds one
+// permit for the next connection. The count of fasthttp can't be used: it is one too low once accepting has ended.
 func (l *Listener) hasConns() bool {
 	acceptPermits := 1
 	select {

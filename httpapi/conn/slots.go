@@ -10,52 +10,52 @@ type Priority uint8
 
 // The priorities, the highest first.
 const (
-	Health          Priority = iota // never waits
-	Keyed                           // with an API key
-	Anonymous                       // without one
-	KeyedCostly                     // with a key, an operation that takes much work
-	AnonymousCostly                 // the same without a key
+	Health          Priority = iota // health checks, which never wait
+	Keyed                           // requests with an API key
+	Anonymous                       // requests without an API key
+	KeyedCostly                     // costly operations with an API key
+	AnonymousCostly                 // costly operations without an API key
 	PriorityCount                   // the number of priorities
 )
 
-// queueAgeMax is the age from which a waiting request of a priority may be shed.
+// queueAgeMax returns the queue age from which a waiting request of a priority may be shed.
 func (p Priority) queueAgeMax() time.Duration {
 	const ms = time.Millisecond
 	return [PriorityCount]time.Duration{50 * ms, 150 * ms, 100 * ms, 50 * ms, 50 * ms}[p]
 }
 
 const (
-	// slotsMax is the largest number of connections that are served at a time while limiting: enough that no processor
-	// runs out of work while the clients send their next requests, and few enough that their memory stays in the
-	// processors' caches.
+	// slotsMax is the largest number of connections that are served at a time during overload. With fewer, a processor
+	// could run out of work while clients send their next requests. With more, the memory of the connections would not
+	// stay in the processors' caches.
 	slotsMax = 64
-	// slotRequestsMax is the number of requests after which a connection must pass its slot on if others wait.
+	// slotRequestsMax is the number of requests after which a connection must pass its slot on if other requests wait.
 	slotRequestsMax = 512
-	// slotStallMax is the time after which the slot of a request that waits for something else, such as a disk, may be
-	// taken. With scheduling rounds, in each of which every connection runs, it is slotStallRounds rounds instead.
+	// A slot is stalled if its connection has not begun a request for slotStallMax. With scheduling rounds, it is
+	// stalled after slotStallRounds rounds without a request, because every connection runs in each round.
 	slotStallMax    = 20 * time.Millisecond
 	slotStallRounds = 3
-	// refillEvery is the shortest time between two searches for unused and stalled slots.
+	// refillEvery is the shortest time between two calls of refill by new requests.
 	refillEvery = time.Millisecond
 )
 
-// admissionSlot is a connection's admission slot; the lock of LoadShedder guards it.
+// admissionSlot is the slot of one connection. The lock of LoadShedder guards it.
 type admissionSlot struct {
-	held       bool
-	served     int // requests served in it
-	priority   Priority
-	lastActive time.Time // when the connection's last request began
-	lastRound  uint64    // the scheduling round at lastActive
+	held       bool      // the connection has a slot; the other fields are for its slot
+	served     int       // requests served after the first
+	priority   Priority  // of the last request
+	lastActive time.Time // when the last request began
+	lastRound  uint64    // number of the scheduling round at lastActive
 }
 
 // admissionSlots are the slots of all connections. The lock of LoadShedder guards them.
 type admissionSlots struct {
-	holders   []*Conn
-	clockHand int               // index in holders of the last evicted slot, as in the CLOCK algorithm
-	rounds    *schedulingRounds // nil: there are none
+	holders   []*Conn           // the connections that have a slot
+	clockHand int               // index in holders at which evict stopped, as in the CLOCK algorithm
+	rounds    *schedulingRounds // nil: no scheduling rounds
 }
 
-// markActive notes that a connection begins a request.
+// markActive is called when a connection with a slot begins a request.
 func (s *admissionSlots) markActive(c *Conn, now time.Time) {
 	c.slot.lastActive = now
 	if s.rounds != nil {
@@ -63,8 +63,8 @@ func (s *admissionSlots) markActive(c *Conn, now time.Time) {
 	}
 }
 
-// stalled reports whether a slot is not being used: its request waits for a disk, or its client does not read the
-// answer.
+// stalled reports whether a connection does not use its slot. For example, its request waits for a disk, or its client
+// does not read the response.
 func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	if s.rounds != nil {
 		return s.rounds.number.Load()-c.slot.lastRound >= slotStallRounds
@@ -72,8 +72,7 @@ func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	return now.Sub(c.slot.lastActive) > slotStallMax
 }
 
-// acquire gives a connection a free slot, or evicts a stalled connection or one of a lower priority for it. It reports
-// whether the connection has a slot.
+// acquire gives a connection a slot, if one is free or can be evicted. It reports whether the connection has got one.
 func (s *admissionSlots) acquire(c *Conn, p Priority, now time.Time) bool {
 	if s.full() && !s.evict(p, now) {
 		return false
@@ -84,7 +83,7 @@ func (s *admissionSlots) acquire(c *Conn, p Priority, now time.Time) bool {
 	return true
 }
 
-// evict takes the slot of a stalled connection or of one with a lower priority than p, and reports whether there was
+// evict frees the slot of a connection that is stalled or whose priority is lower than p. It reports whether there was
 // such a connection.
 func (s *admissionSlots) evict(p Priority, now time.Time) bool {
 	for range s.holders {
@@ -108,7 +107,7 @@ func (s *admissionSlots) halfStalled(now time.Time) bool {
 	return used < s.capacity()/2
 }
 
-// capacity returns the number of slots. With scheduling rounds, it is as many as keep the rounds short.
+// capacity returns the number of slots. With scheduling rounds it depends on their lengths.
 func (s *admissionSlots) capacity() int {
 	if s.rounds == nil {
 		return slotsMax
@@ -118,14 +117,12 @@ func (s *admissionSlots) capacity() int {
 
 func (s *admissionSlots) full() bool { return len(s.holders) >= s.capacity() }
 
-// release frees a connection's slot.
 func (s *admissionSlots) release(c *Conn) {
 	index := slices.Index(s.holders, c)
 	s.holders = slices.Delete(s.holders, index, index+1)
 	c.slot = admissionSlot{}
 }
 
-// clear frees all slots.
 func (s *admissionSlots) clear() {
 	for _, c := range s.holders {
 		c.slot = admissionSlot{}
@@ -137,12 +134,12 @@ func (s *admissionSlots) clear() {
 type queuedRequest struct {
 	conn      *Conn
 	priority  Priority
-	arrivedAt time.Time
-	admitted  chan bool // true: the request has a slot; false: it is refused; buffered, so that sending does not block
+	arrivedAt time.Time // at the socket
+	admitted  chan bool // true: the request has a slot; false: it is rejected; buffered, so that sending does not block
 }
 
-// queueEntry returns the connection's queuedRequest for its present request. It is allocated once for each connection,
-// because under overload the garbage collector is busy enough.
+// queueEntry returns a queuedRequest for the connection's current request. Each connection has one and reuses it, to
+// spare the garbage collector under overload.
 func (c *Conn) queueEntry(p Priority, now time.Time) *queuedRequest {
 	if c.queued == nil {
 		c.queued = &queuedRequest{conn: c, admitted: make(chan bool, 1)}
@@ -151,20 +148,21 @@ func (c *Conn) queueEntry(p Priority, now time.Time) *queuedRequest {
 	return c.queued
 }
 
-// requestQueue holds the waiting requests by priority, in order of arrival. The lock of LoadShedder guards it.
+// requestQueue holds the waiting requests of each priority, oldest first. The lock of LoadShedder guards it.
 type requestQueue [PriorityCount][]*queuedRequest
 
 func (q *requestQueue) add(request *queuedRequest) {
 	q[request.priority] = append(q[request.priority], request)
 }
 
-// hasFresh reports whether a request of a priority waits whose age is below its queueAgeMax.
+// hasFresh reports whether the queue has a request of priority p with an age below queueAgeMax.
 func (q *requestQueue) hasFresh(p Priority, now time.Time) bool {
 	last := len(q[p]) - 1
 	return last >= 0 && now.Sub(q[p][last].arrivedAt) < p.queueAgeMax()
 }
 
-// hasHigherPriority reports whether such a request of a higher priority than p waits; with PriorityCount, of any.
+// hasHigherPriority reports whether hasFresh is true for a priority higher than p. With p = PriorityCount it considers
+// all priorities.
 func (q *requestQueue) hasHigherPriority(p Priority, now time.Time) bool {
 	for other := range p {
 		if q.hasFresh(other, now) {
@@ -174,8 +172,8 @@ func (q *requestQueue) hasHigherPriority(p Priority, now time.Time) bool {
 	return false
 }
 
-// popNewest removes and returns the request to serve next: the newest of the highest priority whose age is below its
-// queueAgeMax. It returns nil if there is no such request.
+// popNewest removes and returns the request to serve next: the newest of the highest priority for which hasFresh is
+// true. It returns nil if there is no such request.
 func (q *requestQueue) popNewest(now time.Time) *queuedRequest {
 	for p := range PriorityCount {
 		if q.hasFresh(p, now) {
@@ -188,8 +186,8 @@ func (q *requestQueue) popNewest(now time.Time) *queuedRequest {
 	return nil
 }
 
-// popExpired removes and returns the oldest request of the highest priority that has a request of maxAge or older, or
-// returns nil. The highest comes first because its client may retry, and is then likely to be served.
+// popExpired removes and returns a request whose age is at least the maxAge of its priority, or returns nil. It takes
+// the oldest request of the highest priority, because its client may retry and is then likely to be served.
 func (q *requestQueue) popExpired(now time.Time, maxAge func(Priority) time.Duration) *queuedRequest {
 	for p := range PriorityCount {
 		if len(q[p]) > 0 && now.Sub(q[p][0].arrivedAt) >= maxAge(p) {

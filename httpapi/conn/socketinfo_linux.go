@@ -9,18 +9,17 @@ import (
 	"unsafe"
 )
 
-// socketInfo asks the kernel when the newest bytes of a connection came, with a resolution of some milliseconds. It
-// also reads without waiting.
+// socketInfo asks the kernel when the newest bytes of a connection arrived. It can also read without waiting.
 type socketInfo struct {
 	raw      syscall.RawConn
 	getInfo  func(fd uintptr)
 	recvFrom func(fd uintptr)
 	info     syscall.TCPInfo
 	peeked   [1]byte
-	buffer   []byte // of recvFrom, with flags and the result received
-	flags    uintptr
-	received int
-	ok       bool // the last getInfo succeeded
+	buffer   []byte  // argument of recvFrom
+	flags    uintptr // argument of recvFrom
+	received int     // result of recvFrom
+	ok       bool    // result of getInfo: info is valid
 }
 
 // newSocketInfo returns nil if the connection has no descriptor.
@@ -32,7 +31,7 @@ func newSocketInfo(tcp *net.TCPConn) *socketInfo {
 	s := &socketInfo{raw: raw}
 	s.getInfo = func(fd uintptr) {
 		size := uint32(unsafe.Sizeof(s.info))
-		// RawSyscall, because the call does not block: the scheduler need not know of it.
+		// RawSyscall skips the scheduler, which is safe because the call does not block.
 		_, _, code := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
 			uintptr(unsafe.Pointer(&s.info)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // the kernel writes to our memory only during the call
 		s.ok = code == 0
@@ -47,11 +46,11 @@ func newSocketInfo(tcp *net.TCPConn) *socketInfo {
 	return s
 }
 
-// pending reports whether unread bytes have come.
+// pending reports whether the socket has unread bytes.
 func (s *socketInfo) pending() bool { return s != nil && s.recv(s.peeked[:], syscall.MSG_PEEK) > 0 }
 
-// recvNow reads without waiting. It returns 0 if no bytes have come, and at EOF or an error, which the next Read
-// reports.
+// recvNow reads without waiting. It returns 0 if no bytes have arrived, and also at EOF or after an error. The next
+// Read reports EOF or the error.
 func (s *socketInfo) recvNow(b []byte) int {
 	if s == nil {
 		return 0
@@ -66,7 +65,8 @@ func (s *socketInfo) recv(b []byte, flag uintptr) int {
 	return s.received
 }
 
-// queueAge returns the time since the newest bytes came, 0 if the kernel does not report it.
+// queueAge returns the time since the newest bytes arrived, with a resolution of some milliseconds, or 0 if the kernel
+// does not report it.
 func (s *socketInfo) queueAge() time.Duration {
 	if s == nil || s.raw.Control(s.getInfo) != nil || !s.ok {
 		return 0

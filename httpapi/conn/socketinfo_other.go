@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// socketInfo is only available on Linux. On other systems no request counts as late, and load is bounded by the limits
-// of connections and mailboxes.
+// socketInfo has no data on this system. So no request counts as late, and no load is shed.
 type socketInfo struct{}
 
 func newSocketInfo(*net.TCPConn) *socketInfo { return nil }

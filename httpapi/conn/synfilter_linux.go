@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// tcpFlags is the offset of the flags in a TCP header. A new connection begins with a segment with SYN and without ACK.
+// A new connection begins with a segment that has the flag SYN and not the flag ACK.
 const (
-	tcpFlags = 13
+	tcpFlags = 13 // offset of the flags in a TCP header
 	flagSyn  = 0x02
 	flagAck  = 0x10
 )
 
-// dropNewSYNs makes the kernel ignore new connections. Clients repeat their SYN a second later, when the listener is
-// closed, and are refused. Connections in the backlog can still be accepted; closing the listener at once would reset
-// them. Some kernels allow this only to root.
+// dropNewSYNs makes the kernel ignore the SYNs of new connections. Connections in the backlog can still be accepted,
+// while closing the listener would reset them. A client repeats its SYN after a second. By then the listener is closed,
+// and the kernel refuses the connection. Some kernels allow dropNewSYNs only to root.
 func dropNewSYNs(ln net.Listener) error {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// tlsConn is the TLS layer of a connection. It lies between transport and lazyDeadlines. So framingCheck sees plain
-// text, and a deadline that was armed for an earlier answer does not end a write of TLS half-way, after which
-// crypto/tls would refuse every further write.
+// tlsConn is the TLS layer of a connection, between transport and lazyDeadlines. It is below transport so that
+// framingCheck gets plain text. It is above lazyDeadlines so that a deadline armed for an earlier response does not
+// interrupt a write of crypto/tls. After an interrupted write, crypto/tls fails every further write.
 //
 //	server ─ Conn ─ transport (framingCheck) ─ tls.Conn ─ tlsTransport ─ lazyDeadlines ─ TCP
 type tlsConn struct {
 	conn        *tls.Conn
 	transport   tlsTransport
-	plaintext   bool // the client does not speak TLS; it gets an error in plain text
+	plaintext   bool // the client does not speak TLS, and gets an error in plain text
 	established bool // the handshake is complete, and the client has sent a byte
 }
 
-// TLSConfig returns a configuration for TLS 1.2 and later with HTTP/1.1, nil if certificate is nil.
+// TLSConfig returns a configuration for HTTP/1.1 over TLS 1.2 or later. It returns nil if certificate is nil.
 func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clock func() time.Time) *tls.Config {
 	if certificate == nil {
 		return nil
@@ -32,13 +32,13 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	}
 }
 
-// startTLS starts TLS on a new connection.
+// startTLS makes a new connection use TLS. The handshake follows at the first read.
 func (g *transport) startTLS(config *tls.Config) {
 	g.tls = &tlsConn{transport: tlsTransport{lazyDeadlines: &g.lazyDeadlines, tcp: g.tcp}}
 	g.tls.conn = tls.Server(&g.tls.transport, config)
 }
 
-// read reads and decrypts. The first call performs the handshake, within the read deadline.
+// read returns decrypted bytes. The first call performs the handshake, within the read deadline.
 func (s *tlsConn) read(b []byte) (int, error) {
 	if s.plaintext {
 		return 0, io.EOF
@@ -54,7 +54,7 @@ func (s *tlsConn) read(b []byte) (int, error) {
 	return n, err
 }
 
-// errNoHandshake is returned for an answer to a client that did not complete the handshake.
+// errNoHandshake is the error of a write to a client that did not complete the handshake.
 var errNoHandshake = errors.New("no TLS on this connection")
 
 func (s *tlsConn) write(b []byte) (int, error) {
@@ -67,22 +67,22 @@ func (s *tlsConn) write(b []byte) (int, error) {
 	return s.conn.Write(b)
 }
 
-// close sends TLS's close message if that does not block, and closes.
+// close sends the close alert of TLS if that does not block, and closes the connection.
 func (s *tlsConn) close() error {
 	s.transport.closing.Store(true)
 	return s.conn.Close()
 }
 
-// tlsTransport is the connection that TLS reads from and writes to.
+// tlsTransport is the connection that crypto/tls reads from and writes to.
 type tlsTransport struct {
 	*lazyDeadlines
 	tcp     *net.TCPConn
-	reading bool        // the server is in Read
-	closing atomic.Bool // Close was called, maybe by another goroutine, which must not use the deadlines
+	reading bool        // tlsConn.read is running
+	closing atomic.Bool // tlsConn.close was called; any goroutine may call it, so it must not use the deadlines
 }
 
-// Write implements net.Conn. TLS also writes while the server reads: its part of the handshake, and key updates. These
-// writes use the read deadline, because the write deadline is still that of an earlier answer.
+// Write implements net.Conn. crypto/tls also writes while fasthttp reads: messages of the handshake, and key updates.
+// These writes use the read deadline, because the write deadline is still that of an earlier response.
 func (b *tlsTransport) Write(p []byte) (int, error) {
 	switch {
 	case b.closing.Load():
@@ -97,7 +97,7 @@ func (b *tlsTransport) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeNonblocking writes as much as the kernel takes at once, so that a client that does not read can't delay Close.
+// writeNonblocking writes as much as the kernel takes without waiting. A client that does not read can't delay Close.
 func (b *tlsTransport) writeNonblocking(p []byte) (n int, err error) {
 	raw, err := b.tcp.SyscallConn()
 	if err != nil {
@@ -107,5 +107,5 @@ func (b *tlsTransport) writeNonblocking(p []byte) (n int, err error) {
 	return max(n, 0), errors.Join(controlErr, err)
 }
 
-// SetWriteDeadline does nothing: TLS calls it only in Close, where writes do not block.
+// SetWriteDeadline does nothing: crypto/tls calls it only in Close, where writes do not block.
 func (b *tlsTransport) SetWriteDeadline(time.Time) error { return nil }

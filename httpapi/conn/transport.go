@@ -7,42 +7,45 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// transport is a connection that sends a body without copying it. The library copies head and body into one buffer and
-// writes that, in pieces if the buffer is small. Here the body is queued, and written after the head in one system
-// call.
+// transport is a connection that can send a body without copying it. fasthttp copies head and body into one buffer and
+// writes the buffer, in pieces if it is small. QueueBody keeps the body out of the buffer: Write sends it after the
+// head, in one system call.
 //
-// That is correct only if the head is the next thing that the library writes and nothing follows it before a flush:
-// there is no earlier answer in the buffer, and the client has sent nothing after this request. The server's reads show
-// both: when it reads with its whole buffer, it has used up all earlier bytes and written all answers. So a body can be
-// queued only for the first request after such a read, if nothing follows the request. In all other cases the library
-// sends the answer in its own way.
+// This is correct only if the next Write is exactly the head of the same response. So the buffer must hold no earlier
+// response, and the client must not have sent another request yet. fasthttp's reads show both. When fasthttp reads with
+// its whole buffer, it has consumed all earlier bytes and written all earlier responses. So a body can be queued only
+// for the first request after such a read, and only if nothing follows the request. fasthttp sends all other bodies.
 type transport struct {
 	lazyDeadlines
 	framing framingCheck
 	tcp     *net.TCPConn
 	tls     *tlsConn // nil without TLS
 
-	readBufferBytes              int               // size of the server's buffer, known from its first Read
-	prefetched                   int               // bytes that the next Read finds in its buffer already
-	receivedBytes, consumedBytes int               // bytes given to the server since it had last used up all, and those of its requests
-	lastTwoBytes                 uint16            // the last two bytes given to the server
-	firstInRead                  bool              // the present request is the first since the server had used up all
-	onlyInRead                   bool              // and nothing follows it: its body can be queued
-	read                         []byte            // the last read if it was the first since the server had used up all; borrowed
-	request                      []byte            // see Conn.Request; borrowed
-	queuedBody                   []byte            // to be sent after the next bytes written
-	firstRequest                 []byte            // bytes of the first request that the server has not read yet
-	rounds                       *schedulingRounds // nil: the connection does not yield
-	yields                       int               // answers not yet reported to rounds
-	shedder                      *LoadShedder      // nil: load is not shed
-	parts                        [2][]byte
-	vector                       net.Buffers
+	readBufferBytes int // size of fasthttp's read buffer, known from its first Read
+	prefetched      int // number of bytes that Conn.prefetch has put in the buffer of the current Read
+
+	// A full read is a Read with fasthttp's whole buffer. It shows that fasthttp has consumed all earlier bytes.
+	receivedBytes int    // bytes that fasthttp got since the last full read began
+	consumedBytes int    // bytes of the requests that fasthttp parsed since the last full read began
+	lastTwoBytes  uint16 // the last two bytes that fasthttp got
+	firstInRead   bool   // the current request is the first since the last full read
+	onlyInRead    bool   // and no byte follows it, so its body can be queued
+	read          []byte // bytes of the last full read if no Read followed it; fasthttp overwrites them
+	request       []byte // see Conn.Request; fasthttp overwrites them
+
+	queuedBody   []byte            // written after the head of the current response
+	firstRequest []byte            // bytes that awaitFirstRequest has read, and fasthttp has not
+	rounds       *schedulingRounds // nil: the connection does not yield
+	yields       int               // responses not yet reported to rounds
+	shedder      *LoadShedder      // nil: load is not shed
+	parts        [2][]byte
+	vector       net.Buffers
 }
 
-// lineEnd is CR LF as lastTwoBytes.
+// lineEnd is the value of lastTwoBytes for CR LF.
 const lineEnd = '\r'<<8 | '\n'
 
-// receive reads bytes of the client: first those that were read in advance.
+// receive reads bytes for fasthttp. It returns the bytes of firstRequest or of Conn.prefetch first.
 func (g *transport) receive(b []byte) (int, error) {
 	if g.framing.deferred != nil {
 		g.framing.parseDeferred()
@@ -66,17 +69,17 @@ func (g *transport) receive(b []byte) (int, error) {
 	return g.lazyDeadlines.Read(b)
 }
 
-// deliver notes the bytes that the server gets from Read.
+// deliver updates the fields of transport for the result of Conn.Read, and returns that result.
 func (g *transport) deliver(b []byte, err error) (int, error) {
 	switch {
-	case len(g.firstRequest) > 0: // framing has parsed it
+	case len(g.firstRequest) > 0: // awaitFirstRequest has parsed it
 		if g.firstRequest = g.firstRequest[len(b):]; len(g.firstRequest) == 0 {
 			g.firstRequest = nil
 		}
 	case len(b) > 0:
 		g.framing.observe(b, g.receivedBytes == 0)
 	case err == io.EOF && g.framing.midRequest(): //nolint:errorlint // Read returns it unwrapped, and must pass it on so
-		// At io.EOF the library would close the connection without writing the answers in its buffer.
+		// At io.EOF fasthttp would close the connection without writing the responses in its buffer.
 		err = io.ErrUnexpectedEOF
 	}
 	if g.read = nil; g.receivedBytes == 0 {
@@ -89,9 +92,9 @@ func (g *transport) deliver(b []byte, err error) (int, error) {
 	return len(b), err
 }
 
-// BeginRequest notes that the server begins to answer a request of this length (RequestLength). The length may be too
-// small. It is one byte too large if the request line ends in a bare LF; lastTwoBytes then shows that the last byte is
-// not the request's.
+// BeginRequest must be called when the server begins to answer a request. length is the result of RequestLength, which
+// may be smaller than the true length. If the request line ends in a bare LF, length is one byte too large.
+// lastTwoBytes then prevents the first byte of the next request from being taken for the last byte of this one.
 func (g *transport) BeginRequest(length int) {
 	g.firstInRead = g.consumedBytes == 0
 	g.onlyInRead = g.firstInRead && g.receivedBytes == length && g.lastTwoBytes == lineEnd
@@ -102,9 +105,9 @@ func (g *transport) BeginRequest(length int) {
 	g.framing.requestParsed(g.onlyInRead)
 }
 
-// Write implements net.Conn. After an answer the server reads at once, before the client can have sent its next
-// request, and the goroutine would have to wait. So Write lets other goroutines run first: always with one processor,
-// otherwise under load.
+// Write implements net.Conn. After a response fasthttp reads at once, before the client can have sent its next request.
+// The goroutine would have to wait for it. So Write lets other goroutines run first: always with a single processor,
+// otherwise only under load.
 func (g *transport) Write(b []byte) (n int, err error) {
 	switch {
 	case g.tls != nil:
@@ -115,7 +118,7 @@ func (g *transport) Write(b []byte) (n int, err error) {
 		n, err = g.writeHeadAndBody(b)
 	}
 	if err != nil && err != errNoHandshake && g.tcp != nil { //nolint:errorlint // it is returned unwrapped
-		// The client does not read its answer; without this the kernel would keep the unsent bytes after Close.
+		// The client does not read its response. Without SetLinger the kernel would keep the unsent bytes after Close.
 		_ = g.tcp.SetLinger(0)
 	}
 	if g.rounds != nil {
@@ -124,7 +127,7 @@ func (g *transport) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// writeHeadAndBody writes b and the queued body.
+// writeHeadAndBody writes b, which is the head of a response, and the queued body.
 func (g *transport) writeHeadAndBody(b []byte) (int, error) {
 	if err := g.write.arm(g.Conn.SetWriteDeadline); err != nil {
 		return 0, err
@@ -142,8 +145,8 @@ func (g *transport) writeHeadAndBody(b []byte) (int, error) {
 	}
 }
 
-// QueueBody queues a body to be sent after the next bytes written, without a copy. If it returns false, the body was
-// not queued and must be written.
+// QueueBody makes the next Write send body after the head of the response, without copying it. If it returns false, the
+// body can't be queued, and the server must write it.
 func (c *Conn) QueueBody(body []byte) bool {
 	if c.tcp == nil || c.tls != nil || !c.onlyInRead {
 		return false
@@ -152,10 +155,10 @@ func (c *Conn) QueueBody(body []byte) bool {
 	return true
 }
 
-// DiscardBody removes the body that QueueBody queued, for another answer.
+// DiscardBody removes the body that QueueBody queued, before another response is written instead.
 func (c *Conn) DiscardBody() { c.queuedBody = nil }
 
-// RequestLength returns the length of a request in bytes.
+// RequestLength returns the length of a request in bytes, for BeginRequest.
 func RequestLength(ctx *fasthttp.RequestCtx) int {
 	header := &ctx.Request.Header
 	line := len(header.Method()) + len(" ") + len(header.RequestURI()) + len(" ") + len(header.Protocol()) + len("\r\n")
