@@ -1,7 +1,7 @@
-// Package yield lets other goroutines run during a long computation, such as replaying a log.
+// Package yield lets other goroutines run during a long computation, such as the replay of a log.
 //
-// On a single processor runtime.Gosched is not enough: the yielding goroutine runs again before the runtime polls the
-// network, and a busy runtime does that only every ten milliseconds. Network waits for the poller itself, by sending
-// a byte through a pipe. This takes a few microseconds and two system calls, so yield every fraction of a
-// millisecond, not for every record.
+// On a single processor runtime.Gosched is not enough. The goroutine that calls it runs again before the runtime polls
+// the network, because a busy runtime polls only every ten milliseconds. Requests that have arrived wait so long.
+// Network.Yield therefore sends a byte through a pipe and waits until the network poller delivers it. This takes two
+// system calls and a few microseconds. Call Yield several times per millisecond, but not for every record.
 package yield

@@ -5,15 +5,15 @@ import (
 	"runtime"
 )
 
-// Network yields to other goroutines, including those whose socket is ready but was not polled yet. The zero value is
-// ready to use. It is not safe for concurrent use. Close releases its pipe.
+// Network yields to other goroutines, including goroutines that wait for a socket. The zero value is ready for use. It
+// is not safe for concurrent use. The caller must call Close at the end.
 type Network struct {
 	w, r        *os.File
-	polled      chan struct{} // receives a value when the byte was read
-	unavailable bool          // the pipe failed: use runtime.Gosched
+	polled      chan struct{} // receives a value when waitForPoller has read a byte
+	unavailable bool          // the pipe failed: use runtime.Gosched instead
 }
 
-// Yield returns after goroutines that are ready to run have run.
+// Yield returns after the network was polled and other goroutines that were ready have run.
 func (n *Network) Yield() {
 	if n.w == nil && !n.unavailable {
 		n.open()
@@ -40,7 +40,7 @@ func (n *Network) open() {
 	go n.waitForPoller()
 }
 
-// waitForPoller reads bytes from the pipe until it is closed.
+// waitForPoller reads bytes from the pipe until Close closes it.
 func (n *Network) waitForPoller() {
 	defer close(n.polled)
 	var buf [1]byte
@@ -48,7 +48,7 @@ func (n *Network) waitForPoller() {
 		if _, err := n.r.Read(buf[:]); err != nil {
 			return
 		}
-		runtime.Gosched() // let the other goroutines woken by the poller run first
+		runtime.Gosched() // let other goroutines that the poller has woken run first
 		n.polled <- struct{}{}
 	}
 }

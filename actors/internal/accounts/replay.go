@@ -16,7 +16,7 @@ import (
 type Replay struct {
 	Evicted      []map[uint64]evictedAccount // by shard; accounts without an event since the snapshot
 	Loaded       map[uint64]*account.Account // accounts with an event since the snapshot
-	claims       [][]keyindex.Claim          // for the keys in the snapshot
+	claims       [][]keyindex.Entry          // for the keys in the snapshot
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
 	steady       time.Duration // newest steady time in the log
@@ -149,12 +149,12 @@ func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, erro
 	if r.SharedCodes {
 		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Steady: r.steady})
 	}
-	var claims []keyindex.Claim
+	var claims []keyindex.Entry
 	for id, account := range r.Loaded {
 		state := account.State()
 		r.Evicted[r.Shard(id)][id] = encodeState(state)
 		for i := range state.Record.Keys {
-			claims = append(claims, keyindex.NewClaim(state.Record.Keys[i].Digest, id))
+			claims = append(claims, keyindex.NewEntry(state.Record.Keys[i].Digest, id))
 		}
 	}
 	if id, ok := keys.Fill(append(r.claims, claims)); !ok {

@@ -13,7 +13,7 @@ import (
 type SnapshotAccounts struct {
 	Decoder   *record.Decoder
 	accounts  [][]snapshotAccount
-	claims    [][]keyindex.Claim // entries of the index of keys
+	claims    [][]keyindex.Entry // entries of the index of keys
 	addresses [][]account.AddressState
 }
 
@@ -34,7 +34,7 @@ func (s *SnapshotAccounts) addPart(encoded [][]byte) error {
 	for _, data := range encoded {
 		size += len(data) + binary.MaxVarintLen32
 	}
-	memory, accounts, claims := make([]byte, 0, size), make([]snapshotAccount, 0, len(encoded)), make([]keyindex.Claim, 0, len(encoded))
+	memory, accounts, claims := make([]byte, 0, size), make([]snapshotAccount, 0, len(encoded)), make([]keyindex.Entry, 0, len(encoded))
 	for _, data := range encoded {
 		state, err := s.Decoder.AccountWithoutText(data)
 		if err != nil {
@@ -44,7 +44,7 @@ func (s *SnapshotAccounts) addPart(encoded [][]byte) error {
 		memory = appendEvicted(memory, data)
 		accounts = append(accounts, snapshotAccount{state.Record.ID, evictedAccount(memory[start:len(memory):len(memory)])})
 		for i := range state.Record.Keys {
-			claims = append(claims, keyindex.NewClaim(state.Record.Keys[i].Digest, state.Record.ID))
+			claims = append(claims, keyindex.NewEntry(state.Record.Keys[i].Digest, state.Record.ID))
 		}
 	}
 	s.accounts, s.claims = append(s.accounts, accounts), append(s.claims, claims)

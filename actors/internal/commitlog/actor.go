@@ -8,51 +8,51 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Write asks the Actor to make the records of an owner durable. An owner is an actor that keeps state: a currency, a
-// shard or the registrar. It has at most one Write in flight.
+// Write asks the Actor to make the records of an owner durable. An owner is a currency actor, a shard of accounts, or
+// the registrar. It has at most one Write in flight.
 type Write struct {
 	mailbox.OneWay
 	From          *mailbox.Ref // the owner
 	Records       [][]byte
-	Notifications []Notification // sent once the records are durable, before Committed
-	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it produced the records
+	Notifications []Notification // sent to other owners when the records are durable, before Committed is sent to From
+	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it made the records
 }
 
-// Notification informs another owner of a write. A snapshot that includes the write also includes what the notification
-// changes.
+// Notification informs another owner of a write. If a snapshot includes the write, it also includes the state that the
+// other owner has after the notification.
 type Notification struct {
 	To      *mailbox.Ref
 	Message mailbox.Message
 }
 
-// Reject tells the owner that the Actor has stopped.
+// Reject implements mailbox.Message. It is called if the Actor has stopped.
 func (w *Write) Reject(cause *engine.Error) { w.From.Send(&Committed{Err: cause}) }
 
-// Committed is the result of a Write. With Err nil the records are durable.
+// Committed is sent to the owner when its Write is done. If Err is nil, the records are durable.
 type Committed struct {
 	mailbox.OneWay
 	Err *engine.Error
 }
 
-// finishRequest asks the Actor to take a last snapshot. The Actor then replies.
+// finishRequest asks the Actor to write what is queued and to take a last snapshot. Then the Actor replies.
 type finishRequest = mailbox.Request[struct{}, struct{}]
 
-// Actor orders the writes of all owners. It collects them in batches, lets the writer append one batch at a time, and
-// sends the results to the owners in order.
+// Actor orders the writes of all owners. It collects the writes in batches. The writer goroutine (Log.writer) appends
+// one batch at a time. Then the Actor sends Committed to the owners, in the order of their writes.
 type Actor struct {
 	log         *Log
 	currencies  []*mailbox.Ref
 	shards      []*mailbox.Ref // of accounts
 	registry    *mailbox.Ref
 	snapshot    snapshotPlan
-	replication *replication // nil if no other node writes the log
+	replication *replication // nil without a SharedJournal
 
 	last          uint64 // sequence of the last durable record
 	waiting       []*Write
-	inFlight      []*Write // the batch that is being appended, or proposed to a shared journal
-	writerBusy    bool     // the writer is executing a job
+	inFlight      []*Write // the batch that is being appended, or proposed to a SharedJournal
+	writerBusy    bool     // a job of the writer has not returned
 	gatherPending bool     // a gathered message is in the mailbox
-	gatherDone    bool     // the gathered message has arrived, so append the waiting writes
+	gatherDone    bool     // the gathered message has arrived: the next batch may start
 	stopCause     *engine.Error
 	stateRequests []*stateRequest
 	finishRequest *finishRequest
@@ -96,7 +96,7 @@ func (a *Actor) Fatal(mailbox.Message) bool { return true }
 // Abort implements mailbox.Actor.
 func (a *Actor) Abort(cause *engine.Error) { a.stop(cause) }
 
-// enqueue queues a write. It rejects stale writes. While the cluster has no majority, it rejects every write.
+// enqueue queues a write. It rejects the write if it is stale or if the cluster has no majority.
 func (a *Actor) enqueue(w *Write) {
 	switch {
 	case a.replication != nil && a.replication.stale(w):
@@ -105,11 +105,11 @@ func (a *Actor) enqueue(w *Write) {
 		w.From.Send(&Committed{Err: ReadOnly(ErrNoMajority)})
 	default:
 		a.log.Health.noteQueued()
-		a.waiting = append(a.waiting, w) // at most one of each owner
+		a.waiting = append(a.waiting, w) // bounded: each owner has at most one Write in flight
 	}
 }
 
-// stateRequestsMax is the maximum number of stateRequests that wait while a batch is being appended.
+// stateRequestsMax is the maximum number of stateRequests that wait until the current batch is appended.
 const stateRequestsMax = 64
 
 func (a *Actor) queueStateRequest(q *stateRequest) {
@@ -120,8 +120,8 @@ func (a *Actor) queueStateRequest(q *stateRequest) {
 	a.stateRequests = append(a.stateRequests, q)
 }
 
-// advance starts the next step if the writer is idle. With a shared journal the state changes only when a record is
-// delivered, so it may take a snapshot even while the writer is busy.
+// advance starts the next step. With a local journal it does so only if the writer is idle. With a SharedJournal the
+// state changes only when a record is delivered. A snapshot may therefore start while the writer is still in Append.
 func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:
@@ -147,10 +147,11 @@ func (a *Actor) advance() {
 	}
 }
 
-// gathered is a message that the Actor sends to itself. All messages sent before it arrive before it.
+// gathered is a message that the Actor sends to itself. When it arrives, the Actor has received all messages that were
+// in the mailbox before.
 type gathered struct{ mailbox.OneWay }
 
-// gather delays the next batch until all writes that are already in the mailbox have joined it. This saves a sync.
+// gather delays the next batch until it includes all writes that are in the mailbox now. This saves a sync.
 func (a *Actor) gather() {
 	if !a.gatherPending {
 		a.gatherPending = true
@@ -158,7 +159,7 @@ func (a *Actor) gather() {
 	}
 }
 
-// finish tries once to take a last snapshot. Then it replies to Log.Finish.
+// finish tries once to take a last snapshot. After that it replies to Log.Finish.
 func (a *Actor) finish() {
 	if a.snapshot.last < a.last && !a.snapshot.finalTried {
 		a.snapshot.final, a.snapshot.finalTried = true, true
@@ -169,7 +170,7 @@ func (a *Actor) finish() {
 	a.finishRequest = nil
 }
 
-// append submits as many waiting writes as fit into one batch. One write always fits.
+// append submits a batch to the writer. The batch has as many waiting writes as fit, and at least one.
 func (a *Actor) append() {
 	a.gatherDone = false
 	var records [][]byte
@@ -185,7 +186,7 @@ func (a *Actor) append() {
 	a.waiting = append(a.waiting[:0], a.waiting[count:]...)
 	a.log.Health.noteTaken(len(a.waiting) == 0)
 	if a.replication != nil {
-		a.proposeBundle(records)
+		a.propose(records)
 		return
 	}
 	a.countAppended(len(records), bytes)
@@ -198,7 +199,7 @@ func (a *Actor) submitAppend(records [][]byte) {
 	a.log.writer.submit(func() { a.log.append(expected, records) })
 }
 
-// countAppended counts records that no snapshot includes yet.
+// countAppended counts records for the next snapshot, and reports to Health if that snapshot is late.
 func (a *Actor) countAppended(records, bytes int) {
 	a.snapshot.count(records, bytes)
 	if a.snapshot.late() {
@@ -206,7 +207,7 @@ func (a *Actor) countAppended(records, bytes int) {
 	}
 }
 
-// written sends the result of a batch to its owners.
+// written handles the return of Journal.Append. For a local journal it sends the result to the owners of the batch.
 func (a *Actor) written(m *written) {
 	a.writerBusy = false
 	if a.replication != nil {
@@ -231,7 +232,7 @@ func (a *Actor) written(m *written) {
 	}
 }
 
-// commit sends the notifications and Committed for each write of a durable batch.
+// commit sends the notifications and then Committed for each write of a durable batch.
 func (a *Actor) commit(batch []*Write) {
 	a.log.Health.noteDone()
 	for _, w := range batch {
@@ -248,8 +249,8 @@ func (a *Actor) failStop(err error) {
 	a.log.Fail(err)
 }
 
-// stop rejects all later writes. A batch that is being appended to a local log still gets its result. A proposal to a
-// shared journal fails at once.
+// stop rejects all waiting and later writes. A batch that is being appended to a local journal still gets its result.
+// A batch that is proposed to a SharedJournal gets an error at once.
 func (a *Actor) stop(cause *engine.Error) {
 	if a.stopCause == nil {
 		a.stopCause = ReadOnly(cause)
@@ -277,7 +278,6 @@ func (a *Actor) rejectAll() {
 	}
 }
 
-// dropped handles the result of dropping old records.
 func (a *Actor) dropped(m *dropped) {
 	a.writerBusy = false
 	if m.err != nil {

@@ -1,26 +1,28 @@
-// Package commitlog makes the events of all owners of state durable, in one order. Owners are actors: currencies,
-// accounts and the registry of logins. A Journal stores the log in a directory, or in a stream to which several nodes
-// write (SharedJournal).
+// Package commitlog makes the state changes of a node durable, in one order. The changes come from actors that keep
+// state, called owners: currency actors, shards of accounts, and the registrar of logins. Each change is an event,
+// encoded as a record. A Journal stores the records: in a directory, or in a stream to which several nodes write
+// (SharedJournal).
 //
-//	owner      makes a decision, encodes its events and sends a Write
-//	Actor      collects waiting writes in one batch; it never waits for the disk
-//	worker     appends the batch with one sync
-//	Actor      sends Committed to each owner, in order; then the next batch
-//	owner      applies its events; before this they are not visible, and callers get no reply
+//	owner      makes events from a command, and sends their records in a Write
+//	Actor      collects the waiting writes in one batch; it never waits for the disk
+//	writer     appends the batch with one sync
+//	Actor      sends Committed to each owner of the batch, in order; then it starts the next batch
+//	owner      applies its events; only then they are visible, and the caller of the command gets its answer
 //
-// An owner has at most one Write in flight. After the errors ReadOnly and TooLarge the log can still be used; any other
-// error stops the node. Health reports slow and full disks without a message to an actor.
+// An owner has at most one Write in flight. After the errors ReadOnly and TooLarge the journal can still be used. Any
+// other error stops the node. Health reports a slow or full disk. It can be read without a message to an actor.
 //
 // # Snapshots
 //
-// Between two batches the Actor sends a SnapshotRequest to every owner. Their states after the last record form a
-// StateSnapshot. The states are immutable, so another worker writes them while commits continue. After a failed
-// snapshot the log only needs more space.
+// Between two batches the Actor sends a SnapshotRequest to every owner. The owners answer with their states after the
+// last record, which together form a StateSnapshot. These states are immutable. Therefore another worker can write
+// them while commits continue. A failed snapshot loses nothing: the journal keeps all records that it would replace.
 //
 // # Several nodes
 //
-// With a SharedJournal the follower delivers the records of all nodes in one order, including its own. replication.go
-// describes how a write that was decided on an outdated state is rejected (ErrConflict) and decided again.
+// With a SharedJournal the follower delivers the records of all nodes, including its own, in one order. A write is
+// rejected with ErrConflict if another node has changed the state from which its owner made the records.
+// replication.go describes this.
 //
 // Start with log.go, then journal.go and actor.go.
 package commitlog

@@ -10,39 +10,40 @@ import (
 
 const retryReadOnly = 30 * time.Second
 
-// ErrPosition means that the journal does not end at the expected sequence, because another process has written to it.
-var ErrPosition = errors.New("the journal does not end where it should")
+// ErrPosition means that the last record of the journal does not have the expected sequence, because another process
+// has written to the journal.
+var ErrPosition = errors.New("the journal does not end with the expected record")
 
-// ErrConflict rejects a write that was decided on an outdated state. The owner decides again. Callers do not get this
-// error.
+// ErrConflict rejects a Write whose records were made from an outdated state. The owner makes the records again from
+// the new state. ErrConflict is never returned to a caller of the API.
 var ErrConflict = &engine.Error{
-	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node changed the same meanwhile"),
+	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node has changed the same state"),
 }
 
-// ErrNoMajority is the cause of errors while too few nodes can reach each other.
+// ErrNoMajority is the cause of write errors while this node cannot reach a majority of the cluster.
 var ErrNoMajority = errors.New("too few nodes of the cluster can reach each other")
 
-// ErrOutcomeUnknown is the error of a change that was in flight when the majority was lost.
+// ErrOutcomeUnknown is returned for a change that was being written when the cluster lost its majority.
 var ErrOutcomeUnknown = &engine.Error{
-	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; it shows when the nodes reach each other again",
+	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; check it when the nodes of the cluster reach each other again",
 	Cause: ErrNoMajority,
 }
 
-// ReadOnly returns the error of a write that the journal cannot accept at present.
+// ReadOnly returns the error for a write that the journal cannot accept now.
 func ReadOnly(cause error) *engine.Error {
 	return &engine.Error{
 		Code: engine.CodeReadOnly, Message: "the node cannot write to its log at the moment, which changes and new quota leases need; try again later", RetryAfter: retryReadOnly, Cause: cause,
 	}
 }
 
-// TooLarge returns the error of a write that is larger than a batch of the journal.
+// TooLarge returns the error for a write that does not fit into one batch of the journal.
 func TooLarge(cause error) *engine.Error {
 	return &engine.Error{
-		Code: engine.CodePayloadTooLarge, Message: "the refresh is larger than a record can be; hand it over in pieces", Cause: cause,
+		Code: engine.CodePayloadTooLarge, Message: "the refresh is larger than a record can be; split it", Cause: cause,
 	}
 }
 
-// writeError converts an error of Append into an error for callers.
+// writeError converts an error of Journal.Append into an error for callers of the API.
 func writeError(err error) *engine.Error {
 	switch {
 	case err == nil:
@@ -53,6 +54,6 @@ func writeError(err error) *engine.Error {
 		return TooLarge(err)
 	}
 	return &engine.Error{
-		Code: engine.CodeInternalError, Message: "the change may or may not have been kept; it shows after the next start", Cause: err,
+		Code: engine.CodeInternalError, Message: "the change may or may not have been kept; check it after the next start of the node", Cause: err,
 	}
 }

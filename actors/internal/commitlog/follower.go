@@ -14,45 +14,44 @@ import (
 )
 
 const (
-	// ReplicationWindow is the maximum number of delivered records that are not applied yet. It is much smaller than
-	// the part of a mailbox that is reserved for one-way messages.
-	ReplicationWindow = 64
-	// majorityCheckInterval is how often the follower checks for a majority.
+	// ReplicationWindow is the maximum number of records that are delivered but not yet applied. It must be much smaller
+	// than mailbox.ReserveDefault, because RemoteEvents are one-way messages.
+	ReplicationWindow     = 64
 	majorityCheckInterval = 250 * time.Millisecond
 )
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// WindowEntry is the entry of a record in the replication window. It is removed when all owners have applied the
-// record.
+// WindowEntry is the place of a record in the replication window. The place is free again when all owners have applied
+// the record, that is when Release was called as often as Retain.
 type WindowEntry struct {
 	window     chan struct{}
 	references atomic.Int64
 }
 
-// Retain adds a reference for an owner.
+// Retain adds a reference for an owner of events in the record.
 func (w *WindowEntry) Retain() *WindowEntry {
 	w.references.Add(1)
 	return w
 }
 
-// Release removes a reference. Without references the entry is removed from the window.
+// Release removes a reference. With the last reference it removes the entry from the window.
 func (w *WindowEntry) Release() {
 	if w.references.Add(-1) == 0 {
 		<-w.window
 	}
 }
 
-// Delivered tells the Actor about the next record of a shared log. For another node's record it has the events by
-// owner.
+// Delivered sends the Actor the next record of a SharedJournal. The record is a bundle (record.Bundle).
 type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
-	own      bool // it is the last bundle that this process proposed
-	records  int
-	bytes    int
+	own      bool // the bundle is the last one that this process proposed
+	records  int  // in the bundle
+	bytes    int  // size of the bundle
 	err      error
 
+	// The events in a bundle of another node, by owner.
 	currencies map[string][]engine.Event
 	accounts   [][]account.Event // by shard
 	registry   []any
@@ -60,21 +59,21 @@ type Delivered struct {
 	Window *WindowEntry
 }
 
-// Reject discards a record because the Actor has stopped.
+// Reject implements mailbox.Message. It is called if the Actor has stopped, and drops the record.
 func (d *Delivered) Reject(*engine.Error) { d.Window.Release() }
 
-// RemoteEvents has the events of another node's record that concern one owner, in order. The owner releases Window
-// when it has applied them.
+// RemoteEvents sends an owner its events from a record of another node, in order. The owner must call Window.Release
+// after it has applied the events.
 type RemoteEvents[E any] struct {
 	mailbox.OneWay
 	Events []E
 	Window *WindowEntry
 }
 
-// Reject discards the events because the owner has stopped.
+// Reject implements mailbox.Message. It is called if the owner has stopped, and drops the events.
 func (e *RemoteEvents[E]) Reject(*engine.Error) { e.Window.Release() }
 
-// follower delivers the records of all nodes to the Actor, and tells it when the majority is lost.
+// follower sends the Actor the records of all nodes, and majorityLost while the cluster has no majority.
 type follower struct {
 	log     *Log
 	shards  int
@@ -105,8 +104,8 @@ func (f *follower) follow() {
 	}
 }
 
-// deliver sends a record to the Actor when there is room in the window. After stop it discards all records, because the
-// Actor must not get a record after a gap.
+// deliver sends a record to the Actor when the window has room. After stop it drops every record: if it dropped only
+// some, the Actor would get a record after a gap.
 func (f *follower) deliver(sequence uint64, data []byte) {
 	if f.context.Err() != nil {
 		return
@@ -122,8 +121,8 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	f.log.Ref.Send(m)
 }
 
-// decode decodes a record into m and groups its events by owner. It does not decode the events of the own bundle, which
-// the owners already have.
+// decode decodes a bundle into m and groups its events by owner. It does not decode the events of a bundle that this
+// process proposed, because their owners keep them until they are committed.
 func (f *follower) decode(m *Delivered, data []byte) error {
 	b, err := f.decoder.Bundle(data)
 	if err != nil {
@@ -170,7 +169,7 @@ func (f *follower) watch() {
 	}
 }
 
-// stop stops the goroutines. After it returns, no record is delivered.
+// stop stops the goroutines. After stop has returned, the Actor gets no record.
 func (f *follower) stop() {
 	f.cancel()
 	f.done.Wait()

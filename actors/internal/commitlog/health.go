@@ -7,26 +7,26 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// slowMin is the time after which a write that is not durable makes Health report a slow disk.
+// slowMin is the age of a write that is not durable at which Health reports a slow disk.
 const slowMin = time.Second
 
-// Health has the condition of the journal and its disk. The Actor and the workers update it. Any goroutine may read it.
+// Health describes the journal and its disk. The Actor and the workers update it. Any goroutine may read it.
 type Health struct {
 	Clock     func() time.Time
 	Sequence  atomic.Uint64 // of the newest durable record
 	startTime time.Time
 
-	diskFull        engine.Fault // writes are rejected because there is no space
+	diskFull        engine.Fault // the journal rejects writes because the disk has too little space
 	diskSlow        engine.Fault
 	snapshotFailing engine.Fault // the last snapshot failed
 	snapshotLate    engine.Fault // see snapshotPlan.late
-	oldestQueued    atomic.Int64 // time when the oldest waiting write was queued (sinceStart); 0 = none
-	oldestInFlight  atomic.Int64 // the same for the batch being appended
-	rejectedBytes   atomic.Int64 // size of the last batch that was rejected without space
-	retryBytes      atomic.Int64 // space needed to retry a failed snapshot; 0 = no retry
+	oldestQueued    atomic.Int64 // when the oldest waiting write was queued (sinceStart); 0 = no write waits
+	oldestInFlight  atomic.Int64 // when the oldest write of the batch in flight was queued; 0 = no batch in flight
+	rejectedBytes   atomic.Int64 // size of the last batch that did not fit on the disk
+	retryBytes      atomic.Int64 // free space at which a failed snapshot is tried again; 0 = no retry
 }
 
-// newHealth returns a Health that uses the steady clock, or clock if steady is nil.
+// newHealth returns a Health. Its Clock follows the monotonic clock steady, unless steady is nil.
 func newHealth(clock func() time.Time, steady func() time.Duration) *Health {
 	h := &Health{Clock: clock, startTime: clock()}
 	if steady != nil {
@@ -36,17 +36,17 @@ func newHealth(clock func() time.Time, steady func() time.Duration) *Health {
 	return h
 }
 
-// sinceStart returns a time as nanoseconds since startTime, at least 1.
+// sinceStart converts a time to nanoseconds since startTime, at least 1.
 func (h *Health) sinceStart(now time.Time) int64 { return max(1, int64(now.Sub(h.startTime))) }
 
-// noteQueued notes that a write was queued.
+// noteQueued is called when a write is queued.
 func (h *Health) noteQueued() {
 	if h.oldestQueued.Load() == 0 {
 		h.oldestQueued.Store(h.sinceStart(h.Clock()))
 	}
 }
 
-// noteTaken notes that the oldest waiting writes are being appended. all reports whether no write is left waiting.
+// noteTaken is called when a batch of waiting writes is submitted to the writer. all is true if no write still waits.
 func (h *Health) noteTaken(all bool) {
 	h.oldestInFlight.Store(h.oldestQueued.Load())
 	if all {
@@ -54,19 +54,20 @@ func (h *Health) noteTaken(all bool) {
 	}
 }
 
-// noteDone notes that an append has ended.
+// noteDone is called when the batch in flight has its result.
 func (h *Health) noteDone() {
 	h.noteSlow(h.Clock())
 	h.oldestInFlight.Store(0)
 }
 
-// noteNoMajority forgets waiting writes, because without a majority they do not wait for the disk.
+// noteNoMajority is called when the cluster has no majority. Writes then do not wait for the disk, so a long wait does
+// not mean that the disk is slow.
 func (h *Health) noteNoMajority() {
 	h.oldestQueued.Store(0)
 	h.oldestInFlight.Store(0)
 }
 
-// noteSlow reports a slow disk if the oldest write that is not durable is older than slowMin.
+// noteSlow reports a slow disk if a write older than slowMin is not durable.
 func (h *Health) noteSlow(now time.Time) {
 	oldest := h.oldestInFlight.Load()
 	if oldest == 0 {
@@ -85,7 +86,7 @@ func (h *Health) Disk(now time.Time) engine.Condition {
 	if since, on := h.diskFull.Since(now); on {
 		return engine.Condition{
 			Name: "disk", State: "read_only", Since: since,
-			Detail: "The disk is nearly full: nothing is changed, keyed requests are refused once their lease is used up, reads go on. Free some space.",
+			Detail: "The disk is nearly full: changes are rejected, and requests with a key once its quota lease is used up. Reads go on. Free some space.",
 		}
 	}
 	h.noteSlow(now)
@@ -103,13 +104,13 @@ func (h *Health) Snapshot(now time.Time) engine.Condition {
 	if since, on := h.snapshotFailing.Since(now); on {
 		return engine.Condition{
 			Name: "snapshot", State: "failing", Since: since,
-			Detail: "The last snapshot could not be written; nothing is lost, but the log grows. Free some space; the log of the process has the cause.",
+			Detail: "The last snapshot could not be written; nothing is lost, but the journal grows. Free some space; the log output of the process has the cause.",
 		}
 	}
 	if since, on := h.snapshotLate.Since(now); on {
 		return engine.Condition{
 			Name: "snapshot", State: "late", Since: since,
-			Detail: "Records have come for several snapshots since the last one; nothing is lost, but a start takes longer. Look at the disk.",
+			Detail: "Several snapshots were due since the last one; nothing is lost, but a start takes longer. Look at the disk.",
 		}
 	}
 	return engine.HealthyCondition("snapshot")

@@ -15,13 +15,13 @@ import (
 type Config struct {
 	Journal Journal
 	Clock   func() time.Time
-	Steady  func() time.Duration // monotonic time; nil = Clock has a monotonic reading
+	Steady  func() time.Duration // monotonic clock; nil = the times of Clock have a monotonic reading
 	Random  io.Reader            // used only with a SharedJournal
 	OnTick  func()               // called every CheckInterval while the writer is idle
 	Fail    func(error)          // stops the node
 	Logger  *slog.Logger
 
-	// A snapshot is due after SnapshotRecords records (more if the accounts are large) or SnapshotBytes bytes.
+	// A snapshot is due after this many records or bytes since the last one; see snapshotPlan.due.
 	SnapshotRecords int
 	SnapshotBytes   int64
 }
@@ -33,29 +33,30 @@ type Position struct {
 	Bytes          int64  // size of those records
 }
 
-// Log is a journal with the Actor that orders its records and the goroutines that write to disk. Call in this order:
-// New, Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. Before Start, Close is enough.
+// Log connects a Journal with the Actor that orders its records and with the goroutines that write to disk. Call its
+// methods in this order: New, Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. If Start
+// was not called, only Close is needed.
 type Log struct {
 	Config
 	Health *Health
-	Shared SharedJournal // nil if no other node writes the journal
-	Ref    *mailbox.Ref  // of the Actor; set by Spawn
+	Shared SharedJournal // the Journal if it is shared, else nil
+	Ref    *mailbox.Ref  // address of the Actor; set by Spawn
 
 	actor     *Actor
-	writer    *worker // appends and drops records
-	snapshots *worker
+	writer    *worker       // appends and drops records
+	snapshots *worker       // writes snapshots
 	follower  *follower     // nil if Shared is nil
 	token     atomic.Uint64 // of the last proposed bundle
 }
 
-// New returns a log. It does not start goroutines.
+// New returns a Log. It starts no goroutines.
 func New(c Config) (*Log, error) {
 	l := &Log{Config: c, Health: newHealth(c.Clock, c.Steady), writer: newWorker(), snapshots: newWorker()}
 	l.Shared, _ = c.Journal.(SharedJournal)
 	if l.Shared == nil {
 		return l, nil
 	}
-	// The first token is random, so that bundles of an earlier process of this node have other tokens.
+	// The first token is random, because bundles of an earlier process of this node must have other tokens.
 	var token [8]byte
 	if _, err := io.ReadFull(c.Random, token[:]); err != nil {
 		return nil, fmt.Errorf("read random bytes: %w", err)
@@ -64,7 +65,7 @@ func New(c Config) (*Log, error) {
 	return l, nil
 }
 
-// Spawn starts the Actor for a journal that was replayed up to a position.
+// Spawn starts the Actor. p describes the journal after its replay.
 func (l *Log) Spawn(actors *mailbox.System, kind *mailbox.Kind, p Position) (err error) {
 	l.newActor(p)
 	l.Ref, err = actors.Spawn("journal", kind, l.actor)
@@ -82,7 +83,7 @@ func (l *Log) newActor(p Position) {
 	l.Health.Sequence.Store(p.Last)
 }
 
-// AddCurrency adds the owner of a currency. It must be called before Start.
+// AddCurrency adds the actor of a currency. It must be called before Start.
 func (l *Log) AddCurrency(code string, owner *mailbox.Ref) {
 	l.actor.currencies = append(l.actor.currencies, owner)
 	if l.actor.replication != nil {
@@ -90,8 +91,8 @@ func (l *Log) AddCurrency(code string, owner *mailbox.Ref) {
 	}
 }
 
-// SetAccounts sets the owners of accounts, the owner of the registry and the approximate size of all accounts. It
-// must be called before Start.
+// SetAccounts sets the shards of accounts, the registrar and the approximate encoded size of all accounts. It must be
+// called before Start.
 func (l *Log) SetAccounts(shards []*mailbox.Ref, registry *mailbox.Ref, bytes int64) {
 	l.actor.shards, l.actor.registry, l.actor.snapshot.accountBytes = shards, registry, bytes
 }
@@ -106,14 +107,15 @@ func (l *Log) Start() {
 	}
 }
 
-// NodeStopping makes writes fail that wait for a majority.
+// NodeStopping announces that the node stops. From then on, the Actor does not wait for a majority: if the cluster has
+// none, it rejects all writes.
 func (l *Log) NodeStopping() {
 	if l.Shared != nil {
 		l.Ref.Send(&nodeStopping{})
 	}
 }
 
-// Finish waits until all writes are durable and a last snapshot is written, and stops the follower.
+// Finish waits until all writes are durable and a last snapshot was tried. Then it stops the follower.
 func (l *Log) Finish(timeout time.Duration) error {
 	request := mailbox.NewRequest[struct{}, struct{}](struct{}{})
 	l.Ref.Send(request)
@@ -124,8 +126,8 @@ func (l *Log) Finish(timeout time.Duration) error {
 	return err
 }
 
-// Stop stops the Actor and the goroutines. With a SharedJournal the writer stops in Close, because only closing the
-// journal ends a pending Append.
+// Stop stops the Actor and the goroutines. With a SharedJournal only Close stops the writer, because an Append may wait
+// until the journal is closed.
 func (l *Log) Stop() {
 	l.Ref.Stop()
 	if l.Shared == nil {
@@ -134,7 +136,7 @@ func (l *Log) Stop() {
 	l.snapshots.stop()
 }
 
-// Close closes the journal.
+// Close closes the journal, and stops the writer of a SharedJournal.
 func (l *Log) Close() error {
 	err := l.Journal.Close()
 	if l.Shared != nil {

@@ -11,41 +11,41 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// replication is the Actor's state for a log that several nodes write. In such a log a batch is one record, a bundle.
-// The Actor proposes it for the sequence after the last delivered record:
+// replication is the Actor's state for a SharedJournal, to which several nodes write. In such a journal a batch of
+// writes is a single record, a bundle. The Actor proposes the bundle for the sequence after the last delivered record:
 //
-//	owner      makes a decision; its Write has the number of RemoteEvents that it had received
-//	Actor      packs waiting writes into a bundle with a new token; the writer proposes it for one sequence
-//	follower   delivers the record that got the sequence, from any node
-//	Actor      own token: commits the writes. Another node's record: sends RemoteEvents to the owners, rejects writes
-//	           that were decided without those events (ErrConflict) and proposes the other writes again
-//	owner      applies the events; after a conflict it decides the same commands again, which callers do not notice
+//	owner      makes records from its state, and sends a Write with the number of RemoteEvents that it had received
+//	Actor      packs waiting writes into a bundle with a new token; the writer proposes the bundle for one sequence
+//	follower   delivers the record that got the sequence: this bundle, or that of another node
+//	Actor      this bundle: commits its writes
+//	           another bundle: sends its events to their owners (RemoteEvents), rejects the writes of these owners
+//	           (ErrConflict), and proposes the other writes again
+//	owner      applies the events; after ErrConflict it makes its records again from the new state
 //
-// A rule that one owner enforces therefore holds across all nodes. Only the log decides the outcome of a write; when
-// Append returns, the writer is free, but the outcome is not known. All nodes apply all records in log order, so
-// their snapshots at a sequence are the same. The follower waits while ReplicationWindow records are not applied by
-// all owners. A lease belongs to one node. Without a majority all writes are rejected; reads and leased quota still
-// work.
+// A rule that one owner enforces therefore holds across all nodes. Only a delivered record decides about a write: the
+// return of Append does not. All nodes apply all records in the same order, so their snapshots at one sequence are
+// equal. The follower waits while ReplicationWindow records are delivered but not yet applied. While the cluster has no
+// majority, all writes are rejected. Reads still work, and so does quota that this node has leased.
 type replication struct {
 	currencies map[string]*mailbox.Ref
 	sent       map[*mailbox.Ref]uint64 // number of RemoteEvents sent to each owner
 	stopping   bool                    // the node stops
 }
 
-// stale reports whether a write was decided without RemoteEvents that were sent to its owner.
+// stale reports whether the Actor has sent RemoteEvents that the owner had not received when it made the records.
 func (r *replication) stale(w *Write) bool { return w.RemoteSeq != r.sent[w.From] }
 
-// noMajority reports whether the majority is lost, so that no write can be committed.
 func (a *Actor) noMajority() bool { return Quorum{a.log.Shared}.Lost() }
 
-// majorityLost tells the Actor that there is no majority.
+// majorityLost tells the Actor that the cluster has no majority.
 type majorityLost struct{ mailbox.OneWay }
 
-// nodeStopping tells the Actor that the node is stopping. Without a majority it then abandons its proposal.
+// nodeStopping tells the Actor that the node is stopping. If the cluster has no majority, the Actor then abandons the
+// bundle that it has proposed.
 type nodeStopping struct{ mailbox.OneWay }
 
-// proposeBundle proposes the writes in flight as one bundle.
-func (a *Actor) proposeBundle(records [][]byte) {
+// propose proposes the records of the writes in flight as one bundle.
+func (a *Actor) propose(records [][]byte) {
 	bundle, err := record.Encode(&record.Bundle{Node: a.log.Shared.Node(), Token: a.log.token.Add(1), Records: records})
 	if err != nil {
 		a.failStop(err)
@@ -54,15 +54,14 @@ func (a *Actor) proposeBundle(records [][]byte) {
 	a.submitAppend([][]byte{bundle})
 }
 
-// proposalReturned handles the return of Append. The outcome of the proposal comes from a delivered record, before or
-// after the return.
+// proposalReturned handles the return of Append. It answers no write: delivered does so.
 func (a *Actor) proposalReturned(m *written) {
 	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.stopCause == nil {
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
 }
 
-// delivered handles the next record of the log.
+// delivered handles the next record of the journal.
 func (a *Actor) delivered(m *Delivered) {
 	defer m.Window.Release()
 	switch {
@@ -82,7 +81,7 @@ func (a *Actor) delivered(m *Delivered) {
 	a.inFlight = nil
 	switch {
 	case m.own && len(batch) == 0:
-		a.failStop(fmt.Errorf("record %d: offered for another place", m.Sequence))
+		a.failStop(fmt.Errorf("record %d: this node proposed it for another sequence", m.Sequence))
 		return
 	case m.own:
 		a.commit(batch)
@@ -96,14 +95,14 @@ func (a *Actor) delivered(m *Delivered) {
 	a.revalidate(batch)
 }
 
-// route sends another node's events to their owners. Shards come before the registrar, so that an account exists
-// before its sessions.
+// route sends the events in another node's record to their owners. It sends to the shards before the registrar, so that
+// an account exists before its sessions.
 func (a *Actor) route(m *Delivered) error {
 	r := a.replication
 	for currency, events := range m.currencies {
 		owner := r.currencies[currency]
 		if owner == nil {
-			return fmt.Errorf("another node has rates of %q, which this one does not know; restart this node", currency)
+			return fmt.Errorf("another node has rates of currency %q, which this node does not know; restart this node", currency)
 		}
 		r.sendRemote(owner, &RemoteEvents[engine.Event]{Events: events, Window: m.Window.Retain()})
 	}
@@ -123,7 +122,8 @@ func (r *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
 	owner.Send(m)
 }
 
-// revalidate rejects writes that another node's record made stale. It queues the others again in their order.
+// revalidate is called after another node's record. It rejects the writes that the record made stale, and queues the
+// other writes again in their order.
 func (a *Actor) revalidate(batch []*Write) {
 	if len(batch) > 0 {
 		a.log.Health.noteDone()
@@ -140,7 +140,8 @@ func (a *Actor) revalidate(batch []*Write) {
 	}
 }
 
-// majorityLost rejects waiting writes. It keeps the proposal, unless the node is stopping.
+// majorityLost rejects waiting writes. The proposed bundle may still be committed. Only if the node is stopping,
+// majorityLost abandons it.
 func (a *Actor) majorityLost() {
 	switch {
 	case !a.noMajority():
@@ -157,7 +158,8 @@ func (a *Actor) majorityLost() {
 	a.waiting = nil
 }
 
-// abandonProposal sends errors to the owners of a proposal whose outcome this process will not know.
+// abandonProposal sends an error to the owners of the proposed bundle. This process will not learn whether the bundle
+// was committed.
 func (a *Actor) abandonProposal() {
 	batch, cause := a.inFlight, ErrOutcomeUnknown
 	if !a.replication.stopping {

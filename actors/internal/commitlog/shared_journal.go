@@ -10,18 +10,20 @@ import (
 )
 
 // SharedJournal is a Journal to which several nodes write. All nodes get the same records in the same order and reach
-// the same state. Each record is a bundle (record.Bundle) of one node.
+// the same state. Each record is a bundle of one node (record.Bundle).
 //
-// It differs from other journals: Last and Read describe this node's copy when the journal was opened. Append proposes
-// one record for the sequence after expected. It returns nil if the record got the sequence, and ErrPosition if
-// another record did. Until one of them is known or the journal is closed, it waits, even without a majority. Follow
-// delivers all records. It delivers those of this node before or after their Append returns.
+// Its methods differ from those of a local journal:
+//
+//	Last, Read  have the records that this node's copy had when the journal was opened
+//	Append      proposes one record for the sequence after expected. It returns nil if the record gets that sequence,
+//	            and ErrPosition if another record does. It waits for either, or for Close, even without a majority.
+//	Follow      delivers all later records, also those of this node, before or after their Append returns
 type SharedJournal interface {
 	Journal
 	// Node returns the ID of this node.
 	Node() engine.NodeID
-	// Follow calls deliver for each record after Last, in order and without gaps, when it is durable. It returns nil
-	// when ctx ends. After an error the node must stop. record is valid only during the call.
+	// Follow calls deliver for each durable record after Last, in order and without gaps. It returns nil when ctx ends.
+	// After an error the node must stop. record is valid only during the call.
 	Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) error
 	// ClusterHealth returns this node's view of the cluster. It does not block.
 	ClusterHealth() ClusterHealth
@@ -29,18 +31,18 @@ type SharedJournal interface {
 
 // ClusterHealth is a node's view of its cluster.
 type ClusterHealth struct {
-	Majority bool      // writes can become durable
-	Since    time.Time // of Majority
+	Majority bool      // the node reaches a majority, so writes can become durable
+	Since    time.Time // when Majority got its present value
 	Leader   string    // name of the node that orders writes; "" = unknown
 }
 
-// Quorum reports whether the cluster has a majority. The zero Quorum is that of a single node, which always has.
+// Quorum tells whether the cluster has a majority. The zero value is for a node without a cluster.
 type Quorum struct{ Shared SharedJournal }
 
-// Lost reports whether there is no majority.
+// Lost reports whether the cluster has no majority. Without a cluster it returns false.
 func (q Quorum) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth().Majority }
 
-// AskChange asks an owner for a change and waits for the reply.
+// AskChange asks an owner for a change and returns the answer. It converts the error with TimeoutError.
 func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Quorum) (A, error) {
 	m := mailbox.NewRequest[Q, A](query)
 	owner.Send(m)
@@ -48,8 +50,8 @@ func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Q
 	return answer, q.TimeoutError(err)
 }
 
-// TimeoutError returns ErrOutcomeUnknown if err is the timeout of a change and there is no majority. Otherwise it
-// returns err.
+// TimeoutError converts the error of a change. If the change timed out and the cluster has no majority, it returns
+// ErrOutcomeUnknown, else err.
 func (q Quorum) TimeoutError(err error) error {
 	if errors.Is(err, mailbox.ErrExpired) && q.Lost() {
 		return ErrOutcomeUnknown

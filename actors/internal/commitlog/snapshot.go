@@ -17,36 +17,37 @@ import (
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
-	Full       bool       // includes accounts and registry
+	Full       bool       // includes Accounts and Registry
 	Accounts   [][][]byte // by shard; each account in the format of record.SplitAccount
 	Registry   RegistrySnapshot
-	Done       func(*StateSnapshot) // called once, when all parts are set or failed
+	Done       func(*StateSnapshot) // called once, when PartDone was called for all parts
 
-	Pending atomic.Int64 // number of parts not set yet
-	Err     atomic.Pointer[engine.Error]
+	Pending atomic.Int64                 // number of parts for which PartDone was not called yet
+	Err     atomic.Pointer[engine.Error] // not nil if an owner has stopped; the snapshot is then incomplete
 }
 
 // RegistrySnapshot is the registrar's part of a StateSnapshot.
 type RegistrySnapshot struct {
 	Registry  account.RegistrySnapshot
 	KeyPolicy account.KeyPolicy
-	Steady    time.Duration // no event of the snapshot has a later steady time
+	Steady    time.Duration // monotonic time, at least that of every event in the snapshot
 }
 
-// SnapshotRequest asks an owner for its part of a snapshot. The part is immutable, so the owner can continue at once.
+// SnapshotRequest asks an owner for its part of a snapshot. The part must be immutable.
 type SnapshotRequest struct {
 	mailbox.OneWay
-	Snapshot        *StateSnapshot
-	Index, Position int // of the owner; of the account in its shard
+	Snapshot *StateSnapshot
+	Index    int // of the currency or the shard
+	Position int // of the account in its shard
 }
 
-// SetCurrency sets the part of a currency.
+// SetCurrency sets the part of a currency actor.
 func (s *SnapshotRequest) SetCurrency(state *engine.CurrencySnapshot) {
 	s.Snapshot.Currencies[s.Index] = state
 	s.Snapshot.PartDone()
 }
 
-// SetAccount sets the part of an account, in the format of record.SplitAccount.
+// SetAccount sets the state of an account, in the format of record.SplitAccount.
 func (s *SnapshotRequest) SetAccount(state []byte) {
 	s.Snapshot.Accounts[s.Index][s.Position] = state
 	s.Snapshot.PartDone()
@@ -58,20 +59,20 @@ func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
 	s.Snapshot.PartDone()
 }
 
-// Reject makes the snapshot fail because an owner has stopped.
+// Reject implements mailbox.Message. It is called if an owner has stopped, and makes the snapshot fail.
 func (s *SnapshotRequest) Reject(cause *engine.Error) {
 	s.Snapshot.Err.Store(cause)
 	s.Snapshot.PartDone()
 }
 
-// PartDone notes that a part is set or failed. After the last part it calls Done.
+// PartDone must be called for each part, when it is set or has failed. After the last part it calls Done.
 func (s *StateSnapshot) PartDone() {
 	if s.Pending.Add(-1) == 0 {
 		s.Done(s)
 	}
 }
 
-// Write encodes a full snapshot.
+// Write writes the encoded snapshot.
 func (s *StateSnapshot) Write(dst io.Writer) error {
 	w := record.NewSnapshotWriter(dst)
 	for _, currency := range s.Currencies {
@@ -103,10 +104,10 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// stateRequest asks for a StateSnapshot at the current end of the journal, without accounts.
+// stateRequest asks the Actor for a StateSnapshot of the currencies after the last record.
 type stateRequest = mailbox.Request[struct{}, *StateSnapshot]
 
-// requestParts asks all owners for their parts.
+// requestParts asks the owners for their parts.
 func (a *Actor) requestParts(s *StateSnapshot) {
 	s.Currencies = make([]*engine.CurrencySnapshot, len(a.currencies))
 	s.Pending.Store(int64(len(a.currencies)) + 1)
@@ -124,7 +125,7 @@ func (a *Actor) requestParts(s *StateSnapshot) {
 	s.PartDone()
 }
 
-// answerStateRequests answers all waiting requests with the same snapshot.
+// answerStateRequests answers all stateRequests with one StateSnapshot.
 func (a *Actor) answerStateRequests() {
 	requests := a.stateRequests
 	a.stateRequests = nil
@@ -140,31 +141,31 @@ func (a *Actor) answerStateRequests() {
 }
 
 const (
-	// accountsFraction limits how much is written for snapshots: the next one is due only after records of at least
-	// 1/accountsFraction of the size of all accounts. A million accounts are as large as the records of some hours.
+	// accountsFraction makes snapshots rarer if the accounts are large. The records since the last snapshot must have at
+	// least 1/accountsFraction of the size of all accounts.
 	accountsFraction = 4
-	// overdueSnapshots is the number of snapshots that must be missing before Health reports that they are late.
+	// overdueSnapshots is how many snapshots must be overdue until Health reports that the next snapshot is late.
 	overdueSnapshots = 4
-	// snapshotSpaceMin is the minimum free space for retrying a failed snapshot.
+	// snapshotSpaceMin is the least free space at which a failed snapshot is tried again.
 	snapshotSpaceMin = 1 << 20
 )
 
 // snapshotPlan decides when the next snapshot is due.
 type snapshotPlan struct {
-	recordsMax int
-	bytesMax   int64
+	recordsMax int   // Config.SnapshotRecords
+	bytesMax   int64 // Config.SnapshotBytes
 
 	last             uint64 // sequence of the newest snapshot
-	records          int    // since the last attempt of a snapshot
-	bytes            int64
-	uncoveredRecords int // since the newest snapshot
-	uncoveredBytes   int64
-	accountBytes     int64 // size of all accounts in the newest snapshot
-	running          bool
-	final            bool   // take the last snapshot, for Finish
-	finalTried       bool   // the last snapshot was tried
-	retry            bool   // retry a failed snapshot
-	dropBefore       uint64 // records before this sequence can be dropped; 0 = none
+	records          int    // since the last attempt to take a snapshot
+	bytes            int64  // size of these records
+	uncoveredRecords int    // since the newest snapshot
+	uncoveredBytes   int64  // size of these records
+	accountBytes     int64  // size of all accounts in the newest snapshot
+	running          bool   // a snapshot is being taken
+	final            bool   // Finish has asked for the last snapshot
+	finalTried       bool   // final was set once
+	retry            bool   // try a failed snapshot again
+	dropBefore       uint64 // records before this sequence are not needed any more; 0 = all are needed
 }
 
 func (p *snapshotPlan) count(records, bytes int) {
@@ -174,7 +175,7 @@ func (p *snapshotPlan) count(records, bytes int) {
 	p.uncoveredBytes += int64(bytes)
 }
 
-// late reports whether overdueSnapshots snapshots were due and none was written.
+// late reports whether so many records have come since the newest snapshot that overdueSnapshots snapshots were due.
 func (p *snapshotPlan) late() bool {
 	manyRecords := p.uncoveredRecords >= overdueSnapshots*p.recordsMax && p.uncoveredBytes >= p.accountBytes
 	return manyRecords || p.uncoveredBytes >= overdueSnapshots*p.bytesMax
@@ -185,27 +186,27 @@ func (p *snapshotPlan) due() bool {
 	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.final || p.retry)
 }
 
-// begin resets the counts. It reports whether there are records that the newest snapshot does not include.
+// begin resets the counts of due. It starts no snapshot and returns false if the newest one has all records up to last.
 func (p *snapshotPlan) begin(last uint64) bool {
 	p.records, p.bytes, p.final, p.retry = 0, 0, false, false
 	p.running = last > p.last
 	return p.running
 }
 
-// snapshotWritten is the result of a snapshot.
+// snapshotWritten is the result of Log.WriteSnapshot.
 type snapshotWritten struct {
 	mailbox.OneWay
 	sequence     uint64
 	accountBytes int64
-	writtenBytes int64 // even if the snapshot failed
+	writtenBytes int64 // also set if the snapshot failed
 	err          error
 }
 
-// retrySnapshot tells the Actor that there is enough space to retry a failed snapshot.
+// retrySnapshot tells the Actor that the disk has enough space to try a failed snapshot again.
 type retrySnapshot struct{ mailbox.OneWay }
 
-// snapshotWritten handles the result of a snapshot. After a success old records can be dropped. After a failure the log
-// continues, because it still has all records.
+// snapshotWritten handles the result of a snapshot. If the snapshot failed, the node continues without it, because the
+// journal still has all records.
 func (a *Actor) snapshotWritten(m *snapshotWritten) {
 	p, health := &a.snapshot, a.log.Health
 	p.running = false
@@ -224,13 +225,13 @@ func (a *Actor) snapshotWritten(m *snapshotWritten) {
 	}
 }
 
-// WriteSnapshot encodes and writes a full snapshot in the snapshot worker, while commits continue.
+// WriteSnapshot lets the snapshot worker encode and write a full snapshot, while commits continue.
 func (l *Log) WriteSnapshot(s *StateSnapshot) {
 	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(s)) })
 }
 
-// writeSnapshot writes a snapshot and returns the result. It does not read the parts of a failed snapshot, because
-// owners may still set them.
+// writeSnapshot writes a snapshot and returns the result. If Err is set, it does not read the parts, because owners may
+// still set them.
 func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotWritten {
 	if err := s.Err.Load(); err != nil {
 		return &snapshotWritten{sequence: s.Sequence, err: err}
@@ -243,13 +244,11 @@ func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotWritten {
 	return &snapshotWritten{sequence: s.Sequence, accountBytes: s.accountBytes(), writtenBytes: counter.written, err: err}
 }
 
-// countingWriter counts the bytes written.
 type countingWriter struct {
 	w       io.Writer
 	written int64
 }
 
-// Write implements io.Writer.
 func (w *countingWriter) Write(p []byte) (int, error) {
 	n, err := w.w.Write(p)
 	w.written += int64(n)

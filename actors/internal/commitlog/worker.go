@@ -10,15 +10,13 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// CheckInterval is how often an idle writer checks the free space and calls OnTick. A full disk is reported within a
-// second, and its recovery within five.
+// CheckInterval is how often an idle writer checks the free space and calls OnTick.
 const CheckInterval = 500 * time.Millisecond
 
-// spaceMargin is the minimum size of a write that must fit before a full disk counts as recovered.
+// spaceMargin is how many bytes must at least fit on the disk until Health reports that the disk is no longer full.
 const spaceMargin = 64 << 10
 
-// worker is a goroutine that executes jobs that wait for the disk, because actors must not block. At most one job
-// waits.
+// worker is a goroutine that runs jobs that wait for the disk. Actors must not run them, because they must not block.
 type worker struct {
 	jobs chan func()
 	done sync.WaitGroup
@@ -26,7 +24,7 @@ type worker struct {
 
 func newWorker() *worker { return &worker{jobs: make(chan func(), 1)} }
 
-// start starts the goroutine. While there are no jobs it calls tick every CheckInterval, unless tick is nil.
+// start starts the goroutine. If tick is not nil, the goroutine calls it every CheckInterval while it has no job.
 func (w *worker) start(tick func()) {
 	w.done.Add(1)
 	go w.run(tick)
@@ -53,25 +51,26 @@ func (w *worker) run(tick func()) {
 	}
 }
 
-// submit submits a job. It does not block, because the Actor has at most one job waiting.
+// submit gives the worker a job. It does not block, because the Actor waits for the result before the next job.
 func (w *worker) submit(job func()) { w.jobs <- job }
 
-// stop waits for the last job and ends the goroutine.
+// stop waits for the last job and then ends the goroutine.
 func (w *worker) stop() {
 	close(w.jobs)
 	w.done.Wait()
 }
 
-// written is the result of an append.
+// written is the result of Log.append.
 type written struct {
 	mailbox.OneWay
 	last uint64
 	err  error
 }
 
-// append appends a batch and sends the result to the Actor. The writer calls it.
+// append appends a batch and sends written to the Actor. It is a job of the writer.
 func (l *Log) append(expected uint64, records [][]byte) {
-	// Let the goroutines that the last batch woke run first. On one processor they would otherwise wait for the disk too.
+	// Let other goroutines run first, for example those that the last batch woke. On a single processor they would
+	// otherwise wait until this batch is on the disk.
 	runtime.Gosched()
 	last, err := l.Journal.Append(expected, records)
 	if errors.Is(err, wal.ErrNoSpace) {
@@ -81,25 +80,24 @@ func (l *Log) append(expected uint64, records [][]byte) {
 	l.Ref.Send(&written{last: last, err: err})
 }
 
-// dropped is the result of dropping old records.
+// dropped is the result of Log.drop.
 type dropped struct {
 	mailbox.OneWay
 	err error
 }
 
-// drop drops old records and sends the result to the Actor. The writer calls it.
+// drop deletes old records and sends dropped to the Actor. It is a job of the writer.
 func (l *Log) drop(before uint64) { l.Ref.Send(&dropped{err: l.Journal.DropBefore(before)}) }
 
-// tick is called by the idle writer.
 func (l *Log) tick() {
 	l.OnTick()
 	l.checkSpace()
 }
 
-// spaceChecker is implemented by a Journal that can check, without writing, whether a write would fit.
+// spaceChecker is implemented by a Journal that can check whether a write of some bytes would fit on the disk.
 type spaceChecker interface{ CheckSpace(bytes int64) error }
 
-// checkSpace updates the health. If there is space again, it lets the Actor retry a failed snapshot.
+// checkSpace updates Health. If the disk has space again, it makes the Actor try a failed snapshot again.
 func (l *Log) checkSpace() {
 	journal, ok := l.Journal.(spaceChecker)
 	if !ok {

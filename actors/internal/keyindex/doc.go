@@ -1,7 +1,8 @@
-// Package keyindex finds the account of an API key and the account's actor by the digest of the key, for every request
-// with a key.
+// Package keyindex maps an API key to its account and to the actor of the account. A node looks up the digest of the
+// key in every request with a key.
 //
-// Reads take no lock and do not allocate. They may run concurrently with one writer. A result is only a hint: the
-// account compares the whole digest and checks whether the key is revoked. An entry takes 24 bytes, and the table is
-// at most three quarters full. A million keys take 50 MB.
+// Reads take no lock and do not allocate. A result is only a hint, because the index compares only the first bytes of
+// the digest. The account must compare the whole digest, and check that the key is not revoked.
+//
+// An entry takes 24 bytes, and the table is at most three quarters full. A million keys take 50 MB.
 package keyindex

@@ -9,14 +9,16 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Index maps fingerprints of digests to accounts and their actors. Lookup takes no lock and may be called concurrently
-// with all other methods. It is a hash table with open addressing. The account of an entry is written before its
-// fingerprint, so a reader never sees an incomplete entry. A full table is replaced by a larger one. A reader that
-// still has the old table misses only actors that were set after the replacement.
+// Index is a hash table with open addressing. It maps the fingerprint of a digest to an account and its actor. All
+// methods except Fill may be called concurrently.
+//
+// Lookup takes no lock. Claim writes the account of an entry before the fingerprint, so Lookup never finds an
+// incomplete entry. When the table is full, Claim replaces it with a larger one. A Lookup that still reads the old
+// table may miss an actor that was set after the replacement.
 type Index struct {
 	current atomic.Pointer[table]
-	mu      sync.Mutex
-	used    int // used slots, including those of deleted entries
+	mu      sync.Mutex // held by writers, except SetActor
+	used    int        // slots with a fingerprint, including deleted entries
 }
 
 type table struct {
@@ -25,8 +27,8 @@ type table struct {
 }
 
 type slot struct {
-	fingerprint atomic.Uint64 // first bytes of the digest; 0 = free
-	account     atomic.Uint64 // 0 = deleted
+	fingerprint atomic.Uint64 // first bytes of the digest; 0 = free slot
+	account     atomic.Uint64 // 0 = deleted entry
 	actor       atomic.Pointer[mailbox.Ref]
 }
 
@@ -47,13 +49,14 @@ func newTable(size int) *table {
 	return &table{mask: uint64(size - 1), slots: make([]slot, size)}
 }
 
-// fingerprintOf returns the fingerprint of a digest, which is never 0.
+// fingerprintOf returns the first bytes of a digest as a number, at least 1.
 func fingerprintOf(digest account.Digest) uint64 {
 	return max(1, binary.LittleEndian.Uint64(digest[:]))
 }
 
-// Lookup returns the account that may own the key with the digest (fingerprints can collide), or 0. actor is nil if the
-// index has no actor of the account. An actor that has stopped rejects messages.
+// Lookup returns the account that may own the key with the digest, or 0 if no account owns it. The caller must compare
+// the whole digest. actor is nil if the index has no actor for the account. The actor may have stopped; it then rejects
+// messages.
 func (x *Index) Lookup(digest account.Digest) (account uint64, actor *mailbox.Ref) {
 	table, fingerprint := x.current.Load(), fingerprintOf(digest)
 	for i := fingerprint & table.mask; ; i = (i + 1) & table.mask {
@@ -66,8 +69,8 @@ func (x *Index) Lookup(digest account.Digest) (account uint64, actor *mailbox.Re
 	}
 }
 
-// SetActor sets the actor of an account for one of its keys, or removes it with nil. It may be called concurrently with
-// all other methods, but not with SetActor for the same account. While the table grows it may have no effect.
+// SetActor sets the actor of an account in the entry of one of its keys. nil removes the actor. SetActor must not run
+// concurrently with SetActor for the same account. If Claim replaces the table meanwhile, SetActor may have no effect.
 func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.Ref) {
 	fingerprint := fingerprintOf(digest)
 	if slot := x.current.Load().find(fingerprint); slot.fingerprint.Load() == fingerprint && slot.account.Load() == account {
@@ -75,8 +78,8 @@ func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.R
 	}
 }
 
-// Claim assigns the fingerprint of a digest to an account. It returns false if another account has the fingerprint. The
-// caller must then generate another key.
+// Claim adds an entry without an actor. It returns false if another account has the same fingerprint. The caller must
+// then generate another key.
 func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -100,34 +103,34 @@ func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	return true
 }
 
-// Claim is an entry for Fill: a fingerprint and its account.
-type Claim struct{ fingerprint, account uint64 }
+// Entry maps a fingerprint to an account.
+type Entry struct{ fingerprint, account uint64 }
 
-// NewClaim returns the entry of an account for a digest.
-func NewClaim(digest account.Digest, account uint64) Claim {
-	return Claim{fingerprintOf(digest), account}
+// NewEntry returns the entry for a key with the digest.
+func NewEntry(digest account.Digest, account uint64) Entry {
+	return Entry{fingerprintOf(digest), account}
 }
 
-// Fill adds the entries of a replay to an empty index that has no readers yet. If two accounts have the same
-// fingerprint, it returns one of them and false.
-func (x *Index) Fill(all [][]Claim) (account uint64, ok bool) {
+// Fill adds all entries to an empty index. It must not run concurrently with other methods. If two accounts have the
+// same fingerprint, Fill returns one of them and false.
+func (x *Index) Fill(all [][]Entry) (account uint64, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	count := 0
-	for _, claims := range all {
-		count += len(claims)
+	for _, entries := range all {
+		count += len(entries)
 	}
 	table := newTable(tableSize(count))
-	for _, claims := range all {
-		for _, claim := range claims {
-			slot := table.find(claim.fingerprint)
-			if owner := slot.account.Load(); owner == claim.account {
+	for _, entries := range all {
+		for _, entry := range entries {
+			slot := table.find(entry.fingerprint)
+			if owner := slot.account.Load(); owner == entry.account {
 				continue
 			} else if owner != 0 {
-				return claim.account, false
+				return entry.account, false
 			}
-			slot.account.Store(claim.account)
-			slot.fingerprint.Store(claim.fingerprint)
+			slot.account.Store(entry.account)
+			slot.fingerprint.Store(entry.fingerprint)
 			x.used++
 		}
 	}
@@ -135,7 +138,7 @@ func (x *Index) Fill(all [][]Claim) (account uint64, ok bool) {
 	return 0, true
 }
 
-// tableSize returns the size of a table that is at most half full with count entries.
+// tableSize returns the number of slots of a table that count entries fill at most half.
 func tableSize(count int) int {
 	size := slotsMin
 	for size < 2*(count+1) {
@@ -144,7 +147,7 @@ func tableSize(count int) int {
 	return size
 }
 
-// Release deletes the entry of a key, after its creation failed or its account deleted the key.
+// Release deletes the entry of a key, if the account has it.
 func (x *Index) Release(digest account.Digest, account uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -155,7 +158,7 @@ func (x *Index) Release(digest account.Digest, account uint64) {
 	}
 }
 
-// find returns the slot of a fingerprint. If there is none, it returns the free slot where the fingerprint belongs.
+// find returns the slot with the fingerprint. If no slot has it, find returns the free slot in which it belongs.
 func (t *table) find(fingerprint uint64) *slot {
 	for i := fingerprint & t.mask; ; i = (i + 1) & t.mask {
 		if f := t.slots[i].fingerprint.Load(); f == 0 || f == fingerprint {
@@ -164,7 +167,7 @@ func (t *table) find(fingerprint uint64) *slot {
 	}
 }
 
-// grow replaces the table by one that is at most half full. The caller holds mu.
+// grow replaces the table with one that is at most half full and has no deleted entries. The caller must hold mu.
 func (x *Index) grow(old *table) *table {
 	count := 0
 	for i := range old.slots {

@@ -121,14 +121,14 @@ func TestIndexIsReadWhileItGrows(t *testing.T) {
 
 func TestIndexIsFilled(t *testing.T) {
 	one, all := New(), New()
-	var claims [][]Claim
+	var entries [][]Entry
 	for id := uint64(1); id <= 3*slotsMin; id++ {
 		if !one.Claim(keyOf(id), id) {
 			t.Fatal(id)
 		}
-		claims = append(claims, []Claim{NewClaim(keyOf(id), id), NewClaim(keyOf(id), id)}) // a loaded account claims again
+		entries = append(entries, []Entry{NewEntry(keyOf(id), id), NewEntry(keyOf(id), id)}) // a loaded account claims again
 	}
-	if _, whole := all.Fill(claims); !whole || all.used != one.used {
+	if _, whole := all.Fill(entries); !whole || all.used != one.used {
 		t.Fatalf("%d keys, want %d", all.used, one.used)
 	}
 	for id := uint64(1); id <= 3*slotsMin+10; id++ {
@@ -136,7 +136,7 @@ func TestIndexIsFilled(t *testing.T) {
 			t.Fatalf("key %d is of account %d, want %d", id, got, want)
 		}
 	}
-	if id, whole := New().Fill([][]Claim{{NewClaim(keyOf(1), 1)}, {NewClaim(keyOf(1), 2)}}); whole || id != 2 {
+	if id, whole := New().Fill([][]Entry{{NewEntry(keyOf(1), 1)}, {NewEntry(keyOf(1), 2)}}); whole || id != 2 {
 		t.Errorf("two accounts with one key: %d", id)
 	}
 }
