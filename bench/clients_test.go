@@ -15,32 +15,40 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/bench/load"
+
 	"golang.org/x/sys/unix"
 )
 
-func (g *clients) answeredOK() uint64 { return g.statuses[200] }
-func (g *clients) shedCount() uint64  { return g.statuses[503] }
+// clients are the clients of a load, with a name for the report.
+type clients struct {
+	name string
+	load.Clients
+}
+
+func (g *clients) answeredOK() uint64 { return g.Statuses[200] }
+func (g *clients) shedCount() uint64  { return g.Statuses[503] }
 
 // servedShare returns the served part of the intended requests.
-func (g *clients) servedShare() float64 { return float64(g.answeredOK()) / float64(max(1, g.intended)) }
+func (g *clients) servedShare() float64 { return float64(g.answeredOK()) / float64(max(1, g.Intended)) }
 
 func (g *clients) quantile(q float64) time.Duration {
-	return time.Duration(g.latency.ValueAtQuantile(q)).Round(10 * time.Microsecond)
+	return time.Duration(g.Latency.ValueAtQuantile(q)).Round(10 * time.Microsecond)
 }
 
 func (g *clients) String() string {
 	return fmt.Sprintf("%d intended, %d sent, %d not read, %d served, %d refused, %d strange, %d lost, p50 %v, p99 %v",
-		g.intended, g.sent, g.dropped, g.answeredOK(), g.shedCount(), g.unexpectedCount, g.lost, g.quantile(50), g.quantile(99))
+		g.Intended, g.Sent, g.Dropped, g.answeredOK(), g.shedCount(), g.Unexpected, g.Lost, g.quantile(50), g.quantile(99))
 }
 
 // merge adds the results of other clients.
 func (g *clients) merge(other *clients) {
-	g.intended, g.sent, g.dropped = g.intended+other.intended, g.sent+other.sent, g.dropped+other.dropped
-	g.unexpectedCount, g.lost, g.firstUnexpected = g.unexpectedCount+other.unexpectedCount, g.lost+other.lost, cmp.Or(g.firstUnexpected, other.firstUnexpected)
-	for status, count := range other.statuses {
-		g.statuses[status] += count
+	g.Intended, g.Sent, g.Dropped = g.Intended+other.Intended, g.Sent+other.Sent, g.Dropped+other.Dropped
+	g.Unexpected, g.Lost, g.FirstUnexpected = g.Unexpected+other.Unexpected, g.Lost+other.Lost, cmp.Or(g.FirstUnexpected, other.FirstUnexpected)
+	for status, count := range other.Statuses {
+		g.Statuses[status] += count
 	}
-	g.latency.Merge(other.latency)
+	g.Latency.Merge(other.Latency)
 }
 
 // runClients puts clients on a server for a while, then waits for outstanding answers, at most patience. A request
@@ -50,10 +58,12 @@ func runClients(t *testing.T, address string, span, patience time.Duration, grou
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer raisePriority()()
+	l := &load.Generator{Address: address, Seed: 1, Measure: span, Drain: patience}
 	for _, g := range groups {
-		g.dropLate, g.isUnexpected = true, isUnexpected
+		g.DropLate, g.IsUnexpected = true, isUnexpected
+		l.Groups = append(l.Groups, &g.Clients)
 	}
-	if err := (&load{address: address, groups: groups, seed: 1, measure: span, drain: patience}).run(t.Context()); err != nil {
+	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +92,7 @@ func raisePriority() (undo func()) {
 // refusalPattern matches the head of an overload response.
 var refusalPattern = regexp.MustCompile(`^HTTP/1\.1 503 [^\r\n]*\r\n(?s:.*)\r\nRetry-After: [1-9][0-9]*\r\n`)
 
-// isUnexpected reports a response that is neither 200 nor the documented overload response.
+// IsUnexpected reports a response that is neither 200 nor the documented overload response.
 func isUnexpected(status int, answer []byte) bool {
 	head, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 	var said struct {

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tasard/tasard/bench/load"
 )
 
 // costMixes returns the mixes whose costs are checked: the usual request, a large response, and a response that cannot
@@ -158,8 +160,8 @@ func (r *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	for i := range pairs {
 		node, bare := &pairs[i].a, &pairs[i].b
 		cpu = append(cpu, cpuPerRequest(node)/cpuPerRequest(bare))
-		allocations = append(allocations, max(0, node.mallocs-scrape)/float64(node.answers))
-		sizes = append(sizes, float64(node.bytes)/float64(node.answers))
+		allocations = append(allocations, max(0, node.mallocs-scrape)/float64(node.Responses))
+		sizes = append(sizes, float64(node.Bytes)/float64(node.Responses))
 	}
 	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
 }
@@ -214,12 +216,12 @@ func (r *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 // loadTraced puts a load on a traced node and returns the number of responses. It does not measure CPU time, which
 // would be that of strace, or allocations, which would need another request.
 func (r *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
-	group := &clients{requests: newMix(benchHost, r.fixture.keys, mixes()[mix]), connections: r.options.Connections}
-	s, err := r.sample(ctx, &server{name: "the traced node", address: node.address}, &load{groups: []*clients{group}, measure: traceMeasure})
-	if err == nil && s.answers < traceAnswers {
-		err = fmt.Errorf("%d answers in %v, want %d to count anything", s.answers, traceMeasure, traceAnswers)
+	group := &load.Clients{Requests: newMix(benchHost, r.fixture.keys, mixes()[mix]), Connections: r.options.Connections}
+	s, err := r.sample(ctx, &server{name: "the traced node", address: node.address}, &load.Generator{Groups: []*load.Clients{group}, Measure: traceMeasure})
+	if err == nil && s.Responses < traceAnswers {
+		err = fmt.Errorf("%d answers in %v, want %d to count anything", s.Responses, traceMeasure, traceAnswers)
 	}
-	return s.answers, err
+	return s.Responses, err
 }
 
 // stopTraced signals the process group to stop. strace ignores the signal, but writes its counts and exits after the

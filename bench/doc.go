@@ -29,7 +29,7 @@
 //
 //	a goal                  its row in goals.go, its function there, in goals_modes.go or goals_data.go
 //	how two are compared    runner.go
-//	requests                mix.go; the load: load.go, load_conn.go; parsing of responses: response.go
+//	requests                mix.go; the load generator: package load
 //	servers                 server.go (node, bare server), nginx.go, postgres.go; processes: process.go; data: fixture.go
 //	the report              report.go, and the tables in README.md and docs/performance.md: tables.go
 //	the cost of a request   costs.go, costs_trace.go

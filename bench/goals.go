@@ -109,7 +109,7 @@ func measureBestRates(ctx context.Context, r *runner, g *goal) error {
 	}
 	share := measurement{Name: "part of its core that the load generator used, against bare", Unit: "×"}
 	for i := range pairs { // close to 1, the load generator limits requests per second, and CPU time is the better figure
-		share.Rounds = append(share.Rounds, pairs[i].b.generatorCPU.Seconds()/pairs[i].b.elapsed.Seconds())
+		share.Rounds = append(share.Rounds, pairs[i].b.generatorCPU.Seconds()/pairs[i].b.Elapsed.Seconds())
 	}
 	g.add(share)
 	return nil
@@ -167,7 +167,7 @@ func measureAllocations(ctx context.Context, r *runner, g *goal) error {
 		if err != nil {
 			return err
 		}
-		m.Rounds = append(m.Rounds, max(0, s.mallocs-scrape)/float64(s.answers))
+		m.Rounds = append(m.Rounds, max(0, s.mallocs-scrape)/float64(s.Responses))
 	}
 	g.require(m, "≤", allocationsMax)
 	if checkStrace(ctx) != nil {

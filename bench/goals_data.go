@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tasard/tasard/bench/load"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -139,8 +140,8 @@ func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string
 	return retry(ctx, func() error {
 		source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBestRates])}
 		for source.sent < len(keys) {
-			group := &clients{requests: source, connections: r.options.Connections}
-			if _, err := r.sample(ctx, node, &load{groups: []*clients{group}, measure: time.Second}); err != nil {
+			group := &load.Clients{Requests: source, Connections: r.options.Connections}
+			if _, err := r.sample(ctx, node, &load.Generator{Groups: []*load.Clients{group}, Measure: time.Second}); err != nil {
 				return err
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tasard/tasard/bench/load"
 )
 
 // Accounts and loads of the goals with many accounts.
@@ -93,8 +95,8 @@ func measureFirstRequests(ctx context.Context, r *runner, g *goal) error {
 // firstRequests measures one request for each account in turn.
 func (r *runner) firstRequests(ctx context.Context, s *server, keys []string) (sample, error) {
 	source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBestRates])}
-	group := &clients{requests: source, connections: r.options.Connections}
-	return r.sample(ctx, s, &load{groups: []*clients{group}, measure: min(r.options.Measure, firstMeasure)})
+	group := &load.Clients{Requests: source, Connections: r.options.Connections}
+	return r.sample(ctx, s, &load.Generator{Groups: []*load.Clients{group}, Measure: min(r.options.Measure, firstMeasure)})
 }
 
 // measureLatencyWithLeases compares a node that writes new leases every few seconds with one whose leases are not

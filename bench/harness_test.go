@@ -5,14 +5,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -29,14 +25,6 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 	)
-}
-
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
-func sweep(sample, whole int) int {
-	if os.Getenv("SWEEP") == "whole" {
-		return whole
-	}
-	return sample
 }
 
 // buildNode builds the node with texts replaced by others, each at its only place in a file of the module; file ""
@@ -82,60 +70,3 @@ func writeFile(t *testing.T, path string, text []byte) {
 		t.Fatal(err)
 	}
 }
-
-const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-
-// fixedRequest sends the same request again and again, and counts.
-type fixedRequest struct{ count uint64 }
-
-func (r *fixedRequest) next(dst []byte, _ *rand.Rand) []byte {
-	r.count++
-	return append(dst, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"...)
-}
-
-// serve runs a conversation on each connection, in its own goroutine, which ends with the connection.
-func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() {
-				defer conn.Close()
-				conversation(conn)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		listener.Close()
-		running.Wait()
-	})
-	return listener
-}
-
-// readRequest reads a request of fixedRequest: a single read, because it is one short write.
-func readRequest(conn net.Conn, buffer []byte) bool {
-	n, err := conn.Read(buffer)
-	return err == nil && n > 0
-}
-
-// answering returns a conversation that sends the same response to each request.
-func answering(reply string) func(net.Conn) {
-	return func(conn net.Conn) {
-		for buffer, reply := make([]byte, 1024), []byte(reply); readRequest(conn, buffer); {
-			if _, err := conn.Write(reply); err != nil {
-				return
-			}
-		}
-	}
-}
-
-// silent is a conversation without responses.
-func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

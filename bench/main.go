@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tasard/tasard/bench/load"
 )
 
 func main() {
@@ -53,6 +55,12 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	return s.measureGoals(ctx, out, progress)
 }
+
+// Largest values of flags.
+const (
+	connectionsMax = 10_000
+	rateMax        = 1_000_000
+)
 
 // settings are the parsed command line.
 type settings struct {
@@ -119,10 +127,10 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("-rounds %d: want 1 to 1000", o.Rounds)
 	case o.Accounts < 1 || o.Accounts > 100_000:
 		return nil, fmt.Errorf("-accounts %d: want 1 to 100,000", o.Accounts)
-	case o.Connections < 1 || o.Connections > loadConnectionsMax:
-		return nil, fmt.Errorf("-connections %d: want 1 to %d", o.Connections, loadConnectionsMax)
-	case !(s.rate >= 0 && s.rate <= loadRateMax):
-		return nil, fmt.Errorf("-rate %v: want 0 (as many as it can) to %d", s.rate, loadRateMax)
+	case o.Connections < 1 || o.Connections > connectionsMax:
+		return nil, fmt.Errorf("-connections %d: want 1 to %d", o.Connections, connectionsMax)
+	case !(s.rate >= 0 && s.rate <= rateMax):
+		return nil, fmt.Errorf("-rate %v: want 0 (as many as it can) to %d", s.rate, rateMax)
 	case s.docs != "" && *quick:
 		return nil, errors.New("-docs: figures of -quick are too rough for documents")
 	case o.Measure <= 0 || o.Warmup < 0:
@@ -183,21 +191,21 @@ func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	group := &clients{requests: newMix(s.target, keys, mixes()[s.mix]), connections: s.options.Connections, rate: s.rate}
-	l := &load{address: s.target, groups: []*clients{group}, warmup: s.options.Warmup, measure: s.options.Measure}
-	if err := l.run(ctx); err != nil {
+	group := &load.Clients{Requests: newMix(s.target, keys, mixes()[s.mix]), Connections: s.options.Connections, Rate: s.rate}
+	l := &load.Generator{Address: s.target, Groups: []*load.Clients{group}, Warmup: s.options.Warmup, Measure: s.options.Measure}
+	if err := l.Run(ctx); err != nil {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", group.answers, group.elapsed.Round(time.Millisecond), float64(group.answers)/group.elapsed.Seconds(), float64(group.bytes)/(1<<20))
-	for _, status := range slices.Sorted(maps.Keys(group.statuses)) {
-		fmt.Fprintf(&text, "  %d: %d\n", status, group.statuses[status])
+	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", group.Responses, group.Elapsed.Round(time.Millisecond), float64(group.Responses)/group.Elapsed.Seconds(), float64(group.Bytes)/(1<<20))
+	for _, status := range slices.Sorted(maps.Keys(group.Statuses)) {
+		fmt.Fprintf(&text, "  %d: %d\n", status, group.Statuses[status])
 	}
-	if group.lost > 0 {
-		fmt.Fprintf(&text, "  lost: %d\n", group.lost)
+	if group.Lost > 0 {
+		fmt.Fprintf(&text, "  lost: %d\n", group.Lost)
 	}
 	for _, percentile := range []float64{50, 90, 99, 99.9, 99.99, 100} {
-		fmt.Fprintf(&text, "  %6.2f %%  %s\n", percentile, time.Duration(group.latency.ValueAtPercentile(percentile)).Round(time.Microsecond/10))
+		fmt.Fprintf(&text, "  %6.2f %%  %s\n", percentile, time.Duration(group.Latency.ValueAtPercentile(percentile)).Round(time.Microsecond/10))
 	}
 	_, err = io.WriteString(out, text.String())
 	return err

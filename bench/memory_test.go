@@ -4,6 +4,8 @@ package main
 
 import (
 	"testing"
+
+	"github.com/tasard/tasard/bench/load"
 )
 
 const (
@@ -22,13 +24,13 @@ func TestFaultsO8_LittleMemory(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, path, f, tightMemory, "--connections", tightConnections)
 		over := &clients{
-			name: "many clients", requests: asking(nil), connections: 1000, rate: 3 * capacityOf(o.base(t)), subnet: 2, perAddress: clientsPerAddress,
+			name: "many clients", Clients: load.Clients{Requests: asking(nil), Connections: 1000, Rate: 3 * capacityOf(o.base(t)), Subnet: 2, PerAddress: clientsPerAddress},
 		}
 		runClients(t, o.address, controlSpan, overloadPatience, over)
 		kills := o.cage.oomKills(t)
 		figure(t, "%d accounts in %d MB at 3C: %d killed for memory, peak %d MiB; %s", len(f.keys), tightMemory>>20, kills,
 			peakMemory(t, o.server), over)
-		if kills > 0 || over.answeredOK() == 0 || over.dropped == 0 {
+		if kills > 0 || over.answeredOK() == 0 || over.Dropped == 0 {
 			t.Errorf("%d killed, or no overload: %s", kills, over)
 		}
 		checkRefusals(t, over)

@@ -65,17 +65,11 @@ func (q *requestTemplate) request(key string) []byte {
 	if key != "" {
 		m.lastHeaders = []string{authorization(key)}
 	}
-	return m.next(nil, rand.New(rand.NewPCG(0, 0)))
+	return m.Next(nil, rand.New(rand.NewPCG(0, 0)))
 }
 
 // authorization returns the Authorization header and the empty line that ends a request.
 func authorization(key string) string { return "Authorization: Bearer " + key + "\r\n\r\n" }
-
-// requestSource generates the requests of clients.
-type requestSource interface {
-	// next appends an HTTP request.
-	next(dst []byte, random *rand.Rand) []byte
-}
 
 // mix draws requests at random: a template according to its weight, and a key.
 type mix struct {
@@ -101,7 +95,7 @@ func newMix(host string, keys []string, templates []requestTemplate) *mix {
 	return m
 }
 
-func (m *mix) next(dst []byte, random *rand.Rand) []byte {
+func (m *mix) Next(dst []byte, random *rand.Rand) []byte {
 	i, n := 0, random.IntN(m.totalWeight)
 	for ; n >= m.templates[i].weight; i++ {
 		n -= m.templates[i].weight
@@ -123,8 +117,8 @@ type perAccount struct {
 	sent int
 }
 
-func (r *perAccount) next(dst []byte, random *rand.Rand) []byte {
+func (r *perAccount) Next(dst []byte, random *rand.Rand) []byte {
 	r.mix.lastHeaders = []string{authorization(r.keys[r.sent%len(r.keys)])}
 	r.sent++
-	return r.mix.next(dst, random)
+	return r.mix.Next(dst, random)
 }

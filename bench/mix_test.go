@@ -10,15 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tasard/tasard/bench/load"
 	"github.com/tasard/tasard/engine"
 )
 
 // stream returns the first n requests as sent on the wire.
-func stream(a requestSource, seed uint64, n int) []byte {
+func stream(a load.RequestSource, seed uint64, n int) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []byte
 	for range n {
-		all = a.next(all, random)
+		all = a.Next(all, random)
 	}
 	return all
 }
@@ -84,6 +85,14 @@ func TestMix_AmountsAreNew(t *testing.T) {
 	}
 	if len(seen) < n-10 {
 		t.Errorf("%d amounts, want %d", len(seen), n)
+	}
+}
+
+// TestMix_AllocatesNothing checks that the garbage collector does not interfere with a load.
+func TestMix_AllocatesNothing(t *testing.T) {
+	m, random, buffer := newMix(benchHost, []string{"k-1", "k-2"}, mixes()[mixConvert]), rand.New(rand.NewPCG(1, 0)), make([]byte, 0, 1024)
+	if count := testing.AllocsPerRun(1000, func() { buffer = m.Next(buffer[:0], random) }); count != 0 {
+		t.Errorf("a request costs %v allocations", count)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/bench/load"
 )
 
 const (
@@ -32,12 +34,12 @@ func TestFaultsO2_Priorities(t *testing.T) {
 		for _, one := range turns {
 			keyed := one.groups[2]
 			capacity := (capacityOf(one.before) + capacityOf(one.after)) / 2
-			most := min(float64(keyed.intended), keyedPart*capacity*(overloadSpan-overloadOnset).Seconds())
+			most := min(float64(keyed.Intended), keyedPart*capacity*(overloadSpan-overloadOnset).Seconds())
 			promised, served = promised+most, served+min(most, float64(keyed.answeredOK()))
 		}
 		groups, kept := together(turns), served/promised
 		for _, g := range groups[:2] {
-			if slowest := time.Duration(g.latency.Max()); g.answeredOK() != g.intended || slowest > healthMax {
+			if slowest := time.Duration(g.Latency.Max()); g.answeredOK() != g.Intended || slowest > healthMax {
 				t.Errorf("%s: slowest %v, want all within %v; %s", g.name, slowest, healthMax, g)
 			}
 		}
@@ -69,15 +71,15 @@ func (o *overloaded) byPriority(t *testing.T, capacity float64, span time.Durati
 	health[0].headers = ""
 	costly := newMix(benchHost, nil, slices.Concat(mixes()[mixHistory], mixes()[mixConvert]))
 	groups := []*clients{
-		{name: "health, new connections", requests: fresh, connections: 20, rate: 20, reconnects: true, startAfter: overloadOnset, subnet: 3, perAddress: 20},
-		{name: "health", requests: newMix(benchHost, nil, health), connections: 10, rate: 20, startAfter: overloadOnset, subnet: 4, perAddress: 10},
-		{name: "with a key", requests: asking(o.fixture.keys), connections: 512, rate: 0.3 * capacity, startAfter: overloadOnset, subnet: 5, perAddress: 16},
-		{name: "without", requests: asking(nil), connections: 4096, rate: 2 * capacity, subnet: 2, perAddress: clientsPerAddress},
-		{name: "history and convert", requests: costly, connections: 2048, rate: 0.7 * capacity, subnet: 6, perAddress: clientsPerAddress},
+		{name: "health, new connections", Clients: load.Clients{Requests: fresh, Connections: 20, Rate: 20, Reconnects: true, StartAfter: overloadOnset, Subnet: 3, PerAddress: 20}},
+		{name: "health", Clients: load.Clients{Requests: newMix(benchHost, nil, health), Connections: 10, Rate: 20, StartAfter: overloadOnset, Subnet: 4, PerAddress: 10}},
+		{name: "with a key", Clients: load.Clients{Requests: asking(o.fixture.keys), Connections: 512, Rate: 0.3 * capacity, StartAfter: overloadOnset, Subnet: 5, PerAddress: 16}},
+		{name: "without", Clients: load.Clients{Requests: asking(nil), Connections: 4096, Rate: 2 * capacity, Subnet: 2, PerAddress: clientsPerAddress}},
+		{name: "history and convert", Clients: load.Clients{Requests: costly, Connections: 2048, Rate: 0.7 * capacity, Subnet: 6, PerAddress: clientsPerAddress}},
 	}
 	runClients(t, o.address, span, overloadPatience, groups...)
 	for _, g := range groups {
-		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.servedShare(), time.Duration(g.latency.Max()).Round(time.Microsecond), g)
+		figure(t, "%s: served %.3f of what was to be sent, slowest %v; %s", g.name, g.servedShare(), time.Duration(g.Latency.Max()).Round(time.Microsecond), g)
 	}
 	return groups
 }
@@ -93,7 +95,7 @@ func TestFaultsO2_TwoProcessors(t *testing.T) {
 		t.Errorf("served with a key %.3f, without %.3f, history and conversions %.3f", keyed.servedShare(), anonymous.servedShare(), costly.servedShare())
 	}
 	for _, g := range groups[:2] {
-		if g.answeredOK() != g.intended {
+		if g.answeredOK() != g.Intended {
 			t.Errorf("%s: %s", g.name, g)
 		}
 	}

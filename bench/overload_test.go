@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/bench/load"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 	overloadRounds = 3
 	controlSpan    = 8 * time.Second
 	// overloadPatience is how long answers are waited for at the end.
-	overloadPatience = drainTimeout + 25*time.Second
+	overloadPatience = 35 * time.Second
 	baseSpan         = 4 * time.Second
 	// clientConnections is so large that their requests, served in turn, would each wait longer than the goal allows.
 	clientConnections = 8192
@@ -88,15 +90,15 @@ func smallFixture(t *testing.T, accounts int) *fixture {
 }
 
 // asking requests the best rates, with keys if there are any.
-func asking(keys []string) requestSource { return newMix(benchHost, keys, mixes()[mixBestRates]) }
+func asking(keys []string) load.RequestSource { return newMix(benchHost, keys, mixes()[mixBestRates]) }
 
 // scheduleStart measures the node's capacity: 64 connections that send their next request when the answer has arrived.
 func (o *overloaded) base(t *testing.T) *clients {
 	t.Helper()
-	g := &clients{name: "base", requests: asking(nil), connections: 64, subnet: 1, perAddress: 1}
+	g := &clients{name: "base", Clients: load.Clients{Requests: asking(nil), Connections: 64, Subnet: 1, PerAddress: 1}}
 	runClients(t, o.address, baseSpan, time.Second, g)
-	if g.answeredOK() == 0 || g.unexpectedCount+g.shedCount()+g.lost > 0 {
-		t.Fatalf("without overload: %s; %s", g, g.firstUnexpected)
+	if g.answeredOK() == 0 || g.Unexpected+g.shedCount()+g.Lost > 0 {
+		t.Fatalf("without overload: %s; %s", g, g.FirstUnexpected)
 	}
 	return g
 }
@@ -106,8 +108,8 @@ func capacityOf(g *clients) float64 { return float64(g.answeredOK()) / baseSpan.
 // checkRefusals checks that every response is 200 or the documented overload response.
 func checkRefusals(t *testing.T, g *clients) {
 	t.Helper()
-	if g.unexpectedCount > 0 || g.lost > 0 {
-		t.Errorf("%s: %d answers are neither 200 nor the refusal, %d requests have none; the first: %s", g.name, g.unexpectedCount, g.lost, g.firstUnexpected)
+	if g.Unexpected > 0 || g.Lost > 0 {
+		t.Errorf("%s: %d answers are neither 200 nor the refusal, %d requests have none; the first: %s", g.name, g.Unexpected, g.Lost, g.FirstUnexpected)
 	}
 }
 
@@ -138,7 +140,7 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 		figure(t, "C %.0f/s; 3C for %v: goodput %.2f C; %s; after: p99 %v below what it may be; %d MiB; %d periods throttled", capacity,
 			overloadRounds*overloadSpan, goodput, over, -slower[overloadRounds/2], peak, held)
 		checkRefusals(t, all)
-		if held == 0 || over.shedCount() == 0 || over.dropped == 0 {
+		if held == 0 || over.shedCount() == 0 || over.Dropped == 0 {
 			t.Errorf("there was no overload: %d periods throttled, %s", held, over)
 		}
 		if goodput < goodputShare || over.quantile(99) > overloadP99 || peak > overloadMiB {
@@ -192,7 +194,7 @@ func together(turns []overloadRound) []*clients {
 // manyClients requests the best rates at a rate from many addresses.
 func (o *overloaded) manyClients(t *testing.T, rate float64, span time.Duration) *clients {
 	t.Helper()
-	g := &clients{name: "many clients", requests: asking(nil), connections: clientConnections, rate: rate, subnet: 2, perAddress: clientsPerAddress}
+	g := &clients{name: "many clients", Clients: load.Clients{Requests: asking(nil), Connections: clientConnections, Rate: rate, Subnet: 2, PerAddress: clientsPerAddress}}
 	runClients(t, o.address, span, overloadPatience, g)
 	return g
 }
@@ -256,9 +258,11 @@ func connectFrom(t *testing.T, source net.IP, address string) (conn net.Conn, an
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(drainTimeout))
-	_, err = io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n")
-	return conn, err == nil && readRequest(conn, make([]byte, 16))
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err = io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"); err == nil {
+		_, err = conn.Read(make([]byte, 16))
+	}
+	return conn, err == nil
 }
 
 // askFresh sends one request on its own connection. Status 0 means no answer within a second.

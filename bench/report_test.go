@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/bench/load"
+
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
@@ -175,7 +177,7 @@ func TestBenchmarkTimes(t *testing.T) {
 func sampleOf(answers uint64, cpu, latency time.Duration) sample {
 	h := hdrhistogram.New(1, int64(time.Minute), 3)
 	_ = h.RecordValues(int64(latency), int64(answers))
-	return sample{results: results{answers: answers, elapsed: time.Second, latency: h}, cpu: cpu}
+	return sample{Results: load.Results{Responses: answers, Elapsed: time.Second, Latency: h}, cpu: cpu}
 }
 
 // TestRatio_OfRounds checks that a figure is the median of the rounds' ratios, not the ratio of the medians: a slow

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/tasard/tasard/bench/load"
 )
 
 const (
@@ -122,7 +124,7 @@ const (
 
 // sample is the result of one load, with the resources that the server used.
 type sample struct {
-	results
+	load.Results
 	cpu          time.Duration // of the server's processes
 	mallocs      float64       // objects allocated by a node
 	generatorCPU time.Duration // CPU time of the load generator
@@ -187,18 +189,18 @@ func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 func (r *runner) measure(ctx context.Context, s side, round int) (result sample, err error) {
 	o := &r.options
 	err = retry(ctx, func() (err error) {
-		c, templates := &clients{connections: o.Connections, rate: s.rate}, mixes()[s.mix]
+		c, templates := &load.Clients{Connections: o.Connections, Rate: s.rate}, mixes()[s.mix]
 		switch s.mode {
 		case newConnections:
-			c.reconnects, c.subnet, c.perAddress = true, newConnectionsSubnet, newConnectionsPerAddress
+			c.Reconnects, c.Subnet, c.PerAddress = true, newConnectionsSubnet, newConnectionsPerAddress
 			for i := range templates {
 				templates[i].headers += "Connection: close\r\n"
 			}
 		case pipelined:
-			c.pipeline = pipelineDepth
+			c.Pipeline = pipelineDepth
 		}
-		c.requests = newMix(benchHost, s.keys, templates)
-		result, err = r.sample(ctx, s.server, &load{groups: []*clients{c}, seed: uint64(round), warmup: o.Warmup, measure: o.Measure})
+		c.Requests = newMix(benchHost, s.keys, templates)
+		result, err = r.sample(ctx, s.server, &load.Generator{Groups: []*load.Clients{c}, Seed: uint64(round), Warmup: o.Warmup, Measure: o.Measure})
 		return err
 	})
 	return result, err
@@ -219,16 +221,16 @@ func retry(ctx context.Context, measure func() error) (err error) {
 }
 
 // sample runs a load with one group of clients and measures the resources that the server used.
-func (r *runner) sample(ctx context.Context, node *server, l *load) (s sample, err error) {
-	l.address, l.tls = node.address, node.tls
-	l.onMeasureStart = func() error { return s.addUsage(ctx, node, -1) }
-	l.onMeasureEnd = func() error { return s.addUsage(ctx, node, +1) }
-	if err := pinToCore(loadCore, func() error { return l.run(ctx) }); err != nil {
+func (r *runner) sample(ctx context.Context, node *server, l *load.Generator) (s sample, err error) {
+	l.Address, l.TLS = node.address, node.tls
+	l.OnMeasureStart = func() error { return s.addUsage(ctx, node, -1) }
+	l.OnMeasureEnd = func() error { return s.addUsage(ctx, node, +1) }
+	if err := pinToCore(loadCore, func() error { return l.Run(ctx) }); err != nil {
 		return s, fmt.Errorf("%s: %w", node.name, err)
 	}
-	s.results, s.generatorCPU = l.groups[0].results, l.generatorCPU
-	if okCount := s.statuses[200]; okCount < s.answers || s.lost > 0 || s.answers == 0 {
-		return s, fmt.Errorf("load on %s: want answers 200, found %v, and %d lost", node.name, s.statuses, s.lost)
+	s.Results, s.generatorCPU = l.Groups[0].Results, l.CPU
+	if okCount := s.Statuses[200]; okCount < s.Responses || s.Lost > 0 || s.Responses == 0 {
+		return s, fmt.Errorf("load on %s: want answers 200, found %v, and %d lost", node.name, s.Statuses, s.Lost)
 	}
 	return s, nil
 }
@@ -258,11 +260,11 @@ func (r *runner) scrapeAllocations(ctx context.Context) (float64, error) {
 }
 
 // Figures that can be computed from a sample.
-func requestsPerSecond(s *sample) float64 { return float64(s.answers) / s.elapsed.Seconds() }
-func cpuPerRequest(s *sample) float64     { return float64(s.cpu.Nanoseconds()) / float64(s.answers) }
-func p50(s *sample) float64               { return float64(s.latency.ValueAtQuantile(50)) }
-func p99(s *sample) float64               { return float64(s.latency.ValueAtQuantile(99)) }
-func latencyMax(s *sample) float64        { return float64(s.latency.Max()) }
+func requestsPerSecond(s *sample) float64 { return float64(s.Responses) / s.Elapsed.Seconds() }
+func cpuPerRequest(s *sample) float64     { return float64(s.cpu.Nanoseconds()) / float64(s.Responses) }
+func p50(s *sample) float64               { return float64(s.Latency.ValueAtQuantile(50)) }
+func p99(s *sample) float64               { return float64(s.Latency.ValueAtQuantile(99)) }
+func latencyMax(s *sample) float64        { return float64(s.Latency.Max()) }
 
 // ratioOf returns, for each round, the figure of the first side divided by that of the second.
 func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measurement {

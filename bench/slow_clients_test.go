@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/bench/load"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -94,7 +96,7 @@ func (s *slowClientSet) open(number int) error {
 		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048)
 	}
 	_ = unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
-	_, source := socketAddress(netip.AddrFrom4([4]byte{127, 9, byte(number / 100 / 250), byte(1 + number/100%250)}), 0)
+	source := &unix.SockaddrInet4{Addr: [4]byte{127, 9, byte(number / 100 / 250), byte(1 + number/100%250)}}
 	if err := errors.Join(unix.Bind(socket, source), unix.Connect(socket, s.target), unix.SetNonblock(socket, true)); err != nil {
 		_ = unix.Close(socket)
 		return err
@@ -161,8 +163,8 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
 		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
 			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
-			slow.longest[slowRead].Round(time.Millisecond), good, time.Duration(good.latency.Max()).Round(time.Microsecond), peak)
-		if good.answeredOK() != good.intended || good.quantile(99) > slowP99 || peak > slowMiB {
+			slow.longest[slowRead].Round(time.Millisecond), good, time.Duration(good.Latency.Max()).Round(time.Microsecond), peak)
+		if good.answeredOK() != good.Intended || good.quantile(99) > slowP99 || peak > slowMiB {
 			t.Errorf("want all served, p99 of %v, %d MiB", slowP99, slowMiB)
 		}
 		for kind := range slowMethods {
@@ -191,7 +193,7 @@ func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (
 	}
 	defer found.kill() // slow clients may still be connected
 	address := netip.MustParseAddrPort(found.address)
-	_, target := socketAddress(address.Addr(), int(address.Port()))
+	target := &unix.SockaddrInet4{Addr: address.Addr().As4(), Port: int(address.Port())}
 	s := &slowClientSet{target: target, clients: make([]slowClient, slowClients), began: time.Now()}
 	defer s.close()
 	if err := s.openAll(); err != nil {
@@ -199,7 +201,7 @@ func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.tickUntil(stop) }()
-	good := &clients{name: "good", requests: asking(nil), connections: 20, rate: goodRate, subnet: 2, perAddress: 1}
+	good := &clients{name: "good", Clients: load.Clients{Requests: asking(nil), Connections: 20, Rate: goodRate, Subnet: 2, PerAddress: 1}}
 	runClients(t, found.address, span, time.Second, good)
 	peak := peakMemory(t, found)
 	close(stop)

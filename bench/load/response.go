@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package load
 
 import (
 	"bytes"
@@ -8,56 +8,56 @@ import (
 	"strconv"
 )
 
-// headBytesMax bounds the head of a response.
+// headBytesMax is the largest size of the head of a response (status line and header fields).
 const headBytesMax = 16 << 10
 
-// Errors of responseParser.feed. Chunked responses and responses without Content-Length are rejected, because the
-// compared servers should not send them.
+// Errors of responseParser.feed. Chunked responses and responses without Content-Length are rejected, because no server
+// that is measured should send them.
 var (
 	errHead   = errors.New("no HTTP/1.1 response head within 16 KiB, with a status and one Content-Length")
 	errExcess = errors.New("more than one response to one request")
 )
 
-// responseParser parses responses from a stream that arrives in chunks of any size. The zero value is ready to use. It
-// does not retain chunks, and allocates only for a head that arrives in several chunks.
+// responseParser parses responses from a byte stream in pieces of any size. The zero value is ready to use. The parser
+// does not keep the pieces. It allocates only for a head that arrives in several pieces.
 type responseParser struct {
 	status     int
 	closeAfter bool // the server closes the connection after this response
 
-	following uint64 // number of pipelined responses that must follow this one
-	head      []byte // beginning of an incomplete head
+	following uint64 // number of pipelined responses that are expected after the current one
+	head      []byte // what has arrived of an incomplete head
 	inBody    bool
 	bodyLeft  int // bytes of the body not yet received
 }
 
-// feed parses the next chunk and reports whether the response and all following ones are complete. status and
-// closeAfter are then valid until reset. Among pipelined responses status is the first one that is not 200. The
-// parser cannot be used after an error.
-func (p *responseParser) feed(chunk []byte) (complete bool, err error) {
+// feed parses the next piece of the stream and reports whether all expected responses are complete. status and
+// closeAfter are then valid until reset. status is 200 if all responses have status 200, otherwise the first other
+// status. The parser cannot be used after an error.
+func (p *responseParser) feed(piece []byte) (complete bool, err error) {
 	for {
 		if !p.inBody {
 			if len(p.head) > 0 {
-				p.head = append(p.head, chunk...)
-				chunk = p.head
+				p.head = append(p.head, piece...)
+				piece = p.head
 			}
-			end := bytes.Index(chunk, []byte("\r\n\r\n"))
+			end := bytes.Index(piece, []byte("\r\n\r\n"))
 			switch {
-			case end < 0 && len(chunk) < headBytesMax:
-				p.head = append(p.head[:0], chunk...)
+			case end < 0 && len(piece) < headBytesMax:
+				p.head = append(p.head[:0], piece...)
 				return false, nil
-			case end < 0 || end > headBytesMax || !p.parseHead(chunk[:end]):
+			case end < 0 || end > headBytesMax || !p.parseHead(piece[:end]):
 				return false, errHead
 			}
-			p.inBody, chunk = true, chunk[end+4:]
+			p.inBody, piece = true, piece[end+4:]
 		}
-		if len(chunk) < p.bodyLeft {
-			p.bodyLeft -= len(chunk)
+		if len(piece) < p.bodyLeft {
+			p.bodyLeft -= len(piece)
 			return false, nil
 		}
-		chunk = chunk[p.bodyLeft:]
+		piece = piece[p.bodyLeft:]
 		p.bodyLeft = 0
 		switch {
-		case p.following == 0 && len(chunk) > 0:
+		case p.following == 0 && len(piece) > 0:
 			return false, errExcess
 		case p.following == 0:
 			return true, nil
@@ -67,12 +67,12 @@ func (p *responseParser) feed(chunk []byte) (complete bool, err error) {
 	}
 }
 
-// reset prepares the parser for a response and the number of pipelined responses that follow it.
+// reset prepares the parser for one response and as many pipelined responses after it as following says.
 func (p *responseParser) reset(following uint64) {
 	*p = responseParser{head: p.head[:0], following: following}
 }
 
-// parseHead parses a complete head without the empty line, and reports whether it is valid.
+// parseHead parses a complete head, without the empty line at its end, and reports whether it is valid.
 func (p *responseParser) parseHead(head []byte) bool {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	if len(line) < len("HTTP/1.1 200") || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {

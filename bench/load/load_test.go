@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package load
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 )
 
 // newTestLoad returns a load of one group of clients that lasts a fifth of a second.
-func newTestLoad(address string, connections int, rate float64) (*load, *clients) {
-	g := &clients{requests: &fixedRequest{}, connections: connections, rate: rate}
-	return &load{address: address, groups: []*clients{g}, seed: 1, warmup: 20 * time.Millisecond, measure: 200 * time.Millisecond}, g
+func newTestLoad(address string, connections int, rate float64) (*Generator, *Clients) {
+	g := &Clients{Requests: &fixedRequest{}, Connections: connections, Rate: rate}
+	return &Generator{Address: address, Groups: []*Clients{g}, Seed: 1, Warmup: 20 * time.Millisecond, Measure: 200 * time.Millisecond}, g
 }
 
 // TestLoad_Counts checks that every response counts once, whatever its status and length and whether its connection
@@ -36,19 +36,19 @@ func TestLoad_Counts(t *testing.T) {
 	for _, rate := range []float64{0, 1000} {
 		for _, fresh := range []bool{false, true} {
 			l, g := newTestLoad(server.Addr().String(), 4, rate)
-			g.reconnects = fresh
-			if err := l.run(t.Context()); err != nil {
+			g.Reconnects = fresh
+			if err := l.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			ok, closed := g.statuses[200], g.statuses[429]
-			if g.answers == 0 || g.lost != 0 || ok+closed != g.answers || g.latency.TotalCount() != int64(ok) || fresh != (closed == 0) || g.sent != g.answers {
-				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.results)
+			ok, closed := g.Statuses[200], g.Statuses[429]
+			if g.Responses == 0 || g.Lost != 0 || ok+closed != g.Responses || g.Latency.TotalCount() != int64(ok) || fresh != (closed == 0) || g.Sent != g.Responses {
+				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.Results)
 			}
-			if rate > 0 && (g.answers < 199 || g.answers > 201) {
-				t.Errorf("rate %v, fresh %v: %d answers, want 200", rate, fresh, g.answers)
+			if rate > 0 && (g.Responses < 199 || g.Responses > 201) {
+				t.Errorf("rate %v, fresh %v: %d answers, want 200", rate, fresh, g.Responses)
 			}
-			if g.elapsed < l.measure || l.generatorCPU <= 0 {
-				t.Errorf("rate %v: the generator used %v in %v", rate, l.generatorCPU, g.elapsed)
+			if g.Elapsed < l.Measure || l.CPU <= 0 {
+				t.Errorf("rate %v: the generator used %v in %v", rate, l.CPU, g.Elapsed)
 			}
 		}
 	}
@@ -58,9 +58,9 @@ func TestLoad_Counts(t *testing.T) {
 func TestLoad_Pipelined(t *testing.T) {
 	server := serve(t, answering(strings.Repeat(plainReply, 3)))
 	l, g := newTestLoad(server.Addr().String(), 4, 0)
-	g.pipeline = 3
-	if err := l.run(t.Context()); err != nil || g.answers == 0 || g.answers != g.sent || g.answers%3 != 0 || g.statuses[200] != g.answers {
-		t.Errorf("%+v, %v", g.results, err)
+	g.Pipeline = 3
+	if err := l.Run(t.Context()); err != nil || g.Responses == 0 || g.Responses != g.Sent || g.Responses%3 != 0 || g.Statuses[200] != g.Responses {
+		t.Errorf("%+v, %v", g.Results, err)
 	}
 }
 
@@ -85,18 +85,18 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 			}
 		})
 		l, g := newTestLoad(server.Addr().String(), 1, tt.rate)
-		g.dropLate, l.warmup = tt.drops, 0
-		if err := l.run(t.Context()); err != nil {
+		g.DropLate, l.Warmup = tt.drops, 0
+		if err := l.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		late := uint64(0)
-		for _, bar := range g.latency.Distribution() {
+		for _, bar := range g.Latency.Distribution() {
 			if bar.From > int64(stop)/2 {
 				late += uint64(bar.Count)
 			}
 		}
-		if late < tt.least || tt.rate > 0 && late > tt.most || g.lost > 0 || tt.drops != (g.dropped > 20) || g.dropped+g.sent != g.intended {
-			t.Errorf("%+v: %d of %d answers took long, %d were dropped, %d lost", tt, late, g.answers, g.dropped, g.lost)
+		if late < tt.least || tt.rate > 0 && late > tt.most || g.Lost > 0 || tt.drops != (g.Dropped > 20) || g.Dropped+g.Sent != g.Intended {
+			t.Errorf("%+v: %d of %d answers took long, %d were dropped, %d lost", tt, late, g.Responses, g.Dropped, g.Lost)
 		}
 	}
 }
@@ -114,19 +114,19 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 			}
 		})
 		l, g := newTestLoad(server.Addr().String(), 4, rate)
-		l.onMeasureStart = func() error {
+		l.OnMeasureStart = func() error {
 			<-time.NewTimer(50 * time.Millisecond).C
 			close(gate)
 			return nil
 		}
-		if err := l.run(t.Context()); err != nil {
+		if err := l.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if early := g.requests.(*fixedRequest).count - g.sent; early < 4 || rate == 0 && early != 4 {
+		if early := g.Requests.(*fixedRequest).count - g.Sent; early < 4 || rate == 0 && early != 4 {
 			t.Errorf("rate %v: %d requests are not counted, want those of 4 connections", rate, early)
 		}
-		if rate > 0 && (g.intended < 199 || g.intended > 201) {
-			t.Errorf("rate %v: %d requests, want 200", rate, g.intended)
+		if rate > 0 && (g.Intended < 199 || g.Intended > 201) {
+			t.Errorf("rate %v: %d requests, want 200", rate, g.Intended)
 		}
 	}
 }
@@ -145,31 +145,33 @@ func TestLoad_Ends(t *testing.T) {
 	for name, tt := range map[string]struct {
 		address string
 		rate    float64
-		spoil   func(*load, context.CancelFunc)
+		spoil   func(*Generator, context.CancelFunc)
 		want    error
 		says    string
 	}{
-		"never there":        {gone.Addr().String(), 0, nil, errTargetGone, "refused"},
-		"hangs up":           {hangsUp, 0, nil, errTargetGone, "in a row"},
-		"hangs up at a rate": {hangsUp, 5000, nil, errTargetGone, "in a row"},
-		"answers nothing": {serve(t, silent).Addr().String(), 0, func(l *load, _ context.CancelFunc) {
-			l.measure, l.drain = 50*time.Millisecond, 50*time.Millisecond
-		}, errNoAnswer, ""},
-		"begins":  {good, 0, func(l *load, _ context.CancelFunc) { l.onMeasureStart = func() error { return planted } }, planted, ""},
-		"ends":    {good, 0, func(l *load, _ context.CancelFunc) { l.onMeasureEnd = func() error { return planted } }, planted, ""},
-		"context": {good, 0, func(l *load, cancel context.CancelFunc) { l.onMeasureStart = func() error { cancel(); return nil } }, context.Canceled, ""},
+		"never there":        {gone.Addr().String(), 0, nil, ErrTargetGone, "refused"},
+		"hangs up":           {hangsUp, 0, nil, ErrTargetGone, "in a row"},
+		"hangs up at a rate": {hangsUp, 5000, nil, ErrTargetGone, "in a row"},
+		"answers nothing": {serve(t, silent).Addr().String(), 0, func(l *Generator, _ context.CancelFunc) {
+			l.Measure, l.Drain = 50*time.Millisecond, 50*time.Millisecond
+		}, ErrNoResponse, ""},
+		"begins": {good, 0, func(l *Generator, _ context.CancelFunc) { l.OnMeasureStart = func() error { return planted } }, planted, ""},
+		"ends":   {good, 0, func(l *Generator, _ context.CancelFunc) { l.OnMeasureEnd = func() error { return planted } }, planted, ""},
+		"context": {good, 0, func(l *Generator, cancel context.CancelFunc) {
+			l.OnMeasureStart = func() error { cancel(); return nil }
+		}, context.Canceled, ""},
 		"no port": {"127.0.0.1", 0, nil, nil, "missing port"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		l, _ := newTestLoad(tt.address, 2, tt.rate)
-		l.measure = time.Hour
+		l.Measure = time.Hour
 		if name == "ends" {
-			l.measure = 10 * time.Millisecond
+			l.Measure = 10 * time.Millisecond
 		}
 		if tt.spoil != nil {
 			tt.spoil(l, cancel)
 		}
-		if err := l.run(ctx); err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.address) {
+		if err := l.Run(ctx); err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.address) {
 			t.Errorf("%s: error %v, want %v with %q and the address", name, err, tt.want, tt.says)
 		}
 		cancel()
@@ -215,19 +217,19 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 			}
 		})
 		l, g := newTestLoad(server.Addr().String(), connections, rate)
-		l.measure, l.drain, l.warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
-		g.dropLate, g.reconnects = seed%5 == 0, seed%7 == 0
-		err := l.run(t.Context())
-		if errors.Is(err, errTargetGone) || errors.Is(err, errNoAnswer) { // only misbehaviours were drawn
+		l.Measure, l.Drain, l.Warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
+		g.DropLate, g.Reconnects = seed%5 == 0, seed%7 == 0
+		err := l.Run(t.Context())
+		if errors.Is(err, ErrTargetGone) || errors.Is(err, ErrNoResponse) { // only misbehaviours were drawn
 			continue
 		}
-		want := g.sent
+		want := g.Sent
 		if rate > 0 {
-			want = g.intended - g.dropped
+			want = g.Intended - g.Dropped
 		}
-		inTime := uint64(rate * l.measure.Seconds())
-		if err != nil || g.answers+g.lost != want || g.latency.TotalCount() != int64(g.answers) || rate > 0 && (g.intended > inTime+1 || g.intended+1 < inTime) {
-			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.results)
+		inTime := uint64(rate * l.Measure.Seconds())
+		if err != nil || g.Responses+g.Lost != want || g.Latency.TotalCount() != int64(g.Responses) || rate > 0 && (g.Intended > inTime+1 || g.Intended+1 < inTime) {
+			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.Results)
 		}
 	}
 }
@@ -238,15 +240,14 @@ func TestLoad_AllocatesNothing(t *testing.T) {
 	server := serve(t, answering(plainReply))
 	for _, rate := range []float64{0, 10_000} {
 		l, g := newTestLoad(server.Addr().String(), 4, rate)
-		g.requests = newMix(benchHost, []string{"k-1", "k-2"}, mixes()[mixConvert])
 		var before, after runtime.MemStats
-		l.onMeasureStart = func() error { runtime.ReadMemStats(&before); return nil }
-		l.onMeasureEnd = func() error { runtime.ReadMemStats(&after); return nil }
-		if err := l.run(t.Context()); err != nil {
+		l.OnMeasureStart = func() error { runtime.ReadMemStats(&before); return nil }
+		l.OnMeasureEnd = func() error { runtime.ReadMemStats(&after); return nil }
+		if err := l.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if made := after.Mallocs - before.Mallocs; made > 100+g.answers/100 {
-			t.Errorf("rate %v: %d allocations for %d answers, server and all", rate, made, g.answers)
+		if made := after.Mallocs - before.Mallocs; made > 100+g.Responses/100 {
+			t.Errorf("rate %v: %d allocations for %d answers, server and all", rate, made, g.Responses)
 		}
 	}
 }
@@ -260,10 +261,10 @@ func TestLoad_Groups(t *testing.T) {
 		answering(plainReply)(conn)
 	})
 	l, first := newTestLoad(server.Addr().String(), 4, 100)
-	first.subnet, first.perAddress, first.startAfter = 7, 2, 100*time.Millisecond
-	strange := &clients{requests: &fixedRequest{}, connections: 1, isUnexpected: func(int, []byte) bool { return true }}
-	l.groups, l.warmup = append(l.groups, strange), 0
-	if err := l.run(t.Context()); err != nil {
+	first.Subnet, first.PerAddress, first.StartAfter = 7, 2, 100*time.Millisecond
+	strange := &Clients{Requests: &fixedRequest{}, Connections: 1, IsUnexpected: func(int, []byte) bool { return true }}
+	l.Groups, l.Warmup = append(l.Groups, strange), 0
+	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
@@ -273,7 +274,7 @@ func TestLoad_Groups(t *testing.T) {
 	if seen["127.7.0.1"] != 2 || seen["127.7.0.2"] != 2 || seen["127.0.0.1"] != 1 {
 		t.Errorf("connections from %v", seen)
 	}
-	if first.intended < 9 || first.intended > 11 || strange.unexpectedCount == 0 || strange.unexpectedCount != strange.answers || !strings.Contains(strange.firstUnexpected, "hello") || time.Since(began) < l.measure {
-		t.Errorf("%+v, %+v", first.results, strange.results)
+	if first.Intended < 9 || first.Intended > 11 || strange.Unexpected == 0 || strange.Unexpected != strange.Responses || !strings.Contains(strange.FirstUnexpected, "hello") || time.Since(began) < l.Measure {
+		t.Errorf("%+v, %+v", first.Results, strange.Results)
 	}
 }
