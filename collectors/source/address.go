@@ -6,12 +6,11 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// addressPageBytesMax bounds the part of a page that is parsed for an address, because the parsed tree needs many times
-// the memory of its text.
+// addressPageBytesMax is how much of a page AttributeOf parses. A parsed page needs many times the memory of its text.
 const addressPageBytesMax = 1 << 20
 
-// AttributeOf returns an attribute of the first element that a selector matches, for AddressFrom. The error is a
-// *Failure of kind layout.
+// AttributeOf returns an attribute of the first element that a CSS selector matches (see AddressFrom). The error is a
+// *Failure of kind Layout.
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]

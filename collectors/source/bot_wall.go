@@ -7,11 +7,11 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// challengeTextMax is the maximum number of bytes of visible text on a challenge page. possibleMarkers, which valid
-// pages can have too, count only on pages with at most this much text.
+// challengeTextMax is the maximum number of bytes of visible text on a challenge page.
 const challengeTextMax = 800
 
-// certainMarkers occur only on challenge pages. A page must have all strings of a list. They are in lower case.
+// certainMarkers returns lists of strings in lower case. A page that contains all strings of one list is a challenge
+// page.
 func certainMarkers() [][]string {
 	return [][]string{
 		{"request unsuccessful. incapsula incident id"}, {"incapsula incident id", "_incapsula_resource"},
@@ -22,7 +22,8 @@ func certainMarkers() [][]string {
 	}
 }
 
-// possibleMarkers prove a challenge only on a page with little other text.
+// possibleMarkers returns strings that valid pages may have too. They identify a challenge page only if the page has at
+// most challengeTextMax bytes of text.
 func possibleMarkers() []string {
 	return []string{
 		"_incapsula_resource", "incap_ses", "challenge-platform", "cf-chl", "cf_chl_", "cf-turnstile", "captcha", "akamai-bm",
@@ -31,8 +32,8 @@ func possibleMarkers() []string {
 	}
 }
 
-// Challenge returns the marker that shows that a document is the challenge page of a bot wall, or "" if it is not. Use
-// it for error responses and for documents without rates.
+// Challenge returns the string that identifies the challenge page of a bot wall, or "" for any other document. Call it
+// only for error responses and for documents without rates.
 func (d *Document) Challenge() string {
 	if len(d.Body) > textBytesMax || sniffContent(d.Body) != "text" {
 		return ""
@@ -40,8 +41,8 @@ func (d *Document) Challenge() string {
 	return challengeMarker(decodeText(d))
 }
 
-// blockedFailure returns the failure Blocked if nothing was read because the document is a challenge page, otherwise
-// nil. Other kinds of failure mean that the page has some of its content, so it is not a challenge page.
+// blockedFailure returns a failure of kind Blocked if the document is a challenge page, otherwise nil. failure is why
+// the parsing failed. A failure of kind Value, for example, means that the page has prices, so it is not a challenge.
 func blockedFailure(doc *Document, failure *Failure) *Failure {
 	marker := doc.Challenge()
 	if marker == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {
@@ -69,7 +70,7 @@ func challengeMarker(text string) string {
 	return ""
 }
 
-// hasLittleText reports whether a page has almost no visible text.
+// hasLittleText reports whether a page has at most challengeTextMax bytes of visible text.
 func hasLittleText(text string) bool {
 	length := 0
 	failure := catchFailure(func() {

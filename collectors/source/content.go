@@ -11,11 +11,11 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// textBytesMax bounds a text document. The fetcher has a smaller limit; documents from files have only this one.
+// textBytesMax bounds a text document. Package fetch has a smaller limit; only documents from files can be this large.
 const textBytesMax = 8 << 20
 
-// checkedText returns the text of a document, or "" for a workbook. It fails if the document is not of the kind that
-// the method of the page reads.
+// checkedText returns the text of a document, or "" for a workbook. It fails if the method of the page reads another
+// kind of document.
 func checkedText(doc *Document, page *Page) string {
 	wantWorkbook := page.Extract.Method == XLSXRows
 	kind := sniffContent(doc.Body)
@@ -39,7 +39,7 @@ func checkedText(doc *Document, page *Page) string {
 	return text
 }
 
-// signatures are pairs of the first bytes of a document that is not text and the name of its kind.
+// signatures returns pairs: the first bytes of documents that are not text, and the name of their kind.
 func signatures() [][2]string {
 	return [][2]string{
 		{"PK\x03\x04", "workbook"}, {"\xd0\xcf\x11\xe0", "workbook"}, {"%PDF", "a PDF document"}, {"\x1f\x8b", "packed bytes (gzip)"},
@@ -47,8 +47,8 @@ func signatures() [][2]string {
 	}
 }
 
-// sniffContent names the kind of a document by its first bytes: "blank", "workbook", "text", or another kind in
-// words.
+// sniffContent returns the kind of a document: "blank", "text", "workbook" or another name in signatures, or "binary
+// bytes".
 func sniffContent(body []byte) string {
 	if isBlankDocument(body) {
 		return "blank"
@@ -65,7 +65,7 @@ func sniffContent(body []byte) string {
 	return "text"
 }
 
-// isBlankDocument reports whether a document has only white space, NUL bytes and byte order marks.
+// isBlankDocument reports whether a document consists of white space, NUL bytes and byte order marks.
 func isBlankDocument(body []byte) bool {
 	return bytes.IndexFunc(body, func(r rune) bool { return !unicode.IsSpace(r) && r != 0 && r != '\ufeff' }) < 0
 }
@@ -77,8 +77,8 @@ func contentTypeNote(doc *Document) string {
 	return ", which the server calls " + quoted(doc.ContentType)
 }
 
-// binaryMediaType returns the media type if it is never text, otherwise "". It does not distinguish kinds of text,
-// because servers send JSON as text/html and vice versa.
+// binaryMediaType returns the media type in a Content-Type header if it is not text, otherwise "". It accepts every
+// media type of text, because some servers send JSON as text/html and vice versa.
 func binaryMediaType(contentType string) string {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -94,8 +94,8 @@ func binaryMediaType(contentType string) string {
 	return ""
 }
 
-// decodeText returns the text in UTF-8. Valid UTF-8 is returned unchanged, even if the header names another encoding.
-// Otherwise the byte order mark, the header or the meta element gives the encoding. Invalid bytes become U+FFFD.
+// decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the header names another encoding.
+// Otherwise the encoding is that of the byte order mark, the header or the meta element. Invalid bytes become U+FFFD.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 && bytes.IndexByte(body, 0x1b) < 0 {
@@ -112,7 +112,7 @@ func decodeText(doc *Document) string {
 	return strings.TrimLeft(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\ufeff")
 }
 
-// checkText fails if a text is HTML instead of JSON or vice versa, or if a page is truncated.
+// checkText fails if a text is HTML instead of JSON or vice versa, or if it is a truncated HTML page.
 func checkText(text string, page *Page) {
 	extract := &page.Extract
 	start := strings.TrimLeftFunc(text, isSpace)

@@ -13,14 +13,14 @@ import (
 
 var errDate = errors.New("not a date of the expected form")
 
-// The years that a date may have. A year has four digits.
+// Limits of the year of a date.
 const (
 	yearMin = 1900
 	yearMax = 2999
 )
 
-// The forms of dates. They match a whole text. The pattern of a definition must select the date, because another date
-// in the text may mean something else.
+// Patterns of the date forms. They match a whole text, not a date within it: other dates in a text may mean something
+// else. Locator.Pattern selects the date.
 var (
 	isoDatePattern         = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
 	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[-+][0-9]{2}:[0-9]{2})?$`)
@@ -32,8 +32,8 @@ var (
 	}
 )
 
-// parseDate parses a date of one form. It also returns the instant if the form has a time, which is in Santo Domingo
-// unless the text has a zone.
+// parseDate parses a text that has the form. The second result is the instant (UTC) if the form has a time, otherwise
+// the zero time. A time without a zone is local time in Santo Domingo.
 func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	text = collapseSpaces(text)
 	if len(text) > priceBytesMax {
@@ -63,7 +63,7 @@ func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	return day, instant, nil
 }
 
-// monthNumber returns the number of the month whose Spanish name begins with the same three characters, or "".
+// monthNumber returns the number of a month from its Spanish name, or "". Only the first three characters count.
 func monthNumber(name string) string {
 	runes := []rune(normaliseLabel(name))
 	if len(runes) < 3 {
@@ -123,7 +123,8 @@ func parseInstant(text string) (engine.Date, time.Time) {
 	return instantIn(match[1], match[2], match[3])
 }
 
-// instantIn returns an instant and its date in Santo Domingo. The zone "" is that of Santo Domingo.
+// instantIn returns the date in Santo Domingo and the instant (UTC) of a date, a time of day and a zone. Without a zone
+// the time is local time in Santo Domingo. Both results are zero if the text is invalid.
 func instantIn(day, clock, zone string) (engine.Date, time.Time) {
 	instant, err := time.ParseInLocation("2006-01-02T15:04:05", day+"T"+clock, engine.Location())
 	if zone != "" {

@@ -11,10 +11,11 @@ import (
 
 func sideNames() []Side { return []Side{BuySide, SellSide, BothSides} }
 
-// pageDefaults says what the definition or the page names, so that each value need not.
+// pageDefaults says what the fields and labels of a page may omit.
 type pageDefaults struct {
-	institution, currency bool
-	labels                map[string]Target // those of all pages
+	institution bool              // the page or the definition names the institution
+	currency    bool              // the page names the currency
+	labels      map[string]Target // labels of the whole definition
 }
 
 func (o *object) extract(defaults *pageDefaults) Extract {
@@ -57,7 +58,7 @@ func (o *object) expect(method Method) Expect {
 	}
 }
 
-// Hints for a missing locator.
+// Advice in errors about a missing locator.
 const (
 	hintPath     = "; write a path as d.results[0].rate"
 	hintSelector = "; say which elements are meant, as a CSS selector"
@@ -80,8 +81,7 @@ func (o *object) field(method Method, defaults *pageDefaults) Field {
 	return f
 }
 
-// checkFields checks that no quote has both a field for both sides and a field for a single side. Several fields for
-// the same side are alternatives.
+// checkFields reports a quote that has one field for both sides (BothSides) and another field for a single side.
 func (o *object) checkFields(fields []Field) {
 	if len(fields) == 0 {
 		o.Errorf("fields is missing or empty; say where the values are")
@@ -128,8 +128,8 @@ func (o *object) rows(method Method, defaults *pageDefaults) *Rows {
 	return r
 }
 
-// labels reads a map from labels to targets and normalises the labels. Whether a target is complete depends on the
-// page, so mergeLabels checks it.
+// labels reads a map from labels to targets and normalises the labels. It does not check the targets; mergeLabels does
+// so for each page.
 func (o *object) labels(key string) map[string]Target {
 	labels, names := map[string]Target{}, map[string]string{}
 	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
@@ -151,7 +151,8 @@ func (o *object) labels(key string) map[string]Target {
 	return labels
 }
 
-// mergeLabels adds the labels of the whole file to those of a page, except labels that the page defines or ignores.
+// mergeLabels adds the labels of the whole definition to the labels of a page, except those that the page defines or
+// ignores. It reports labels whose target is not complete on this page.
 func (o *object) mergeLabels(labels map[string]Target, defaults *pageDefaults, withSide bool, ignored []string) map[string]Target {
 	for label, target := range defaults.labels {
 		if _, known := labels[label]; !known && !slices.Contains(ignored, label) {
@@ -169,7 +170,8 @@ func (o *object) mergeLabels(labels map[string]Target, defaults *pageDefaults, w
 	return labels
 }
 
-// targetProblem returns what is missing or not allowed in a target of the page, "" = nothing.
+// targetProblem returns what is missing or not allowed in a target of the page, or "". withSide means that a target
+// must name a side.
 func (defaults *pageDefaults) targetProblem(t Target, withSide bool) string {
 	switch {
 	case t.Institution == "" && !defaults.institution:
@@ -184,7 +186,6 @@ func (defaults *pageDefaults) targetProblem(t Target, withSide bool) string {
 	return ""
 }
 
-// ignoredLabels reads labels without a quote.
 func (o *object) ignoredLabels(key string, labels map[string]Target) []string {
 	var ignored []string
 	for _, name := range jsonfile.List[string](o.Object, key, entriesMax) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// Limits of a definition file, far above what any source needs.
+// Limits of a definition file. No known source comes near them.
 const (
 	fileBytesMax     = 256 << 10
 	nameMax          = 200  // characters of a name, a heading or a key
@@ -15,8 +15,8 @@ const (
 	bodyBytesMax     = 16 << 10
 	pagesMax         = 16
 	requestsMax      = 5
-	entriesMax       = 1000 // of any other list or map
-	decimalsLimit    = 8    // as many as the engine keeps
+	entriesMax       = 1000 // entries of any other list or map
+	decimalsLimit    = 8    // decimals of a price that the engine keeps
 	jumpPermilleMax  = 1_000_000
 	minimumRowsMax   = 500
 	priorityMax      = 1_000_000_000
@@ -26,9 +26,9 @@ const (
 // definitionFile is the content of one file: a whole definition, or changes of an existing definition.
 type definitionFile struct {
 	name       string
-	id         string
-	definition *Definition
-	changes    []func(*Definition)
+	id         string              // of the definition that the file defines or changes
+	definition *Definition         // nil in a file with changes
+	changes    []func(*Definition) // nil in a file with a whole definition
 }
 
 func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
@@ -51,7 +51,7 @@ func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
 	return file, nil
 }
 
-// changes reads a file without pages, which changes an existing definition.
+// changes reads a file that changes an existing definition.
 func (o *object) changes() (changes []func(*Definition)) {
 	if o.Has("disabled") {
 		text := o.Text("disabled", textMax)
@@ -72,7 +72,7 @@ func (o *object) changes() (changes []func(*Definition)) {
 	return changes
 }
 
-// apply returns the definition of the file, or the existing definition with the changes of the file.
+// apply returns the definition in the file, or existing with the changes in the file.
 func (f *definitionFile) apply(existing *Definition) *Definition {
 	if f.definition != nil {
 		return f.definition
@@ -84,7 +84,7 @@ func (f *definitionFile) apply(existing *Definition) *Definition {
 	return &changed
 }
 
-// definition reads a whole definition. Problems are reported in the order of the keys here.
+// definition reads a whole definition. The order of the keys here is the order of the problems in the error.
 func (o *object) definition() *Definition {
 	d := &Definition{
 		ID: o.Required("id", "", o.id), Name: o.Required("name", "", o.shortText), URL: o.URI("url", textMax),
@@ -135,7 +135,7 @@ func (o *object) bound() engine.PlausibleRange {
 	return bound
 }
 
-// checkWhole checks conditions that involve several parts of a definition.
+// checkWhole checks conditions that involve several keys of a definition.
 func (o *object) checkWhole(d *Definition) {
 	if d.Institution == "" && d.UpstreamSource == "" {
 		o.Errorf("neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
@@ -173,12 +173,12 @@ func (o *object) checkWhole(d *Definition) {
 	}
 }
 
-// Dated reports whether the page has the date of its values.
+// Dated reports whether the quotes of the page have a date.
 func (p *Page) Dated() bool {
 	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
 }
 
-// labelled reports whether the page identifies its values by labels.
+// labelled reports whether the page has labels.
 func (p Page) labelled() bool {
 	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
 }

@@ -1,15 +1,16 @@
 package source
 
-// locatorForm says which keys a locator may have. It depends on the method and on the object with the locator.
+// locatorForm says which keys a locator may have in a definition file.
 type locatorForm struct {
-	at        func(*object, string) string // reads the key at: a selector, a path or a heading
-	hint      string                       // what to do if at is missing
-	optional  bool                         // at may be omitted; the locator then selects the row itself or the whole text
-	column    bool                         // column selects a cell, and at then selects within it
-	attribute bool
+	at        func(*object, string) string // reads the key "at": a selector, a path or a heading
+	hint      string                       // advice in the error if "at" is missing
+	optional  bool                         // "at" may be missing; the locator is then the row itself or the whole text
+	column    bool                         // the key "column" is allowed
+	attribute bool                         // the key "attribute" is allowed
 }
 
-// locatorForms are the forms of locators of fields, within a row, and of the date of a document.
+// locatorForms has the forms of the locators of one method: those of fields, of parts of a row, and of the date of a
+// document.
 type locatorForms struct{ field, row, document locatorForm }
 
 func locatorFormsOf(method Method) locatorForms {
@@ -26,7 +27,7 @@ func locatorFormsOf(method Method) locatorForms {
 	return locatorForms{element, locatorForm{at: (*object).selector, optional: true, column: true, attribute: true}, element}
 }
 
-// locator reads a locator. The object may have other keys too.
+// locator reads the keys of a locator. It leaves other keys to the caller.
 func (o *object) locator(form locatorForm) Locator {
 	var p Locator
 	readAt := func(key string) string { return form.at(o, key) }

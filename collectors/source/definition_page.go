@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// reservedHeaders are set only by the fetcher.
+// reservedHeaders returns headers that a definition must not set, because package fetch sets them.
 func reservedHeaders() []string {
 	return []string{
 		"Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Cookie", "Expect", "From", "Host",
@@ -35,7 +35,7 @@ func (o *object) page(d *Definition, labels map[string]Target) Page {
 	return p
 }
 
-// checkRequests checks that all requests of a page are to the same site.
+// checkRequests reports a page without requests, and requests to different sites.
 func (o *object) checkRequests(p *Page) {
 	if len(p.Requests) == 0 {
 		o.Errorf("requests is missing or empty; a page needs at least one")
@@ -89,7 +89,7 @@ func (o *object) request(d *Definition, first bool) Request {
 	return r
 }
 
-// address reads the address of a request; "" if the key is missing.
+// address reads the address of a request. It returns "" if the key is missing.
 func (o *object) address(key string, d *Definition) string {
 	text := o.URI(key, textMax)
 	address, ok := jsonfile.WebAddress(text)
@@ -133,7 +133,7 @@ func isToken(text string) bool {
 	return text != "" && len(text) <= nameMax && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// body reads any JSON value as a request body, without insignificant white space.
+// body reads a JSON value that is the body of a request. It returns compact JSON text, or "" if the key is missing.
 func (o *object) body(key string) string {
 	raw, given := o.Take(key)
 	if !given {

@@ -14,32 +14,31 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// object is an object of a definition file.
+// object is a JSON object in a definition file. Its methods take one key each and report problems to jsonfile.
 type object struct{ *jsonfile.Object }
 
-// part visits the object of a key and reports whether it exists.
+// part calls visit with the child object of a key. It returns false if the key is missing.
 func (o *object) part(key string, visit func(*object)) bool {
 	return o.Child(key, func(part *jsonfile.Object) { visit(&object{part}) })
 }
 
-// requiredPart is part for a required key.
+// requiredPart is like part, but a missing key is a problem.
 func (o *object) requiredPart(key string, visit func(*object)) {
 	if !o.part(key, visit) {
 		o.Errorf("%s is missing; the method needs it", key)
 	}
 }
 
-// each visits the objects of a list.
+// each calls visit with each object of a list.
 func (o *object) each(key string, entries int, visit func(*object)) {
 	o.Each(key, entries, func(item *jsonfile.Object) { visit(&object{item}) })
 }
 
-// shortText reads a name, a heading or the like.
 func (o *object) shortText(key string) string { return o.Text(key, nameMax) }
 
 func (o *object) id(key string) string { return o.ID(key, engine.InstitutionIDMax) }
 
-// currency reads the code of a currency; "" if the key is missing.
+// currency reads a currency code. It returns "" if the key is missing.
 func (o *object) currency(key string) string {
 	code := o.CurrencyCode(key)
 	if code == engine.QuoteCurrency {
@@ -52,7 +51,7 @@ func (o *object) day(key string) engine.Date {
 	return jsonfile.Parsed(o.Object, key, "2026-09-17", engine.ParseDate)
 }
 
-// file reads a path below the directory of the definition file.
+// file reads the path of a file below the directory of the definition file.
 func (o *object) file(key string) string {
 	name := o.Text(key, nameMax)
 	if name != "" && (!fs.ValidPath(name) || name == "." || strings.Contains(name, `\`)) {
@@ -61,8 +60,8 @@ func (o *object) file(key string) string {
 	return name
 }
 
-// Site returns the registrable domain of a host: example.com.do for www.example.com.do. Requests of a page and
-// redirects stay within it. For an IP address, or a name without such a domain, Site returns the host.
+// Site returns the registrable domain of a host, for example example.com.do for www.example.com.do. An IP address, or a
+// name without a registrable domain, is returned as it is. The requests of a page and its redirects stay on one site.
 func Site(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -75,8 +74,8 @@ func Site(host string) string {
 	return site
 }
 
-// isSelector reports whether a CSS selector is valid. goquery has no error for an invalid selector, which matches
-// nothing, so "*" is put before it.
+// isSelector reports whether a CSS selector is valid. goquery reports no errors: an invalid selector matches no
+// element. So isSelector adds "*" before the selector, which matches the test element only if the whole is valid.
 func isSelector(text string) bool {
 	return goquery.Single("*, " + text).Match(&html.Node{Type: html.ElementNode, Data: "p"})
 }
@@ -102,7 +101,7 @@ func (o *object) pattern(key string) *regexp.Regexp {
 	return pattern
 }
 
-// patternText reads a pattern; "" if the key is missing or invalid.
+// patternText reads a regular expression. It returns "" if the key is missing or the expression is invalid.
 func (o *object) patternText(key string) string {
 	if pattern := o.pattern(key); pattern != nil {
 		return pattern.String()
@@ -110,7 +109,7 @@ func (o *object) patternText(key string) string {
 	return ""
 }
 
-// heading reads the heading of a column, normalised; "" if the key is missing.
+// heading reads the heading of a column and normalises it. It returns "" if the key is missing.
 func (o *object) heading(key string) string {
 	text := o.shortText(key)
 	heading := normaliseLabel(text)
@@ -120,7 +119,7 @@ func (o *object) heading(key string) string {
 	return heading
 }
 
-// path reads a JSON path: names joined by dots, each followed by any number of [n].
+// path reads a path in a JSON document: names joined by dots. Any number of [n] may follow a name.
 func (o *object) path(key string) string {
 	path := o.Text(key, textMax)
 	if path != "" && !isPath(path) {
@@ -129,8 +128,7 @@ func (o *object) path(key string) string {
 	return path
 }
 
-// isPath reports whether a path is valid. Names may have any characters except white space and those of the path
-// syntax.
+// isPath reports whether a path is valid. Names may have any characters except white space and . [ ] ".
 func isPath(path string) bool {
 	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{0,6}\])*$`)
 	for part := range strings.SplitSeq(path, ".") {

@@ -2,33 +2,32 @@ package source
 
 import "fmt"
 
-// FailureKind is how a source failed.
+// FailureKind classifies failures.
 type FailureKind string
 
-// The kinds of failures: first those of fetching, then those of parsing.
+// The kinds of failures.
 const (
-	Network      FailureKind = "network" // no connection, or it was lost
+	Network      FailureKind = "network" // no connection, or a lost connection
 	Timeout      FailureKind = "timeout"
-	TLS          FailureKind = "tls"           // a certificate can't be verified
-	HTTPStatus   FailureKind = "http_status"   // a response without status 200
-	Blocked      FailureKind = "blocked"       // a bot wall, or robots.txt
-	WrongContent FailureKind = "wrong_content" // another kind of document than expected, or a damaged or too large one
-	Empty        FailureKind = "empty"         // a valid document without values
-	Layout       FailureKind = "layout"        // values are not where they should be
-	Value        FailureKind = "value"         // a value is not a rate
-	Implausible  FailureKind = "implausible"   // all values were refused by the rules
-	Internal     FailureKind = "internal"      // a fault of this program: a panic, a log that can't be written
+	TLS          FailureKind = "tls"           // the certificate of the server can't be verified, or TLS failed otherwise
+	HTTPStatus   FailureKind = "http_status"   // the status is not 200
+	Blocked      FailureKind = "blocked"       // a bot wall or robots.txt forbids the request
+	WrongContent FailureKind = "wrong_content" // another kind of document, or a damaged or too large document
+	Empty        FailureKind = "empty"         // a valid document without prices
+	Layout       FailureKind = "layout"        // prices are not where the definition says
+	Value        FailureKind = "value"         // the texts where prices should be are not prices
+	Implausible  FailureKind = "implausible"   // the rules rejected all quotes
+	Internal     FailureKind = "internal"      // a fault of this program, such as a panic or a log that can't be written
 )
 
-// Failure is why a source could not be read.
+// Failure is the reason why a source could not be read.
 type Failure struct {
 	Kind   FailureKind
-	Page   string // name of the page, "" = the only one
+	Page   string // name of the page; "" = the only one
 	Detail string // what was expected, what was found, and where
 	Cause  error
 }
 
-// Error returns the kind, the page and the detail.
 func (f *Failure) Error() string {
 	page := ""
 	if f.Page != "" {
@@ -37,7 +36,6 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s%s", f.Kind, page, f.Detail)
 }
 
-// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // Failf returns a failure with a formatted detail.

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of a page. Pages of institutions have about ten thousand elements, and tables of a few hundred rows.
+// Limits of an HTML page. Pages of institutions have about ten thousand elements, and tables of a few hundred rows.
 const (
-	nodesMax    = 100_000
-	tagsMax     = 2 * nodesMax // checked before parsing, because the parsed page needs fifty times the memory of its text
-	childrenMax = 10_000       // child nodes of one element, including texts
+	nodesMax    = 100_000      // elements and texts
+	tagsMax     = 2 * nodesMax // checked before parsing: a parsed page needs fifty times the memory of its text
+	childrenMax = 10_000       // child nodes of one element, texts included
 	// selectorCostMax is ten times the cost of a page with 20,000 elements at a depth of forty.
 	selectorCostMax = 200_000_000
 )
 
-// extractHTML reads a page of HTML by its fields or by rows with labels.
+// extractHTML reads the quotes of an HTML page.
 func (r *parser) extractHTML(text string) {
 	document := parseHTML(text)
 	r.expectHTML(document)
@@ -31,7 +31,7 @@ func (r *parser) extractHTML(text string) {
 	r.readGroups(r.htmlRows(document))
 }
 
-// expectHTML checks what a valid page contains.
+// expectHTML fails unless the page meets the conditions in Extract.Expect.
 func (r *parser) expectHTML(document *goquery.Document) {
 	for _, expected := range r.page.Extract.Expect {
 		nodes := document.Find(expected.At).Nodes
@@ -46,7 +46,7 @@ func (r *parser) expectHTML(document *goquery.Document) {
 	}
 }
 
-// parseHTML parses HTML as browsers do. A page that would cost too much time or memory is a failure.
+// parseHTML parses HTML as browsers do. It fails if the page would need too much time or memory.
 func parseHTML(text string) *goquery.Document {
 	if tags := strings.Count(text, "<"); tags > tagsMax {
 		failf(WrongContent, "the page has %d tags, at most %d are accepted", tags, tagsMax)
@@ -59,15 +59,16 @@ func parseHTML(text string) *goquery.Document {
 		panic(&Failure{Kind: WrongContent, Detail: "the HTML can't be read: " + err.Error(), Cause: err})
 	}
 	checkSelectorCost(document)
-	document.Find("template").Remove() // not visible
+	document.Find("template").Remove() // browsers don't show it
 	return document
 }
 
-// checkSelectorCost bounds the time that selectors need. Some selectors count the elements before each element, and a
-// selector of several parts visits all ancestors of each element once for each part.
+// checkSelectorCost bounds the time of a selector. Some selectors, such as :nth-child, count the siblings before each
+// element. A selector of several parts visits all ancestors of each element once for each part.
 func checkSelectorCost(document *goquery.Document) {
 	nodes, cost := 0, 0
-	ancestorWeight, ancestorCost := map[*html.Node]int{}, map[*html.Node]int{} // the weight of an element and its ancestors, and the sum of these weights over the path
+	ancestorWeight := map[*html.Node]int{} // sum of selectorWeight of an element and its ancestors
+	ancestorCost := map[*html.Node]int{}   // sum of ancestorWeight of an element and its ancestors
 	for node := range document.Get(0).Descendants() {
 		if node.PrevSibling == nil {
 			if children := len(slices.Collect(node.Parent.ChildNodes())); children > childrenMax {
@@ -91,7 +92,7 @@ func checkSelectorCost(document *goquery.Document) {
 	}
 }
 
-// selectorWeight estimates the time to compare an element with a selector.
+// selectorWeight estimates the time to compare one element with a selector.
 func selectorWeight(node *html.Node) int {
 	weight := 1 + len(node.Attr)/8
 	for _, attr := range node.Attr {
@@ -102,10 +103,10 @@ func selectorWeight(node *html.Node) int {
 	return weight
 }
 
-// htmlScope is a document, or one row of it.
+// htmlScope is an HTML document, or one row of it.
 type htmlScope struct {
 	selection *goquery.Selection
-	columns   map[string]*html.Node // cells of the row by the normalised heading of their column; nil = no table
+	columns   map[string]*html.Node // cells of the row by normalised heading; nil if no locator names a column
 }
 
 func (s *htmlScope) texts(locator *Locator) []sourceText {
@@ -128,8 +129,8 @@ func (s *htmlScope) texts(locator *Locator) []sourceText {
 	return texts
 }
 
-// nodeText returns an attribute of an element, or its visible text if attribute is "". The text of a script or another
-// invisible element is its source.
+// nodeText returns an attribute of an element or, with attribute "", its visible text. For scripts and other invisible
+// elements it returns the source text. It returns false if the element does not have the attribute.
 func nodeText(node *html.Node, attribute string) (string, bool) {
 	if attribute != "" {
 		for _, attr := range node.Attr {
@@ -151,15 +152,16 @@ func nodeText(node *html.Node, attribute string) (string, bool) {
 	return visibleText(node), true
 }
 
-// visibleText returns the visible text of an element, with single spaces. It puts a space around every element except
-// typefaces, so that neither two numbers nor a price and the digit of a footnote become one number.
+// visibleText returns the visible text of an element, with single spaces. It puts spaces around inner elements, so that
+// two numbers, or a price and the digit of a footnote, do not become one number. Typefaces get no spaces.
 func visibleText(node *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, node, textBytesMax)
 	return collapseSpaces(b.String())
 }
 
-// writeVisible writes at most bytesMax bytes. It is recursive, and the HTML parser limits the depth of a document.
+// writeVisible writes the visible text of a node until b has bytesMax bytes. Its recursion is bounded, because the HTML
+// parser limits the depth of a document.
 func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 	if b.Len() >= bytesMax {
 		return
@@ -193,13 +195,13 @@ func isInvisibleElement(node *html.Node) bool {
 	return node.Type == html.ElementNode && slices.Contains(invisible, node.DataAtom)
 }
 
-// isStruckOut reports whether an element is struck out, as an outdated rate beside the new one.
+// isStruckOut reports whether an element is struck out. Some pages strike out the old rate beside the new rate.
 func isStruckOut(node *html.Node) bool {
 	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike
 }
 
-// isHidden reports whether an attribute hides an element. It is called only for elements within the located element,
-// which may itself be hidden until a click opens it.
+// isHidden reports whether an attribute hides an element. It must not be called for the element that a locator selects:
+// that one may be hidden until the user clicks.
 func isHidden(node *html.Node) bool {
 	for _, attr := range node.Attr {
 		switch attr.Key {
@@ -215,7 +217,7 @@ func isHidden(node *html.Node) bool {
 	return false
 }
 
-// isTypeface reports whether an element only changes the look of its text.
+// isTypeface reports whether an element only changes the look of its text, such as <b>.
 func isTypeface(node *html.Node) bool {
 	return slices.Contains([]atom.Atom{atom.B, atom.Strong, atom.I, atom.Em, atom.U, atom.Font, atom.Wbr}, node.DataAtom)
 }

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of a table. The rest of a larger table or span is ignored.
+// Limits of a table. Rows, columns and spans beyond them are ignored.
 const (
 	spanMax      = 50
 	columnsMax   = 100
 	tableRowsMax = 5000
 )
 
-// htmlRows finds the rows, grouped by the row of headings above them. If locators name columns, it also finds the cell
-// of each row below each heading.
+// htmlRows returns the rows that Rows.At selects. If locators name columns, it omits rows without these columns, and
+// groups the others by the row of headings above them. Otherwise all rows are in one group.
 func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
@@ -53,7 +53,7 @@ func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	return groups
 }
 
-// headings returns the normalised headings of all columns that locators name.
+// headings returns the normalised headings of the columns that locators name.
 func (e *Rows) headings() []string {
 	locators := []*Locator{&e.Label, e.Buy, e.Sell, e.Value}
 	if e.Date != nil {
@@ -71,20 +71,20 @@ func (e *Rows) headings() []string {
 	return headings
 }
 
-// table is the cells of an HTML table by row and column, with spans resolved.
+// table has the cells of an HTML table.
 type table struct {
-	rows         map[*html.Node]int
-	grid         [][]*html.Node
-	headingRows  []*headingRow // by row: the nearest row of headings above it; nil = none
-	lastHeadings *headingRow   // the last row of headings so far
-	headings     []string
-	texts        map[*html.Node]string // of cells; a spanning cell has many positions
+	rows         map[*html.Node]int    // index in grid of a row (tr)
+	grid         [][]*html.Node        // cells by row and column; a cell that spans several positions is at each of them
+	headingRows  []*headingRow         // by row: the nearest row of headings above it; nil = none
+	lastHeadings *headingRow           // the last row of headings so far
+	headings     []string              // the headings that locators name, normalised
+	texts        map[*html.Node]string // cache of headingText
 }
 
-// headingRow is a row of headings and the column of each heading.
+// headingRow is a row with headings.
 type headingRow struct {
 	row     *html.Node
-	columns map[string]int
+	columns map[string]int // column of each heading; nil = one of table.headings is missing or repeated
 }
 
 func enclosingTable(node *html.Node) *html.Node {
@@ -100,13 +100,14 @@ func readTable(node *html.Node, headings []string) *table {
 	return t
 }
 
-// rowspanCell is a cell that may span rows below its own.
+// rowspanCell is the last cell in a column, which may span rows below it.
 type rowspanCell struct {
 	cell     *html.Node
-	rowsLeft int // rows below that it still spans
+	rowsLeft int // number of further rows that it spans
 }
 
-// addRows adds the rows of a table, but not those of tables within its cells.
+// addRows adds the rows of a table, but not the rows of tables within its cells. rowspans has the last cell of each
+// column.
 func (t *table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
 		switch child.DataAtom {
@@ -120,18 +121,18 @@ func (t *table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	}
 }
 
-// addRow adds a row. If it has headings, these replace the headings for the rows below.
+// addRow adds a row. If the row has a heading, it is the row of headings for the rows below.
 func (t *table) addRow(tr *html.Node, row []*html.Node) {
 	t.rows[tr] = len(t.grid)
 	t.grid = append(t.grid, row)
 	if columns, hasHeading := t.columnsOf(row); hasHeading {
-		t.headingRows, t.lastHeadings = append(t.headingRows, nil), &headingRow{tr, columns} // if columns is nil, the rows below are skipped
+		t.headingRows, t.lastHeadings = append(t.headingRows, nil), &headingRow{tr, columns}
 		return
 	}
 	t.headingRows = append(t.headingRows, t.lastHeadings)
 }
 
-// gridRow returns the cells of a row, including cells of rows above that span this row.
+// gridRow returns the cells of a row. They include cells of rows above that span this row.
 func gridRow(tr *html.Node, rowspans map[int]*rowspanCell) []*html.Node {
 	var row []*html.Node
 	fill := func() {
@@ -170,8 +171,8 @@ func span(cell *html.Node, name string) int {
 	return min(number, spanMax)
 }
 
-// columnsOf returns the column of each heading, or nil if a heading is missing or repeated in the row. The second
-// result reports whether the row has any heading.
+// columnsOf returns the column of each of t.headings, or nil if one is missing or repeated in the row. The second
+// result reports whether the row has any of them.
 func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
 	columns, repeated := map[string]int{}, false
 	for i, cell := range row {
@@ -193,7 +194,7 @@ func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
 	return columns, true
 }
 
-// headingText returns the normalised text of a cell, "" if it is too long for a heading.
+// headingText returns the normalised text of a cell, or "" if the text is too long for a heading.
 func headingText(cell *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, cell, labelBytesMax)
@@ -203,8 +204,8 @@ func headingText(cell *html.Node) string {
 	return normaliseLabel(b.String())
 }
 
-// cells returns the cells of a row by heading, and the row of headings, or nil if the row is not below headings. It
-// omits a cell that spans two headings, because it is not known which of the two its price is.
+// cells returns the cells of a row by heading, and the row with the headings. It returns nil if the row is not below a
+// complete row of headings. It omits a cell below two headings, because its price could belong to either of them.
 func (t *table) cells(tr *html.Node) (map[string]*html.Node, *html.Node) {
 	if t == nil {
 		return nil, nil

@@ -81,7 +81,7 @@ func TestHTMLFields_Alternatives(t *testing.T) {
 		{"script for zero", pageOf(`<p id="buy">0</p><p id="sell">61.10</p>` + script), []string{"test USD unspecified [57.10] [61.10]"}, "", ""},
 		{"script for what can't be read", pageOf(`<p id="buy">5S.10</p><p id="sell">61.10</p>` + script), []string{
 			"test USD unspecified [57.10] [61.10]",
-			"note: USD: \"5S.10\" is not a buy; taken from the next place, at \"script\", with the pattern \"#buy[^0-9]{1,20}([0-9.]+)\"",
+			"note: USD: \"5S.10\" is not a buy; taken from the next field, at \"script\", with the pattern \"#buy[^0-9]{1,20}([0-9.]+)\"",
 		}, "", ""},
 		{"neither", pageOf(`<p id="buy">?</p>`), nil, Value, "?"},
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits of JSON, more than any list of rates needs.
+// Limits of JSON. No list of rates comes near them.
 const (
 	jsonDepthMax  = 64
 	jsonValuesMax = 100_000
@@ -24,10 +24,10 @@ const (
 	jsonObject jsonKind = "an object"
 )
 
-// jsonValue is a JSON value as written: numbers keep their digits, objects all their keys.
+// jsonValue is a JSON value. Unlike encoding/json, it keeps the digits of numbers and repeated keys of objects.
 type jsonValue struct {
 	kind    jsonKind
-	text    string // of numbers, strings and booleans
+	text    string // only numbers, strings, booleans and null have one
 	items   []*jsonValue
 	members []jsonMember
 }
@@ -37,8 +37,7 @@ type jsonMember struct {
 	value *jsonValue
 }
 
-// parseJSON parses exactly one JSON value. It does not decode into structs, because that accepts repeated keys and keys
-// in another case.
+// parseJSON parses exactly one JSON value. Decoding into structs would accept repeated keys, and keys in another case.
 func parseJSON(text string) *jsonValue {
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
@@ -52,7 +51,7 @@ func parseJSON(text string) *jsonValue {
 // jsonReader reads a text that is valid JSON.
 type jsonReader struct {
 	*json.Decoder
-	values int
+	values int // number of values so far
 }
 
 func (r *jsonReader) value(depth int) *jsonValue {
@@ -97,8 +96,9 @@ func (r *jsonReader) token() json.Token {
 	return token
 }
 
-// lookup returns the value at a path such as d.results[0].rate, or nil if there is none. The path "" is v itself. If a
-// key on the path occurs twice in its object, that is a failure, because programs disagree on its value.
+// lookup returns the value at a path such as d.results[0].rate, or nil if there is none. The path "" is v itself. []
+// is the only entry of a list. lookup fails if a key of the path occurs twice in an object: JSON does not say which of
+// the two counts.
 func (v *jsonValue) lookup(path string) *jsonValue {
 	if path == "" {
 		return v

@@ -1,6 +1,6 @@
 package source
 
-// extractJSON reads JSON by its fields or by rows with labels.
+// extractJSON reads the quotes of a JSON document.
 func (r *parser) extractJSON(text string) {
 	whole := parseJSON(text)
 	r.expect(whole)
@@ -12,7 +12,7 @@ func (r *parser) extractJSON(text string) {
 	r.readGroups([][]scope{r.jsonRows(whole)})
 }
 
-// expect checks what a valid document contains.
+// expect fails unless the document meets the conditions in Extract.Expect.
 func (r *parser) expect(whole *jsonValue) {
 	for _, expected := range r.page.Extract.Expect {
 		value := whole.lookup(expected.Path)
@@ -25,7 +25,7 @@ func (r *parser) expect(whole *jsonValue) {
 	}
 }
 
-// describe returns a value for a message.
+// describe names a value in a message.
 func (v *jsonValue) describe() string {
 	if v.kind == jsonArray || v.kind == jsonObject {
 		return string(v.kind)
@@ -53,8 +53,7 @@ func (r *parser) jsonRows(whole *jsonValue) []scope {
 	return rows
 }
 
-// texts returns the text of the value at a locator. A number keeps its digits, a string is treated as text for people,
-// and null means no value. Lists and objects have no text.
+// texts implements scope. null gives an empty text, which means no price. Lists and objects give no text.
 func (v *jsonValue) texts(locator *Locator) []sourceText {
 	value := v.lookup(locator.At)
 	if value == nil {

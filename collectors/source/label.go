@@ -7,12 +7,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// footnoteMarks are removed from both ends of labels.
+// footnoteMarks has the characters that normaliseLabel removes from both ends of a label.
 const footnoteMarks = " :*.¹²³†‡"
 
-// normaliseLabel returns the form in which labels are compared: NFKC, lower case, without accents and zero-width
-// characters, with single spaces, and without footnoteMarks at the ends. Whole labels are compared, because the
-// exchange house "Agente de Cambio La Nacional" is not the association "La Nacional".
+// normaliseLabel returns a label in lower case, with single spaces, without accents and zero-width characters, and
+// without footnoteMarks at the ends. Labels are equal if their normalised texts are equal. A common part is not enough:
+// the exchange house "Agente de Cambio La Nacional" is not the association "La Nacional".
 func normaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
@@ -31,7 +31,7 @@ func normaliseLabel(text string) string {
 	return collapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
-// withoutAccents removes accents and ligatures. text must have no digits and symbols, because NFKC would turn a
+// withoutAccents removes accents and splits ligatures. text must not have digits and symbols, because NFKC would turn a
 // superscript into a digit.
 func withoutAccents(text string) string {
 	var plain strings.Builder
@@ -43,7 +43,8 @@ func withoutAccents(text string) string {
 	return norm.NFC.String(plain.String())
 }
 
-// collapseSpaces replaces white space by single spaces, and removes white space at the ends and zero-width characters.
+// collapseSpaces replaces each run of white space by a single space. It removes white space at the ends, and all
+// Unicode format characters (Cf).
 func collapseSpaces(text string) string {
 	var b strings.Builder
 	blank := false
@@ -63,8 +64,8 @@ func collapseSpaces(text string) string {
 	return b.String()
 }
 
-// isSpace also includes control characters and spaces that Unicode does not count as white space: pages use them as
-// separators.
+// isSpace reports whether a character separates words. Pages also use control characters and zero-width spaces so,
+// which unicode.IsSpace does not include.
 func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || unicode.IsControl(r) || r == '\u200b' || r == '\ufeff'
 }

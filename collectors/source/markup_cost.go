@@ -8,41 +8,43 @@ import (
 )
 
 // markupCostMax bounds the number of elements of a parsed page. An HTML parser repeats every unclosed formatting
-// element such as <b> or <font> in each following paragraph: 400 of these and 5,000 paragraphs, a page of 23 KB, become
-// two million elements.
+// element, such as <b>, in each paragraph after it. So a page of 23 KB can become two million elements: 400 unclosed
+// elements and 5,000 paragraphs.
 const markupCostMax = 4 * nodesMax
 
-// nestingCostMax bounds the sum of the depths of all tags, because the parser searches all open elements at each tag. A
-// page with 20,000 elements at a depth of forty has less than a twentieth of this.
+// nestingCostMax bounds the sum of the depths at all tags, because the parser searches all open elements at each tag. A
+// page with 20,000 elements at a depth of forty has less than a twentieth of it.
 const (
 	nestingCostMax = 20_000_000
-	nestingMax     = 512 // the HTML parser refuses more
+	nestingMax     = 512 // maximum depth; the HTML parser rejects deeper pages
 )
 
-// formattingStack tracks the open formatting elements, approximately. It counts too many only on pages that no
-// institution writes, and too few only on pages that are crafted to deceive it.
+// formattingStack estimates which formatting elements are open. The estimate is too high only on pages that no
+// institution writes. It is too low only on pages that are made to deceive it.
 type formattingStack struct {
-	open   []startTag // the innermost last
-	scopes []markupScope
-	nested map[string]int // numbers of open elements that need an end tag, by name
-	depth  int            // the sum of nested
+	open   []startTag     // open formatting elements, the innermost last
+	scopes []markupScope  // open scopes, the innermost last
+	nested map[string]int // number of other open elements that need an end tag, by name
+	depth  int            // sum of nested
 }
 
-type startTag struct{ name, raw string } // raw is the tag as written
+type startTag struct{ name, raw string } // raw is the tag with its attributes
 
-// markupScope is an element whose end tags do not close formatting elements outside it.
+// markupScope is an element, such as a table cell, that limits end tags: an end tag within it does not close
+// formatting elements outside it.
 type markupScope struct {
 	name  string
-	begin int // index in formattingStack.open
+	begin int // index in formattingStack.open of the first formatting element within it
 }
 
-// isCostlyMarkup reports whether the parsed page would be too large. It reads the page twice, because the content of a
-// script is text in HTML and markup in SVG.
+// isCostlyMarkup reports whether parsing the page would need too much time or memory. It estimates the cost both for
+// HTML, where the content of a script is text, and for SVG, where it is markup.
 func isCostlyMarkup(text string) bool {
 	return markupCost(text, false) > markupCostMax || markupCost(text, true) > markupCostMax
 }
 
-// markupCost estimates the elements and texts of a parsed page.
+// markupCost estimates the number of elements and texts of a parsed page. It returns more than markupCostMax if the
+// nesting exceeds nestingCostMax. inScripts means that the content of scripts is markup.
 func markupCost(text string, inScripts bool) int {
 	m := formattingStack{nested: map[string]int{}}
 	cost, nesting := 0, 0
@@ -73,13 +75,13 @@ func markupCost(text string, inScripts bool) int {
 }
 
 func (m *formattingStack) start(name, raw string) {
-	if !closesItself(name) && !isFormatting(name) { // formatting is counted in open
+	if !closesItself(name) && !isFormatting(name) { // m.open has the formatting elements
 		m.nested[name]++
 		m.depth++
 	}
 	last := len(m.scopes) - 1
 	if last >= 0 && (name == "tr" || isCell(name)) && isCell(m.scopes[last].name) {
-		m.endScope(m.scopes[last].name) // a cell ends where the next begins
+		m.endScope(m.scopes[last].name) // a cell or a row begins, which ends the open cell
 	}
 	switch {
 	case isScope(name):
@@ -89,8 +91,7 @@ func (m *formattingStack) start(name, raw string) {
 	}
 }
 
-// push opens a formatting element. If three equal elements are open in its scope, the count stays the same, because the
-// parser then replaces the first of the three.
+// push opens a formatting element. The parser keeps at most three equal ones in a scope.
 func (m *formattingStack) push(name, raw string) {
 	equal := 0
 	for _, other := range m.open[m.scopeBegin():] {
@@ -121,7 +122,8 @@ func (m *formattingStack) end(name string) {
 	}
 }
 
-// endScope closes the innermost scope if it has this name. A table also closes its open cells and caption.
+// endScope closes the innermost scope if it has this name. The end of a table also closes its open cells and caption.
+// Formatting elements that are still open in the scope go on in the scope around it.
 func (m *formattingStack) endScope(name string) {
 	index := len(m.scopes) - 1
 	for name == "table" && index > 0 && (isCell(m.scopes[index].name) || m.scopes[index].name == "caption") {
@@ -138,7 +140,7 @@ func (m *formattingStack) endScope(name string) {
 	}
 }
 
-// scopeBegin returns the index in open of the first element of the innermost scope.
+// scopeBegin returns the begin of the innermost scope.
 func (m *formattingStack) scopeBegin() int {
 	if len(m.scopes) == 0 {
 		return 0
@@ -148,7 +150,8 @@ func (m *formattingStack) scopeBegin() int {
 
 func isCell(name string) bool { return name == "td" || name == "th" }
 
-// isFormatting reports whether a parser repeats an unclosed element. <a> is not counted, because only one can be open.
+// isFormatting reports whether the parser repeats an unclosed element of this name. <a> is not in the list, because
+// only one <a> can be open.
 func isFormatting(name string) bool {
 	return slices.Contains([]string{"b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"}, name)
 }
@@ -160,7 +163,7 @@ func isScope(name string) bool {
 	}, name)
 }
 
-// closesItself reports whether an element has no content, or ends where the next element of its kind begins.
+// closesItself reports whether an element needs no end tag: it has no content, or the next element of its kind ends it.
 func closesItself(name string) bool {
 	return slices.Contains([]string{
 		"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "path", "source", "track", "wbr",

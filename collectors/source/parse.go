@@ -8,8 +8,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Parse reads one page of the source. It is pure. The error is a *Failure. The result then has no observations, but its
-// notes may explain the failure.
+// Parse reads a document of d.Pages[page]. The error is a *Failure; the result then has only notes.
 func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return Result{}, Failf(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
@@ -26,10 +25,10 @@ func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	return Result{Notes: r.notes.list()}, failure
 }
 
-// failf ends parsing with a failure. It panics; catchFailure recovers.
+// failf ends the parsing with a failure: it panics, and catchFailure recovers.
 func failf(kind FailureKind, format string, args ...any) { panic(Failf(kind, format, args...)) }
 
-// catchFailure calls parse and returns the failure that ended it, or nil.
+// catchFailure calls parse. It returns the failure of a failf in parse, or nil.
 func catchFailure(parse func()) (failure *Failure) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -50,16 +49,16 @@ type parser struct {
 	page     *Page
 	digest   string
 	patterns map[string]*regexp.Regexp
-	date     engine.Date // of the whole document
-	instant  time.Time
-	quotes   []*quote // of the current day
-	counts   [valueStatusCount]int
-	// firstUnreadable is the first side that could not be read.
+	date     engine.Date           // of the whole document; in a sheet, of the current row
+	instant  time.Time             // time of publication; zero = unknown
+	quotes   []*quote              // of the document; in a sheet, of the current row
+	counts   [valueStatusCount]int // number of sides by status
+	// firstUnreadable is the text of the first side with statusUnreadable.
 	firstUnreadable string
 	notes           notes
-	searched        int // number of bytes searched by patterns
-	newest          []engine.Observation
-	history         []HistoryDay
+	searched        int                  // number of bytes searched with patterns so far
+	newest          []engine.Observation // becomes Result.Observations
+	history         []HistoryDay         // becomes Result.History
 }
 
 func (r *parser) run(doc *Document) {
@@ -79,8 +78,8 @@ func (r *parser) run(doc *Document) {
 	r.newest = r.takeObservations()
 }
 
-// pattern compiles a pattern of the page. Patterns of definition files have been checked, but a Definition made by a
-// program may have an invalid pattern.
+// pattern compiles a pattern of the page. It can fail only if the Definition is not from a file, because files with
+// invalid patterns are rejected.
 func (r *parser) pattern(text string) *regexp.Regexp {
 	if compiled := r.patterns[text]; compiled != nil {
 		return compiled
@@ -93,9 +92,9 @@ func (r *parser) pattern(text string) *regexp.Regexp {
 	return pattern
 }
 
-// scope is where locators are resolved: a document, a row of it, or a row of a sheet.
+// scope is what a locator is applied to: a document, a row of it, or a row of a sheet.
 type scope interface {
-	// texts returns the text of each element that a locator matches. It ignores the pattern of the locator.
+	// texts returns the text of each element that a locator matches. It ignores locator.Pattern.
 	texts(locator *Locator) []sourceText
 }
 
@@ -105,23 +104,23 @@ type sourceText struct {
 	kind textKind
 }
 
-// textKind is how far a text can be trusted to be a number.
+// textKind says how numbers are written in a text.
 type textKind int
 
 const (
-	displayText textKind = iota // for people: with currencies, thousands separators and other text
-	numberText                  // a JSON number: the point is certain
-	cellText                    // a cell of a workbook: a number that may have binary rounding noise
+	displayText textKind = iota // for people, with currencies and thousands separators
+	numberText                  // JSON number: a point is the decimal mark
+	cellText                    // cell of a workbook: a number that may have binary rounding errors
 )
 
-// Limits of pattern searches, whose time grows with the text.
+// Limits of searches with patterns. Their time grows with the size of the text.
 const (
-	patternBytesMax = 1 << 20 // of one text
-	searchBytesMax  = 8 << 20 // of all searched texts of a document
+	patternBytesMax = 1 << 20 // size of one text
+	searchBytesMax  = 8 << 20 // total size of all searched texts of a document
 )
 
-// textsAt returns the texts at a locator. If the locator has a pattern, it returns every match of the pattern, because
-// the caller compares them.
+// textsAt returns the texts that a locator finds. With a pattern, it returns every match of the pattern, so that the
+// caller can compare them.
 func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 	texts := s.texts(locator)
 	if locator.Pattern == "" {
@@ -142,15 +141,15 @@ func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 	return matched
 }
 
-// readDate reads the date of the whole document. If the definition has a date and the document does not, that is a
-// failure, because the page may be years old.
+// readDate reads the date of the whole document. It fails if the document does not have the date of the definition,
+// because the page may be years old.
 func (r *parser) readDate(s scope) {
 	if spec := r.page.Extract.Date; spec != nil {
 		r.date, r.instant = r.dateAt(s, spec)
 	}
 }
 
-// dateAt returns the date at a locator. If there are several, all readable ones must be equal.
+// dateAt returns the date at a locator, and the instant or zero. It fails if there is no date, or if two are different.
 func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time) {
 	var lastErr error
 	for _, t := range r.textsAt(s, &spec.Locator) {
@@ -180,7 +179,7 @@ func dateText(date engine.Date, instant time.Time) string {
 	return instant.Format(time.RFC3339)
 }
 
-// describe returns the locator for a message.
+// describe names the locator in a message.
 func (p *Locator) describe() string {
 	text := "in the row itself"
 	if p.At != "" {
@@ -198,7 +197,7 @@ func (p *Locator) describe() string {
 	return text
 }
 
-// takeObservations returns the quotes of the current day as observations, and removes them from the parser.
+// takeObservations returns r.quotes as observations, and clears r.quotes.
 func (r *parser) takeObservations() []engine.Observation {
 	var observations []engine.Observation
 	for _, q := range r.quotes {

@@ -7,11 +7,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fieldQuote has the fields of one quote. The locators of each side are tried in order.
+// fieldQuote has the fields of one quote.
 type fieldQuote struct {
 	target   Target
-	from     engine.Date // first day of the quote in a sheet; zero = all days
-	locators map[Side][]*Locator
+	from     engine.Date         // first day of the quote in a sheet; zero = all days
+	locators map[Side][]*Locator // tried in order
 }
 
 // fieldQuotes groups fields by quote, in the order of the definition.
@@ -32,7 +32,7 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 	return quotes
 }
 
-// readFields adds the quotes of the fields of a document. It adds a note for each missing side.
+// readFields adds the quotes of Extract.Fields. It adds a note for each missing side.
 func (r *parser) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
@@ -58,7 +58,8 @@ func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	return r.firstPrice(s, fields.locators[BuySide], currency, "buy"), r.firstPrice(s, fields.locators[SellSide], currency, "sell")
 }
 
-// firstPrice returns the first price at the locators. If there is none, it returns the value with the best status.
+// firstPrice returns the first price that the locators find. If there is none, it returns the side with the highest
+// status.
 func (r *parser) firstPrice(s scope, locators []*Locator, currency, name string) side {
 	var best side
 	for _, locator := range locators {
@@ -68,7 +69,7 @@ func (r *parser) firstPrice(s scope, locators []*Locator, currency, name string)
 			failf(Value, "%s of %s %s is %s", name, currency, locator.describe(), value.text)
 		case value.status == statusPrice:
 			if best.status == statusUnreadable {
-				r.notes.add("%s: %s is not a %s; taken from the next place, %s", currency, quoted(best.text), name, locator.describe())
+				r.notes.add("%s: %s is not a %s; taken from the next field, %s", currency, quoted(best.text), name, locator.describe())
 			}
 			return value
 		case value.status > best.status:

@@ -12,21 +12,23 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Limits of the texts about a document.
+// Limits of quotes and notes.
 const (
-	notesMax           = 50  // further notes are only counted
-	quotedMax          = 60  // characters of a text in a note or a failure
-	unreadableBytesMax = 64  // of an unreadable side, as the engine keeps it
-	quotesMax          = 500 // in one document; a list of rates has fewer
-	unreadablePrefix   = "unreadable: "
+	notesMax           = 50  // notes after these are only counted
+	quotedMax          = 60  // characters of a text that a note or a failure quotes
+	unreadableBytesMax = 64  // bytes of an unreadable side that the engine keeps
+	quotesMax          = 500 // quotes of one document; real lists have fewer
 )
 
-// valueStatus is the kind of value at a locator. A higher status is preferred.
+// unreadablePrefix is put before an unreadable side that would otherwise be empty or a valid decimal.
+const unreadablePrefix = "unreadable: "
+
+// valueStatus says what a locator finds. If it finds several texts, the one with the highest status counts.
 type valueStatus int
 
 const (
-	statusMissing    valueStatus = iota // nothing is there
-	statusNoValue                       // the page says that there is no value
+	statusMissing    valueStatus = iota // no text
+	statusNoValue                       // a text that means that there is no price, such as N/A
 	statusUnreadable                    // a text that is not a price
 	statusZero                          // 0, which the engine quarantines
 	statusPrice
@@ -36,8 +38,8 @@ const (
 // side is one side of a quote.
 type side struct {
 	status   valueStatus
-	text     string // of the observation
-	conflict bool   // the locator finds two different prices; text names both
+	text     string // a decimal or, with statusUnreadable, the text of the page; "" = no price
+	conflict bool   // the locator finds two different prices; text has both
 }
 
 type quote struct {
@@ -45,12 +47,11 @@ type quote struct {
 	buy, sell side
 }
 
-// String returns the quote for a message.
+// String names the quote in a message.
 func (q *quote) String() string {
 	return fmt.Sprintf("%s %s buy %q sell %q", q.institution, q.currency, q.buy.text, q.sell.text)
 }
 
-// quoteKey identifies a quote.
 type quoteKey struct {
 	institution, currency string
 	channel               engine.Channel
@@ -58,7 +59,7 @@ type quoteKey struct {
 	instant               time.Time
 }
 
-// keyOf returns the key of the quote of a target, with the defaults of the page and the source.
+// keyOf returns the key of the quote that a label or field stands for.
 func (r *parser) keyOf(t Target) quoteKey {
 	return quoteKey{
 		institution: cmp.Or(t.Institution, r.page.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
@@ -66,8 +67,8 @@ func (r *parser) keyOf(t Target) quoteKey {
 	}
 }
 
-// addQuote adds a quote if it has a side. Equal quotes are added once. Different quotes with the same key are both
-// added; the engine then publishes neither.
+// addQuote adds a quote, unless both sides are empty or an equal quote exists. If two different quotes have the same
+// key, it adds both; the engine then publishes neither.
 func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
@@ -88,7 +89,8 @@ func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
 }
 
-// addSide adds one side to the quote with a key. If there is no such quote without this side, it adds a quote.
+// addSide adds one side to a quote with this key. If all quotes with this key already have the side with another text,
+// it adds a quote.
 func (r *parser) addSide(key quoteKey, name Side, value side) {
 	for _, q := range r.quotes {
 		if q.quoteKey != key {
@@ -131,7 +133,7 @@ func (q *quote) side(name Side) *side {
 	return nil
 }
 
-// requirePrice fails a document without a price.
+// requirePrice fails if the document does not have a price.
 func (r *parser) requirePrice() {
 	switch {
 	case r.counts[statusPrice] > 0:
@@ -144,7 +146,7 @@ func (r *parser) requirePrice() {
 	}
 }
 
-// valueAt returns the price at a locator. If there are several texts, all readable prices must be equal.
+// valueAt returns the side at a locator. If the locator finds two different prices, the result is a conflict.
 func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 	if locator == nil {
 		return side{}
@@ -165,8 +167,8 @@ func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 	return r.checkVisible(s, locator, currency, best)
 }
 
-// checkVisible compares the price in an attribute of a cell with the visible price. Pages have attributes to sort their
-// tables by, and some pages do not update them.
+// checkVisible compares value, from an attribute of a cell, with the visible price of the cell. The result is a
+// conflict if they differ. Some pages sort tables by such attributes, but do not update them.
 func (r *parser) checkVisible(s scope, locator *Locator, currency string, value side) side {
 	visible := *locator
 	visible.Attribute = ""
@@ -185,7 +187,7 @@ func sameValue(a, b string) bool {
 
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
-// priceOf reads a text as a price. The side of an unreadable text contains the text, so that the engine quarantines it.
+// priceOf parses a text as a price. If that fails, the side contains the text itself, and the engine quarantines it.
 func (r *parser) priceOf(t sourceText, currency string) side {
 	text := t.text
 	var err error
@@ -206,8 +208,8 @@ func (r *parser) priceOf(t sourceText, currency string) side {
 	return side{status: statusPrice, text: text}
 }
 
-// exactNumber reads a number as it is written. Trailing zeros do not count as decimals. A number of a cell is rounded
-// to eight decimals, because further digits are binary rounding noise.
+// exactNumber parses a plain number. Trailing zeros do not count as decimals. It rounds a number of a workbook cell to
+// eight decimals, because the digits after these are binary rounding errors.
 func exactNumber(text string, kind textKind, decimalsMax int) (string, error) {
 	if kind == cellText {
 		decimal, err := engine.ReadDecimal(text)
@@ -229,8 +231,8 @@ func exactNumber(text string, kind textKind, decimalsMax int) (string, error) {
 	return text, checkPrice(trimmed, decimalsMax)
 }
 
-// unreadableText returns the text of an unreadable side. It must not be a valid decimal, which the engine would
-// accept.
+// unreadableText returns the text of a side with statusUnreadable. It is never a valid decimal: the engine would accept
+// that as a price.
 func unreadableText(text string) string {
 	text = collapseSpaces(strings.ToValidUTF8(text, string(utf8.RuneError)))
 	if _, err := engine.ReadDecimal(text); err == nil || text == "" {
@@ -243,10 +245,10 @@ func unreadableText(text string) string {
 	return text
 }
 
-// notes has texts about the skipped parts of a document. Their number and size are limited.
+// notes has texts about the skipped parts of a document.
 type notes struct {
 	texts []string
-	more  int
+	more  int // number of notes after notesMax, which are dropped
 }
 
 func (n *notes) add(format string, args ...any) {
@@ -268,7 +270,7 @@ func (n *notes) list() []string {
 	return append(n.texts[:len(n.texts):len(n.texts)], fmt.Sprintf("and %d more", n.more))
 }
 
-// summary returns the first notes, for a failure that they explain.
+// summary returns the first three notes, for the end of a failure message.
 func (n *notes) summary() string {
 	if len(n.texts) == 0 {
 		return ""
@@ -276,7 +278,7 @@ func (n *notes) summary() string {
 	return ": " + strings.Join(n.texts[:min(3, len(n.texts))], "; ")
 }
 
-// quoted returns a text of a document or definition for a message: short, quoted, on one line.
+// quoted returns a text of a document or definition for a message: in quotes, on one line, shortened to quotedMax.
 func quoted(text string) string {
 	runes := []rune(collapseSpaces(text[:min(len(text), 4*quotedMax)]))
 	if len(runes) > quotedMax {

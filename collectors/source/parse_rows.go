@@ -2,13 +2,15 @@ package source
 
 import "slices"
 
-// labelBytesMax is more than any label has. Only the beginning of a longer text is compared.
+// labelBytesMax bounds a label; the rest of a longer text is ignored.
 const labelBytesMax = 500
 
-// readGroups reads rows that are identified by labels. A row with an unknown label is skipped with a note. If too few
-// rows are read the page has changed, which is a failure. Each group has the rows below one row of headings. A second
-// group may repeat the quotes of the first, for example for narrow screens. If it has other quotes, the document fails:
-// they may be those of yesterday, of cards or of the central bank.
+// readGroups adds the quotes of rows. It skips a row with an unknown label and adds a note. It fails if it reads fewer
+// than Rows.Min rows, because the page has changed then.
+//
+// Each group has the rows below one row of headings. A later group may repeat the quotes of the first group, for
+// example for narrow screens. If it has other quotes, the document fails: these may be old rates, or rates of cards or
+// of the central bank.
 func (r *parser) readGroups(groups [][]scope) {
 	read, total := 0, 0
 	for _, rows := range groups {
@@ -32,7 +34,7 @@ func (r *parser) requireMin(count, total, minimum int, noun string) {
 	}
 }
 
-// rowTarget returns the target of the label of a row, false if the row is skipped.
+// rowTarget returns the target of the label of a row. It returns false for a row that must be skipped.
 func (r *parser) rowTarget(row scope) (Target, bool) {
 	rows := r.page.Extract.Rows
 	label := ""
@@ -54,7 +56,7 @@ func (r *parser) rowTarget(row scope) (Target, bool) {
 	return target, known
 }
 
-// excluded reports whether the text of a row matches Unless, and adds a note if so.
+// excluded reports whether the text of a row matches Rows.Unless. If so, it adds a note.
 func (r *parser) excluded(row scope) bool {
 	unless := r.page.Extract.Rows.Unless
 	if unless == "" {
@@ -68,7 +70,7 @@ func (r *parser) excluded(row scope) bool {
 	return true
 }
 
-// readRow adds the quote of a row. It reports whether the row has a value.
+// readRow adds the quote of a row. It returns false if the row has no text where prices should be.
 func (r *parser) readRow(row scope, target Target) bool {
 	rows := r.page.Extract.Rows
 	key := r.keyOf(target)

@@ -14,26 +14,26 @@ const (
 	wholeDigitsMax = 11  // as many as the engine supports
 )
 
-// rightToLeftOverride makes a browser show the digits after it in reverse order.
+// rightToLeftOverride makes a browser display the digits after it in reverse order.
 const rightToLeftOverride = "\u202e"
 
 var errPrice = errors.New("not one price")
 
-// Patterns of the texts around a number, and of texts without a price.
+// Patterns of the texts around a price, and of texts that mean that there is no price.
 var (
 	currencyPrefix   = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
 	currencySuffix   = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
 	dailyChange      = regexp.MustCompile(`^[-+−]? ?(\$|RD\$|€)? ?[-+−]?([0-9][0-9.,]*)$`)
 	noValuePattern   = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
-	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // shown by some systems without a rate
+	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // some systems show this if they have no rate
 )
 
-// parsePrice parses one price as a page shows it and returns plain decimal text with the same digits: "56.60" for
-// "RD$ 56,60". It returns "" for a text that means no value, such as "", "-", "N/A" or "999999". A zero is returned
-// unchanged.
+// parsePrice parses a price that is written for people. It returns decimal text with the same digits: "56.60" for
+// "RD$ 56,60". It returns "" for a text that means that there is no price, such as "", "-", "N/A" or "999999". A zero
+// is a price.
 //
-// An ambiguous text is an error: two numbers, a footnote, a sign, an exponent, "64,050" without a known decimal mark,
-// digits other than ASCII. mark is the decimal mark of the source. More than decimalsMax decimals are an error.
+// A text that could have two meanings is an error. Examples are two numbers, a footnote, a sign, an exponent, digits
+// other than ASCII, and "64,050" with mark AnyMark. More than decimalsMax decimals are an error too.
 func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	switch {
 	case len(text) > priceBytesMax:
@@ -67,8 +67,8 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 	return price, checkPrice(price, decimalsMax)
 }
 
-// foreignCurrency returns the currency that the text of a price names, unless it is the peso or the given currency:
-// "US$ 1.08" is not the price of a euro in pesos. "" = none.
+// foreignCurrency returns the currency that the text of a price names if it is neither the peso nor currency, otherwise
+// "". For example, "US$ 1.08" is not the price of a euro in pesos.
 func foreignCurrency(text, currency string) string {
 	text, _, _ = strings.Cut(collapseSpaces(text), "=")
 	text = strings.ToUpper(strings.TrimSpace(text))
@@ -91,8 +91,8 @@ func foreignCurrency(text, currency string) string {
 	return ""
 }
 
-// checkChange checks that the text after an equals sign is a daily change: in the currency of the price, and at most a
-// tenth of it. It refuses "US$1 = RD$58.90", where the price is after the sign, and "60.10 = 58.90", two prices.
+// checkChange returns an error unless the text after an equals sign is a daily change: a number in the currency of the
+// price, at most a tenth of the price. So "US$1 = RD$58.90" and "60.10 = 58.90" are errors.
 func checkChange(text, price, currency string, mark DecimalMark) error {
 	match := dailyChange.FindStringSubmatch(text)
 	if match == nil || match[1] != currency {
@@ -112,7 +112,7 @@ func checkChange(text, price, currency string, mark DecimalMark) error {
 	return nil
 }
 
-// checkPrice checks a plain decimal text against the limits of the source and of the engine.
+// checkPrice checks decimal text against the limits of the source and of the engine.
 func checkPrice(price string, decimalsMax int) error {
 	whole, fraction, _ := strings.Cut(price, ".")
 	if limit := min(decimalsMax, engine.DecimalPlacesMax); len(fraction) > limit {
@@ -127,8 +127,8 @@ func checkPrice(price string, decimalsMax int) error {
 	return nil
 }
 
-// parseNumber parses digits with points and commas. If the decimal mark is unknown, it tries both. If the results
-// differ, a point is the decimal mark, which is usual in the country, but a comma is an error.
+// parseNumber parses digits with points and commas. With AnyMark it tries both decimal marks. If both are possible, a
+// point is the decimal mark, as is usual in the country. A comma that may be either is an error.
 func parseNumber(text string, mark DecimalMark) (string, error) {
 	pointed, isPointed := parseWithMark(text, ".", ",")
 	comma, isComma := parseWithMark(text, ",", ".")
@@ -149,7 +149,7 @@ func parseNumber(text string, mark DecimalMark) (string, error) {
 	return "", fmt.Errorf("%w: %q", errPrice, text)
 }
 
-// parseWithMark parses digits with at most one decimal mark and an optional separator of thousands.
+// parseWithMark parses digits with at most one decimal mark and optional thousands separators.
 func parseWithMark(text, mark, separator string) (string, bool) {
 	whole, decimals, hasMark := strings.Cut(text, mark)
 	groups := strings.Split(whole, separator)
@@ -170,5 +170,5 @@ func parseWithMark(text, mark, separator string) (string, bool) {
 	return whole + "." + decimals, decimals != "" && allDigits(decimals)
 }
 
-// allDigits accepts only ASCII digits, because a superscript is a footnote.
+// allDigits reports whether a text has only ASCII digits. A superscript digit is a footnote.
 func allDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// matchesMax bounds the matches of a pattern. No page of an institution has as many.
+// matchesMax is the maximum number of matches of a pattern; further matches are ignored. No known page has as many.
 const matchesMax = 1000
 
-// extractText reads a text by a pattern with named groups. The date is in that text, or at a selector of its own.
+// extractText reads the quotes of a text with a pattern. The date is in the same text or, if its locator has a CSS
+// selector, in another element of the page.
 func (r *parser) extractText(text string) {
 	spec, date := r.page.Extract.Text, r.page.Extract.Date
 	dateScope, whole := scope(nil), &htmlScope{}
@@ -33,12 +34,12 @@ func (r *parser) extractText(text string) {
 	r.readMatches(normaliseSpaces(text))
 }
 
-// textScope is a text without elements.
+// textScope is a scope with a single text.
 type textScope string
 
 func (s textScope) texts(*Locator) []sourceText { return []sourceText{{text: string(s)}} }
 
-// normaliseSpaces replaces all white space except newlines by spaces, which a pattern's \s matches.
+// normaliseSpaces replaces all white space except newlines by spaces, because \s in a pattern matches only ASCII.
 func normaliseSpaces(text string) string {
 	return strings.Map(func(c rune) rune {
 		if isSpace(c) && c != '\n' {
@@ -73,9 +74,9 @@ func (r *parser) readMatches(text string) {
 	r.requireMin(count, len(matches), spec.Min, "matches of the pattern with a known label")
 }
 
-// findMatches returns the matches of a pattern. A match may include text after its last group in which another match
-// begins, so the text is searched again without the groups of the first matches. Otherwise
-// "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ..." would hide its second half.
+// findMatches returns the matches of a pattern. A match may include text after its last group, and another match may
+// begin in this text. So findMatches searches the text again, without the groups of the first matches. Otherwise it
+// could find only the first half of "Vendemos 60.10 Compramos 58.10 Vendemos 70.10 ...".
 func findMatches(pattern *regexp.Regexp, text string) [][]string {
 	positions := pattern.FindAllStringSubmatchIndex(text, matchesMax)
 	remaining := []byte(text)
@@ -98,8 +99,8 @@ func findMatches(pattern *regexp.Regexp, text string) [][]string {
 	return append(matches, pattern.FindAllStringSubmatch(string(remaining), matchesMax)...)
 }
 
-// matchTarget returns the target of the label of a match. If the pattern has no label group, it returns the zero
-// Target.
+// matchTarget returns the target of the label of a match, or false if the label is unknown. If the pattern does not
+// have the group label, it returns the zero Target.
 func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
 	if pattern.SubexpIndex("label") < 0 {
 		return Target{}, true
@@ -117,7 +118,7 @@ func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bo
 	return target, known
 }
 
-// groupPrice returns the price in the first non-empty group with the given name.
+// groupPrice returns the side in the first non-empty group with a name.
 func (r *parser) groupPrice(pattern *regexp.Regexp, match []string, group, currency string) side {
 	for i, name := range pattern.SubexpNames() {
 		if name == group && match[i] != "" {

@@ -41,7 +41,7 @@ func mustRead(files fs.FS, dir string) *Set {
 	return set
 }
 
-// NewSet returns a set of definitions. If two have the same id, the last one is used.
+// NewSet returns a set of definitions. If two have the same id, it uses the last one.
 func NewSet(definitions ...*Definition) *Set {
 	byID := make(map[string]*Definition, len(definitions))
 	for _, d := range definitions {
@@ -54,7 +54,8 @@ func sortedSet(byID map[string]*Definition) *Set {
 	return &Set{byID: byID, list: slices.SortedFunc(maps.Values(byID), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })}
 }
 
-// Definitions returns all definitions, including disabled ones, sorted by id. The caller must not change the slice.
+// Definitions returns all definitions sorted by id, including disabled definitions. The caller must not change the
+// slice.
 func (s *Set) Definitions() []*Definition { return s.list }
 
 // Find returns the definition with an id.
@@ -63,11 +64,10 @@ func (s *Set) Find(id string) (*Definition, bool) {
 	return d, known
 }
 
-// Extend returns the set with the definitions of a directory added, one in each file *.json; other files are ignored. A
-// file with pages is a whole definition, which replaces the definition with the same id. A file without pages changes
-// an existing definition; docs/definitions.md has its keys. caFile is a path below the directory.
-//
-// The error has every problem of all files.
+// Extend returns a set with the definitions of s and of a directory. It reads the files *.json of the directory; each
+// has one definition. A file with pages is a whole definition. It replaces the definition of s with the same id. A file
+// without pages changes a definition of s; docs/definitions.md has its keys. The key caFile is a path below the
+// directory. The error has all problems of all files.
 func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	listing, err := fs.ReadDir(files, dir)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	return sortedSet(extended), nil
 }
 
-// loadDefinitionFile reads and checks one file of a directory.
+// loadDefinitionFile reads a definition file. It checks that the file of caFile exists.
 func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) {
 	data, err := readFile(files, path.Join(dir, name))
 	if err != nil {
@@ -112,7 +112,7 @@ func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) 
 	return file, nil
 }
 
-// readFile reads at most fileBytesMax+1 bytes. It refuses pipes and devices, because they may never end.
+// readFile reads at most fileBytesMax+1 bytes. Pipes and devices are errors, because reading them may never end.
 func readFile(files fs.FS, name string) ([]byte, error) {
 	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("want a file, found %s; remove it from the directory", info.Mode().Type())
@@ -125,7 +125,8 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return data, errors.Join(err, file.Close())
 }
 
-// addTo adds or changes the definition of the file. readFrom has the name of the file of each id.
+// addTo adds the definition of the file to definitions, or changes one. readFrom has the file that was read for each
+// id; a second file for an id is an error.
 func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[string]string) error {
 	if first, exists := readFrom[f.id]; exists {
 		return fmt.Errorf("%s: the source %s is already in %s; keep one of them", f.name, f.id, first)
@@ -139,8 +140,8 @@ func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[
 	return nil
 }
 
-// Check checks the definitions against a catalogue: every institution and currency must exist, and no id may be the id
-// for manual rates.
+// Check returns an error if a definition names an institution or currency that the catalogue does not have, or if its
+// id is that of manual rates.
 func (s *Set) Check(c *engine.Catalogue) error {
 	var problems []error
 	for _, d := range s.list {
@@ -162,7 +163,7 @@ func (s *Set) Check(c *engine.Catalogue) error {
 	return errors.Join(problems...)
 }
 
-// Sources returns all sources for a catalogue, including disabled ones, whose earlier rates may still exist.
+// Sources returns all sources for a catalogue. It includes disabled sources, because the log may have rates of them.
 func (s *Set) Sources() []engine.Source {
 	sources := make([]engine.Source, len(s.list))
 	for i, d := range s.list {
@@ -171,7 +172,7 @@ func (s *Set) Sources() []engine.Source {
 	return sources
 }
 
-// Source returns the part of the definition that the engine needs.
+// Source returns the source for a catalogue.
 func (d *Definition) Source() engine.Source {
 	return engine.Source{
 		ID: d.ID, Name: d.Name, URL: d.URL, Priority: d.Priority, UpstreamSource: d.UpstreamSource,
@@ -179,8 +180,8 @@ func (d *Definition) Source() engine.Source {
 	}
 }
 
-// ExpiresAt returns when a value expires, given when it was last checked and its effective date (zero = none). It is
-// the earlier of both ends of Expiry, so that a value with an old date expires even if it is still being checked.
+// ExpiresAt returns when a quote expires (see Expiry), from the time of its last check and its effective date (zero =
+// none).
 func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Time {
 	expires := checked.Add(d.Expiry.AfterCheck)
 	if effective.IsZero() || d.Expiry.AfterDate == 0 {
@@ -192,7 +193,7 @@ func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Ti
 	return expires
 }
 
-// Targets returns the targets of all quotes that a page may have, with the defaults of the page and the source.
+// Targets returns the target of each quote that a page may have. Defaults of the page and the source are filled in.
 func (d *Definition) Targets(p *Page) []Target {
 	var all []Target
 	for _, field := range p.Extract.Fields {

@@ -10,11 +10,11 @@ import (
 
 // Limits of a sheet.
 const (
-	headingRowsMax = 30 // the headings are within so many first rows, below titles and notes
-	badRowsPercent = 1  // more invalid rows mean that the sheet has changed
+	headingRowsMax = 30 // the row of headings must be among the first 30 rows
+	badRowsPercent = 1  // a sheet with more invalid rows has changed and is not read
 )
 
-// sheetRows returns the cells of the sheet with a name, or of the first sheet for "". Names are compared as labels.
+// sheetRows returns the cells of the sheet with a name, or of the first sheet for "". Names are compared like labels.
 func sheetRows(body []byte, name string) [][]string {
 	book, err := workbook.Open(body)
 	if err != nil {
@@ -42,11 +42,11 @@ func failWorkbook(err error) {
 
 // sheetHeadings is the row of headings.
 type sheetHeadings struct {
-	row     int
-	columns map[string]int // by normalised heading; -1 = it occurs twice
+	row     int            // index of the row
+	columns map[string]int // column of each normalised heading; -1 = the heading occurs twice
 }
 
-// headingsOf finds the row of headings: the first row that has each heading of the date once.
+// headingsOf finds the row of headings: the first row with each of the three headings of the date exactly once.
 func headingsOf(rows [][]string, spec *Sheet) *sheetHeadings {
 	for i, row := range rows[:min(len(rows), headingRowsMax)] {
 		h := &sheetHeadings{row: i, columns: map[string]int{}}
@@ -66,7 +66,7 @@ func headingsOf(rows [][]string, spec *Sheet) *sheetHeadings {
 	return nil
 }
 
-// has reports whether a heading occurs once.
+// has reports whether a heading occurs exactly once.
 func (h *sheetHeadings) has(heading string) bool {
 	column, known := h.columns[heading]
 	return known && column >= 0

@@ -8,17 +8,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sheetReader reads the rows of a sheet, which must be in order of their days.
+// sheetReader reads the rows of a sheet, which must be in the order of their dates.
 type sheetReader struct {
 	*parser
 	headings *sheetHeadings
 	fields   []*fieldQuote
 	days     []HistoryDay
-	rows     int // rows with a value
-	invalid  int // rows that were skipped as invalid
+	rows     int // number of rows with a quote
+	invalid  int // number of these that were skipped as invalid
 }
 
-// readSheet reads every row with a date and a value. The newest day is current, earlier days are history.
+// readSheet reads every row with a date and a quote. The last day becomes r.newest, all earlier days r.history.
 func (r *parser) readSheet(rows [][]string) {
 	headings := headingsOf(rows, r.page.Extract.Sheet)
 	sheet := &sheetReader{parser: r, headings: headings, fields: fieldQuotes(r.page.Extract.Fields)}
@@ -34,8 +34,8 @@ func (r *parser) readSheet(rows [][]string) {
 	r.newest, r.history = sheet.days[newest].Observations, sheet.days[:newest]
 }
 
-// checkHeadings requires at least one of the columns and adds a note for each missing one, because editions of a
-// workbook differ.
+// checkHeadings adds a note for each missing column, because editions of a workbook have different columns. It fails if
+// all columns are missing.
 func (s *sheetReader) checkHeadings() {
 	present := 0
 	fields := s.page.Extract.Fields
@@ -57,7 +57,7 @@ func (s *sheetReader) readRow(cells []string, rowNumber int) {
 	year, month, day := s.headings.text(cells, spec.Year), s.headings.text(cells, spec.Month), s.headings.text(cells, spec.Day)
 	date := sheetDate(year, month, day)
 	if date.IsZero() && (month == "" || day == "") {
-		return // a footnote, or an empty row
+		return // a row with a footnote, or an empty row
 	}
 	quotes := s.quotesOf(cells, date)
 	if len(quotes) == 0 {
@@ -87,7 +87,7 @@ func (s *sheetReader) skipRow(rowNumber int, format string, args ...any) {
 	s.notes.add("row %d is skipped: %s", rowNumber, fmt.Sprintf(format, args...))
 }
 
-// quotesOf returns the quotes of one row.
+// quotesOf returns the quotes of one row with a date.
 func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observation {
 	row := &sheetScope{headings: s.headings, cells: cells}
 	s.date = date
@@ -101,7 +101,8 @@ func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observ
 	return s.takeObservations()
 }
 
-// sheetDate returns the date of three cells, or zero if there is no such day. The month is a Spanish name or a number.
+// sheetDate returns the date from the texts of three cells, or zero if there is no such day. The month is a Spanish
+// name or a number.
 func sheetDate(year, month, day string) engine.Date {
 	monthText := monthNumber(month)
 	if monthText == "" && allDigits(month) {
