@@ -14,21 +14,21 @@ const (
 	AmountPlacesMax      = 2
 )
 
-// AmountDOPBytesMax is the length of the longest AmountDOP: 999999999999.99 × 92233720368.54775807.
+// AmountDOPBytesMax is the length of the longest AmountDOP: that of 999999999999.99 × 92233720368.54775807.
 const AmountDOPBytesMax = 26
 
 // ErrAmount is wrapped by all errors of ParseAmount.
 var ErrAmount = errors.New("not an amount")
 
-// Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the parsed
-// text, because responses repeat it. The zero Amount has the text "".
+// Amount is an exact amount of foreign currency, with up to 12 integer digits and 2 decimals. It keeps the parsed text,
+// because responses repeat it.
 type Amount struct {
 	text  string
 	cents int64
 }
 
-// ParseAmount parses text of the form ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. It retains text, which
-// must not be in a buffer that will be reused.
+// ParseAmount parses text of the form ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. The result refers to
+// text, so text must not be in a buffer that will be reused.
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
 	if whole == "" || len(whole) > AmountWholeDigitsMax || len(fraction) > AmountPlacesMax ||
@@ -43,31 +43,31 @@ func ParseAmount(text string) (Amount, error) {
 	return Amount{text: text, cents: cents}, nil
 }
 
-// String returns the amount as it was written.
+// String returns the text that was parsed.
 func (a Amount) String() string { return a.text }
 
-// FeeNotice is the default of the sentence about fees in each conversion.
+// FeeNotice is the default text of the notice about fees, which every conversion has.
 const FeeNotice = "El monto no incluye comisiones, impuestos ni cargos de la entidad; confirme el total antes de operar."
 
-// Conversion is the price of an amount at one rate.
+// Conversion converts an amount of foreign currency to pesos at one rate.
 type Conversion struct {
 	Quote     *Rate
 	Operation Operation
 	Amount    Amount
 }
 
-// Side returns the side of the rate that the operation applies.
+// Side returns the side of the rate that applies to the operation.
 func (c Conversion) Side() Decimal { return c.Quote.Side(c.Operation) }
 
-// AmountDOP returns amount × side with exactly two decimals, rounded once, half up. Without a side it returns 0.00.
+// AmountDOP returns amount × side with two decimals, rounded half up. If the rate lacks the side, it returns 0.00.
 func (c Conversion) AmountDOP() string { return string(c.AppendAmountDOP(nil)) }
 
 // AppendAmountDOP appends AmountDOP to dst; it does not allocate if dst has capacity for AmountDOPBytesMax more bytes.
 func (c Conversion) AppendAmountDOP(dst []byte) []byte {
-	high, low := bits.Mul64(uint64(c.Amount.cents), uint64(c.Side().units)) // 47 and 63 bits
+	high, low := bits.Mul64(uint64(c.Amount.cents), uint64(c.Side().units)) // the factors have at most 47 and 63 bits
 	low, carry := bits.Add64(low, decimalScale/2, 0)
 	high += carry
-	if high == 0 { // nearly always; dividing 64 bits by a constant is several times as fast
+	if high == 0 { // the usual case, for which a 64-bit division is several times as fast
 		low /= decimalScale
 		return appendPesos(dst, low/100, low%100)
 	}
@@ -82,9 +82,9 @@ func appendCents(dst []byte, high, low uint64) []byte {
 	if high == 0 {
 		return appendPesos(dst, low/100, low%100)
 	}
-	top, low := bits.Div64(high, low, chunk) // top < 10^7: 10^14 cents × 10^19 units / 10^8 have at most 25 digits
+	top, low := bits.Div64(high, low, chunk) // top < 10^7: at most 10^14 cents × 10^19 units / 10^8, so 25 digits
 	dst = strconv.AppendUint(dst, top, 10)
-	pesos := low / 100 // 16 digits, with leading zeros
+	pesos := low / 100 // printed with 16 digits, including leading zeros
 	for limit := uint64(chunk / 1000); limit > pesos && limit > 1; limit /= 10 {
 		dst = append(dst, '0')
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// apply changes the store by an event. All changes of a store, live or in a replay, are made by it.
+// apply changes the store by an event, both live and in a replay.
 func (s *quoteStore) apply(event Event) {
 	switch e := event.(type) {
 	case *Refreshed:
@@ -40,8 +40,8 @@ func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 	s.record(historyRow(event, quote))
 }
 
-// nextSourceQuote returns the source quote of an accepted observation. CollectedAt stays the same while neither a side
-// nor the date changes.
+// nextSourceQuote returns the source quote of an accepted observation. CollectedAt changes only if a side or the date
+// changes.
 func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
 		Key: quote.Key, SourceID: event.SourceID, Buy: quote.Buy, Sell: quote.Sell,
@@ -71,7 +71,7 @@ func (s *quoteStore) addQuarantined(quarantined Quarantined) {
 	s.addPending(&quarantined)
 }
 
-// addPending stores an implausible value, which the next observation of its source may confirm.
+// addPending stores an implausible value. The source can confirm it by repeating it (see validator.confirmed).
 func (s *quoteStore) addPending(quarantined *Quarantined) {
 	if quarantined.Reason != Jump && quarantined.Reason != OffMarket {
 		return

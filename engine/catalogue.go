@@ -14,7 +14,7 @@ import (
 // InstitutionType is the kind of business of an institution.
 type InstitutionType string
 
-// The closed list of types.
+// All institution types.
 const (
 	Bank        InstitutionType = "bank"
 	Association InstitutionType = "association"
@@ -47,26 +47,26 @@ type Currency struct {
 	Lowest, Highest Decimal `json:"-"` // null = no limit
 }
 
-// Source is where observations come from.
+// Source is an origin of observations, for example a bank's web site.
 type Source struct {
 	ID              string
 	Name            string
 	URL             string        // of a web page for people, or ""
-	Priority        int64         // the source of a quote with the lowest number is published
-	UpstreamSource  string        // the source that an aggregator repeats, or ""
-	Lifetime        time.Duration // time from a check to expiry, if the source states no expiry
-	Manual          bool          // entered by an operator: takes precedence over all collected sources
+	Priority        int64         // if several sources have a quote, the one with the lowest number is published
+	UpstreamSource  string        // of an aggregator: the source whose rates it repeats; else ""
+	Lifetime        time.Duration // time from an observation to its expiry, if the source states no expiry
+	Manual          bool          // entered by an operator; takes precedence over all collected sources
 	PlausibleRanges []PlausibleRange
 }
 
-// PlausibleRange replaces the limits of a currency and of the rules for one source. An official history needs it for
-// the years in which a dollar cost twelve pesos.
+// PlausibleRange is the plausible range of a currency for one source. It replaces the limits in Currency and Rules.
+// Official histories need one for the years in which a dollar cost twelve pesos.
 type PlausibleRange struct {
 	Currency        string
-	Until           Date    // last effective date, zero = no end; if several ranges match, the one that ends first applies
-	Lowest, Highest Decimal // null = the currency's
-	JumpPermille    int64   // 0 = the rules'
-	SidesDiffer     bool    // equal sides of a reference quote are refused, as they are for a commercial quote
+	Until           Date    // last effective date, zero = no end; of several ranges the one that ends first applies
+	Lowest, Highest Decimal // null = the limit in Currency
+	JumpPermille    int64   // 0 = Rules.JumpPermille
+	SidesDiffer     bool    // true = reference quotes with equal sides are refused, like commercial ones
 }
 
 // Defaults of a source.
@@ -75,8 +75,8 @@ const (
 	LifetimeDefault = 26 * time.Hour
 )
 
-// Catalogue has the known institutions, currencies and sources. It is immutable and safe for concurrent use. The values
-// that it returns are shared and must not be changed. The zero Catalogue is empty.
+// Catalogue has the known institutions, currencies and sources. It is immutable and safe for concurrent use. Callers
+// must not change the values that it returns, because they are shared. The zero Catalogue is empty.
 type Catalogue struct {
 	institutions map[string]*Institution
 	currencies   map[string]*Currency
@@ -98,13 +98,13 @@ var defaultCatalogue = sync.OnceValue(func() *Catalogue {
 	return catalogue
 })
 
-// DefaultCatalogue returns the embedded catalogue: the Dominican institutions, the currencies that they and the central
-// bank quote, and the source "manual". That source is for rates that an operator enters, which expire after 24 hours.
-// Collectors add their sources (WithSources).
+// DefaultCatalogue returns the embedded catalogue. It has the Dominican institutions, the currencies that they and the
+// central bank quote, and the source "manual" for rates that an operator enters. Those rates expire after 24 hours.
+// Collectors add their own sources (WithSources).
 func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 
-// Extend returns a catalogue with the entries of an operator's JSON file added. An entry replaces the whole entry that
-// has the same id or code. name is the file's name, for errors. Optional keys are shown with their defaults:
+// Extend returns a catalogue with the entries of an operator's JSON file added. An entry replaces the whole entry with
+// the same id or code. name is the file's name, for errors. Optional keys are shown with their defaults:
 //
 //	{"institutions": [{"id": "popular", "name": "Banco Popular Dominicano", "type": "bank",
 //	                   "website": "", "description": "", "contact": "", "active": true}],
@@ -113,8 +113,8 @@ func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 //	 "sources":      [{"id": "popular-site", "name": <id>, "url": "", "priority": 100,
 //	                   "upstreamSource": "", "lifetime": "26h", "manual": false}]}
 //
-// Limits are decimal texts ("40"), lifetimes Go durations. The error joins all problems of the file (errors.Join), each
-// with its place and what to do.
+// lowest and highest are decimal texts ("40"), lifetime is a Go duration. The error joins all problems of the file
+// (errors.Join), each with its place and what to do.
 func (c *Catalogue) Extend(r io.Reader, name string) (*Catalogue, error) {
 	extended := &Catalogue{
 		institutions: cloned(c.institutions), currencies: cloned(c.currencies), sources: cloned(c.sources),
@@ -140,7 +140,7 @@ func (c *Catalogue) Currency(code string) (*Currency, bool) {
 	return currency, ok
 }
 
-// Source returns the source with an id. For an unknown id it returns a source with the id as name, and the defaults.
+// Source returns the source with an id. For an unknown id it returns a source with that id and name and the defaults.
 func (c *Catalogue) Source(id string) Source {
 	if source, ok := c.sources[id]; ok {
 		return source
@@ -163,8 +163,8 @@ func (c *Catalogue) Currencies() []*Currency { return c.currencyList }
 // Sources returns all sources, by id.
 func (c *Catalogue) Sources() []Source { return c.sourceList }
 
-// InternInstitution returns the catalogue's copy of an id, for an id in a buffer that will be reused. It does not
-// allocate.
+// InternInstitution returns the catalogue's copy of an id. The argument may be in a buffer that will be reused. It does
+// not allocate.
 func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	if institution, ok := c.institutions[string(id)]; ok {
 		return institution.ID, true
@@ -172,7 +172,8 @@ func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	return "", false
 }
 
-// InternCurrency returns the catalogue's copy of a code, like InternInstitution.
+// InternCurrency returns the catalogue's copy of a code. The argument may be in a buffer that will be reused. It does
+// not allocate.
 func (c *Catalogue) InternCurrency(code []byte) (string, bool) {
 	if currency, ok := c.currencies[string(code)]; ok {
 		return currency.Code, true

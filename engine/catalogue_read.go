@@ -17,7 +17,7 @@ const (
 	cataloguePriorityMax = 9_007_199_254_740_991
 )
 
-// read adds the entries of a file. After an error the catalogue must not be used.
+// read adds the entries of a file. After an error c must not be used.
 func (c *Catalogue) read(r io.Reader, name string) error {
 	data, err := io.ReadAll(io.LimitReader(r, catalogueBytesMax+1))
 	if err != nil {
@@ -39,12 +39,12 @@ func (c *Catalogue) read(r io.Reader, name string) error {
 	})
 }
 
-// entry is an institution, currency or source in a file.
+// entry is an institution, a currency or a source in a file.
 type entry struct{ *jsonfile.Object }
 
-// eachEntry visits the entries of one list. It reports an error for two entries with the same key.
+// eachEntry calls visit for each entry of one list. It reports a problem if two entries have the same key.
 func eachEntry(top *jsonfile.Object, list, key string, visit func(*entry)) {
-	places := map[string]string{} // of entries, by the value of the key
+	places := map[string]string{} // path of each entry, by the value of its key
 	top.Each(list, catalogueBytesMax, func(o *jsonfile.Object) {
 		place := o.Path()
 		label := o.UseLabel(key)

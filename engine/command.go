@@ -5,7 +5,8 @@ import "time"
 // Command asks for a change of one currency's state.
 type Command interface{ command() }
 
-// Observe adds the observations of refreshes, in the given order. All must be of the state's currency.
+// Observe adds the observations of refreshes, in the given order. All observations must be of the CurrencyState's
+// currency.
 type Observe struct{ Refreshes []Refresh }
 
 // Withdraw removes the quote of one source.
@@ -34,18 +35,19 @@ func (Reject) command()   {}
 
 // Rules has the limits for observations.
 type Rules struct {
-	// JumpPermille is the maximum change of a side from the source's last good value, in thousandths.
+	// JumpPermille is the maximum change of a side from the last good value, in thousandths. The last good value of a
+	// source is the value that was last accepted from it.
 	JumpPermille int64
 	// MedianPermille is the maximum distance of a side from the median of the fresh quotes, in thousandths.
 	MedianPermille int64
-	// MedianQuotesMin is the minimum number of fresh quotes for a median.
+	// MedianQuotesMin is the minimum number of fresh quotes from which a median is calculated.
 	MedianQuotesMin int
-	// LastGoodAgeMax is the age after which a last good value is no longer compared.
+	// LastGoodAgeMax is the maximum age of a last good value. Older ones are not used.
 	LastGoodAgeMax time.Duration
 	// FutureDaysMax is the maximum number of days from an observation to its effective date.
 	FutureDaysMax int
-	// HistoryDays is the number of days of which commercial rows are kept, at least HistoryDaysMin. Reference rows are
-	// never dropped.
+	// HistoryDays is the number of days of commercial history that is kept, at least HistoryDaysMin. Reference history
+	// is never dropped.
 	HistoryDays int
 }
 

@@ -2,11 +2,12 @@ package engine
 
 import "time"
 
-// CurrencySnapshot is an immutable copy of the state of one currency. View returns the data that depends on the time.
+// CurrencySnapshot is an immutable copy of the state of one currency. For data that depends on the time, such as stale
+// rates, use View.
 type CurrencySnapshot struct {
 	currency   string
 	catalogue  *Catalogue
-	quotes     []*quote // in list order; a quote may have no source quotes
+	quotes     []*quote // sorted by key; a quote may have no source quotes
 	days       []*day   // by date
 	quarantine []Quarantined
 	slots      []AnsweredSlot
@@ -24,7 +25,7 @@ func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 func (s *CurrencySnapshot) HasRates() bool { return len(s.days) > 0 }
 
 // Saved returns the state in the form that is written to snapshots and backups. It copies the whole history, so it
-// should be called by another goroutine than the one of the CurrencyState.
+// should not run on the goroutine that owns the CurrencyState.
 func (s *CurrencySnapshot) Saved() SavedCurrency {
 	saved := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
 	for _, q := range s.quotes {
@@ -39,8 +40,8 @@ func (s *CurrencySnapshot) Saved() SavedCurrency {
 	return saved
 }
 
-// Freshness returns the time at which a source last confirmed any quote, and the time until which an active institution
-// has a current quote. Both are zero without quotes.
+// Freshness returns the last time at which a source confirmed any quote, and the last expiry of a quote of an active
+// institution. Both are zero if there are no quotes.
 func (s *CurrencySnapshot) Freshness() (checkedAt, freshUntil time.Time) {
 	for _, q := range s.quotes {
 		institution, known := s.catalogue.Institution(q.key.Institution)

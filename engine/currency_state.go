@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultRules returns rules that were tested with four years of real observations. They refuse every wrong value and
-// at most one good value in a thousand.
+// DefaultRules returns the default rules. In a test with four years of real observations they refused every wrong value
+// and at most one good value in a thousand.
 func DefaultRules() Rules {
 	return Rules{
 		JumpPermille: 50, MedianPermille: 100, MedianQuotesMin: 5,
@@ -22,20 +22,20 @@ type CurrencyState struct {
 	rules      Rules
 	store      *quoteStore
 	snapshot   *CurrencySnapshot // nil after a change
-	quotes     []*quote          // of the last snapshot, in list order
+	quotes     []*quote          // of the last snapshot, sorted by key
 	days       []*day            // of the last snapshot, by date
-	oldestFull Date              // first day of which the last snapshot has all rows
+	oldestFull Date              // first day from which the last snapshot has commercial rows
 }
 
 // NewCurrencyState returns an empty state.
 func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *CurrencyState {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
-	// Future days are added because the newest day may be in the future.
+	// The newest day of history may be up to FutureDaysMax in the future, so that many days are added.
 	store := newQuoteStore(rules.HistoryDays + rules.FutureDaysMax)
 	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: store}
 }
 
-// RestoreCurrencyState returns the state that was saved.
+// RestoreCurrencyState returns a state equal to the saved one.
 func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules) *CurrencyState {
 	c := NewCurrencyState(saved.Currency, catalogue, rules)
 	for _, quote := range saved.SourceQuotes {
@@ -63,7 +63,7 @@ func (c *CurrencyState) Apply(event Event) {
 // Saved returns the state in the form that is written to snapshots and backups.
 func (c *CurrencyState) Saved() SavedCurrency { return c.Snapshot().Saved() }
 
-// Snapshot returns an immutable copy of the state. It returns the same copy until an event is applied.
+// Snapshot returns an immutable copy of the state. It returns the same copy until Apply is called.
 func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 	if c.snapshot != nil {
 		return c.snapshot
@@ -80,7 +80,7 @@ func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 	return c.snapshot
 }
 
-// View returns Snapshot().View(old, now), and yields as set by SetYield.
+// View returns Snapshot().View(old, now). Unlike CurrencySnapshot.View it yields (SetYield).
 func (c *CurrencyState) View(old *RankedView, now time.Time) *RankedView {
 	return c.Snapshot().view(old, now, c.store.yielder)
 }

@@ -10,7 +10,7 @@ import (
 // Zone is the time zone of all dates.
 const Zone = "America/Santo_Domingo"
 
-// santoDomingo has been UTC-4 without daylight saving time since 2000. The zone data has the offsets before that.
+// The zone has been UTC-4 without daylight saving time since 2000. The zone data has the earlier offsets.
 var santoDomingo = mustZone()
 
 func mustZone() *time.Location {
@@ -21,8 +21,9 @@ func mustZone() *time.Location {
 	return zone
 }
 
-// fixedOffset has the zone's current offset from UTC in seconds and the Unix time since which it applies, if the zone
-// data does not end it. It makes DateOf, which every request calls, fast.
+// fixedOffset is the current offset of the zone from UTC and the Unix time since which it applies, both in seconds. It
+// is there because every request calls DateOf and a search of the zone data is slow. If the zone data has a later
+// change of the offset, fixedOffset never applies.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
 	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := future.ZoneBounds()
@@ -42,8 +43,7 @@ var ErrDate = errors.New("not a calendar date of the form YYYY-MM-DD")
 // Date is a calendar date of the years 1 to 9999, counted in days: 1 is 0001-01-01. The zero Date means no date.
 type Date int32
 
-// dateMax is 9999-12-31.
-const dateMax = 3_652_059
+const dateMax = 3_652_059 // 9999-12-31
 
 const dateLayout = "2006-01-02"
 
@@ -65,7 +65,7 @@ func ParseDate(text string) (Date, error) {
 	return Date((day.Unix()+secondsBeforeUnix)/secondsOfDay) + 1, nil
 }
 
-// DateOf returns the Dominican date at a time, or no date outside the years 1 to 9999.
+// DateOf returns the date in Santo Domingo at a time. It returns the zero Date outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
 	offset := fixedOffset.offset
 	if t.Unix() < fixedOffset.since {
@@ -79,10 +79,10 @@ func DateOf(t time.Time) Date {
 	return Date(seconds/secondsOfDay) + 1
 }
 
-// IsZero reports whether there is no date.
+// IsZero reports whether d is the zero Date.
 func (d Date) IsZero() bool { return d == 0 }
 
-// AddDays returns the date n days later, limited to the years 1 to 9999. It returns no date for no date.
+// AddDays returns the date n days later, limited to the years 1 to 9999. The zero Date stays zero.
 func (d Date) AddDays(n int) Date {
 	if d == 0 {
 		return 0
@@ -90,10 +90,10 @@ func (d Date) AddDays(n int) Date {
 	return min(max(d+Date(min(max(n, -dateMax), dateMax)), 1), dateMax)
 }
 
-// String returns the date as YYYY-MM-DD, or "" for no date.
+// String returns the date as YYYY-MM-DD, or "" for the zero Date.
 func (d Date) String() string { return string(d.Append(make([]byte, 0, len(dateLayout)))) }
 
-// Append appends String to dst.
+// Append appends the text of String to dst.
 func (d Date) Append(dst []byte) []byte {
 	if d == 0 {
 		return dst
@@ -111,7 +111,7 @@ func (d Date) Start() time.Time {
 		return time.Unix(start, 0).UTC()
 	}
 	midnight := d.atHour(0)
-	if DateOf(midnight) < d { // daylight saving time began at midnight (1966–1974), so the day began with the change
+	if DateOf(midnight) < d { // clocks were advanced at midnight (1966–1974), so that day began later
 		_, midnight = midnight.ZoneBounds()
 	}
 	return midnight.UTC()
@@ -123,10 +123,10 @@ func (d Date) atHour(hour int) time.Time {
 	return time.Date(year, month, day, hour, 0, 0, 0, santoDomingo)
 }
 
-// refreshHours returns the hours at which sources are fetched, in Santo Domingo.
+// refreshHours returns the hours at which sources are fetched, in Santo Domingo time.
 func refreshHours() [3]int { return [...]int{8, 12, 17} }
 
-// NextRefresh returns the first slot after a time, in UTC.
+// NextRefresh returns the first scheduled refresh after a time, in UTC.
 func NextRefresh(after time.Time) time.Time {
 	day := DateOf(after)
 	for _, hour := range refreshHours() {
@@ -137,5 +137,5 @@ func NextRefresh(after time.Time) time.Time {
 	return (day + 1).atHour(refreshHours()[0]).UTC()
 }
 
-// NextMidnight returns the start of the next Dominican day, in UTC.
+// NextMidnight returns the start of the next day in Santo Domingo, in UTC.
 func NextMidnight(after time.Time) time.Time { return (DateOf(after) + 1).Start() }

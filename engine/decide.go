@@ -8,15 +8,16 @@ import (
 // Decision is the result of a command. Its events must be written to the log and then applied.
 type Decision struct {
 	Events  []Event
-	Receipt Receipt        // its indexes are in the command's refreshes
-	Counts  []RefreshCount // for Observe: the counts of the receipt, for each refresh
+	Receipt Receipt        // its indexes refer to the command's refreshes
+	Counts  []RefreshCount // the counts of Receipt for each refresh; only for Observe
 }
 
-// RefreshCount counts the observations of one refresh by outcome, as Receipt does. The others were refused.
+// RefreshCount counts the observations of one refresh, with the meanings of Receipt. Refused observations are not
+// counted.
 type RefreshCount struct{ Accepted, Changed, Repeated int }
 
-// Decide checks a command against the state and the rules, and changes nothing. Observe does not return an error; its
-// receipt lists the refused observations. For the other commands the error is an *Error if the quote or the quarantined
+// Decide checks a command against the state and the rules, and changes nothing. For Observe it returns no error; the
+// receipt lists the refused observations. For another command it returns an *Error if the quote or the quarantined
 // observation does not exist, or can't be released.
 func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error) {
 	now = plainUTC(now)
@@ -84,8 +85,8 @@ func (c *CurrencyState) findQuarantined(id uint64) (*Quarantined, error) {
 	return nil, &Error{Code: CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d", c.currency, id)}
 }
 
-// release skips the plausibility rules, because an operator has checked the value. It must still be a rate: sides that
-// are unreadable, zero, negative or crossed are refused.
+// release skips the plausibility rules, because an operator has checked the value. It still refuses sides that are
+// unreadable, missing, zero, negative or crossed.
 func (c *CurrencyState) release(command Release, now time.Time) (Decision, error) {
 	quarantined, err := c.findQuarantined(command.QuarantineID)
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 // Limits of a decimal.
 const (
 	DecimalPlacesMax = 8
-	decimalScale     = 100_000_000 // units in 1, = 10^DecimalPlacesMax
-	decimalDigitsMax = 60          // longer texts are refused before any arithmetic
+	decimalScale     = 100_000_000 // units in 1: 10^DecimalPlacesMax
+	decimalDigitsMax = 60          // characters; longer texts are refused before any arithmetic
 )
 
 // ErrDecimal is wrapped by all errors of ParseDecimal and ReadDecimal.
 var ErrDecimal = errors.New("not a decimal")
 
-// Decimal is one side of a rate: a non-negative exact decimal with at most eight fractional digits. It keeps the
-// parsed text, because responses repeat it. The zero Decimal is null, which means a side that is not published.
+// Decimal is one side of a rate: a non-negative exact decimal with at most eight fractional digits. It keeps the parsed
+// text, because responses repeat it. The zero Decimal is null: the source does not publish the side.
 type Decimal struct {
 	text  string
 	units int64 // of 10^-8
 }
 
-// ParseDecimal parses text of the form ^[0-9]+([.][0-9]{1,8})?$, as in the API specification, of up to 60 characters
-// and below 92,233,720,368.54775808. The error wraps ErrDecimal. It retains text, which must not be in a buffer that
-// will be reused.
+// ParseDecimal parses text of the form ^[0-9]+([.][0-9]{1,8})?$, as in the API specification. The limits are 60
+// characters and values below 92,233,720,368.54775808. The error wraps ErrDecimal. The result refers to text, so text
+// must not be in a buffer that will be reused.
 func ParseDecimal(text string) (Decimal, error) {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
 	switch {
@@ -47,9 +47,9 @@ func ParseDecimal(text string) (Decimal, error) {
 	return Decimal{text: text, units: units}, nil
 }
 
-// ReadDecimal parses a number as a source published it. Unlike ParseDecimal it rounds longer fractions half to even to
-// eight digits without trailing zeros; binary workbook cells have such fractions (58.949999999999996). It copies text,
-// which may be part of a large document.
+// ReadDecimal parses a number as a source published it. Unlike ParseDecimal it accepts longer fractions, such as
+// 58.949999999999996 from a binary workbook cell. It rounds them half to even to eight digits and drops trailing zeros.
+// It copies text, which may be part of a large document.
 func ReadDecimal(text string) (Decimal, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax ||
@@ -78,7 +78,7 @@ func (d Decimal) IsNull() bool { return d.text == "" }
 // IsZero reports whether the value is 0. Null is not zero.
 func (d Decimal) IsZero() bool { return d.text != "" && d.units == 0 }
 
-// String returns the text as it was published, or "" for null.
+// String returns the parsed text, or "" for null.
 func (d Decimal) String() string { return d.text }
 
 // Units returns the value in units of 10^-8, or 0 for null.
@@ -101,14 +101,14 @@ func allDigits(text string) bool {
 	return true
 }
 
-// parseScaled returns whole.fraction in units of 10^-places, or false if it overflows. Both parts must be digits.
+// parseScaled returns whole.fraction in units of 10^-places, or false if that overflows. Both parts must be digits.
 func parseScaled(whole, fraction string, places int) (int64, bool) {
 	const zeros = "00000000" // DecimalPlacesMax zeros
 	value, err := strconv.ParseInt(whole+fraction+zeros[:places-len(fraction)], 10, 64)
 	return value, err == nil
 }
 
-// decimalOf returns the decimal of units, with the shortest text.
+// decimalOf returns the decimal of a number of units, with the shortest text.
 func decimalOf(units int64) Decimal {
 	text := fmt.Sprintf("%d.%08d", units/decimalScale, units%decimalScale)
 	return Decimal{text: strings.TrimRight(strings.TrimRight(text, "0"), "."), units: units}

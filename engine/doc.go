@@ -1,31 +1,31 @@
-// Package engine has the rates, institutions and currencies, and every rule about them. It starts no goroutines, writes
-// no files and reads no clock: times are arguments, and changes are returned as events.
+// Package engine implements the exchange rates of institutions, and every rule about rates. It starts no goroutines,
+// writes no files and reads no clock: times are arguments, and changes are returned as events.
 //
-// A CurrencyState is the state of one currency. It is owned by one actor of package actors, and changes in three steps:
+// A CurrencyState is the mutable state of one currency. An actor of package actors owns it and calls its methods:
 //
-//	Decide(command, now)   checks the command against the rules, changes nothing, returns events and a receipt
-//	                       (the owner writes the events to the log)
-//	Apply(event)           changes the state; a replay of the log needs neither clock, catalogue nor rules
-//	Snapshot()             an immutable copy, which any goroutine may read
+//	Decide(command, now)   checks the command against the rules; it changes nothing and returns events and a receipt
+//	                       (the actor then writes the events to the log)
+//	Apply(event)           changes the state; a replay of the log needs no clock, catalogue or rules
+//	Snapshot()             returns an immutable copy, which any goroutine may read
 //
-// Values derived from a snapshot are immutable and shared:
+// The types on the way from an observation to a response, all but CurrencyState immutable:
 //
 //	Observation, Refresh → CurrencyState → CurrencySnapshot → RankedView → MarketView → Page
-//	(of a source)           (one owner)                       (at one time)  (all currencies)
+//	(of a source)          (one currency)                     (at one time)  (all currencies)
 //
-// A RankedView has the published rates at one time, which of them are stale, and their ranking. It is derived from the
-// view before it, so that its cost depends on the size of the change. Long work can yield between small steps
-// (SetYield).
+// A RankedView has the published rates at one time and their ranking, and marks stale rates. It reuses the unchanged
+// parts of the view before it, so that its cost depends on the size of the change. Long work can yield the processor to
+// other goroutines (SetYield).
 //
-// Service and Ingester are the interfaces through which package httpapi, the collectors and the commands use the
-// actors.
+// Service and Ingester are interfaces that package actors implements. Package httpapi, the collectors and the commands
+// call them.
 //
-//	observation.go, event.go, command.go                              input of decisions, and their events
+//	observation.go, event.go, command.go                              input and results of decisions
 //	validator.go, plausibility.go                                     which observations are refused
 //	currency_state.go, quote_store.go, apply.go, history_rows.go      the state of a currency
 //	currency_snapshot.go, ranked_view.go, market_view.go, history.go  data of responses
 //	decimal.go, amount.go, date.go                                    exact values
 //	catalogue.go, catalogue.json                                      institutions, currencies and sources
 //
-// The numbered rules that tests are named after are in docs/decisions.md.
+// The tests are named after numbered rules, which docs/decisions.md lists.
 package engine

@@ -25,7 +25,6 @@ func Channels() []Channel {
 // ParseChannel returns the channel that equals text, or false. The result does not share memory with text.
 func ParseChannel(text string) (Channel, bool) { return parseEnum(text, Channels()) }
 
-// parseEnum returns the value that equals text.
 func parseEnum[E ~string](text string, values []E) (E, bool) {
 	for _, value := range values {
 		if text == string(value) {
@@ -35,7 +34,8 @@ func parseEnum[E ~string](text string, values []E) (E, bool) {
 	return "", false
 }
 
-// Kind says whether an institution trades at a rate or the central bank publishes it for reference.
+// Kind says whether a rate is commercial or for reference. An institution trades at a commercial rate; the central bank
+// publishes reference rates.
 type Kind string
 
 // The closed list of kinds.
@@ -65,7 +65,7 @@ func Operations() []Operation { return []Operation{Buy, Sell} }
 // ParseOperation returns the operation that equals text, like ParseChannel.
 func ParseOperation(text string) (Operation, bool) { return parseEnum(text, Operations()) }
 
-// DatePrecision says how exactly a source dates its rate.
+// DatePrecision says whether a source dates its rate by a time, by a day or not at all.
 type DatePrecision string
 
 // The closed list of precisions: an instant, a day, or no date.

@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// Event is a change of one currency's state. CurrencyState.Decide returns it, and it is written to the log. When it is
-// durable, and in every replay, CurrencyState.Apply applies it.
+// Event is a change of one currency's state. Decide returns events, which are written to the log. Apply then changes
+// the state by them, live and in every replay of the log.
 type Event interface {
 	CurrencyCode() string
 }
@@ -16,26 +16,26 @@ type Refreshed struct {
 	Priority       int64
 	Manual         bool
 	UpstreamSource string
-	Slot           time.Time // zero if the refresh was not scheduled; may be the only change
+	Slot           time.Time // scheduled time, zero if there was none; an event may have a slot but no quotes
 	By             string    // the operator, or "" for a collected refresh
-	Currencies     int       // number of currencies in the refresh, if Slot is set
+	Currencies     int       // number of currencies in the whole refresh; set only with Slot
 	Quotes         []AcceptedQuote
 	Quarantined    []Quarantined
 }
 
-// AcceptedQuote is an observation that was accepted.
+// AcceptedQuote is the quote of an accepted observation.
 type AcceptedQuote struct {
 	Key           QuoteKey
 	Buy, Sell     Decimal
 	EffectiveDate Date
 	PublishedAt   time.Time
 	ExpiresAt     time.Time
-	Backfill      bool // older than the source's last observation, so only added to history
+	Backfill      bool // observed before the source's last observation, so only added to history
 }
 
 // Quarantined is an observation in quarantine.
 type Quarantined struct {
-	ID          uint64 // consecutive within a currency, from 1
+	ID          uint64 // consecutive in a currency, from 1
 	SourceID    string
 	ObservedAt  time.Time
 	Observation Observation
@@ -86,8 +86,8 @@ func (e *Released) CurrencyCode() string { return e.Currency }
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
 
-// SourceQuote is the last accepted quote of one source. Of the source quotes with the same key, the one with the
-// highest precedence is published.
+// SourceQuote is the last accepted quote of one source. If several sources have a quote of the same key, the one with
+// the highest precedence is published.
 type SourceQuote struct {
 	Key            QuoteKey
 	SourceID       string
@@ -102,7 +102,8 @@ type SourceQuote struct {
 	Manual         bool
 }
 
-// PendingConfirmation is a value that was refused as implausible. The source can confirm it by repeating it.
+// PendingConfirmation is a value that was refused as implausible. It is accepted if the source repeats it and another
+// institution has a similar value.
 type PendingConfirmation struct {
 	Key        QuoteKey
 	SourceID   string
@@ -110,9 +111,9 @@ type PendingConfirmation struct {
 	Buy, Sell  Decimal
 }
 
-// SavedCurrency is the complete state of one currency, for snapshots and backups. Equal states are saved equally:
-// source quotes and pending confirmations are sorted by key and source, history by date and key, slots by source, and
-// the quarantine by id.
+// SavedCurrency is the complete state of one currency, for snapshots and backups. Its lists are sorted, so that equal
+// states have equal contents: source quotes and pending confirmations by key and source, history by date and key, slots
+// by source, and the quarantine by id.
 type SavedCurrency struct {
 	Currency         string
 	SourceQuotes     []SourceQuote

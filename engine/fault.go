@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// FaultHoldOff is the time for which an intermittent fault must be absent before it has ended. It is long enough to
-// keep a condition from flapping, and shorter than the five seconds within which a node must report its recovery.
+// FaultHoldOff is the time after the last report at which an intermittent fault ends. It keeps a condition from
+// flapping. It must be shorter than five seconds, because a node must report its recovery within that time.
 const FaultHoldOff = 3 * time.Second
 
-// Fault tracks an intermittent or lasting fault. The zero Fault is absent. It is safe for concurrent use. If the times
-// have a monotonic clock reading, changes of the wall clock have no effect.
+// Fault tracks one fault of a node. Report is for an intermittent fault, Begin and Recover are for a lasting one. The
+// zero Fault has not occurred. Fault is safe for concurrent use. If the times have a monotonic clock reading, changes
+// of the wall clock have no effect.
 type Fault struct {
 	mu      sync.Mutex
 	start   time.Time
-	last    time.Time // last report, zero if absent
+	last    time.Time // last report; zero after Clear
 	lasting bool
 }
 
 // Report records an occurrence.
 func (f *Fault) Report(now time.Time) { f.ReportSince(now, now) }
 
-// ReportSince records an occurrence that began before now.
+// ReportSince records an occurrence that began at start.
 func (f *Fault) ReportSince(start, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,7 +32,7 @@ func (f *Fault) ReportSince(start, now time.Time) {
 	f.last = now
 }
 
-// Begin records a fault that lasts until Recover or Clear.
+// Begin records a fault that lasts until Recover or Clear is called.
 func (f *Fault) Begin(now time.Time) {
 	f.Report(now)
 	f.mu.Lock()
@@ -39,14 +40,14 @@ func (f *Fault) Begin(now time.Time) {
 	f.lasting = true
 }
 
-// Clear ends the fault without a hold-off. It is for faults that can't be intermittent.
+// Clear ends the fault at once, without FaultHoldOff.
 func (f *Fault) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lasting, f.last = false, time.Time{}
 }
 
-// Recover ends a lasting fault after FaultHoldOff.
+// Recover lets a lasting fault end after FaultHoldOff.
 func (f *Fault) Recover(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +66,8 @@ func (f *Fault) Since(now time.Time) (time.Time, bool) {
 	return f.start.Round(0).UTC(), true
 }
 
-// present reports whether there is a fault. It uses the absolute difference, because the clock may have been set back.
+// present reports whether there is a fault. It takes the absolute difference of times, because the clock may be set
+// back.
 func (f *Fault) present(now time.Time) bool {
 	return f.lasting || !f.last.IsZero() && now.Sub(f.last).Abs() < FaultHoldOff
 }

@@ -2,11 +2,10 @@ package engine
 
 import "time"
 
-// NodeID is the number of a node in a cluster, from 1. It never changes. 0 is a node without a cluster.
+// NodeID is the number of a node in a cluster, from 1. A node keeps its number forever. 0 is a node without a cluster.
 type NodeID uint16
 
-// Condition is the state of one part of a node, for load balancers and operators. Package actors reports log, disk and
-// clock, package collectors reports sources, and package httpapi its own load.
+// Condition is the state of one part of a node, for load balancers and operators.
 type Condition struct {
 	// Name names the part by one lower-case word: "log", "disk", "clock", "mail", "sources".
 	Name string `json:"name"`
@@ -14,9 +13,9 @@ type Condition struct {
 	State string `json:"state"`
 	// Down reports whether the problem prevents responses to data requests.
 	Down bool `json:"down"`
-	// Since is the time at which the state began, or zero if that is not known.
+	// Since is the time at which the state began, or zero if the time is unknown.
 	Since time.Time `json:"since,omitzero"`
-	// Detail describes in one sentence the effect and what to do. It is public and must not have paths, addresses or
+	// Detail says in one sentence what the effect is and what to do. It is public and must not have paths, addresses or
 	// secrets.
 	Detail string `json:"detail,omitempty"`
 }
@@ -24,8 +23,8 @@ type Condition struct {
 // ConditionOK is the state of a part without a problem.
 const ConditionOK = "ok"
 
-// Health reports the conditions of a node. It reads memory only and never waits for the disk, the network or an actor.
-// The list has every condition, including those without a problem, always in the same order.
+// Health reports the conditions of a node. Conditions reads memory only and never waits for the disk, the network or an
+// actor. It returns every condition, including those without a problem, always in the same order.
 type Health interface {
 	Conditions() []Condition
 }
@@ -39,8 +38,8 @@ type Readiness string
 // The values of Readiness.
 const (
 	Ready       Readiness = "ready"       // no problem
-	Degraded    Readiness = "degraded"    // there is a problem, but data requests are answered
-	Unavailable Readiness = "unavailable" // data requests can't be answered and should go to another node
+	Degraded    Readiness = "degraded"    // a problem that does not prevent responses to data requests
+	Unavailable Readiness = "unavailable" // no responses to data requests; clients should use another node
 )
 
 // ReadinessOf summarizes conditions.

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// History returns the daily rows that match. Rows of inactive institutions are kept.
+// History returns the daily rows that match, including those of inactive institutions.
 func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
 	return historyPage([]*CurrencySnapshot{s}, q)
 }
 
-// historyPage merges the days of several currencies in list order: by date, then institution, then currency. It counts
-// all matching rows and copies those of the page.
+// historyPage returns one page of the rows of several currencies, sorted by date, then institution, then currency. It
+// counts all matching rows, but copies only those of the page.
 func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEntry] {
 	p := pager[HistoryEntry]{request: q.PageRequest}
 	for days := daysInRange(snapshots, q); len(days) > 0; {
@@ -33,7 +33,7 @@ func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEnt
 	return p.page(time.Time{})
 }
 
-// daysInRange returns the days of all currencies that a query asks for, by date, then currency.
+// daysInRange returns the days that a query asks for, sorted by date, then currency.
 func daysInRange(snapshots []*CurrencySnapshot, q HistoryQuery) []*day {
 	var days []*day
 	for _, snapshot := range snapshots {
@@ -50,7 +50,7 @@ func daysInRange(snapshots []*CurrencySnapshot, q HistoryQuery) []*day {
 	return days
 }
 
-// dayGroup has the days of one date in one or several currencies, sorted by currency.
+// dayGroup has one date's days in one or several currencies, sorted by currency.
 type dayGroup []*day
 
 func (g dayGroup) count(f *Filter) int {

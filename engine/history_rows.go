@@ -8,10 +8,11 @@ import (
 	"sort"
 )
 
-// precedenceWithdrawn is the precedence of a row whose source quote was withdrawn. Any other row replaces it.
+// precedenceWithdrawn is the precedence of a row whose source quote was withdrawn. Every other row takes precedence
+// over it.
 const precedenceWithdrawn = math.MaxInt64
 
-// day is the history of one currency on one Dominican day, sorted by quote key.
+// day has the history of one currency on one day in Santo Domingo, sorted by quote key.
 type day struct {
 	date Date
 	rows []HistoryEntry
@@ -41,8 +42,8 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 	return !h.ObservedAt.Before(old.ObservedAt) && *h != *old
 }
 
-// findRow returns the row of a quote on a day, or nil. own reports whether the row is in the store itself and not in
-// its base. index is the position of the row in the store's day, or the position where the store would insert it.
+// findRow returns the row of a quote on a day, or nil. own is true if the row is in s, and false if it is in the base
+// of s. index is the position of the row in its day in s, or the position where s would insert it.
 func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, index int, own bool) {
 	d := s.days[date]
 	if d != nil {
@@ -57,17 +58,17 @@ func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, index 
 	return row, index, own
 }
 
-// oldestRetained returns the first day whose commercial rows are kept. It depends on the newest day and not on a clock,
-// so that a replay drops the same days.
+// oldestRetained returns the first day whose commercial rows are kept. It depends on the newest day of history and not
+// on a clock, so that a replay drops the same days.
 func (s *quoteStore) oldestRetained() Date { return s.newest.AddDays(1 - s.historyDays) }
 
-// retains reports whether rows of a day and kind are kept. Reference rows are always kept.
+// retains reports whether rows of a day and kind are kept.
 func (s *quoteStore) retains(date Date, kind Kind) bool {
 	return kind == Reference || date >= s.oldestRetained()
 }
 
-// record stores a row unless the row of its quote and day takes precedence. A day has one row for each quote, with the
-// last value of the source with the highest precedence.
+// record stores a row, unless the stored row of the same quote and day takes precedence. A day therefore has one row
+// for each quote: the last value of the source with the highest precedence.
 func (s *quoteStore) record(row HistoryEntry) {
 	old, index, own := s.findRow(row.Date, row.key())
 	if old != nil && !row.replaces(old) || !s.retains(row.Date, row.Kind) {
@@ -99,8 +100,7 @@ func (s *quoteStore) putRow(row HistoryEntry, index int, own bool) {
 	}
 }
 
-// restoreRows adds saved history. The rows are sorted, so the rows of a day follow each other and are added together.
-// It adds rows that are out of order one by one.
+// restoreRows adds saved history. Rows of one day that are in key order are added together, other rows one by one.
 func (s *quoteStore) restoreRows(rows []HistoryEntry) {
 	for len(rows) > 0 {
 		date, n := rows[0].Date, 1
@@ -119,11 +119,11 @@ func (s *quoteStore) restoreRows(rows []HistoryEntry) {
 	}
 }
 
-// snapshotDays replaces c.days by a new list that includes the days that have changed since the last snapshot.
+// snapshotDays replaces c.days by a new list with the days that have changed since the last snapshot.
 func (c *CurrencyState) snapshotDays() {
 	s, oldest := c.store, c.store.oldestRetained()
 	if len(s.changedDays) == 0 {
-		return // the oldest day is the same too
+		return // the oldest retained day is the same too
 	}
 	for _, old := range c.days[c.dayIndex(c.oldestFull):c.dayIndex(oldest)] {
 		s.changedDays[old.date] = true
@@ -140,7 +140,7 @@ func (c *CurrencyState) snapshotDays() {
 		}
 	}
 	c.days, c.oldestFull = append(days, remaining...), oldest
-	s.changedDays = map[Date]bool{} // not clear(): after a replay the map is as large as the history
+	s.changedDays = map[Date]bool{} // not clear: the map may be large, because after a replay it has all days
 }
 
 // dayIndex returns the position of a date in the days of the last snapshot, or the position where it would be inserted.
@@ -149,7 +149,7 @@ func (c *CurrencyState) dayIndex(date Date) int {
 	return i
 }
 
-// trim drops the commercial rows of a day if it is before oldest.
+// trim drops the commercial rows of a day before oldest.
 func (s *quoteStore) trim(date, oldest Date) {
 	d := s.days[date]
 	if d == nil || date >= oldest {

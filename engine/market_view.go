@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MarketView is the view of all currencies at one time, for queries over several currencies. Its methods must not be
-// called concurrently; its pages are immutable and valid until ChangesAt.
+// MarketView has the views of all currencies at one time, for queries over several currencies. Its methods must not be
+// called concurrently. Its pages are immutable and valid until ChangesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
@@ -17,8 +17,8 @@ type MarketView struct {
 	institutions []InstitutionItem // active institutions; nil until the first query
 }
 
-// NewMarketView returns the view of all snapshots at a time. old is nil or has older views of the same currencies, in
-// the order of snapshots, which are reused as in CurrencySnapshot.View.
+// NewMarketView returns the view of all snapshots at a time. old is nil or has an older view for each snapshot, in the
+// same order. Their valid parts are reused, as in CurrencySnapshot.View.
 func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*RankedView, now time.Time) *MarketView {
 	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
 	for i, snapshot := range snapshots {
@@ -37,7 +37,7 @@ func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*R
 // Views returns the views of all currencies, by currency.
 func (m *MarketView) Views() []*RankedView { return m.views }
 
-// ChangesAt returns the next expiry of a published rate in any currency, or zero.
+// ChangesAt returns the time of the next expiry of a published rate in any currency, or zero if none will expire.
 func (m *MarketView) ChangesAt() time.Time { return m.changesAt }
 
 // Currencies lists all currencies of the catalogue, including those without rates.

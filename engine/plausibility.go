@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// checkPlausibility refuses values that differ too much from the source's last good value or from the market.
+// checkPlausibility refuses values that differ too much from the source's last good value or from the market, unless
+// they are confirmed.
 func (v *validator) checkPlausibility() {
 	market := v.consensus()
 	for i := range v.candidates {
@@ -29,7 +30,6 @@ func (v *validator) checkPlausibility() {
 	}
 }
 
-// jump refuses a value that is too far from the source's last good value.
 func (v *validator) jump(c *candidate) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	if !ok {
@@ -45,9 +45,9 @@ func (v *validator) jump(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// misplaced refuses a candidate with one side if that is nearer to the other side of the last good value than to its
-// own. The source may have swapped the sides; with both sides present the Crossed rule would find that. If the last
-// good value lacks the side, its median in the market is used.
+// misplaced refuses a candidate's only side if the source seems to have put it on the wrong side. If both sides are
+// present, the reason Crossed detects that. The value must not reach the other side of the last good value, nor be
+// nearer to it than to its own side. If the last good value lacks the own side, the market's median replaces it.
 func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
@@ -65,7 +65,7 @@ func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) 
 	if otherSide.IsNull() || !crossed && (ownSide.IsNull() || distance(value, ownSide) <= distance(value, otherSide)) {
 		return "", ""
 	}
-	return Jump, fmt.Sprintf("%s %s is the only side and may be the otherSide one, which was %s in the last good value (%s)",
+	return Jump, fmt.Sprintf("%s %s is the only side and may be the other one, which was %s in the last good value (%s)",
 		name, value, otherSide, observedAt.UTC().Format(time.RFC3339))
 }
 
@@ -76,8 +76,9 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-// lastGood returns the last value that was accepted from the source and its time. For a backfill it returns the newest
-// history row up to the day of the candidate. It returns false if the value is older than Rules.LastGoodAgeMax.
+// lastGood returns the value that was last accepted from the source and the time of its observation. For a backfill it
+// returns the newest history row up to the candidate's day. It returns false if the value is older than
+// Rules.LastGoodAgeMax or missing.
 func (v *validator) lastGood(c *candidate) (good bidAsk, observedAt time.Time, ok bool) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	if !c.backfill {
@@ -107,15 +108,15 @@ func percent(permille int64) string {
 	return fmt.Sprintf("%d.%d", permille/10, permille%10)
 }
 
-// within reports |value − base| ≤ base × permille / 1000, exactly.
+// within reports whether |value − base| ≤ base × permille / 1000, without rounding.
 func within(value, base Decimal, permille int64) bool {
 	distanceHigh, distanceLow := bits.Mul64(uint64(distance(value, base)), 1000)
 	limitHigh, limitLow := bits.Mul64(uint64(base.units), uint64(permille))
 	return distanceHigh < limitHigh || distanceHigh == limitHigh && distanceLow <= limitLow
 }
 
-// consensus has the market at the time of a refresh: all fresh quotes. Quotes of the refresh replace older ones of its
-// source.
+// consensus has the quotes of the market that are fresh at the time of a refresh. A quote of the refresh replaces the
+// older quote of the same source.
 type consensus struct {
 	quotes []marketQuote
 	median bidAsk // of commercial quotes; a side is null if too few quotes have it
@@ -127,8 +128,8 @@ type marketQuote struct {
 	buy, sell Decimal
 }
 
-// consensus returns the market. If the published value of a quote is from another source, that value is used and not
-// the candidate, so that a source with many institutions is not compared with itself.
+// consensus returns the market. A quote that another source publishes has that source's value, not the candidate's.
+// Otherwise a source with many institutions would be compared with itself.
 func (v *validator) consensus() *consensus {
 	var builder consensusBuilder
 	var ownQuotes []*SourceQuote // published quotes of this source
@@ -175,7 +176,7 @@ func (b *consensusBuilder) add(q marketQuote) {
 	}
 }
 
-// freshAt returns the source quote that is published at a time and not stale, or nil. It returns nil for a quote that
+// freshAt returns the source quote that is published and not stale at a time, or nil. It also returns nil if the quote
 // was checked after that time, because a backfill must not be compared with later values.
 func (q *quote) freshAt(t time.Time) *SourceQuote {
 	published := q.published(t)
@@ -215,8 +216,9 @@ func (m *consensus) offMarket(c *candidate, rules Rules) (Reason, string) {
 	return "", ""
 }
 
-// confirmed reports whether an implausible value is accepted: the source must repeat it, and another institution must
-// have a similar value. That value may be fresh or itself pending, because in a devaluation all rates move at once.
+// confirmed reports whether an implausible value is accepted after all. The source must have repeated it, and another
+// institution must have a similar value. The similar value may be pending too, because in a devaluation all rates move
+// at once.
 func (v *validator) confirmed(c *candidate, market *consensus) bool {
 	pending, ok := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
 	if !ok || c.backfill || !pending.ObservedAt.Before(v.refresh.ObservedAt) ||
@@ -231,13 +233,14 @@ func (v *validator) confirmed(c *candidate, market *consensus) bool {
 	return slices.ContainsFunc(market.quotes, func(q marketQuote) bool { return v.corroborates(q, c) }) || v.pendingElsewhere(c)
 }
 
-// near reports whether two sides are within a limit of each other, or either is null.
+// near reports whether two sides differ by at most permille, or either is null.
 func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
 }
 
-// corroborates reports whether a market quote supports the value of a candidate. It must be of another institution and
-// of another source, because one page can be wrong about two institutions. At least one side must be present in both.
+// corroborates reports whether a market quote supports the value of a candidate. The quote must be of another
+// institution, and of another source, because one page can be wrong about two institutions. At least one side must be
+// present in both.
 func (v *validator) corroborates(q marketQuote, c *candidate) bool {
 	return q.key.Institution != c.key.Institution && q.source != v.refresh.SourceID && near(q.buy, c.buy, v.rules.JumpPermille) &&
 		near(q.sell, c.sell, v.rules.JumpPermille) && (!q.buy.IsNull() && !c.buy.IsNull() || !q.sell.IsNull() && !c.sell.IsNull())
@@ -254,7 +257,8 @@ func (v *validator) pendingElsewhere(c *candidate) bool {
 	return found
 }
 
-// event returns the event with the accepted and quarantined observations. It leaves out those that change nothing.
+// event returns the event with the accepted and quarantined observations. It leaves out observations that change
+// nothing.
 func (v *validator) event() *Refreshed {
 	event := &Refreshed{
 		Currency: v.currency, SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Priority: v.source.Priority,
@@ -308,8 +312,8 @@ func (o Observation) truncated() Observation {
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }
 
-// expiry returns the expiry that the observation states, or else the end of the source's lifetime. If it is in the past
-// the quote is published as stale.
+// expiry returns the expiry that the observation states, or else the end of the source's lifetime. An expiry in the
+// past is allowed; the quote is then published as stale.
 func (v *validator) expiry(c *candidate) time.Time {
 	if c.observation.ExpiresAt.IsZero() {
 		return v.refresh.ObservedAt.Add(v.source.Lifetime)
@@ -324,8 +328,7 @@ func (v *validator) acceptedQuote(c *candidate) AcceptedQuote {
 	}
 }
 
-// changesValue reports whether the quote changes the value of the source quote, or for a backfill that of the history
-// row.
+// changesValue reports whether the quote changes the source quote, or in a backfill the history row.
 func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *AcceptedQuote) bool {
 	if !quote.Backfill {
 		return last == nil || !last.sameValue(quote)

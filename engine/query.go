@@ -15,7 +15,7 @@ const (
 	NoNextCursor        = -1 // Page.NextCursor of the last page
 )
 
-// Filter narrows rates and history; an empty field matches everything.
+// Filter narrows rates and history. An empty field matches everything.
 type Filter struct {
 	Currency    string
 	Institution string
@@ -34,13 +34,14 @@ type RatesQuery struct {
 	PageRequest
 }
 
-// RankingQuery asks for the current rates of one currency, best first for the operation. Rates without the side that
-// the operation applies are left out.
+// RankingQuery asks for the current rates of one currency, best first for the operation. Rates that lack the side for
+// the operation are left out.
 type RankingQuery struct {
 	Filter
 	PageRequest
 	Operation Operation
-	// ForConvert allows Kind Reference, for which a ranking is otherwise empty. An empty Kind always means Commercial.
+	// ForConvert allows Kind Reference. Without it the ranking of reference rates is empty. An empty Kind means
+	// Commercial.
 	ForConvert bool
 }
 
@@ -51,7 +52,7 @@ type HistoryQuery struct {
 	From, To Date
 }
 
-// InstitutionsQuery asks for active institutions. With a Currency it asks for those that publish a rate in it.
+// InstitutionsQuery asks for active institutions. If Currency is set, it asks for those that publish a rate in it.
 type InstitutionsQuery struct {
 	Currency string
 	PageRequest
@@ -62,10 +63,10 @@ type Page[T any] struct {
 	Items      []T
 	Total      int // matches before paging
 	NextCursor int // NoNextCursor on the last page
-	// ChangesAt is the next expiry of a rate, or zero. At that time the result of the query can change although nothing
-	// was published.
+	// ChangesAt is the time of the next expiry of a rate, or zero. From then on the query can have another result
+	// although no rate was published.
 	ChangesAt time.Time
-	// Rendered is a cache of the encoded page for the front end. All its values must have the same type.
+	// Rendered caches the encoded page for package httpapi. All its values must have the same type.
 	Rendered atomic.Value
 }
 
@@ -91,7 +92,8 @@ type InstitutionDetail struct {
 	Rendered  atomic.Value
 }
 
-// ResolveHistoryRange fills in a history range. Without to it ends today; without from it has HistoryDefaultDays days.
+// ResolveHistoryRange replaces zero dates by defaults. The default of to is today. The default of from makes the range
+// HistoryDefaultDays long.
 func ResolveHistoryRange(from, to, today Date) (Date, Date) {
 	if to.IsZero() {
 		to = today

@@ -6,41 +6,40 @@ import (
 	"time"
 )
 
-// quarantineMax is the maximum number of quarantined observations of one currency, enough for ten a day for a year.
-// Older ones are dropped but stay in the log.
+// quarantineMax is the maximum number of quarantined observations of one currency, enough for ten a day for a year. If
+// there are more, the oldest are dropped, but stay in the log.
 const quarantineMax = 4096
 
-// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it reads from
-// the base and stores only changes. With it each refresh of a batch is checked against the ones before it, although
-// they are not durable yet.
+// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it has only
+// changes, and reads everything else from the base. If a command has several refreshes, each refresh is checked against
+// a draft with the refreshes before it, because those are not durable yet.
 type quoteStore struct {
 	base          *quoteStore
 	quotes        map[QuoteKey]*quote
-	days          map[Date]*day // a day that is not in changedDays is shared with snapshots and must not be changed
-	quarantine    []Quarantined // oldest first
-	quarantineIDs map[quarantineKey]uint64
-	slots         []AnsweredSlot // by source
-	slotsShared   bool           // slots is shared with a snapshot or the base; copy it before a change
+	days          map[Date]*day            // a day that is not in changedDays is shared with snapshots and must not be changed
+	quarantine    []Quarantined            // oldest first
+	quarantineIDs map[quarantineKey]uint64 // for observations that arrive again
+	slots         []AnsweredSlot           // by source
+	slotsShared   bool                     // slots is shared with a snapshot or the base; copy it before a change
 
 	lastQuarantineID uint64
 	newest           Date          // newest day of history
-	historyDays      int           // number of days of commercial history to keep, up to newest
+	historyDays      int           // number of days of commercial history that is kept, up to newest
 	changedDays      map[Date]bool // since the last snapshot
 	changedQuotes    []*quote      // since the last snapshot
 	yielder          *yielder
 }
 
-// quote has the source quotes and the pending confirmations of one quote.
+// quote has the source quotes and the pending confirmations of one key.
 type quote struct {
 	key          QuoteKey
-	shared       bool           // a snapshot has the quote, so it must be replaced and not changed
+	shared       bool           // a snapshot has the quote, so it must be replaced instead of changed
 	sourceQuotes []*SourceQuote // by source; immutable
 	preferred    *SourceQuote   // source quote with the highest precedence; nil without source quotes
 	pending      []PendingConfirmation
 }
 
-// quarantineKey identifies an observation in quarantine. It prevents a file that is read twice from being quarantined
-// twice.
+// quarantineKey identifies an observation in quarantine, so that a file that is read twice is quarantined once.
 type quarantineKey struct {
 	source, institution string
 	channel             Channel
@@ -66,7 +65,7 @@ func (s *quoteStore) draft() *quoteStore {
 	return draft
 }
 
-// mutableQuote returns the quote of a key to change. It replaces a quote that is shared or in the base by a copy.
+// mutableQuote returns the quote of a key, for changes. If the quote is shared or in the base, it is copied first.
 func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
 	if q, ok := s.quotes[key]; ok && !q.shared {
 		return q
@@ -79,7 +78,7 @@ func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
 	return q
 }
 
-// quote returns the quote of a key, or an empty quote. It must not be changed.
+// quote returns the quote of a key, or an empty quote. The caller must not change it.
 func (s *quoteStore) quote(key QuoteKey) *quote {
 	if q, ok := s.quotes[key]; ok {
 		return q
@@ -142,8 +141,8 @@ func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
 	return PendingConfirmation{}, false
 }
 
-// published returns the source quote that is published at a time, or nil. It is the current source quote with the
-// highest precedence or, if all are stale, the one that expired last.
+// published returns the source quote that is published at a time, or nil. It is the one with the highest precedence
+// that is not stale. If all are stale, it is the one that expired last.
 func (q *quote) published(now time.Time) *SourceQuote {
 	if q.preferred == nil || !q.preferred.staleAt(now) {
 		return q.preferred
@@ -157,7 +156,7 @@ func (q *quote) published(now time.Time) *SourceQuote {
 	return best
 }
 
-// precedes reports whether a source quote is published rather than another one, given which of them are stale.
+// precedes reports whether q is published rather than other. stale and otherStale say which of the two are stale.
 func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) bool {
 	if stale != otherStale {
 		return otherStale
@@ -176,11 +175,10 @@ func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) 
 	return q.SourceID < other.SourceID
 }
 
-// staleAt reports whether the source quote is stale at a time. All code must use it to decide that.
+// staleAt reports whether the source quote is stale at a time.
 func (q *SourceQuote) staleAt(now time.Time) bool { return !now.Before(q.ExpiresAt) }
 
-// precedence returns the precedence of a source. The smaller number takes precedence. A manual rate takes precedence
-// over all others.
+// precedence returns the precedence of a source. The smaller number takes precedence; a manual rate has the smallest.
 func precedence(manual bool, priority int64) int64 {
 	if manual {
 		return -1
@@ -200,7 +198,8 @@ func (q *quote) accept(next *SourceQuote) {
 	}
 }
 
-// preferredOf returns the source quote with the highest precedence, stale or not, or nil if there are none.
+// preferredOf returns the source quote with the highest precedence, whether stale or not. It returns nil if there are
+// none.
 func preferredOf(quotes []*SourceQuote) *SourceQuote {
 	var preferred *SourceQuote
 	for _, q := range quotes {
@@ -221,7 +220,7 @@ func (q *quote) addPending(pending PendingConfirmation) {
 	q.pending = insertOrReplace(q.pending, pending, compare, pending.SourceID)
 }
 
-// insertOrReplace puts an item into a list that is sorted by source and has one item for each source.
+// insertOrReplace puts an item into a list that is sorted by source and has at most one item for each source.
 func insertOrReplace[T any](list []T, item T, compare func(T, string) int, source string) []T {
 	i, found := slices.BinarySearchFunc(list, source, compare)
 	if found {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// RankedView is a CurrencySnapshot at one time. It has the published rates, which of them are stale, and their ranking.
-// It is immutable and valid from that time until ChangesAt.
+// RankedView has the published rates of a CurrencySnapshot at one time and their ranking, and marks stale rates. It is
+// immutable and valid from that time until ChangesAt.
 type RankedView struct {
 	currency  string
 	snapshot  *CurrencySnapshot
 	from      time.Time
 	entries   []viewEntry // one for each quote of the snapshot, in the same order
-	rates     []*Rate     // in list order
+	rates     []*Rate     // sorted by quote key
 	toBuy     []*Rate     // current rates with a sell side, lowest first
 	toSell    []*Rate     // current rates with a buy side, highest first
 	current   int         // number of rates that are not stale
@@ -22,14 +22,13 @@ type RankedView struct {
 
 type viewEntry struct {
 	quote *quote
-	rate  *Rate // nil when nothing is published
+	rate  *Rate // nil if the quote is not published
 }
 
-// stepsPerRank is the cost of sorting one rate, in steps of a yielder.
-const stepsPerRank = 2
+const stepsPerRank = 2 // cost of sorting one rate, in steps of a yielder
 
-// View returns the view at a time. It reuses the valid parts of old, which is nil or a view of any snapshot of the same
-// CurrencyState. The result does not depend on old.
+// View returns the view at a time. old is nil or a view of any snapshot of the same CurrencyState. Its valid parts are
+// reused to save work; the result does not depend on it.
 func (s *CurrencySnapshot) View(old *RankedView, now time.Time) *RankedView {
 	return s.view(old, now, &yielder{})
 }
@@ -84,7 +83,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// viewBuilder derives a view from an older one. It walks the entries of both in the same order.
+// viewBuilder derives a view from an older view. Both have their entries in the same order, so one pass is enough.
 type viewBuilder struct {
 	now        time.Time
 	old        []viewEntry // remaining entries of the older view
@@ -93,8 +92,8 @@ type viewBuilder struct {
 	removed    []*Rate     // current rates of the older view that are not in the new one
 }
 
-// rate returns the published rate of a quote, or nil. It returns the rate of the older view unless the quote has
-// changed or the rate has expired.
+// rate returns the published rate of a quote, or nil. If the quote has not changed and the older view's rate has not
+// expired, it returns that rate.
 func (b *viewBuilder) rate(s *CurrencySnapshot, q *quote) *Rate {
 	var before *Rate
 	for len(b.old) > 0 {
@@ -131,7 +130,7 @@ func (b *viewBuilder) remove(rate *Rate) {
 	}
 }
 
-// ranked returns the older ranking without the rates that were removed and with those that were added.
+// ranked returns the older ranking without b.removed and with b.added.
 func (b *viewBuilder) ranked(operation Operation, old []*Rate) []*Rate {
 	var entering []*Rate
 	for _, rate := range b.added {
@@ -203,20 +202,20 @@ func (s *CurrencySnapshot) rate(q *quote, before *Rate, now time.Time) *Rate {
 	}
 }
 
-// ChangesAt returns the next expiry of a published rate, or zero.
+// ChangesAt returns the time of the next expiry of a published rate, or zero if none will expire.
 func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
 
-// From returns the time of the view, from which it is valid.
+// From returns the time of the view.
 func (v *RankedView) From() time.Time { return v.from }
 
 // Rates returns the published rates that match.
 func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*RankedView{v}, q) }
 
-// ratesPage lists the rates of several currencies; views are sorted by currency.
+// ratesPage lists the rates of several currencies. views must be sorted by currency.
 func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
 	p := pager[*Rate]{request: q.PageRequest}
 	filter := q.Filter
-	filter.Currency = "" // the views are checked instead of each rate
+	filter.Currency = "" // views are filtered by currency, so rates need not be
 	var changesAt time.Time
 	for _, view := range views {
 		if q.Currency != "" && q.Currency != view.currency {
@@ -236,7 +235,7 @@ func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
 func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
 	p := pager[*Rate]{request: q.PageRequest}
 	q.Kind = cmp.Or(q.Kind, Commercial)
-	if q.Kind == Reference && !q.ForConvert { // official rates are not offered to customers, so best has none
+	if q.Kind == Reference && !q.ForConvert { // institutions do not trade at reference rates
 		return p.page(time.Time{})
 	}
 	list := v.toBuy
@@ -247,7 +246,7 @@ func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
 	return p.page(v.changesAt)
 }
 
-// ofInstitution returns the rates of one institution. The rates are sorted by institution.
+// ofInstitution returns the rates of one institution. v.rates is sorted by institution.
 func (v *RankedView) ofInstitution(id string) []*Rate {
 	start, _ := slices.BinarySearchFunc(v.rates, id, func(rate *Rate, id string) int { return cmp.Compare(rate.InstitutionID, id) })
 	end := start

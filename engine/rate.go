@@ -31,7 +31,8 @@ type Rate struct {
 	DatePrecision   DatePrecision
 }
 
-// Side returns the side that an operation applies. To buy, a caller pays the institution's sell side.
+// Side returns the side that applies to an operation of the caller. A caller that buys pays the institution's sell
+// side.
 func (r *Rate) Side(operation Operation) Decimal {
 	if operation == Buy {
 		return r.Sell
@@ -39,7 +40,7 @@ func (r *Rate) Side(operation Operation) Decimal {
 	return r.Buy
 }
 
-// compareRanked compares rates for best and convert. The best rate for the caller comes first.
+// compareRanked compares rates for a ranking. The best rate for the caller comes first.
 func compareRanked(operation Operation, a, b *Rate) int {
 	bySide := a.Side(operation).Compare(b.Side(operation))
 	if operation == Sell {
@@ -57,19 +58,20 @@ func compareRanked(operation Operation, a, b *Rate) int {
 	)
 }
 
-// QuoteKey identifies a quote within one currency. Several sources may have the quote; the value of one is published.
+// QuoteKey identifies a quote in one currency. Several sources may have a quote with the same key; one of them is
+// published.
 type QuoteKey struct {
 	Institution string
 	Channel     Channel
 	Kind        Kind
 }
 
-// ID returns the id of the quote's rate: institution:currency:channel:kind.
+// ID returns the id of the published rate: institution:currency:channel:kind.
 func (k QuoteKey) ID(currency string) string {
 	return k.Institution + ":" + currency + ":" + string(k.Channel) + ":" + string(k.Kind)
 }
 
-// Compare compares the keys of one currency in list order.
+// Compare orders keys by institution, channel and kind.
 func (k QuoteKey) Compare(other QuoteKey) int {
 	if order := cmp.Compare(k.Institution, other.Institution); order != 0 {
 		return order
@@ -77,8 +79,8 @@ func (k QuoteKey) Compare(other QuoteKey) int {
 	return cmp.Or(cmp.Compare(k.Channel, other.Channel), cmp.Compare(k.Kind, other.Kind))
 }
 
-// HistoryEntry is one row of history: the last value of one quote on one Dominican day. If several sources have the
-// quote, the row is of the source with the highest precedence. ObservedAt and Precedence are not published.
+// HistoryEntry is one row of history: the last value of one quote on one day in Santo Domingo. If several sources have
+// the quote, the row is of the source with the highest precedence. ObservedAt and Precedence are not published.
 type HistoryEntry struct {
 	Date          Date
 	InstitutionID string
@@ -89,5 +91,5 @@ type HistoryEntry struct {
 	SourceID      string
 	DatePrecision DatePrecision
 	ObservedAt    time.Time
-	Precedence    int64 // smaller takes precedence
+	Precedence    int64 // the smaller number takes precedence
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Service has the data operations of /v1, which read memory only. Pages are shared, so callers must not change them.
+// Service has the data operations of /v1. They read memory only. Pages are shared, so callers must not change them.
 // Every error is an *Error. All methods are safe for concurrent use.
 type Service interface {
 	Currencies() (*Page[CurrencyItem], error)
@@ -17,8 +17,8 @@ type Service interface {
 	History(HistoryQuery) (*Page[HistoryEntry], error)
 }
 
-// Ingester accepts observations. When Observe returns without error, the changes that the receipt counts are on disk
-// and published. Refreshes are checked in the given order.
+// Ingester accepts observations. Refreshes are checked in the given order. When Observe returns without error, all
+// changes that the receipt counts are on disk and published.
 type Ingester interface {
 	Observe([]Refresh) (Receipt, error)
 }

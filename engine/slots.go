@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// AnsweredSlot is the newest scheduled time (slot) for which one currency has a refresh of a source.
+// AnsweredSlot is the newest slot (scheduled time) for which one currency has accepted a refresh of a source.
 type AnsweredSlot struct {
 	SourceID   string
 	Slot       time.Time
-	Currencies int // number of currencies with observations in the refresh
+	Currencies int // number of currencies in the whole refresh
 }
 
 func (e *Refreshed) setSlot(refresh *Refresh) {
@@ -19,7 +19,7 @@ func (e *Refreshed) setSlot(refresh *Refresh) {
 	}
 }
 
-// slotAnswered reports whether a refresh of the source was already accepted for this slot or a later one.
+// slotAnswered reports whether a refresh of the source was accepted for this slot or a later one.
 func (s *quoteStore) slotAnswered(refresh *Refresh) bool {
 	return !refresh.Slot.IsZero() && !refresh.Slot.After(s.answeredSlot(refresh.SourceID))
 }
@@ -46,9 +46,9 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }
 
-// CompletedSlots returns for each source the newest slot that all its currencies have answered. The map lacks sources
-// without such a slot. If a crash interrupted a slot between two currencies, the slot is not completed. It is fetched
-// again, which does not change currencies that have answered it.
+// CompletedSlots returns for each source the newest slot that all currencies of the refresh have accepted. Sources
+// without such a slot are not in the map. After a crash, some currencies may have accepted a slot and others not. The
+// refresh must then be repeated; the currencies that have accepted it ignore it.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	bySource := map[string][]AnsweredSlot{}
 	for _, snapshot := range snapshots {

@@ -2,15 +2,16 @@ package engine
 
 import "fmt"
 
-// CurrencyRefresh has the observations of one refresh in one currency.
+// CurrencyRefresh has the observations of a refresh that are in one currency.
 type CurrencyRefresh struct {
 	Refresh          Refresh
-	RefreshIndex     int
+	RefreshIndex     int   // index of the whole refresh
 	ObservationIndex []int // for each of Refresh.Observations, its index in the whole refresh
 }
 
 // SplitByCurrency groups the observations of refreshes by currency and keeps their order. It refuses observations of
-// unknown institutions or currencies, or with malformed fields. It calls yield, which may be nil, between small steps.
+// unknown institutions or currencies, and observations with malformed fields. It calls yield, which may be nil, between
+// small steps.
 func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (map[string][]CurrencyRefresh, []Refusal) {
 	byCurrency := map[string][]CurrencyRefresh{}
 	var refused []Refusal

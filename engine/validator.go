@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clockSkewMax is how far in the future an observation may be, because the clocks of machines differ.
+// clockSkewMax is how far in the future an observation may be, because clocks of machines differ.
 const clockSkewMax = 5 * time.Minute
 
 // validator checks one refresh of one source. The result does not depend on the order of the observations.
@@ -30,8 +30,8 @@ type validator struct {
 type candidate struct {
 	observation  Observation
 	key          QuoteKey
-	first        int          // index of the first candidate of the same quote
-	last         *SourceQuote // the last quote of the source with this key, or nil
+	first        int          // index of the first candidate with the same key
+	last         *SourceQuote // last quote of the source with this key, or nil
 	buy, sell    Decimal
 	plausible    *PlausibleRange
 	unreadable   error // parse error of either side
@@ -41,11 +41,11 @@ type candidate struct {
 	quarantineID uint64
 	changed      bool
 
-	// The fields below are about the quote. They are set only in its first candidate.
-	contradictory bool // the refresh has different values for the quote
-	accepted      bool // a candidate of the quote is accepted
-	inConsensus   bool
-	inEvent       bool
+	// The fields below are about all candidates with the same key. They are set only in the first of them.
+	contradictory bool // the candidates have different values
+	accepted      bool // at least one candidate is accepted
+	inConsensus   bool // the consensus has the quote
+	inEvent       bool // the event has the quote
 }
 
 func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now time.Time) *validator {
@@ -91,12 +91,12 @@ func (v *validator) candidateOf(key QuoteKey) *candidate {
 	return nil
 }
 
-// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, even after a
+// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, also after a
 // replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// parseSide parses a side as a source wrote it. An empty text is null. A leading zero as in 057.5 is an error, because
-// the source probably lost the digit before it.
+// parseSide parses a side as a source wrote it. An empty text is null. A leading zero, as in 057.5, is an error,
+// because the source probably lost the digit before it.
 func parseSide(text string) (Decimal, error) {
 	switch {
 	case text == "":
@@ -125,7 +125,7 @@ func (v *validator) validate() *Refreshed {
 }
 
 // refuse refuses the candidate for a reason. It has no effect if the reason is "" or the candidate is refused already.
-// (Reject is the operator's command for a quarantined observation.)
+// (Reject is an operator's command that removes an observation from quarantine.)
 func (c *candidate) refuse(reason Reason, detail string) {
 	if c.reason == "" {
 		c.reason, c.detail = reason, detail
@@ -151,7 +151,7 @@ func (c *candidate) defect() (Reason, string) {
 }
 
 // sameSides refuses equal sides of a commercial quote, because institutions do not trade without a margin. A reference
-// quote may have equal sides, except from a source that always publishes two different ones (SidesDiffer).
+// quote may have equal sides, unless the source always publishes two different ones (SidesDiffer).
 func (c *candidate) sameSides() (Reason, string) {
 	if (c.key.Kind == Commercial || c.plausible.SidesDiffer) && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
 		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
@@ -171,7 +171,7 @@ func (v *validator) outOfRange(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// side is one side of a quote. Its name is Buy for the price at which the institution buys.
+// side is one side of a quote. Buy is the price at which the institution buys.
 type side struct {
 	name  Operation
 	value Decimal
@@ -195,7 +195,7 @@ func (c *candidate) sides() []side {
 
 func (v *validator) inFuture(c *candidate) (Reason, string) {
 	if future := v.futureTime(); !future.IsZero() {
-		return FutureDate, fmt.Sprintf("observed or due at %s, but it is only %s",
+		return FutureDate, fmt.Sprintf("observed or scheduled at %s, but it is only %s",
 			future.UTC().Format(time.RFC3339), v.now.UTC().Format(time.RFC3339))
 	}
 	if latest := DateOf(v.refresh.ObservedAt).AddDays(v.rules.FutureDaysMax); c.observation.EffectiveDate > latest {
@@ -206,7 +206,7 @@ func (v *validator) inFuture(c *candidate) (Reason, string) {
 }
 
 // outdated refuses a candidate whose effective date is before that of the source's last quote, for example because the
-// source served yesterday's file. A source may replace an effective date that is still in the future by an earlier one.
+// source served yesterday's file. An exception: a source may correct an effective date that is still in the future.
 func (v *validator) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
@@ -215,7 +215,7 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
-// futureTime returns the later of the refresh's time and slot if it is in the future, otherwise zero. If a future slot
+// futureTime returns the later of the refresh's ObservedAt and Slot if it is in the future, else zero. If a future slot
 // were recorded, every scheduled refresh of the source before that time would be ignored.
 func (v *validator) futureTime() time.Time {
 	latest := v.refresh.ObservedAt
@@ -228,7 +228,7 @@ func (v *validator) futureTime() time.Time {
 	return time.Time{}
 }
 
-// checkAgreement refuses all candidates of a quote if their values or dates differ.
+// checkAgreement refuses all candidates with the same key if their values or dates differ.
 func (v *validator) checkAgreement() {
 	readable := make([]*candidate, len(v.candidates)) // first readable candidate of each quote
 	for i := range v.candidates {
@@ -247,7 +247,7 @@ func (v *validator) checkAgreement() {
 	}
 	for i := range v.candidates {
 		if c := &v.candidates[i]; v.candidates[c.first].contradictory {
-			c.refuse(Disagreement, "the source gives different answers for "+c.key.ID(v.currency)+" at the same moment")
+			c.refuse(Disagreement, "the refresh has different values for "+c.key.ID(v.currency))
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (v *validator) checkCompleteness() {
 		return
 	}
 	for i := range v.candidates {
-		v.candidates[i].refuse(ThinRefresh, fmt.Sprintf("the answer lacks %d of the %d quotes that the source still has", lost, current))
+		v.candidates[i].refuse(ThinRefresh, fmt.Sprintf("the refresh lacks %d of the source's %d current quotes", lost, current))
 	}
 }
 

@@ -11,7 +11,7 @@ type yielder struct {
 	steps int    // since the last yield
 }
 
-// step counts steps that are done next.
+// step counts steps that the caller is about to do.
 func (y *yielder) step(count int) {
 	if y.steps += count; y.steps >= y.every {
 		y.steps = 0
@@ -22,5 +22,5 @@ func (y *yielder) step(count int) {
 }
 
 // SetYield makes Decide, Apply, Snapshot and View call yield during long work, at least every few hundred steps. Nil
-// disables it. yield must not call methods of the state. It may read values that they have returned before.
+// disables that. yield must not call methods of c, but it may read values that they have returned.
 func (c *CurrencyState) SetYield(yield func()) { c.store.yielder.yield = yield }

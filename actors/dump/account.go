@@ -7,10 +7,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// digestShown is the number of bytes of a digest that are shown: enough to recognize it, too few to find the token.
+// digestShown is the number of bytes shown of a digest: enough to recognize it, too few to find the token.
 const digestShown = 4
 
-// accountLine is the JSON of an event of accounts, logins or the key policy. It has the fields of all kinds of events.
+// accountLine is the JSON of an event of an account, a login or the key policy. It has the fields of all kinds of
+// events; empty ones are left out.
 type accountLine struct {
 	Event        string    `json:"event"`
 	Account      uint64    `json:"account,omitempty"`
@@ -22,16 +23,16 @@ type accountLine struct {
 	Refunded     int       `json:"refunded,omitempty"`
 	Unspent      int       `json:"unspent,omitempty"`
 	Recent       int       `json:"recent,omitempty"`
-	Node         int       `json:"node,omitempty"` // node of a cluster
+	Node         int       `json:"node,omitempty"` // number of the cluster node
 	Uses         []useLine `json:"uses,omitempty"`
 	Steady       string    `json:"steady,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
 	DayLimit     int       `json:"dayLimit,omitempty"`
 	MinuteLimit  int       `json:"minuteLimit,omitempty"`
 	Mailed       bool      `json:"mailed,omitempty"`
-	Sealed       bool      `json:"sealed,omitempty"` // the record has the sealed code, for the other nodes
+	Sealed       bool      `json:"sealed,omitempty"` // the record has the hash of the login code
 	New          bool      `json:"new,omitempty"`
-	Token        string    `json:"token,omitempty"` // first bytes of its digest
+	Token        string    `json:"token,omitempty"` // shortened digest
 	ExpiresAt    string    `json:"expiresAt,omitempty"`
 	KeysRequired string    `json:"keysRequiredAt,omitempty"`
 	At           string    `json:"at,omitempty"`
@@ -42,7 +43,7 @@ type keyLine struct {
 	ID        string `json:"id"`
 	Name      string `json:"name,omitempty"`
 	Hint      string `json:"hint"`
-	Digest    string `json:"digest"` // first bytes
+	Digest    string `json:"digest"` // shortened
 	CreatedAt string `json:"createdAt"`
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Record formats a record of the log as one line of JSON: the name of the event and its fields that are not empty. A
-// record that a cluster node wrote is a bundle, formatted as the node and a list of its events.
+// record of a cluster node can have several events. It is formatted as the node and a list of its events.
 func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
 	b, err := d.Bundle(data)
@@ -30,7 +30,7 @@ func Record(data []byte) (string, error) {
 		}
 	}
 	line := any(bundleLine{Event: "bundle", Node: b.Node, Records: lines})
-	if b.Node == 0 && len(lines) == 1 { // not written by a cluster node
+	if b.Node == 0 && len(lines) == 1 { // a single event of a node without a cluster
 		line = lines[0]
 	}
 	text, err := json.Marshal(line)
@@ -47,7 +47,7 @@ type bundleLine struct {
 	Records []any         `json:"records"`
 }
 
-// eventLine is the JSON of an event of a currency. It has the fields of all kinds of events.
+// eventLine is the JSON of an event of a currency. It has the fields of all kinds of events; empty ones are left out.
 type eventLine struct {
 	Event          string            `json:"event"`
 	Currency       string            `json:"currency"`
@@ -123,7 +123,7 @@ func describeQuarantined(q *engine.Quarantined) quarantinedLine {
 	}}
 }
 
-// formatTime formats a time, the zero time as "".
+// formatTime returns the time as text, or "" for the zero time.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -33,7 +33,7 @@ func (k *KeyRecord) Active() bool { return k.RevokedAt.IsZero() }
 // Record is the stored data of an account.
 type Record struct {
 	SuspendedAt time.Time // zero = not suspended
-	Quota       Quota     // zero fields = the node's default
+	Quota       Quota     // zero fields = the node's default (QuotaPolicy)
 	ID          uint64
 	Email       EmailID
 	CreatedAt   time.Time
@@ -42,11 +42,11 @@ type Record struct {
 }
 
 // Account is the state of one account. Its methods must not be called concurrently. Danger: State does not include the
-// unspent requests of leases. An Account that is dropped without Return or SaveEvicted forfeits them.
+// unspent requests of leases. They are lost if an Account is dropped without Return or SaveEvicted.
 //
-// The cost of an account's first request is mostly that of loading it from memory. Therefore the fields that Admit
-// reads are adjacent, and the struct itself has room for one key and one day, which most accounts do not exceed. An
-// Account must not be copied.
+// The first request of an account is slow mainly because the account is not in the processor's cache. Therefore the
+// fields that Admit reads are adjacent, and the struct has room for one key and one day, which is enough for most
+// accounts. An Account must not be copied.
 type Account struct {
 	node         engine.NodeID
 	leasePending bool          // a lease is being written to the log
@@ -67,7 +67,7 @@ type Account struct {
 
 type accountKey struct {
 	record KeyRecord
-	used   time.Time // last use; not in record until the next lease is written
+	used   time.Time // last use; copied to record with the next lease
 }
 
 // Event is a change of one account.
@@ -100,24 +100,24 @@ type (
 		Account        uint64
 		Day            engine.Date
 		Count          int
-		Refunded       int           // requests of earlier leases that were admitted and refunded, and can be spent again now
-		Unspent        int           // requests of earlier leases of any day that are not spent
+		Refunded       int           // refunded requests of earlier leases, which can be spent again now
+		Unspent        int           // unspent requests of earlier leases, of all days
 		Steady         time.Duration // ClockReading.Steady
 		KeyID          string        // of the request that needed the lease
 		At             time.Time
 		Node           engine.NodeID // the node that may spend the lease
-		RecentAdmitted int           // requests that the node admitted in the last minute, in a cluster
+		RecentAdmitted int           // in a cluster: requests that the node admitted in the last minute
 	}
-	// Returned gives back unspent requests when a node stops, and in a cluster when the account has had no requests for
-	// a while.
+	// Returned gives back unspent requests when a node stops. A node of a cluster also returns them when the account
+	// has had no requests for a while.
 	Returned struct {
 		Account        uint64
 		Day            engine.Date
 		Unspent        int
 		RecentAdmitted int // requests admitted in the last minute
 		Steady         time.Duration
-		Uses           []KeyUse      // since the last lease
-		Node           engine.NodeID // the node that had leased them
+		Uses           []KeyUse      // key uses since the last lease
+		Node           engine.NodeID // the node that had leased the requests
 	}
 	// Suspended disables all keys of an account.
 	Suspended struct {
@@ -170,7 +170,7 @@ func (e *Restored) AccountID() uint64 { return e.Account }
 // AccountID returns the account.
 func (e *QuotaSet) AccountID() uint64 { return e.Account }
 
-// New returns an account to which Created has yet to be applied.
+// New returns an empty account. The next call must be Apply with its Created event.
 func New(id uint64) *Account {
 	a := new(Account)
 	a.Load(&State{Record: Record{ID: id}})
@@ -188,7 +188,7 @@ func (a *Account) Record() Record {
 	return record
 }
 
-// durableRecord returns a copy of the data that the log has.
+// durableRecord returns a copy of the account's data that is in the log.
 func (a *Account) durableRecord() Record {
 	record := a.record
 	for i := range a.keys {
@@ -197,7 +197,8 @@ func (a *Account) durableRecord() Record {
 	return record
 }
 
-// Apply changes the account by a durable event that this process decided, or by any event in a replay.
+// Apply changes the account by a durable event. Outside a replay the event must be one that this process decided; see
+// ApplyRemote.
 func (a *Account) Apply(event Event) {
 	switch e := event.(type) {
 	case *Created:
@@ -224,8 +225,7 @@ func (a *Account) Apply(event Event) {
 	}
 }
 
-// addKey adds a key, and drops the oldest revoked key if there are more than keysMax. A dropped key is refused as
-// unknown.
+// addKey adds a key. If there are more than keysMax, it drops the oldest revoked key, which is then denied as unknown.
 func (a *Account) addKey(key KeyRecord) {
 	a.keys = append(a.keys, accountKey{record: key})
 	for len(a.keys) > keysMax {
@@ -272,7 +272,7 @@ func (a *Account) EachKey(visit func(Digest)) {
 	}
 }
 
-// Key returns the record of the key with a digest, which may be revoked. It returns false for an unknown digest.
+// Key returns the record of the key with a digest, active or revoked. It returns false for an unknown digest.
 func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	if key := a.byDigest(digest); key != nil {
 		return key.record, true
@@ -280,8 +280,8 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	return KeyRecord{}, false
 }
 
-// CreateKey returns the event that adds a key. Keys that are being written count towards KeysActiveMax. Apply or
-// AbortKey must follow.
+// CreateKey returns the event that adds a key. Keys that are being written to the log count towards KeysActiveMax. The
+// caller must then call Apply or AbortKey.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	active := a.keysPending
 	for i := range a.keys {
@@ -297,7 +297,7 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	return &KeyCreated{a.record.ID, key}, nil
 }
 
-// AbortKey reports that the event of CreateKey will not become durable.
+// AbortKey must be called if the event of CreateKey will not become durable.
 func (a *Account) AbortKey() { a.keysPending = max(0, a.keysPending-1) }
 
 // RevokeKey returns the event that revokes a key. If the key is already revoked, both results are nil.
@@ -311,13 +311,13 @@ func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	return nil, nil
 }
 
-// SetQuota returns the event that gives the account its own quota; zero fields are the node's default. To refuse all
+// SetQuota returns the event that gives the account its own quota; zero fields are the node's default. To deny all
 // requests of an account, suspend it.
 func (a *Account) SetQuota(quota Quota, by string, now time.Time) (Event, error) {
 	if quota.Day < 0 || quota.Minute < 0 {
 		return nil, &engine.Error{
 			Code:    engine.CodeInvalidParameters,
-			Message: fmt.Sprintf("limits of %d a day and %d a minute: a limit is 0, the node's own, or more", quota.Day, quota.Minute),
+			Message: fmt.Sprintf("limits of %d a day and %d a minute: write 0 for the node's default, or more", quota.Day, quota.Minute),
 		}
 	}
 	return &QuotaSet{a.record.ID, quota, plainUTC(now), by}, nil

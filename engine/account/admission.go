@@ -5,7 +5,7 @@ import "github.com/tasard/tasard/engine"
 // QuotaPolicy is a node's settings for quotas.
 type QuotaPolicy struct {
 	DefaultQuota Quota // of accounts without their own quota
-	LeaseSize    int   // requests of one lease; 1 = every request is in the log before it is answered
+	LeaseSize    int   // requests of one lease; 1 = every request is written to the log before its response
 }
 
 func (a *Account) quota(policy QuotaPolicy) Quota {
@@ -19,8 +19,8 @@ func (a *Account) quota(policy QuotaPolicy) Quota {
 	return quota
 }
 
-// Admit admits and charges one request with a key, or refuses it. If needsLease is true it has done neither: call it
-// again with a new clock reading when a lease is durable. Refund takes a charge back.
+// Admit admits and charges one request with a key, or denies it. If needsLease is true, it has done neither: call it
+// again with a new clock reading when a lease is durable. Refund reverts a charge.
 func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (result QuotaResult, needsLease bool) {
 	key, denied := a.authenticate(digest)
 	if denied != "" {
@@ -59,8 +59,8 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 	}
 }
 
-// today returns the day that a request is charged to, or no date outside the calendar. After the clock was set back it
-// is the latest day of which requests were leased, so that a step of the clock never opens a day twice.
+// today returns the day to which a request is charged: the current day or, after the clock was set back, the latest day
+// with leased requests. So the quota of a day is never given twice. It returns the zero Date outside the calendar.
 func (a *Account) today(now ClockReading) engine.Date {
 	if day := now.today(); day != 0 {
 		return max(day, a.days.newest())
@@ -68,14 +68,14 @@ func (a *Account) today(now ClockReading) engine.Date {
 	return 0
 }
 
-// WithDay returns the reading with Day set to the day that the account charges, for Refund.
+// WithDay returns the reading with Day set to the day that a request is charged to. Refund needs that day.
 func (a *Account) WithDay(now ClockReading) ClockReading {
 	now.Day = a.today(now)
 	return now
 }
 
-// Usage returns both windows without charging a request; Admitted says whether one more request fits. In a cluster it
-// counts the known leases of other nodes as used.
+// Usage returns both windows without charging a request. Admitted says whether one more request would be admitted. In a
+// cluster the leases of other nodes count as used.
 func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	a.minute.expire(now)
 	limits, today := a.quota(policy), a.today(now)
@@ -86,7 +86,8 @@ func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	return quotaResultOf(Window{limits.Day, remaining, (today + 1).Start()}, a.clusterMinute(limits.Minute, now), now.Wall)
 }
 
-// Idle reports whether the account can be evicted: no event of it is being written and its minute window is empty.
+// Idle reports whether the account can be evicted: it had no requests in the last minute, and none of its events is
+// being written to the log.
 func (a *Account) Idle(now ClockReading) bool {
 	return !a.leasePending && !a.tokenLease.returnPending && a.keysPending == 0 && a.minute.idle(now)
 }

@@ -12,9 +12,9 @@ const (
 	AnonymousRowsDefault = 1 << 16
 )
 
-// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed: the rows are
-// divided into sets, the hash of an address chooses its set, and a new address replaces the least recently used row of
-// the set.
+// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed. The rows are
+// divided into sets, and the hash of an address chooses its set. A new address replaces the least recently used row of
+// its set.
 type AnonymousTable struct {
 	rows []anonymousClient
 	hash func(key uint64) uint64
@@ -29,14 +29,14 @@ type anonymousClient struct {
 	minute minuteWindow
 }
 
-// NewAnonymousTable returns a table of at least this many rows. hash must have a random seed, so that clients can't
+// NewAnonymousTable returns a table with at least this many rows. hash must have a random seed, so that clients can't
 // choose addresses that share a set.
 func NewAnonymousTable(rows int, hash func(uint64) uint64) *AnonymousTable {
 	sets := max(1, (rows+rowsPerSet-1)/rowsPerSet)
 	return &AnonymousTable{rows: make([]anonymousClient, sets*rowsPerSet), hash: hash}
 }
 
-// Admit admits and charges one request of an address, or refuses it.
+// Admit admits and charges one request of an address, or denies it.
 func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
 	row, free := t.find(addr)
 	if row == nil {
@@ -54,7 +54,8 @@ func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) Q
 	return result
 }
 
-// Usage returns both windows of an address without charging a request; Admitted says whether one more request fits.
+// Usage returns both windows of an address without charging a request. Admitted says whether one more request would be
+// admitted.
 func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
 	row, _ := t.find(addr)
 	if row == nil {
@@ -63,7 +64,7 @@ func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) Q
 	return row.quotaResult(now, quota)
 }
 
-// Refund takes back an admission of an address at the given time.
+// Refund reverts the admission of an address at a clock reading.
 func (t *AnonymousTable) Refund(addr netip.Addr, admittedAt ClockReading) {
 	row, _ := t.find(addr)
 	if row == nil {

@@ -7,34 +7,38 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Leases in a cluster. A node spends only its own leases, each for LeaseSpan after NextLease by both of its clocks. It
-// admits a request only if its own requests of the last 60 seconds and those that other nodes may have admitted are
-// below the limit. It learns about other nodes from the log: the last lease or return of a node has the number of
-// requests that the node admitted in the minute before, and the number that it could spend from then on.
+// Leases in a cluster follow three rules:
 //
-// Therefore no 60 seconds have more requests than the limit. Proof: consider the leases that were spent from in those
-// seconds, and of them the last one in the log. Its node had applied all the others. When it admitted its last request
-// in those seconds, it counted its own requests and everything that the other nodes may have admitted.
+//  1. A node spends only its own leases, each for at most LeaseSpan after NextLease, by both of its clocks.
+//  2. The last Leased or Returned event of a node says how many requests the node admitted in the minute before, and
+//     how many it could spend from then on. From this event the other nodes calculate how many it may have admitted.
+//  3. A node admits a request only if the limit of the minute is greater than this sum: its own requests of the last 60
+//     seconds, and all requests that the other nodes may have admitted.
 //
-// A lease that was decided before its node applied the preceding event in the log is void (AbortLease), so that never
-// more is leased of a day than its quota.
+// Therefore any 60 seconds have at most as many requests as the limit. Proof: take all leases from which requests were
+// spent in those seconds. One of these leases is the last in the log, and its node had applied all the others. When
+// that node admitted its last request in those seconds, it counted its own requests and all requests that the other
+// nodes may have admitted.
+//
+// A node may decide a lease before it has applied the preceding event in the log. Such a lease is void (AbortLease).
+// Therefore the leases of a day never exceed its quota.
 const (
-	// LeaseSpan is the time in which a node of a cluster may spend a lease.
+	// LeaseSpan is the time for which a node of a cluster may spend a lease.
 	LeaseSpan = time.Minute
 	// clockRateMargin is the extra time for which other nodes count a lease, because clocks run at slightly different
 	// rates.
 	clockRateMargin = time.Second
 )
 
-// recentUntil returns the steady time until which RecentAdmitted is counted.
+// recentUntil returns the steady time until which RecentAdmitted counts.
 func (s *LeaseState) recentUntil() time.Duration { return s.Steady + MinuteSpan + clockRateMargin }
 
-// countUntil returns the steady time until which Count is counted.
+// countUntil returns the steady time until which Count counts.
 func (s *LeaseState) countUntil() time.Duration {
 	return s.Steady + LeaseSpan + MinuteSpan + clockRateMargin
 }
 
-// admittedMax returns the largest number of requests that the node may have admitted in the last minute or may still
+// admittedMax returns an upper bound: the requests that the node may have admitted in the last minute or may still
 // admit.
 func (s *LeaseState) admittedMax(now time.Duration) int {
 	sum := 0
@@ -47,11 +51,11 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 	return sum
 }
 
-// SetNode sets the node of the cluster that this process is. It must be called after Resume or Reload.
+// SetNode sets the cluster node that this process is. It must be called after Resume or Reload.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
-// setNodeLease replaces the lease state of a node. An empty state is removed, so that the result depends only on the
-// log. Leases from before the cluster was formed are removed, because the first lease in the cluster includes them.
+// setNodeLease replaces the LeaseState of a node, or removes it if it is empty. It also removes all leases from before
+// the cluster was formed, because the first lease in the cluster includes their unspent requests.
 func (a *Account) setNodeLease(lease LeaseState) {
 	a.leases = nil
 	i, found := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
@@ -85,8 +89,8 @@ func (a *Account) othersAdmittedMax(now time.Duration) int {
 	return sum
 }
 
-// resumeNodeLeases does the part of Resume that concerns clusters. The age of the leases in the log is not known.
-// Leases of other nodes count as leased now, and requests that this node may have admitted count as admitted now.
+// resumeNodeLeases is Resume for leases in a cluster. The log does not show their age. Therefore leases of other nodes
+// count as leased now, and requests that this node may have admitted count as admitted now.
 func (a *Account) resumeNodeLeases(now ClockReading) {
 	for i := range a.nodeLeases {
 		s := &a.nodeLeases[i]
@@ -113,7 +117,7 @@ func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	return w
 }
 
-// leaveTime returns the steady time at which count requests will have left the minute window.
+// leaveTime returns the steady time by which count requests will have left the minute window.
 func (a *Account) leaveTime(count int, now time.Duration) time.Duration {
 	earliest := now + LeaseSpan + MinuteSpan + clockRateMargin // by then all requests have left
 	active := a.minute.active()
@@ -149,9 +153,9 @@ func (a *Account) leftBy(now, later time.Duration) int {
 }
 
 // ApplyRemote changes the account by a durable event of another process: of another node, or of this node before a
-// restart. now is the time at which the event arrived. Events that are being written here were decided without it; the
-// caller must abort them (AbortLease, AbortKey, AbortReturn) and decide again. A replay calls Apply for all events, and
-// then Resume.
+// restart. now is the time at which the event arrived. If decisions of this process are not in the log yet, they were
+// made without that event. The caller must abort them (AbortLease, AbortKey, AbortReturn) and decide again. A replay
+// calls Apply for all events, and then Resume.
 func (a *Account) ApplyRemote(event Event, now ClockReading) {
 	switch e := event.(type) {
 	case *KeyCreated:

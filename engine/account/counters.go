@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// DayCounter counts the events of the latest Dominican day that it has seen. After the clock was set back it still
-// counts for that day.
+// DayCounter counts the events of one day, the latest that it has seen. If the clock is set back, it still counts for
+// that day.
 type DayCounter struct {
 	Day   engine.Date
 	Count int
@@ -28,7 +28,7 @@ func (c *DayCounter) add(day engine.Date) {
 	c.Count++
 }
 
-// counterMinutes is one more than the minutes of an hour, because the current minute is not complete.
+// counterMinutes is one more than the minutes of an hour, because the current minute is incomplete.
 const counterMinutes = 61
 
 // HourCounter counts events of the last hour by minutes of steady time: minute i is in Counts[i % 61].
@@ -68,7 +68,7 @@ func (c *HourCounter) total(now time.Duration) int {
 	return sum
 }
 
-// wait returns the time until the total falls below limit, or zero if it is below.
+// wait returns the time until the total falls below limit, or zero if it is below limit now.
 func (c *HourCounter) wait(now time.Duration, limit int) time.Duration {
 	sum := c.total(now)
 	if sum < limit {
@@ -79,5 +79,5 @@ func (c *HourCounter) wait(now time.Duration, limit int) time.Duration {
 			return time.Duration(minute+counterMinutes)*time.Minute - now
 		}
 	}
-	return time.Minute // the limit is zero
+	return time.Minute // limit is zero
 }

@@ -1,33 +1,32 @@
-// Package account has the rules about callers: accounts, their keys, login codes and sessions, and how many requests
-// each may make. Like package engine it starts nothing, stores nothing and reads no clock: times come in as arguments,
-// changes go out as events.
+// Package account has accounts, API keys, login codes and sessions, and the rules for quotas. Like package engine it
+// starts no goroutines, writes no files and reads no clock: times are arguments, and changes are returned as events.
 //
-// Admitter, Service and Operator are the contract between the actors, which own the state, and their callers: a front
-// end admits requests, the owner of an account makes and revokes keys, an operator suspends accounts and sets quotas.
+// Package actors owns the state and implements three interfaces. Admitter admits requests. Service lets the owner of an
+// account log in and manage keys. Operator lets an operator suspend accounts and set quotas.
 //
-// An Account has keys and two quota windows, the day and the minute. Registry has e-mail addresses, login codes and
-// sessions. Both change as an engine.CurrencyState does: a decision returns an event, the owner writes it to the log,
-// Apply changes the state, and does the same in a replay. AnonymousTable counts requests without a key by client
-// address, in memory only. KeyPolicy is the announcement that keys will be required.
+// An Account has keys and two quota windows: the day and the minute. The Registry has e-mail addresses, login codes and
+// sessions. Both change in three steps. A decision returns an event. The actor writes the event to the log. Apply then
+// changes the state, and in a replay of the log changes it in the same way. AnonymousTable counts requests without a
+// key by client address, in memory only. KeyPolicy has the time from which keys are required.
 //
 // # Leases
 //
-// To write every request to the log would be too slow. An account takes a lease, a part of its daily quota, in the log
-// and spends it in memory:
+// It would be too slow to write every request to the log. An account therefore leases a part of its daily quota with
+// one event, and spends the lease in memory:
 //
-//	Admit → spend a request of the lease
-//	NextLease → Leased → (log) → Apply: before the lease is used up
-//	Return → Returned → (log) → Apply: at a stop
+//	Admit                                    spends a request of the lease
+//	NextLease → Leased → (log) → Apply       takes the next lease, before the last one is used up
+//	Return → Returned → (log) → Apply        gives unspent requests back, when the node stops
 //
-// After a crash the last lease counts as spent. In a cluster every node leases for itself (cluster_leases.go), and
-// ApplyRemote applies what other nodes have decided. A decision that is not yet in the log at that time was made
-// without it: its owner takes it back (AbortLease, Rollback) and decides again.
+// After a crash the last lease counts as spent. In a cluster every node has its own leases (cluster_leases.go), and
+// ApplyRemote applies events of other nodes. Decisions that are not in the log yet when such an event arrives were made
+// without it. The actor reverts them (AbortLease, Rollback) and decides again.
 //
 // # Secrets
 //
-// Keys, tokens and codes are never stored: a Digest of them is, or a keyed hash. A Secret prints as [redacted].
+// Keys, session tokens and login codes are never stored, only hashes of them. A Secret prints as [redacted].
 //
-//	service.go                                   the contract
+//	service.go                                   the interfaces
 //	account.go, state.go, evicted.go             accounts
 //	admission.go, quota.go, counters.go          admission and its windows
 //	lease.go, token_lease.go, cluster_leases.go  leases
@@ -36,5 +35,5 @@
 //	email.go, secret.go                          addresses and secrets
 //	key_policy.go                                when keys are required
 //
-// The numbered rules that tests are named after are in docs/decisions.md.
+// The tests are named after numbered rules, which docs/decisions.md lists.
 package account

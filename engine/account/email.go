@@ -19,7 +19,7 @@ const (
 var ErrEmail = errors.New("not an e-mail address of the form name@example.com")
 
 // Email is an address that is safe in a mail header: a dot-atom, an at sign and a host name of letters, digits and
-// hyphens with at least one dot. Quoted local parts, comments, address literals and non-ASCII characters are refused.
+// hyphens with at least one dot. Quoted local parts, comments, address literals and non-ASCII characters are errors.
 // Addresses that differ only in case are equal.
 type Email struct{ lower string }
 
@@ -44,7 +44,7 @@ func ParseEmail(text string) (Email, error) {
 	return Email{strings.ToLower(text)}, nil
 }
 
-// String returns the address in lower case. Danger: it is personal data; write the ID to logs and files.
+// String returns the address in lower case. Danger: it is personal data. Logs and files must have only its ID.
 func (e Email) String() string { return e.lower }
 
 // IsZero reports whether the address is missing.
@@ -59,8 +59,7 @@ func (e Email) ID() EmailID {
 }
 
 // EmailID is the stored form of an address: a digest to compare, and a mask to show in lists and logs. The address
-// itself is never stored; mail is sent only while a client's request has it. Danger: a reader of the log can test
-// whether it contains a given address.
+// itself is never stored. Danger: a reader of the log can test whether it contains a given address.
 type EmailID struct {
 	digest Digest
 	mask   unique.Handle[string]

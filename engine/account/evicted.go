@@ -6,22 +6,22 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// EvictedState is the part of an evicted account that its State does not have. It is kept in memory only; after a
-// restart Resume counts all leases as spent.
+// EvictedState is the state of an evicted account that is not in State. It is kept in memory only. If it is lost in a
+// restart, Resume counts all leases as spent.
 type EvictedState struct {
 	Days         []EvictedDay
-	LeaseAskedAt time.Duration // steady
-	Uses         []KeyUse      // since the last lease
+	LeaseAskedAt time.Duration // steady time of the last NextLease
+	Uses         []KeyUse      // key uses since the last lease
 }
 
 // EvictedDay has the spent requests of one day.
 type EvictedDay struct {
 	Day      engine.Date
 	Spent    int
-	Refunded int // of Spent
+	Refunded int // part of Spent
 }
 
-// SaveEvicted saves the state of an Idle account in e. It reuses the slices of e.
+// SaveEvicted sets e to the EvictedState of the account, which must be Idle. It reuses the slices of e.
 func (a *Account) SaveEvicted(e *EvictedState) {
 	*e = EvictedState{LeaseAskedAt: a.leaseAskedAt, Days: e.Days[:0], Uses: a.appendKeyUses(e.Uses[:0])}
 	for _, count := range a.days.counts {
@@ -29,7 +29,7 @@ func (a *Account) SaveEvicted(e *EvictedState) {
 	}
 }
 
-// Reload completes an account that was restored from its State.
+// Reload completes an evicted account that was restored from its State.
 func (a *Account) Reload(e EvictedState) {
 	a.leaseAskedAt = e.LeaseAskedAt
 	for _, day := range e.Days {

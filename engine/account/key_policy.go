@@ -17,7 +17,7 @@ type KeyPolicy struct {
 	By          string
 }
 
-// Announced is the event of an announcement.
+// Announced is the event of an announcement that keys will be required.
 type Announced struct{ KeyPolicy }
 
 // AnnouncementWithdrawn is the event of a withdrawn announcement.
@@ -26,8 +26,8 @@ type AnnouncementWithdrawn struct {
 	By string
 }
 
-// Pending reports whether an announcement is pending. While it is, every response has the headers Deprecation, Sunset
-// and Link.
+// Pending reports whether keys will be required at a later time. Until then every response has the headers Deprecation,
+// Sunset and Link.
 func (p KeyPolicy) Pending(now time.Time) bool {
 	return !p.RequiredAt.IsZero() && now.Before(p.RequiredAt)
 }
@@ -37,7 +37,7 @@ func (p KeyPolicy) Required(now time.Time) bool {
 	return !p.RequiredAt.IsZero() && !now.Before(p.RequiredAt)
 }
 
-// Announce returns the event that makes keys required from a time on, which is rounded down to a second.
+// Announce returns the event that makes keys required from requiredAt, which is rounded down to a second.
 func (p KeyPolicy) Announce(requiredAt, now time.Time, by string) (*Announced, error) {
 	requiredAt, now = plainUTC(requiredAt).Truncate(time.Second), plainUTC(now)
 	if p.Required(now) {

@@ -2,12 +2,12 @@ package account
 
 import "time"
 
-// leaseMergeSpan is the span of steady time whose leases are merged into one LeaseState. It bounds the number of
-// LeaseStates when each request has its own lease.
+// leaseMergeSpan is a span of steady time. All leases in one span are merged into one LeaseState. This bounds the
+// number of LeaseStates when each request has its own lease.
 const leaseMergeSpan = 5 * time.Second
 
-// recordLease adds a lease. Requests of an old lease may have been admitted recently. Of all leases older than a minute
-// only the newest is kept, because its Unspent includes what was left of those before it.
+// recordLease adds a lease. Of the leases older than a minute it keeps the newest, because requests of an old lease may
+// have been admitted recently. Its Unspent includes the unspent requests of all leases before it.
 func (a *Account) recordLease(lease LeaseState) {
 	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == lease.Steady/leaseMergeSpan {
 		a.leases[n-1].Steady = lease.Steady
@@ -22,7 +22,7 @@ func (a *Account) recordLease(lease LeaseState) {
 	a.leases = a.leases[:copy(a.leases, a.leases[first:])]
 }
 
-// recentAdmittedMax returns the largest number of requests that may have been admitted in the last minute.
+// recentAdmittedMax returns an upper bound of the requests that were admitted in the last minute.
 func (a *Account) recentAdmittedMax(now time.Duration) int {
 	first, sum := 0, 0
 	for i, lease := range a.leases {
@@ -55,7 +55,7 @@ func (a *Account) applyLease(e *Leased) {
 	a.setKeyUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn removes the leases and keeps the requests of the last minute, which count until they are a minute old.
+// applyReturn removes the leases. The requests of the last minute count until they are a minute old.
 func (a *Account) applyReturn(e *Returned) {
 	if count := a.days.find(e.Day); count != nil {
 		count.leased = max(0, count.leased-e.Unspent)
@@ -74,8 +74,8 @@ func (a *Account) applyReturn(e *Returned) {
 }
 
 // Resume completes a replay: it is called after the last event of the log. now.Steady is the newest steady time in the
-// log. All leases count as spent, and requests that may have been admitted in the last minute count as admitted now.
-// Therefore never more requests are admitted than the limits allow, even after a crash.
+// log. All leases count as spent, and all requests that may have been admitted in the last minute count as admitted
+// now. So the limits hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Steady, tokenLease{}
@@ -86,9 +86,10 @@ func (a *Account) Resume(now ClockReading) {
 	a.resumeNodeLeases(now)
 }
 
-// NextLease returns the event of the next lease, or nil if none is needed. A lease is needed when half of the last one
-// is spent. It never exceeds the day's quota. waiting is the number of requests that wait for it; with a LeaseSize of 1
-// the lease is for all of them. Apply or AbortLease must follow.
+// NextLease returns the event of the next lease, or nil if none is needed or possible. A lease is needed when requests
+// wait for it, or when at most half of LeaseSize is unspent. It never exceeds the day's quota. waiting is the number of
+// requests that wait; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply or
+// AbortLease.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
@@ -111,7 +112,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	return a.newLease(Leased{Day: day, Count: added, Refunded: refunded, Unspent: a.unspent()}, digest, now)
 }
 
-// newLease fills in the other fields of a lease and marks it as pending.
+// newLease completes the fields of a lease and marks it as pending.
 func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
 	key, _ := a.Key(digest)
 	lease.Account, lease.Node, lease.KeyID = a.record.ID, a.node, key.ID
@@ -120,7 +121,7 @@ func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Lease
 	return &lease
 }
 
-// AbortLease reports that the event of NextLease will not become durable.
+// AbortLease must be called if the event of NextLease will not become durable.
 func (a *Account) AbortLease() {
 	t := &a.tokenLease
 	t.previousRate.spent += t.rate.spent
@@ -136,8 +137,8 @@ func (a *Account) unspent() int {
 	return sum
 }
 
-// Refund takes back an admission at the given time (WithDay). A request that was admitted before the last NextLease can
-// be spent again only after the next lease has recorded the refund in the log. Otherwise more requests could be
+// Refund reverts the admission at a clock reading from WithDay. If the request was admitted before the last NextLease,
+// it can be spent again only after the next lease, which writes the refund to the log. Otherwise more requests could be
 // admitted in a minute than the log shows.
 func (a *Account) Refund(admittedAt ClockReading) {
 	a.minute.refund(admittedAt)
@@ -153,9 +154,9 @@ func (a *Account) Refund(admittedAt ClockReading) {
 	}
 }
 
-// Return returns the event that gives back unspent requests, or nil if there is nothing to record. After it a request
-// needs another lease. Apply or AbortReturn must follow. Danger: a lease that is being written is not given back; wait
-// for it first.
+// Return returns the event that gives back unspent requests, or nil if there is nothing to record. The next request
+// needs another lease. The caller must then call Apply or AbortReturn. Danger: a lease that is being written to the log
+// is not given back; wait for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{

@@ -14,7 +14,7 @@ const (
 	clientCodesHourMax = 30 // code requests
 	clientTriesHourMax = 60 // login attempts
 	clientsMax         = 1 << 16
-	clientsKept        = clientsMax * 3 / 4 // after evict
+	clientsKept        = clientsMax * 3 / 4 // clients that evict keeps
 )
 
 // loginClient counts the login requests of one client address.
@@ -62,8 +62,8 @@ func (t loginClients) get(addr netip.Addr) *loginClient {
 	return c
 }
 
-// evict removes the least recently used quarter of a full table. Removing one client at a time would need a search for
-// each new client.
+// evict removes the least recently used quarter of a full table. It would be slow to search the table for each new
+// client.
 func (t loginClients) evict() {
 	if len(t) < clientsMax {
 		return
@@ -84,7 +84,7 @@ func (t loginClients) evict() {
 	}
 }
 
-// errTooManyAttempts returns an error that does not depend on the e-mail address.
+// errTooManyAttempts does not depend on the e-mail address, so that it does not reveal whether the address is known.
 func errTooManyAttempts(wait time.Duration) error {
 	return &engine.Error{Code: engine.CodeRateLimited, Message: "too many attempts; try again later", RetryAfter: wait}
 }

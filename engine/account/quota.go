@@ -15,7 +15,7 @@ const (
 	MinuteSpan = time.Minute
 	// LeaseSizeDefault is the default number of requests of a lease.
 	LeaseSizeDefault = 16
-	// daysKept is the number of days that an account counts. Two are needed, and more if the clock jumps.
+	// daysKept is the number of days for which an account has counts. Two are enough unless the clock jumps.
 	daysKept = 8
 )
 
@@ -34,13 +34,13 @@ type Window struct {
 // QuotaResult says whether a request fits into both windows.
 type QuotaResult struct {
 	Admitted    bool
-	DenyCode    engine.Code // when not admitted: CodeRateLimited, CodeQuotaExceeded, or why the key was refused
+	DenyCode    engine.Code // if denied: CodeRateLimited, CodeQuotaExceeded, or the reason why the key is not valid
 	Day, Minute Window
-	RetryAfter  time.Duration // when not admitted: the time until both windows have room
+	RetryAfter  time.Duration // if denied: the time until both windows have room
 }
 
-// TighterWindow returns the window for the X-RateLimit headers: the window that denied the request, otherwise the one
-// with fewer requests remaining, otherwise the one that resets later.
+// TighterWindow returns the window for the X-RateLimit headers. That is the window that denied the request. If none
+// did, it is the window with fewer requests remaining or, if they are equal, the one that resets later.
 func (r *QuotaResult) TighterWindow() Window {
 	switch {
 	case r.DenyCode == engine.CodeQuotaExceeded:
@@ -53,8 +53,8 @@ func (r *QuotaResult) TighterWindow() Window {
 	return r.Minute
 }
 
-// quotaResultOf checks whether one more request fits into both windows. If it fits into neither, the denial is for the
-// window that resets later, so that code, headers and RetryAfter agree.
+// quotaResultOf checks whether one more request fits into both windows. If it fits into neither, DenyCode is for the
+// window that resets later, so that it agrees with the headers and with RetryAfter.
 func quotaResultOf(day, minute Window, now time.Time) QuotaResult {
 	r := QuotaResult{Admitted: true, Day: day, Minute: minute}
 	if minute.Remaining == 0 {
@@ -71,14 +71,14 @@ func (r *QuotaResult) charge() {
 	r.Minute.Remaining--
 }
 
-// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Steady is a monotonic clock:
-// the total time for which nodes have run on this log. It does not depend on the wall clock and continues after a
-// restart from its last value in the log.
+// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Steady is the steady time: a
+// monotonic clock that counts the total time for which nodes have run on this log. It does not depend on the wall
+// clock. After a restart it continues from its last value in the log.
 type ClockReading struct {
 	Wall   time.Time
 	Steady time.Duration
-	// Day is the Dominican day to charge, or zero for the day of Wall. The two differ after the wall clock was set
-	// back, and while a jump of it is not confirmed.
+	// Day is the day to charge in Santo Domingo, or zero for the day of Wall. The two differ after the wall clock was
+	// set back, and after it jumped forward until the jump is confirmed.
 	Day engine.Date
 }
 
@@ -89,13 +89,13 @@ func (c ClockReading) today() engine.Date {
 	return engine.DateOf(c.Wall)
 }
 
-// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, even after a
+// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, also after a
 // replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // minuteWindow is an exact sliding window: the steady times of the requests admitted in the last 60 seconds, oldest
-// first. Expired times stay at the front until they are half of the list, so that the cost of a request does not depend
-// on the limit.
+// first. Expired times stay at the front until they are half of the list. So the cost of a request does not depend on
+// the limit.
 type minuteWindow struct {
 	admitted []time.Duration
 	expired  int // number of expired times
@@ -119,8 +119,8 @@ func (m *minuteWindow) expire(now ClockReading) {
 	}
 }
 
-// window describes the window under a limit. If the limit was lowered and is exceeded, Reset is later than the next
-// expiry.
+// window describes the window under a limit. If the limit was lowered below the number of requests, Reset is later than
+// the next expiry.
 func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	active := m.active()
 	w := Window{Limit: limit, Remaining: max(0, limit-len(active)), Reset: now.Wall.Add(MinuteSpan)}
@@ -131,14 +131,14 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	return w
 }
 
-// refund removes the admission at exactly the given time. Any other admission would expire at another time.
+// refund removes the admission at exactly the given time. Another admission would expire at another time.
 func (m *minuteWindow) refund(admittedAt ClockReading) {
 	if i, found := slices.BinarySearch(m.active(), admittedAt.Steady); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)
 	}
 }
 
-// idle reports whether the window is empty. If so it frees its memory.
+// idle reports whether the window is empty. If so, it frees the memory of the window.
 func (m *minuteWindow) idle(now ClockReading) bool {
 	m.expire(now)
 	if len(m.active()) > 0 {
@@ -148,7 +148,7 @@ func (m *minuteWindow) idle(now ClockReading) bool {
 	return true
 }
 
-// dayCount has the used requests of one day's quota. Only leased is in the log.
+// dayCount counts the requests of one day. Only leased is in the log.
 type dayCount struct {
 	day      engine.Date
 	leased   int
@@ -160,8 +160,8 @@ func (c dayCount) unspent() int { return c.leased - c.spent }
 
 func (c dayCount) charged() int { return c.spent - c.refunded }
 
-// dayCounts has the days of which an account has leased requests. A dropped day must never be counted again. Only
-// leases in the log add and drop days, so that a replay has the same result.
+// dayCounts has a dayCount for each day of which requests were leased. A dropped day must never be counted again. Only
+// events add and drop days, so that a replay has the same result.
 type dayCounts struct {
 	counts      []dayCount  // by day
 	closedUntil engine.Date // this day and earlier days are dropped
@@ -169,7 +169,7 @@ type dayCounts struct {
 
 func (d *dayCounts) closed(day engine.Date) bool { return day <= d.closedUntil }
 
-// newest returns the latest day that was ever counted, or no date.
+// newest returns the latest day that was ever counted, or the zero Date.
 func (d *dayCounts) newest() engine.Date {
 	if n := len(d.counts); n > 0 {
 		return d.counts[n-1].day
@@ -202,8 +202,8 @@ func (d *dayCounts) get(day engine.Date) dayCount {
 	return dayCount{day: day}
 }
 
-// getOrCreate returns the count of a day, or nil if the day is closed. If there are more than daysKept days it drops
-// the oldest, which may be the requested one.
+// getOrCreate returns the count of a day, or nil if the day is closed. If that makes more than daysKept days, it drops
+// the oldest day, which may be the requested one.
 func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 	if d.closed(day) {
 		return nil

@@ -14,34 +14,35 @@ const (
 	CodeTriesMax        = 5 // wrong tries of one code
 	CodeResendAfter     = time.Minute
 	SessionLifetime     = 15 * time.Minute
-	wrongTriesDayMax    = 25   // of one address
-	wrongTriesHourMax   = 1000 // of all addresses
-	mailsDayMax         = 10   // to one address; further requests get the same response but no mail is sent
-	codesHourMax        = 5000 // code requests of all addresses
+	wrongTriesDayMax    = 25   // of one e-mail address
+	wrongTriesHourMax   = 1000 // of all e-mail addresses
+	mailsDayMax         = 10   // to one address; later requests get the same response, but no mail is sent
+	codesHourMax        = 5000 // code requests of all e-mail addresses
 	sessionsPerEmailMax = 8
 
-	// An address without an account is removed when its daily counters no longer matter.
+	// An address without an account is removed by the first sweep after forgetAfter without events. By then its daily
+	// counters no longer matter.
 	sweepEvery  = 24 * time.Hour
 	forgetAfter = 48 * time.Hour
 )
 
-// Registry has the e-mail addresses and their accounts, login codes, sessions, and counters that limit guessing of
+// Registry has the e-mail addresses and their accounts, login codes, sessions, and the counters that limit guessing of
 // codes. Its methods must not be called concurrently. Login codes and counters of client addresses are in memory only
 // and are lost in a restart; everything else is in the log. In a cluster (ShareCodes) login codes are in the log too. A
-// code or session ends when either the wall clock or the steady time reaches its end.
+// code or session ends when the wall clock or the steady time reaches its end, whichever is first.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
 	sessionOrder []Digest      // tokens by the time of login, including closed sessions
-	wrongTries   HourCounter   // of all addresses
-	codesIssued  HourCounter   // of all addresses
-	lastSweep    time.Duration // steady
+	wrongTries   HourCounter   // of all e-mail addresses
+	codesIssued  HourCounter   // of all e-mail addresses
+	lastSweep    time.Duration // steady time of the last sweepAddresses
 	newest       time.Duration // steady time of the newest event
 	lastID       uint64
 
 	// Not in the log:
 	key            [32]byte // secret key for the hashes of codes
-	shared         bool     // true in a cluster, whose nodes all have key
+	shared         bool     // true in a cluster; all its nodes have the same key
 	clients        loginClients
 	attempts       map[Digest]*loginAttempt // by the digest of the address
 	triesPending   int                      // wrong tries that are being written to the log
@@ -49,11 +50,11 @@ type Registry struct {
 	lastAssignedID uint64                   // highest account id in any decision, written or not
 }
 
-// loginAttempt is the data of an address that is not in addresses.
+// loginAttempt has the data of an e-mail address that AddressState lacks.
 type loginAttempt struct {
-	account      uint64        // account id of a login that is being written, or 0
-	nextCodeAt   time.Duration // like AddressState.NextCodeAt, for a code that is being written
-	triesPending int           // wrong tries that are being written
+	account      uint64        // account id in a login that is being written to the log, or 0
+	nextCodeAt   time.Duration // AddressState.NextCodeAt of a code that is being written to the log
+	triesPending int           // wrong tries that are being written to the log
 	code         *pendingCode
 	sessions     []Digest // by the time of login
 }
@@ -62,20 +63,20 @@ func (a *loginAttempt) idle(now time.Duration) bool {
 	return a.account == 0 && a.triesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 && (a.code == nil || !a.code.shared && a.code.Until <= now)
 }
 
-// pendingCode is a login code that was issued and not used. Tries includes wrong tries that are being written, unless
-// the code is shared.
+// pendingCode is a login code that was issued and not used. Tries includes wrong tries that are being written to the
+// log, except for a shared code.
 type pendingCode struct {
 	CodeState
 	shared   bool // the code is in the log of a cluster
-	reserved bool // for a shared code: the login that uses it is being written
+	reserved bool // for a shared code: a login with the code is being written to the log
 }
 
 func (c *pendingCode) valid(now ClockReading) bool {
 	return now.Wall.Before(c.Expires) && now.Steady < c.Until
 }
 
-// usable reports whether the code may open a session. triesPending is the number of wrong tries that are being written.
-// A code that is not shared is always usable, because it is dropped when it is used or has too many tries.
+// usable reports whether the code may open a session. triesPending is the number of wrong tries that are being written
+// to the log. A code that is not shared is always usable, because it is dropped after its use or too many tries.
 func (c *pendingCode) usable(triesPending int) bool {
 	return !c.shared || !c.reserved && c.Tries+triesPending < CodeTriesMax
 }
@@ -85,7 +86,7 @@ type RegistryEvent interface{ registryEvent() }
 
 // Events of logins. Steady is ClockReading.Steady.
 type (
-	// CodeIssued is a request for a login code. Mailed reports whether a mail is sent. Sealed is the hash of the code
+	// CodeIssued is a request for a login code. Mailed reports whether a mail is sent. Sealed is the hash of the code,
 	// for the other nodes of a cluster; without a cluster it is zero.
 	CodeIssued struct {
 		Email  EmailID
@@ -126,7 +127,6 @@ func NewRegistry(key [32]byte) *Registry {
 	}
 }
 
-// attempt returns the loginAttempt of an address, and creates it if necessary.
 func (r *Registry) attempt(email EmailID) *loginAttempt {
 	a := r.attempts[email.digest]
 	if a == nil {
@@ -136,7 +136,8 @@ func (r *Registry) attempt(email EmailID) *loginAttempt {
 	return a
 }
 
-// attemptCopy returns a copy of the loginAttempt of an address, or the zero value. It does not create one.
+// attemptCopy returns a copy of the loginAttempt of an address, or the zero value. Unlike attempt it does not create
+// one.
 func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 	if a := r.attempts[email.digest]; a != nil {
 		return *a
@@ -145,8 +146,8 @@ func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 }
 
 // RequestCode returns the event of a request for a login code. The result does not depend on whether the address is
-// known. When the event is durable, the caller makes the code valid with ActivateCode. If the event is not Mailed, no
-// mail is sent and no code becomes valid; the caller must do everything else as usual, so that neither the response nor
+// known. When the event is durable, the caller makes the code valid with ActivateCode. If Mailed is false, the caller
+// must send no mail, and no code becomes valid. It must do everything else as usual, so that neither the response nor
 // its time shows the difference.
 func (r *Registry) RequestCode(email EmailID, addr netip.Addr, now ClockReading) (*CodeIssued, error) {
 	c := r.clients.get(addr)
@@ -157,7 +158,7 @@ func (r *Registry) RequestCode(email EmailID, addr netip.Addr, now ClockReading)
 	return r.RetryRequestCode(email, now)
 }
 
-// RetryRequestCode is RequestCode after Rollback. It does not count the client's address again.
+// RetryRequestCode repeats RequestCode after Rollback. It does not count the request for the client's address again.
 func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssued, error) {
 	row := r.addresses.row(email)
 	if wait := max(row.NextCodeAt, r.attemptCopy(email).nextCodeAt) - now.Steady; wait > 0 {
@@ -173,28 +174,30 @@ func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssue
 	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
 }
 
-// ActivateCode makes the code of an applied event valid, in place of the previous code. It does nothing for an event
+// ActivateCode makes the code of an applied event valid and invalidates the previous code. It does nothing for an event
 // with Sealed, because Apply has made that code valid.
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
-	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady) // always, so that the time is the same
+	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady) // also if not needed, so that the time is the same
 	if e.Mailed && e.Sealed == (CodeSeal{}) {
 		r.attempt(e.Email).code = pending
 	}
 }
 
-// newCode returns the code of an event that was decided, or arrived here, at a steady time.
+// newCode returns the code of an event. now is the steady time at which the event was decided, or arrived from another
+// node.
 func newCode(e *CodeIssued, seal CodeSeal, now time.Duration) *pendingCode {
 	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime}}
 }
 
-// errInvalidCode returns the error for every code that does not open a session, whatever the reason.
+// errInvalidCode is the same for every code that does not open a session, so that it does not reveal why.
 func errInvalidCode() error {
 	return &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is not valid; codes last ten minutes, five tries and one use"}
 }
 
 // TryCode decides a login. For the right code it returns a SessionOpened event, and the code cannot be used again. For
-// a wrong code it returns both a CodeFailed event and an error, which must not be sent to the client before the event
-// is durable. When a limit on wrong tries is reached it refuses every code without an event.
+// a wrong code it returns both a CodeFailed event and an error. The error must not be sent to the client before the
+// event is durable. If a limit on wrong tries is reached, TryCode returns an error and no event, whether or not the
+// code is right.
 func (r *Registry) TryCode(email EmailID, code string, token Digest, addr netip.Addr, now ClockReading) (RegistryEvent, error) {
 	c := r.clients.get(addr)
 	if wait := c.tries.wait(now.Steady, clientTriesHourMax); wait > 0 {
@@ -204,13 +207,13 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, addr netip.
 	return r.RetryTryCode(email, code, token, now)
 }
 
-// RetryTryCode is TryCode after Rollback. It does not count the client's address again.
+// RetryTryCode repeats TryCode after Rollback. It does not count the try for the client's address again.
 func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now ClockReading) (RegistryEvent, error) {
 	row, pending := r.addresses.row(email), &pendingCode{}
 	if code := r.attemptCopy(email).code; code != nil {
 		pending = code
 	}
-	seal := sealCode(r.key, email, code) // even for an unknown address, so that the time does not reveal it
+	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time is the same
 	match := hmac.Equal(seal[:], pending.Seal[:])
 	if r.guessLimitReached(email, now) {
 		return nil, errInvalidCode()
@@ -235,7 +238,7 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now Cl
 	}, nil
 }
 
-// guessLimitReached reports whether a limit on wrong tries is reached. Tries that are being written count.
+// guessLimitReached reports whether a limit on wrong tries is reached. Tries that are being written to the log count.
 func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
 	if r.wrongTries.total(now.Steady)+r.triesPending >= wrongTriesHourMax {
 		return true
@@ -244,7 +247,7 @@ func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
 	return row.WrongTries.on(engine.DateOf(now.Wall))+r.attemptCopy(email).triesPending >= wrongTriesDayMax
 }
 
-// useCode drops the code. It only reserves a shared code, which is dropped when the session is in the log.
+// useCode drops the code. A shared code is only reserved, and dropped when the session is in the log.
 func (a *loginAttempt) useCode() {
 	if a.code.shared {
 		a.code.reserved = true
@@ -266,7 +269,7 @@ func (r *Registry) addPendingTry(a *loginAttempt) {
 	}
 }
 
-// Abort reports that an event will not become durable. The client must not learn which event it was.
+// Abort must be called if an event will not become durable. The client must not learn which event it was.
 func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:

@@ -2,20 +2,20 @@ package account
 
 import "slices"
 
-// addressTable has the addresses of the log, in chunks that are shared with snapshots. A snapshot takes microseconds.
-// The first change of a chunk after a snapshot copies that chunk.
+// addressTable has the addresses that are in the log, in chunks. A snapshot shares the chunks, so it takes only
+// microseconds. The first change of a chunk after a snapshot copies that chunk.
 type addressTable struct {
-	index      map[Digest]uint32 // row number of an address; rows are numbered over all chunks
+	index      map[Digest]uint32 // number of the row of an address, counted over all chunks
 	chunks     []*addressChunk
-	ownedSince []uint64 // for each chunk, the epoch of its creation or last copy; before epoch, it is shared
+	ownedSince []uint64 // for each chunk, the epoch when it was created or copied; before the current epoch = shared
 	used       uint32   // number of rows that were ever used
-	free       []uint32 // numbers of removed rows
+	free       []uint32 // numbers of unused rows below used
 	epoch      uint64   // number of snapshots
 }
 
 const addressChunkRows = 256
 
-// addressChunk has rows; unused rows are zero.
+// addressChunk is a fixed number of rows. Unused rows are zero.
 type addressChunk [addressChunkRows]AddressState
 
 // row returns a copy of the row of an address, or the zero row.
@@ -26,7 +26,8 @@ func (t *addressTable) row(email EmailID) AddressState {
 	return AddressState{}
 }
 
-// edit returns the row of an address to change, and creates it if necessary. The pointer is valid until the next call.
+// edit returns the row of an address for changes, and creates it if necessary. The pointer is valid until the next
+// call.
 func (t *addressTable) edit(email EmailID) *AddressState {
 	number, known := t.index[email.digest]
 	if known {
@@ -47,7 +48,7 @@ func (t *addressTable) edit(email EmailID) *AddressState {
 	return row
 }
 
-// mutable returns a row that no snapshot shares.
+// mutable returns a row for changes. If a snapshot shares the row, it copies the chunk first.
 func (t *addressTable) mutable(number uint32) *AddressState {
 	chunk := number / addressChunkRows
 	if t.ownedSince[chunk] != t.epoch {

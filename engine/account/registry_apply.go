@@ -8,8 +8,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Apply changes the registry by a durable event that this process decided, or by any event in a replay. In the log of a
-// cluster the steady time of an event may be before that of an earlier event; then the later time is used.
+// Apply changes the registry by a durable event. Outside a replay the event must be one that this process decided; see
+// ApplyRemote. In the log of a cluster an event may have an earlier steady time than the event before it; the later
+// time is then used for both.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -25,7 +26,6 @@ func (r *Registry) Apply(event RegistryEvent) {
 	}
 }
 
-// applyAt applies an event with a steady time.
 func (r *Registry) applyAt(event RegistryEvent, steady time.Duration) {
 	r.newest = max(r.newest, steady)
 	switch e := event.(type) {
@@ -44,7 +44,7 @@ func (r *Registry) applyAt(event RegistryEvent, steady time.Duration) {
 	}
 }
 
-// editAddress returns the row of an address to change.
+// editAddress returns the row of an address for changes.
 func (r *Registry) editAddress(email EmailID, now time.Duration) *AddressState {
 	row := r.addresses.edit(email)
 	row.LastEventAt = now
@@ -121,7 +121,7 @@ func (r *Registry) expireSessions(now ClockReading) {
 }
 
 // sweepAddresses removes old addresses without an account, once a day. It depends only on events, so that a replay
-// removes the same addresses. It keeps the loginAttempts that an event being written needs.
+// removes the same addresses. It keeps the loginAttempts of events that are being written to the log.
 func (r *Registry) sweepAddresses(now ClockReading) {
 	if now.Steady-r.lastSweep < sweepEvery {
 		return

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// CodeState is a login code that all nodes of a cluster can check.
+// CodeState is a login code of a cluster. All nodes can check it.
 type CodeState struct {
 	Email   EmailID
 	Seal    CodeSeal
 	Expires time.Time
-	Until   time.Duration // steady
+	Until   time.Duration // steady time at which the code ends
 	Tries   int           // wrong tries
 }
 
-// ShareCodes makes the registry work in a cluster, whose nodes all have its key. It puts the hashes of codes in the
-// log, so that a code can be used on any node, but only once, and its wrong tries on all nodes are counted together. It
-// must be called before the first decision.
+// ShareCodes makes the registry work in a cluster whose nodes all have its key. It puts the hashes of codes in the log.
+// A code can then be used on any node, but only once, and its wrong tries are counted over all nodes. ShareCodes must
+// be called before the first decision.
 func (r *Registry) ShareCodes() { r.shared = true }
 
-// Seal adds the hash of the code to an event of RequestCode, before the event is written. Without ShareCodes it does
-// nothing. The time that it takes does not reveal whether a mail is sent.
+// Seal adds the hash of the code to an event of RequestCode. It must be called before the event is written. Without
+// ShareCodes it does nothing. Its duration does not reveal whether a mail is sent.
 func (r *Registry) Seal(e *CodeIssued, code Secret) {
 	if !r.shared {
 		return
@@ -32,12 +32,13 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 }
 
 // ApplyRemote changes the registry by a durable event of another process. now is the time at which the event arrived;
-// it replaces the steady time of the event. Events that are being written here were decided without it; the caller must
-// roll them back (Rollback) and decide again.
+// now.Steady replaces the steady time of the event. If decisions of this process are not in the log yet, they were made
+// without that event. The caller must revert them (Rollback) and decide again.
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) { r.applyAt(event, now.Steady) }
 
 // Resume completes a replay in a cluster: it is called after the last event of the log. The steady times of other nodes
-// do not give the age of codes and sessions. Therefore their steady time starts again, and the wall clock ends them.
+// do not show how old a code or session is. Therefore its lifetime in steady time starts again, but the wall clock ends
+// it in time.
 func (r *Registry) Resume(now ClockReading) {
 	r.newest = max(r.newest, now.Steady)
 	for token, s := range r.sessions {
@@ -51,15 +52,15 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports whether a code or session has ended. With a shared log the wall clock must have reached its end too,
-// because in a replay the steady time is not enough.
+// expired reports whether a code or session has ended. In a cluster the wall clock must have reached its end too,
+// because steady times in the log come from different nodes.
 func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
 	return now.Steady >= until && !(shared && now.Wall.Before(expires))
 }
 
-// Rollback reverts a decision because an event of another node came before it in the log. The caller decides again with
-// RetryRequestCode, RetryTryCode or CloseSession. (Abort is for an event that is not decided again.) A login can be
-// rolled back only with ShareCodes.
+// Rollback reverts a decision because the log has an event of another node before it. The caller decides again with
+// RetryRequestCode, RetryTryCode or CloseSession. (Abort is for an event that is not decided again.) Without ShareCodes
+// a login can't be rolled back.
 func (r *Registry) Rollback(event RegistryEvent) {
 	r.Abort(event)
 	switch e := event.(type) {
@@ -69,7 +70,7 @@ func (r *Registry) Rollback(event RegistryEvent) {
 		}
 	case *SessionOpened:
 		if a := r.attempts[e.Email.digest]; a != nil {
-			a.account = 0 // another node may have assigned it
+			a.account = 0 // another node may have assigned the same id
 			if a.code != nil {
 				a.code.reserved = false
 			}
@@ -77,7 +78,7 @@ func (r *Registry) Rollback(event RegistryEvent) {
 	}
 }
 
-// countSharedTry counts a wrong try of a shared code, and drops the code after CodeTriesMax tries.
+// countSharedTry counts a wrong try of a shared code. It drops the code after CodeTriesMax tries.
 func (r *Registry) countSharedTry(email EmailID) {
 	a := r.attempts[email.digest]
 	if a == nil || a.code == nil || !a.code.shared {

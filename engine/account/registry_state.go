@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// RegistryState is the part of the registry that is in the log, as it is stored in a snapshot. Addresses and codes are
-// sorted by digest, sessions by the time of login.
+// RegistryState is the part of the registry that is in the log, in the form that a snapshot stores. Addresses and codes
+// are sorted by digest, sessions by the time of login.
 type RegistryState struct {
 	Addresses   []AddressState
 	Sessions    []SessionState
 	WrongTries  HourCounter
 	CodesIssued HourCounter
-	LastSweep   time.Duration // steady
+	LastSweep   time.Duration // steady time
 	LastID      uint64
 	SharedCodes []CodeState // in a cluster
 }
@@ -24,7 +24,7 @@ type AddressState struct {
 	Email       EmailID
 	Account     uint64        // 0 before the first login
 	NextCodeAt  time.Duration // steady time before which no other code is sent
-	LastEventAt time.Duration // steady
+	LastEventAt time.Duration // steady time
 	Mails       DayCounter
 	WrongTries  DayCounter
 }
@@ -35,7 +35,7 @@ type SessionState struct {
 	Account uint64
 	Email   EmailID
 	Expires time.Time
-	Until   time.Duration // steady
+	Until   time.Duration // steady time at which the session ends
 }
 
 // RegistrySnapshot is an immutable copy of the registry. Making one takes microseconds for any number of addresses.
@@ -57,7 +57,7 @@ func (r *Registry) Snapshot() RegistrySnapshot {
 	return RegistrySnapshot{state, r.addresses.snapshot()}
 }
 
-// Addresses visits all addresses, in no order.
+// Addresses returns all addresses, in no particular order.
 func (s RegistrySnapshot) Addresses() iter.Seq[AddressState] {
 	return func(yield func(AddressState) bool) {
 		for _, chunk := range s.addresses {
@@ -82,7 +82,7 @@ func (s RegistrySnapshot) State() RegistryState {
 	return state
 }
 
-// RestoreRegistry returns the registry of a snapshot. addresses has further addresses, in any order.
+// RestoreRegistry returns the registry of a snapshot. addresses has the addresses that are not in state, in any order.
 func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressState) *Registry {
 	addresses = append(addresses, state.Addresses)
 	size := 0

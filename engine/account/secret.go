@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Formats of secrets. A key is a prefix, random characters and a checksum of both. The checksum lets a typo be refused
-// without a lookup, and lets secret scanners recognise a leaked key.
+// Formats of secrets. A key has a prefix, random characters and a checksum of both. Because of the checksum a mistyped
+// key is refused without a lookup, and secret scanners recognize a leaked key.
 const (
 	KeyPrefixLive     = "tasard_live_"
 	KeyPrefixTest     = "tasard_test_"
@@ -29,13 +29,13 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 // Digest is the SHA-256 of a secret. It is stored in place of the secret.
 type Digest [sha256.Size]byte
 
-// Secret is a text that must not appear in logs. It prints as [redacted]; Reveal returns the text. The field is a
-// pointer because fmt prints unexported fields of a struct without calling their methods.
+// Secret is a text that must not appear in logs. It prints as [redacted]; Reveal returns the text. The text is behind a
+// pointer, because fmt can't call Format for an unexported field of type Secret, and would print the text.
 type Secret struct{ text *string }
 
 const redacted = "[redacted]"
 
-// SecretOf returns a text, such as the password of a mail server, as a secret.
+// SecretOf returns a text as a secret, for example the password of a mail server.
 func SecretOf(text string) Secret { return Secret{&text} }
 
 // Reveal returns the text, for the response or mail that must contain it.
@@ -89,15 +89,15 @@ func NewCode(random io.Reader) (Secret, error) {
 	return SecretOf(digits), nil
 }
 
-// ErrRandom is returned when a random source returns too few usable bytes.
+// ErrRandom is returned if the random source returns too few usable bytes.
 var ErrRandom = errors.New("the source of random bytes is broken")
 
-// randomTriesMax is the maximum number of random bytes that randomText reads. It discards at most one in thirty, so a
-// working source needs about forty.
+// randomTriesMax is the maximum number of random bytes that randomText reads. If the source works, about forty are
+// enough, because randomText discards at most one byte in thirty.
 const randomTriesMax = 4096
 
-// randomText returns random characters of an alphabet. It discards bytes above the largest multiple of the alphabet's
-// length, which would make some characters more likely than others.
+// randomText returns random characters of an alphabet. If it used all byte values, some characters would be more likely
+// than others. Therefore it discards bytes above the largest multiple of the alphabet's length.
 func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	limit := byte(256 - 256%len(alphabet) - 1)
 	text := make([]byte, 0, length)
@@ -125,7 +125,7 @@ func keyChecksum(signed []byte) (checksum [keyChecksumLength]byte) {
 	return checksum
 }
 
-// isKeyByte is true for bytes that the random part of a key may have.
+// isKeyByte is true for bytes that are allowed in the random part of a key.
 var isKeyByte = func() (valid [256]bool) {
 	for _, c := range []byte(base62) {
 		valid[c] = true

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Caller is the sender of a request: the owner of a well-formed key, or an anonymous client.
+// Caller is the client that sends a request: the owner of a well-formed key, or an anonymous client.
 type Caller struct {
 	Key             Digest
 	HasKey          bool // true if Key is a digest that ParseKey returned
@@ -13,18 +13,18 @@ type Caller struct {
 	Address         netip.Addr
 }
 
-// Admission is the result of Admit, with the data that Refund needs.
+// Admission is the result of Admitter.Admit, with the data that Refund needs.
 type Admission struct {
 	QuotaResult
-	Account uint64 // the account that was charged; 0 if Address was
+	Account uint64 // the account that was charged; 0 = Address was charged
 	Address netip.Addr
 	At      ClockReading
 }
 
 // Admitter admits requests. Errors are *engine.Error: a code of status 401 if keys are required, CodeOverloaded,
-// CodeReadOnly, or CodeDataUnavailable during the replay of the log. An Admission that is not Admitted means status
-// 429. While keys are not required, a caller is anonymous if its key is malformed, unknown or revoked, or its account
-// is suspended.
+// CodeReadOnly, or CodeDataUnavailable during the replay of the log. If an Admission is not Admitted, the client gets
+// status 429. While keys are not required, a caller is treated as anonymous if its key is malformed, unknown or
+// revoked, or its account is suspended.
 type Admitter interface {
 	Admit(Caller) (Admission, error)
 	Refund(Admission)
@@ -35,8 +35,8 @@ type Admitter interface {
 	KeyPolicy() KeyPolicy
 }
 
-// Service lets the owner of an e-mail address log in and manage keys. Tokens are digests of session tokens. A change is
-// on disk when its method returns without error. Errors are *engine.Error.
+// Service lets the owner of an e-mail address log in and manage keys. token is the digest of a session token. A change
+// is on disk when the method returns without error. Errors are *engine.Error.
 type Service interface {
 	RequestCode(email Email, from netip.Addr) error
 	OpenSession(email Email, code string, from netip.Addr) (token Secret, expires time.Time, err error)
@@ -44,9 +44,9 @@ type Service interface {
 	Keys(token Digest) ([]KeyRecord, error)
 	CreateKey(token Digest, name string) (KeyRecord, Secret, error)
 	RevokeKey(token Digest, id string) error
-	// Usage returns both windows of a session's account. It is not charged.
+	// Usage returns both windows of a session's account. It charges nothing.
 	Usage(token Digest) (QuotaResult, error)
-	// KeyUsage returns both windows of a key's account. It is not charged.
+	// KeyUsage returns both windows of a key's account. It charges nothing.
 	KeyUsage(key Digest) (QuotaResult, error)
 }
 

@@ -6,11 +6,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// State is the part of an account that its events determine, as it is stored in a snapshot. Leases count as spent.
+// State is the part of an account that its events determine, in the form that a snapshot stores. It does not say how
+// many requests of the leases are spent; a restart counts all as spent.
 type State struct {
 	Record      Record
 	Days        []DayState  // by day
-	ClosedUntil engine.Date // this day and earlier days are never counted again
+	ClosedUntil engine.Date // this day and earlier days must not be counted again
 	Leases      []LeaseState
 }
 
@@ -20,15 +21,16 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState bounds the number of requests that may have been admitted since a lease or return. Because of it no minute
-// has more requests than the limit, even after a crash.
+// LeaseState gives an upper bound of the requests that were admitted since a lease or return. With it no minute has
+// more requests than the limit, even after a crash.
 //
-// Without a cluster there is a LeaseState for each recent lease. Count requests were leased at Steady, and Unspent
-// requests of earlier leases were not spent at that time.
+// Without a cluster there is a LeaseState for each recent lease. Count requests were leased at Steady. Unspent is the
+// number of unspent requests of earlier leases at that time.
 //
-// In a cluster there is a LeaseState for each node, from its last lease or return. The node had admitted RecentAdmitted
-// requests in the minute before, and could spend Count requests from then on. Steady is the steady time of this process
-// at which the event arrived. During a replay it is the steady time in the event, until Resume sets it.
+// In a cluster there is a LeaseState for each node, from the node's last lease or return. The node had admitted
+// RecentAdmitted requests in the minute before that event, and could spend Count requests from then on. Steady is the
+// steady time of this process at which the event arrived. In a replay it is the steady time in the event, until Resume
+// sets it.
 type LeaseState struct {
 	Steady         time.Duration
 	Unspent        int
@@ -37,7 +39,7 @@ type LeaseState struct {
 	RecentAdmitted int
 }
 
-// State returns the account for a snapshot.
+// State returns the state for a snapshot.
 func (a *Account) State() State {
 	var s State
 	a.SaveState(&s)
@@ -59,8 +61,7 @@ func (a *Account) SaveState(s *State) {
 	}
 }
 
-// Restore returns the account of a snapshot. Resume or Reload must follow, after the events that are newer than the
-// snapshot.
+// Restore returns the account of a snapshot. Then the newer events must be applied, and Resume or Reload called.
 func Restore(state State) *Account {
 	a := new(Account)
 	a.Load(&state)

@@ -6,32 +6,32 @@ import "time"
 const (
 	// leaseTargetSpan is the time that a lease should last at the account's request rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the size of the smallest lease that is renewed before it is used up. Requests of an account
-	// with smaller leases wait for the log, and such an account has nothing to return.
+	// earlyRenewalMin is the size of the smallest lease that is renewed before it is used up. Requests of accounts with
+	// smaller leases wait for the log. Such accounts have nothing to return.
 	earlyRenewalMin = 4
 	// idleReturnAfter is the time without requests after which the node returns the unspent part of an account's lease.
 	idleReturnAfter = 15 * time.Second
-	// spentReturnMin is the size of the smallest completely spent lease that is returned, so that other nodes stop
+	// spentReturnMin is the size of the smallest spent lease that is returned. After the return other nodes stop
 	// counting it.
 	spentReturnMin = 8
 )
 
-// tokenLease has the requests (tokens) that a node of a cluster may spend, and the rate at which they are spent.
+// tokenLease has the requests (tokens) that this node of a cluster may spend, and the rate at which it spends them.
 type tokenLease struct {
 	tokens        int
 	until         time.Duration // steady time after which the tokens are void
-	untilWall     time.Time     // the same wall clock time, because a steady clock stops while the machine is suspended
-	renewing      int           // the part of tokens that the pending lease includes
+	untilWall     time.Time     // the same in wall clock time, because steady time stops while the machine is suspended
+	renewing      int           // tokens that the pending lease includes
 	returnPending bool          // a return is being written to the log
 	rate          spendRate
-	previousRate  spendRate // before the pending lease
+	previousRate  spendRate // rate before the pending lease
 }
 
-// spendRate has the requests that were spent since the last NextLease.
+// spendRate counts the requests that were spent since the last NextLease.
 type spendRate struct {
-	since time.Duration // steady time of NextLease
-	size  int           // of the lease
-	spent int           // requests since then
+	since time.Duration // steady time of the last NextLease
+	size  int           // size of the lease
+	spent int           // requests spent since then
 }
 
 // nextSize returns the size of the next lease: the requests expected in leaseTargetSpan, but at most twice the size of
@@ -54,8 +54,8 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 }
 
 // nextClusterLease is NextLease in a cluster. The size of the lease depends on the rate of the account's requests. If
-// other nodes have leases too, it is at most half of the requests that the minute window has left, but at least one.
-// Void tokens are leased again first, and are not charged to the day again.
+// other nodes have leases too, it is at most half of the requests that the minute window has left. Tokens that have
+// become void are leased again first, without another charge to the day.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.days.closed(day) {
@@ -84,14 +84,14 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	}, digest, now)
 }
 
-// leaseSize returns the size that the spendable requests should have after the next lease.
+// leaseSize returns the number of requests that should be spendable after the next lease.
 func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
 	free := limit - len(a.minute.active()) - a.othersAdmittedMax(now.Steady)
 	return max(a.tokenLease.rate.nextSize(now.Steady, max(1, policy.LeaseSize)), min(waiting, free))
 }
 
-// fairLease returns the number of requests that this node may lease beside its spendable ones. Without leases of other
-// nodes that may be more than the minute window has left, because Usage enforces the minute limit.
+// fairLease returns the maximum number of requests that this node may lease in addition to its spendable ones. If no
+// other node has a lease, that may be more than the minute window has left, because Usage enforces the minute limit.
 func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	others := a.othersAdmittedMax(now.Steady)
 	if others == 0 {
@@ -109,8 +109,8 @@ func (a *Account) applyNodeLease(e *Leased) {
 }
 
 // NextReturn returns the event that returns the lease of an account without recent requests, so that other nodes can
-// lease its requests. It returns nil if there is no need. In a cluster it should be called every few seconds. Apply or
-// AbortReturn must follow.
+// lease those requests. It returns nil if there is no need. In a cluster it should be called every few seconds. The
+// caller must then call Apply or AbortReturn.
 func (a *Account) NextReturn(now ClockReading) *Returned {
 	if a.node == 0 || a.leasePending || a.tokenLease.returnPending || now.Steady-a.leaseAskedAt < idleReturnAfter {
 		return nil
@@ -125,7 +125,7 @@ func (a *Account) NextReturn(now ClockReading) *Returned {
 	return a.Return(now)
 }
 
-// AbortReturn reports that a return will not become durable. Its requests can be leased again.
+// AbortReturn must be called if a return will not become durable. Its requests can then be leased again.
 func (a *Account) AbortReturn(e *Returned) {
 	a.tokenLease.returnPending = false
 	if count := a.days.find(e.Day); count != nil {

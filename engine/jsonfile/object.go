@@ -18,7 +18,8 @@ type file struct {
 	problems []error
 }
 
-// Object is a JSON object. Its methods take one key after the other. For a value that is not an object it has no keys.
+// Object is a JSON object. Its methods take one key after the other. If the JSON value is not an object, Object has no
+// keys.
 type Object struct {
 	path   string // "" = the whole file
 	file   *file
@@ -26,8 +27,8 @@ type Object struct {
 	known  []string // keys that were taken
 }
 
-// Read visits the object of a file. The error joins all problems (errors.Join). name is the file's name; shorten is
-// the advice in the error for a file of more than bytesMax bytes.
+// Read calls visit with the object of a file. The error joins all problems (errors.Join). name is the file's name, for
+// errors. shorten is the advice in the error for a file of more than bytesMax bytes.
 func Read(name string, data []byte, bytesMax int, shorten string, visit func(top *Object)) error {
 	if err := validate(data, bytesMax, shorten); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -56,7 +57,7 @@ func validate(data []byte, bytesMax int, shorten string) error {
 	return err
 }
 
-// object visits an object and reports the keys that visit has not taken. raw is valid JSON.
+// object calls visit with an object and reports the keys that visit has not taken. raw is valid JSON.
 func (f *file) object(path string, raw []byte, visit func(*Object)) {
 	o := &Object{path: path, file: f}
 	o.read(raw)
@@ -111,8 +112,8 @@ func (o *Object) Empty() bool { return len(o.fields) == 0 }
 // DiscardRest takes all remaining keys, so that they are not reported as unknown.
 func (o *Object) DiscardRest() { clear(o.fields) }
 
-// UseLabel returns the text of a key, or "", and adds it to the object's path in later problems. It does not take the
-// key.
+// UseLabel returns the text of a key, or "". It adds the text to the object's path, so that later problems name it. It
+// does not take the key.
 func (o *Object) UseLabel(key string) string {
 	var label string
 	if json.Unmarshal(o.fields[key], &label) != nil || label == "" {
@@ -132,7 +133,7 @@ func (o *Object) Take(key string) (json.RawMessage, bool) {
 
 func (o *Object) childPath(key string) string { return strings.TrimPrefix(o.path+"."+key, ".") }
 
-// Child visits the object of a key. It reports whether the object has the key.
+// Child calls visit with the object of a key. It reports whether the key is present.
 func (o *Object) Child(key string, visit func(*Object)) bool {
 	raw, ok := o.Take(key)
 	if ok {
@@ -141,7 +142,7 @@ func (o *Object) Child(key string, visit func(*Object)) bool {
 	return ok
 }
 
-// Each visits the objects of a list.
+// Each calls visit with each object of a list.
 func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 	for i, raw := range List[json.RawMessage](o, key, entriesMax) {
 		o.file.object(fmt.Sprintf("%s[%d]", o.childPath(key), i), raw, func(item *Object) {
@@ -152,8 +153,8 @@ func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 	}
 }
 
-// EachKey visits the keys of a child object that is a map, in sorted order. Each visit must take its key. It reports
-// whether the object has the child.
+// EachKey calls visit for each key of a child object, in sorted order. visit must take the key. EachKey reports whether
+// the child is present.
 func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, name string)) bool {
 	return o.Child(key, func(part *Object) {
 		if len(part.fields) > entriesMax {
@@ -176,8 +177,8 @@ func List[T any](o *Object, key string, entriesMax int) []T {
 	return items
 }
 
-// decode takes and decodes a value. It reports a value of another type, or null, and returns false for it as for a
-// missing key. want describes the type.
+// decode takes and decodes a value. It returns false if the key is missing. For null and values of another type it
+// reports a problem and returns false. want describes the expected type in the problem.
 func decode[T any](o *Object, key, want string) (decoded T, ok bool) {
 	raw, ok := o.Take(key)
 	if !ok {

@@ -26,7 +26,7 @@ func (o *Object) Text(key string, charactersMax int) string {
 	return text
 }
 
-// CheckText reports a text that is too long or has control characters.
+// CheckText reports a problem if the text is too long or has control characters.
 func (o *Object) CheckText(key, text string, charactersMax int) {
 	if characters := utf8.RuneCountInString(text); characters > charactersMax {
 		o.Errorf("%s has %d characters; shorten it to %d", key, characters, charactersMax)
@@ -36,7 +36,8 @@ func (o *Object) CheckText(key, text string, charactersMax int) {
 	}
 }
 
-// Required calls read and reports a problem if the result is empty. hint is the advice in that problem.
+// Required calls read. If the result is empty and read has reported no problem, Required reports one, with hint as
+// advice.
 func (o *Object) Required(key, hint string, read func(key string) string) string {
 	before := len(o.file.problems)
 	text := read(key)
@@ -54,7 +55,7 @@ func (o *Object) Bool(key string, fallback bool) bool {
 	return fallback
 }
 
-// Number takes a whole number between two limits. It returns fallback if the key is missing.
+// Number takes a whole number from lowest to highest. It returns fallback if the key is missing.
 func (o *Object) Number(key string, fallback, lowest, highest int64) int64 {
 	want := fmt.Sprintf("a whole number from %d to %d", lowest, highest)
 	number, ok := decode[int64](o, key, want)
