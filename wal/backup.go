@@ -17,7 +17,7 @@ const (
 	backupFormat     = 2 // version of the backup file and of the tar stream in it
 	manifestName     = "backup.json"
 	manifestBytesMax = 64 << 10
-	backupChunkBytes = 256 << 10 // copied between two calls of Throttle
+	backupChunkBytes = 256 << 10 // bytes of one write; Throttle is called before it
 )
 
 // BackupInfo describes a backup.
@@ -30,9 +30,9 @@ type BackupInfo struct {
 	Snapshot uint64 `json:"-"` // sequence of the snapshot, 0 without one
 }
 
-// BackupVisitor has functions that receive the contents of a backup while it is copied or read. A record is verified
-// before Record is called. The payload of a snapshot is verified only when the backup call has returned without an
-// error. Both functions may be nil; an error of either ends the backup call.
+// BackupVisitor has functions that receive the contents of a backup while it is copied or read. Record gets verified
+// records. Snapshot gets the payload of the snapshot before that is verified: the payload is right only if the backup
+// call then returns without an error. Both functions may be nil. An error of either ends the backup call.
 type BackupVisitor struct {
 	Snapshot func(sequence uint64, payload io.Reader) error
 	Record   func(sequence uint64, record []byte) error
@@ -41,13 +41,13 @@ type BackupVisitor struct {
 // BackupOptions configures a backup. Only Clock is required.
 type BackupOptions struct {
 	Clock   func() time.Time
-	Program string // version, written into the backup
+	Program string // version of tasard, written into the backup
 	// Throttle, if not nil, is called before each write of at most 256 KiB. Its error ends the backup.
 	Throttle func(bytes int) error
 	Visit    BackupVisitor
 }
 
-// backupFiles are the files to copy: the newest undamaged snapshot and the segments after it, up to end.
+// backupFiles are the files to copy: the newest undamaged snapshot, and the segments after it up to end.
 type backupFiles struct {
 	segments []segment
 	end      position
@@ -56,7 +56,7 @@ type backupFiles struct {
 
 func selectBackupFiles(segments []segment, snapshots []snapshot, end position) *backupFiles {
 	c := &backupFiles{segments: slices.Clone(segments), end: end, snapshot: newestWhole(snapshots)}
-	// The last segment with a frame is copied in any case, as in droppable.
+	// The last segment with a frame is always copied, because the next frame has the checksum of that frame.
 	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshot.sequence+1 {
 		c.segments = c.segments[1:]
 	}
@@ -71,15 +71,15 @@ func (c *backupFiles) firstFrame() uint64 {
 	return c.segments[0].start.frame
 }
 
-// mark returns the mark for the backup: its log ends at end.
+// mark returns the high-water mark of the backup.
 func (c *backupFiles) mark() mark {
 	return mark{generation: markSlots, first: c.firstFrame(), end: c.end}
 }
 
 // Backup writes the current state to w as a tar archive of a log directory: the newest snapshot and every durable
 // record after it. It verifies every byte that it copies. Append, WriteSnapshot and DropBefore may be called meanwhile;
-// the files of the backup stay on disk until Backup returns. Errors: *DamageError, ErrClosed, those of reading, of w
-// and of the options' functions.
+// the files of the backup stay on disk until Backup returns. Errors: *DamageError, ErrClosed, and errors of reading, of
+// w and of the functions in o.
 func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	c, err := l.pin()
 	if err != nil {
@@ -93,8 +93,8 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	return info, nil
 }
 
-// pin selects the files to copy and keeps them on disk until unpin. A removal that is already in progress does not
-// remove any of them, because it keeps what the same or older snapshots need.
+// pin selects the files to copy and keeps them on disk until unpin. If files are being removed at the moment, none of
+// the selected ones is among them: a removal keeps everything that this snapshot or an older one needs.
 func (l *Log) pin() (*backupFiles, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *Log) pinned(sequence uint64) bool {
 }
 
 // Backup writes the same archive as Log.Backup, for a directory that no process has open. It does not change the
-// directory and does not copy a torn tail. Further errors: ErrLocked, *FormatError.
+// directory and does not copy a torn tail. Its errors are those of Log.Backup, ErrLocked and *FormatError.
 func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
@@ -224,7 +224,8 @@ func (t *tarWriter) snapshot(s *snapshot, visit payloadVisitor) error {
 	})
 }
 
-// segments copies the bytes that each segment had when the files were selected. The newest may have grown since.
+// segments copies the bytes that each segment had when the files were selected. The newest segment may have grown since
+// then.
 func (t *tarWriter) segments(c *backupFiles, visit func(uint64, []byte) error) error {
 	s := &scanner{mark: mark{end: c.end}, positionKnown: true, visit: eachRecord(visit)}
 	s.result.next = c.end

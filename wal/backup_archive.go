@@ -15,14 +15,14 @@ import (
 
 const (
 	archiveMagic         = "tsBK"
-	skippableFrameMagic  = 0x184D2A5E // of a frame that every zstd decoder skips
+	skippableFrameMagic  = 0x184D2A5E // begins a frame that every zstd decoder skips
 	archiveHeaderBytes   = 16
 	archiveVersionOffset = 12
 	archiveTrailerBytes  = 8 + sha256.Size
 	archiveWindowBytes   = 1 << 20 // also roughly the memory that a reader needs
 )
 
-// archiveHeader returns the first zstd frame of a backup file, which names the format.
+// archiveHeader returns the first zstd frame of a backup file. It names the format.
 func archiveHeader() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, archiveHeaderBytes-8)
@@ -30,22 +30,22 @@ func archiveHeader() []byte {
 	return append(b, backupFormat, 0, 0, 0)
 }
 
-// archiveTrailer returns the last zstd frame, which has the SHA-256 of everything before it.
+// archiveTrailer returns the last zstd frame of a backup file. It has the SHA-256 of everything before it.
 func archiveTrailer(sum hash.Hash) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, sha256.Size)
 	return sum.Sum(b)
 }
 
-// archiveWriter compresses into a backup file.
+// archiveWriter writes a compressed backup file.
 type archiveWriter struct {
 	*zstd.Encoder
 	out *bufio.Writer
 	sum hash.Hash // of everything written to out
 }
 
-// NewBackupFile returns a writer that compresses a stream of Backup into file. Close completes the file and does not
-// close it.
+// NewBackupFile returns a writer that compresses the output of Backup into file. Its Close completes the backup file,
+// but does not close file.
 func NewBackupFile(file io.Writer) (io.WriteCloser, error) {
 	w := &archiveWriter{sum: sha256.New()}
 	w.out = bufio.NewWriterSize(io.MultiWriter(file, w.sum), backupChunkBytes)
@@ -68,8 +68,8 @@ func (w *archiveWriter) Close() error {
 	return w.out.Flush()
 }
 
-// archiveReader decompresses a backup file. It returns io.EOF only if the SHA-256 in the trailer is right; what was
-// read before may be incomplete.
+// archiveReader decompresses a backup file. At the end it verifies the SHA-256 in the trailer, and returns io.EOF only
+// if that is right. Until then the data may be incomplete.
 type archiveReader struct {
 	file    *hashingReader
 	decoder *zstd.Decoder
@@ -97,7 +97,8 @@ func (r *archiveReader) Read(p []byte) (int, error) {
 	return n, r.damageOf(err)
 }
 
-// damageOf returns an error of reading the file if there was one, and turns an error of zstd into a *DamageError.
+// damageOf returns the error of reading the file if there was one. Otherwise it turns an error of zstd into a
+// *DamageError.
 func (r *archiveReader) damageOf(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF) && errors.Is(r.file.err, io.EOF):
@@ -108,15 +109,15 @@ func (r *archiveReader) damageOf(err error) error {
 	return r.file.damageError(r.file.offset, "zstd data", err.Error())
 }
 
-// hashingReader reads the part of a backup file between header and trailer, and verifies header and trailer.
+// hashingReader returns the part of a backup file between header and trailer. It verifies the header and the trailer.
 type hashingReader struct {
 	src     io.Reader
 	name    string
 	sum     hash.Hash // of the header and of everything that Read has returned
 	buffer  [64 << 10]byte
-	pending []byte // part of the buffer; its last archiveTrailerBytes may be the trailer
-	offset  int64  // of pending in the file
-	err     error  // of src, or a *DamageError
+	pending []byte // bytes that Read has not returned; the last archiveTrailerBytes may be the trailer
+	offset  int64  // offset of pending in the file
+	err     error  // error of src, or a *DamageError
 }
 
 func (r *hashingReader) damageError(offset int64, expected, found string) error {
@@ -158,7 +159,7 @@ func (r *hashingReader) fill() {
 	}
 }
 
-// consume removes the first n pending bytes, adds them to the sum and returns them.
+// consume removes the first n pending bytes, adds them to the SHA-256 and returns them.
 func (r *hashingReader) consume(n int) []byte {
 	out := r.pending[:n]
 	_, _ = r.sum.Write(out) // a hash never fails
@@ -166,7 +167,7 @@ func (r *hashingReader) consume(n int) []byte {
 	return out
 }
 
-// Read implements io.Reader. At the end of the file it checks the sum.
+// Read implements io.Reader. At the end of the file it verifies the trailer.
 func (r *hashingReader) Read(p []byte) (int, error) {
 	for len(r.pending) <= archiveTrailerBytes && r.err == nil {
 		r.fill()

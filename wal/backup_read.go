@@ -10,13 +10,13 @@ import (
 )
 
 // VerifyBackup reads a backup file, verifies every byte and describes the backup. Errors: *DamageError, *FormatError,
-// those of reading and of the visitor.
+// and errors of reading and of visit.
 func VerifyBackup(file io.Reader, name string, visit BackupVisitor) (BackupInfo, error) {
 	return readArchive(file, name, &backupReader{visit: visit})
 }
 
-// PackBackup verifies a stream of Log.Backup and compresses it into a backup file. If the stream ends early the error
-// is io.ErrUnexpectedEOF. After any error the file is incomplete.
+// PackBackup verifies the output of Log.Backup and compresses it into a backup file. If the stream ends early, the
+// error is io.ErrUnexpectedEOF. After any error the file is incomplete.
 func PackBackup(stream io.Reader, file io.Writer, visit BackupVisitor) (BackupInfo, error) {
 	archive, err := NewBackupFile(file)
 	if err != nil {
@@ -44,7 +44,8 @@ func readArchive(file io.Reader, name string, r *backupReader) (BackupInfo, erro
 	return info, err
 }
 
-// backupReader reads and verifies the tar stream of a backup, and compares its contents with the mark in it.
+// backupReader reads and verifies the tar stream of a backup. It checks that the contents match the high-water mark in
+// the backup.
 type backupReader struct {
 	name   string
 	visit  BackupVisitor
@@ -53,14 +54,14 @@ type backupReader struct {
 	tar              *tar.Reader
 	info             BackupInfo
 	scanner          scanner
-	snapshotSequence uint64 // of the snapshot that was read
+	snapshotSequence uint64 // sequence of the snapshot that was read
 }
 
 func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	r.tar = tar.NewReader(stream)
 	err := r.files()
 	if err == nil {
-		_, err = io.Copy(io.Discard, stream) // the trailer follows the end of the tar
+		_, err = io.Copy(io.Discard, stream) // also reads the trailer, which follows the end of the tar
 	}
 	if err == nil {
 		err = r.checkMark()
@@ -68,7 +69,7 @@ func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	return r.info, r.explain(err)
 }
 
-// explain sets the hint for backups in a *DamageError, and turns tar.ErrHeader into a *DamageError.
+// explain replaces the hint in a *DamageError by the one for backups. It turns tar.ErrHeader into a *DamageError.
 func (r *backupReader) explain(err error) error {
 	var damage *DamageError
 	switch {
@@ -160,7 +161,7 @@ func (r *backupReader) mark() error {
 	return r.target.writeMark(r.scanner.mark)
 }
 
-// file reads a snapshot or a segment and refuses any other file.
+// file reads a snapshot or a segment. Any other file is damage.
 func (r *backupReader) file(header *tar.Header) error {
 	var files listing
 	files.add(header.Name, header.Name, header.Typeflag == tar.TypeReg)
@@ -189,11 +190,11 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 	if _, err := io.ReadFull(r.tar, data); err != nil {
 		return err
 	}
-	named := numberedFile{file.number, r.path(file.path)} // for errors
+	named := numberedFile{file.number, r.path(file.path)} // name for errors
 	if err := r.scanner.checkSegmentName(named); err != nil {
 		return err
 	}
-	last := file.number == r.scanner.mark.end.frame // the last segment is empty: a backup has no torn tail
+	last := file.number == r.scanner.mark.end.frame // an empty segment; all others must be whole, because a backup has no torn tail
 	if err := r.scanner.scanFrames(named, data, last); err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 	})
 }
 
-// checkMark compares the segments and the snapshot that were read with the mark.
+// checkMark checks that the segments and the snapshot match the high-water mark.
 func (r *backupReader) checkMark() error {
 	log, mark, base := &r.scanner.result, r.scanner.mark, r.snapshotSequence
 	r.info.Last, r.info.Snapshot = log.last(), base

@@ -14,10 +14,11 @@ import (
 // ErrNotEmpty means that the directory for a restore has files in it.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// RestoreBackup writes the contents of a backup to dir, which must be missing or empty and is locked meanwhile. The
-// mark is written and synced first. It names the end of the log, so every command refuses the directory until its log
-// is complete, even after a crash. After an error RestoreBackup removes everything that it created. Errors:
-// *DamageError, *FormatError, ErrNotEmpty, ErrLocked, those of the disk, of reading and of the visitor.
+// RestoreBackup writes the contents of a backup to dir, which must be missing or empty. It locks dir meanwhile. It
+// first writes and syncs the high-water mark, which names the end of the log. Every command refuses a log that ends
+// before its mark, so a half-restored directory is never used, even after a crash. After an error RestoreBackup removes
+// everything that it created. Errors: *DamageError, *FormatError, ErrNotEmpty, ErrLocked, and errors of the disk, of
+// reading and of visit.
 func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisitor) (BackupInfo, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -43,7 +44,7 @@ func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisi
 	return info, nil
 }
 
-// CheckRestore returns nil if dir is missing or empty, so that RestoreBackup would accept it. It changes nothing.
+// CheckRestore returns nil if RestoreBackup would accept dir, because it is missing or empty. It changes nothing.
 func CheckRestore(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +53,7 @@ func CheckRestore(dir string) error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	lockFile, err := lockShared(dir) // ErrLocked is more precise than ErrNotEmpty
+	lockFile, err := lockShared(dir) // ErrLocked says more than ErrNotEmpty
 	if err == nil {
 		err = errors.Join(fmt.Errorf("%s: %w", dir, ErrNotEmpty), unlock(lockFile))
 	}
@@ -64,7 +65,7 @@ type restoreTarget struct {
 	dir     string
 	disk    *disk
 	lock    *os.File
-	created []string // paths, oldest first, including the directory if it was created
+	created []string // paths, oldest first; dir itself is one of them if it was created
 }
 
 func beginRestore(dir string, d *disk) (*restoreTarget, error) {
@@ -117,7 +118,7 @@ func (r *restoreTarget) writeFile(name string, fill func(io.Writer) error) error
 	})
 }
 
-// verify checks the restored directory as Open does, and that it ends where the backup does.
+// verify verifies the restored directory as Open does, and checks that it ends where the backup ends.
 func (r *restoreTarget) verify(info BackupInfo) error {
 	x, err := examine(r.dir, nil)
 	if err == nil && (x.log.last() != info.Last || x.snapshotSequence() != info.Snapshot || x.log.torn > 0) {
@@ -127,8 +128,8 @@ func (r *restoreTarget) verify(info BackupInfo) error {
 	return err
 }
 
-// removeAll removes everything that was created, newest first. The mark, whose presence makes commands refuse the
-// directory, is among the last.
+// removeAll removes everything that was created, newest first. The high-water mark is among the last files, so that
+// commands refuse the directory until then.
 func (r *restoreTarget) removeAll() error {
 	var result error
 	for _, path := range slices.Backward(r.created) {
@@ -142,8 +143,8 @@ func (r *restoreTarget) removeAll() error {
 	return fmt.Errorf("remove the partly restored files: %w", result)
 }
 
-// CreateFile creates a file: fill writes it and check reads it back. The file appears at path only when it is complete
-// and durable. If path exists the error is fs.ErrExist. After an error of fill or check no file remains.
+// CreateFile creates a file: fill writes it, and check reads it back. The file appears at path only when it is complete
+// and durable. If path exists, the error is fs.ErrExist. After an error of fill or check no file remains.
 func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)

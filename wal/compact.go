@@ -13,9 +13,9 @@ import (
 // the newest gets damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest undamaged snapshot, which is the state after record sequence. The file is verified
-// before; the caller closes r. A damaged snapshot is logged and skipped if the log has all records after an older
-// snapshot; otherwise the error is its *DamageError. ok is false if there is no snapshot; then the log has all records.
+// Snapshot returns the newest undamaged snapshot: the state after record sequence. It verifies the file first. The
+// caller must close r. If there is no snapshot, ok is false; the log then has all records. Snapshot logs and skips a
+// damaged snapshot if the log has all records after an older one. Otherwise it returns the *DamageError.
 func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
@@ -46,8 +46,8 @@ func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) 
 
 // WriteSnapshot stores the output of write as the state after record sequence, which must be on disk. It may run while
 // Append runs. The file gets its name only when it is complete and durable. Then all but one older snapshot are
-// removed. If an undamaged snapshot at sequence exists, write is not called. After an error of write and after
-// ErrNoSpace the log can still be used; a failed disk operation is ErrPoisoned.
+// removed. If there is already an undamaged snapshot at sequence, write is not called. After an error of write and
+// after ErrNoSpace the log can still be used. If a disk operation fails, the error is ErrPoisoned.
 func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()
@@ -67,7 +67,7 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 	}
 	if err == nil {
 		if err := l.checkUsable(); err != nil {
-			return err // an append failed meanwhile; the next Open removes the unfinished file
+			return err // an append failed meanwhile; the next Open removes the temporary file
 		}
 		err = l.publish(snapshot{sequence: sequence, path: path, bytes: size, finishedAt: l.options.Clock().Round(0).UTC()})
 	}
@@ -77,7 +77,8 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 	return nil
 }
 
-// checkSnapshot checks that a snapshot at sequence can be written. exists reports that an undamaged one exists.
+// checkSnapshot checks that a snapshot at sequence can be written. exists reports whether there is already an undamaged
+// one.
 func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 	if err := l.checkUsable(); err != nil {
 		return false, err
@@ -96,8 +97,8 @@ func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 	return exists, nil
 }
 
-// writeTemp writes and syncs the file under a temporary name. stateErr is an error of write or ErrNoSpace, err a failed
-// disk operation.
+// writeTemp writes and syncs the file under a temporary name. stateErr is ErrNoSpace or an error of write; err is a
+// failed disk operation.
 func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) error) (size int64, stateErr, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -114,7 +115,7 @@ func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) erro
 	return out.size, stateErr, errors.Join(err, f.Close())
 }
 
-// publish renames the finished file and syncs the directory, then retires the snapshots that it replaces.
+// publish renames the finished file and syncs the directory. Then it removes the snapshots that the new one replaces.
 func (l *Log) publish(s snapshot) error {
 	if err := l.disk.rename(s.path+tempSuffix, s.path); err != nil {
 		return err
@@ -125,15 +126,16 @@ func (l *Log) publish(s snapshot) error {
 	l.mu.Lock()
 	snapshots := slices.DeleteFunc(slices.Clone(l.snapshots), func(old snapshot) bool { return old.sequence == s.sequence })
 	l.mu.Unlock()
-	remaining, err := l.retire(append(snapshots, s))
+	remaining, err := l.removeOld(append(snapshots, s))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.snapshots = remaining
 	return err
 }
 
-// retire moves damaged snapshots aside and removes older ones. It returns the remaining snapshots, ascending.
-func (l *Log) retire(snapshots []snapshot) ([]snapshot, error) {
+// removeOld moves damaged snapshots aside and removes all but the newest snapshotsKept others. It returns the remaining
+// snapshots, ascending.
+func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 	slices.SortFunc(snapshots, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
 	var remaining []snapshot
 	for _, s := range slices.Backward(snapshots) {
@@ -161,9 +163,9 @@ func (l *Log) retire(snapshots []snapshot) ([]snapshot, error) {
 // snapshot, in case the newest is damaged. With fewer than two snapshots it removes nothing. It should be called after
 // WriteSnapshot.
 //
-// DropBefore does not use the library's TruncateFront, whose crash handling can lose segments. It first syncs a mark
-// that allows the removed frames to be missing, and syncs each removal before the next one, so the remaining segments
-// always follow each other without a gap.
+// DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. It first syncs a high-water
+// mark that allows the removed frames to be missing. It removes the oldest segment first, and syncs each removal before
+// the next one. So there is never a gap between the remaining segments.
 func (l *Log) DropBefore(sequence uint64) error {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
@@ -186,7 +188,7 @@ func (l *Log) DropBefore(sequence uint64) error {
 	return nil
 }
 
-// droppable returns the number of oldest segments that may be removed.
+// droppable returns how many of the oldest segments may be removed.
 func (l *Log) droppable(sequence uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

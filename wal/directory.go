@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	indexDigits    = 20 // the library names a segment by the index of its first frame
+	indexDigits    = 20 // tidwall/wal names a segment by the index of its first frame
 	snapshotPrefix = "snapshot-"
 	tempSuffix     = ".tmp"
 )
 
-// fileNames matches segments and snapshots, and also .START and .END files. The library creates those when it
-// truncates, which this package never calls. If the library finds such a file it deletes segments.
+// fileNames matches segments and snapshots, and also .START and .END files. If tidwall/wal finds a .START or .END file,
+// it deletes segments. It creates them only in methods that this package never calls.
 var fileNames = regexp.MustCompile(`^(snapshot-)?(\d{20})(\.tmp|\.START|\.END)?$`)
 
 // numberedFile is a file named by a number: a segment by its first frame, a snapshot by its sequence.
@@ -28,17 +28,17 @@ type numberedFile struct {
 	path   string
 }
 
-// listing has the file names of a log directory, sorted by number.
+// listing has the files of a log directory, sorted by number.
 type listing struct {
 	mark      []string // path of the mark, empty if it does not exist
 	segments  []numberedFile
 	snapshots []numberedFile
 	temps     []string // unfinished snapshots
-	foreign   []string // files that the library would act on
+	foreign   []string // files that make tidwall/wal delete segments
 }
 
-// listDir lists the files of the log in dir. It skips names that neither this package nor the library uses, such as
-// those of files that were moved aside. For a missing directory the listing is empty.
+// listDir lists the files of the log in dir. It skips other files, for example files that were moved aside. If dir is
+// missing, the listing is empty.
 func listDir(dir string) (listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk has every operation of this package that changes the directory, except the library's appends. Tests replace an
-// operation to make it fail, or to copy the directory before it.
+// disk has every operation of this package that changes the directory, except the appends of tidwall/wal. Tests replace
+// an operation to make it fail, or to copy the directory before it.
 type disk struct {
 	sync          func(*os.File) error
 	syncDir       func(dir string) error
@@ -55,13 +55,13 @@ func withFile(path string, flag int, use func(*os.File) error) error {
 	return errors.Join(use(f), f.Close())
 }
 
-// tailSegments is the number of segments that can have frames that were never synced: the one that was written last,
-// and an empty one after it.
+// tailSegments is the number of segments that can have frames that were never synced: the last segment with frames, and
+// an empty one after it.
 const tailSegments = 2
 
-// rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. After a
-// failed sync in an earlier process the kernel can return bytes that are not on disk and report success for later
-// syncs. A power cut would lose those bytes and every record appended after them.
+// rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. If a sync
+// failed in an earlier process, the kernel can return bytes that are not on disk, and report success for later syncs. A
+// power cut would lose those bytes and every record appended after them.
 func (d *disk) rereadTail(dir string) error {
 	files, err := listDir(dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *disk) rereadTail(dir string) error {
 	return nil
 }
 
-// syncDir syncs a directory. Without it a power cut can undo the creation, renaming or removal of a file in it.
+// syncDir syncs a directory. Without that a power cut can undo the creation, renaming or removal of a file in it.
 func syncDir(dir string) error {
 	return withFile(dir, fileRead, (*os.File).Sync)
 }
@@ -139,9 +139,9 @@ func (d *disk) makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for parent := dir; ; parent = filepath.Dir(parent) { // it is not known which of them are new
+	for parent := dir; ; parent = filepath.Dir(parent) { // any of them may be new
 		if err := d.syncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return errors.Join(err, d.remove(dir)) // else the next makeDir would find dir and not sync it
+			return errors.Join(err, d.remove(dir)) // otherwise the next makeDir would find dir and not sync it
 		}
 		if parent == filepath.Dir(parent) {
 			return nil
@@ -149,7 +149,7 @@ func (d *disk) makeDir(dir string) error {
 	}
 }
 
-// saveCopy writes data durably to a new file, named by asideName.
+// saveCopy writes data durably to a new file. asideName makes its name.
 func (d *disk) saveCopy(path, reason string, now time.Time, data []byte) (name string, err error) {
 	if name, err = asideName(path, reason, now); err != nil {
 		return "", err
@@ -181,7 +181,7 @@ func (d *disk) syncNew(f *os.File) error {
 	return d.syncDir(filepath.Dir(f.Name()))
 }
 
-// moveAside renames a file to asideName, so that the log ignores it but its bytes are kept.
+// moveAside renames a file to a name of asideName. The log then ignores it, but its bytes are kept.
 func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
 	name, err := asideName(path, reason, now)
 	if err != nil {
@@ -193,11 +193,10 @@ func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
 	return name, d.syncDir(filepath.Dir(path))
 }
 
-// asideNamesMax bounds the search for a free name.
+// asideNamesMax is the maximum number of names that asideName tries.
 const asideNamesMax = 1000
 
-// asideName returns an unused file name made of path, the reason and the time. It adds a number if the clock has not
-// advanced since a file was moved.
+// asideName returns an unused file name made of path, the reason and the time. It adds a number if that name is in use.
 func asideName(path, reason string, now time.Time) (string, error) {
 	base := path + "." + reason + "-" + now.UTC().Format("20060102T150405.000000000Z")
 	name := base

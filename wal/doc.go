@@ -1,29 +1,29 @@
-// Package wal is a write-ahead log: it appends batches of records and keeps snapshots of the state that they lead to.
-// It does not interpret records. Segments are written by tidwall/wal; this package adds checksums, a chain of frames,
-// a full check before opening, a lock, directory syncs, a high-water mark, and a stop at the first failed disk
-// operation.
+// Package wal is a write-ahead log. It appends batches of records, and keeps snapshots of the state after a record. It
+// does not interpret records. It writes segments with tidwall/wal and adds checksums, a chain of frames, a full check
+// before opening, a lock, directory syncs, a high-water mark, and a stop at the first failed disk operation.
 //
 // # Promises
 //
 //   - Append returns after its batch is on disk. After a crash all records of a batch are there, or none.
 //   - Records have consecutive sequence numbers from 1. A number never means two different records.
 //   - Open verifies every byte. A record that is read is the record that was written.
-//   - A torn tail is cut off and kept. Any other damage is refused with its position, and nothing on disk is changed.
+//   - Open moves a torn tail (an incomplete last write) to another file. For any other damage it returns an error with
+//     the position of the damage, and changes nothing on disk.
 //   - After the first failed disk operation nothing more is written or synced (ErrPoisoned).
 //   - A restored backup is a complete directory or, after a crash, one that Open refuses.
 //
-// Checksums find accidents, not forgery. An older copy of the whole directory is accepted, and a disk that
-// acknowledges a sync without doing it can lose records.
+// Checksums find accidents, not forgery. An older copy of the whole directory is accepted. A disk that acknowledges a
+// sync without doing it can lose records.
 //
 // # Files
 //
-//	LOCK                               empty; flock on it is the right to write
-//	mark                               how far the log is known to be on disk, in two slots written in turn
+//	LOCK                               empty; a process with an exclusive flock on it may write
+//	mark                               high-water mark: the log is on disk up to it; two slots, written in turn
 //	00000000000000000042               a segment, named by the index of its first frame
 //	snapshot-00000000000000000512      the state after record 512; .tmp while it is written
 //	*.torn-TIME, *.damaged-TIME        bytes that were moved aside; never read
 //
-// A segment is a list of frames. A frame is one batch: a header with the checksum of the frame before it, the records,
+// A segment is a list of frames. A frame is one batch: a header with the checksum of the previous frame, the records,
 // and a checksum. docs/log-format.md draws every byte and lists the effect of a crash at each step.
 //
 // # How data flows
@@ -38,7 +38,7 @@
 // # Where to start
 //
 //	log.go, compact.go                Append, Read; snapshots and the segments that they make obsolete
-//	open.go, examine.go, scan.go      opening, and telling a torn tail from damage
+//	open.go, examine.go, scan.go      opening, and distinguishing a torn tail from damage
 //	frame.go, mark.go, snapshot.go    the three formats
 //	backup*.go, repair.go, verify.go  the operations behind commands
 //	disk.go                           every operation that changes the directory; tests make operations fail

@@ -24,13 +24,13 @@ var (
 	ErrLimit = errors.New("outside the limits of the log")
 )
 
-// DamageError reports that a file of a log, or a backup, does not have the bytes that were written. The operation that
+// DamageError reports that a file of a log or a backup does not have the bytes that were written. The operation that
 // returned it changed nothing on disk.
 type DamageError struct {
-	File     string // path of the damaged file, or of the file before a missing one; for a backup BACKUP:FILE
+	File     string // path of the damaged file, or of the file before a missing one; in a backup BACKUP:FILE
 	Offset   int64  // byte in File where the damage was found
-	Sequence uint64 // first record that cannot be trusted, 0 if unknown
-	Expected string // "" if File is not a backup
+	Sequence uint64 // first record that can't be trusted, 0 if unknown
+	Expected string // "" = File is not a backup at all
 	Found    string
 	Hint     string // what the operator can do
 }
@@ -54,7 +54,7 @@ type FormatError struct {
 	Supported uint8 // newest format version that this package reads
 }
 
-// Error names the file, both versions and the program that can read it.
+// Error names the file, both versions and the program that can read the file.
 func (e *FormatError) Error() string {
 	program := "a newer tasard"
 	if e.Version < e.Supported {
@@ -89,7 +89,8 @@ func tornFault(at int, expected, found string) *formatFault {
 	return &formatFault{at: at, expected: expected, found: found, torn: true}
 }
 
-// errorIn returns the *DamageError or *FormatError for a fault in file. The decoded bytes begin at offset in it.
+// errorIn returns the *DamageError or *FormatError for a fault in file. offset is where the decoded bytes begin in
+// file.
 func (f *formatFault) errorIn(file string, offset int64, sequence uint64, hint string) error {
 	if f.version != 0 {
 		return &FormatError{File: file, Version: f.version, Supported: FormatVersion}

@@ -13,8 +13,8 @@ type examination struct {
 	log       scanResult
 }
 
-// examine verifies every file of the log and changes nothing. visit may be nil. Errors: *DamageError, *FormatError,
-// those of reading and of visit; the result then has what was read before the error.
+// examine verifies every file of the log and changes nothing. visit may be nil. Errors: *DamageError, *FormatError, and
+// errors of reading and of visit. With an error the result has what was read before it.
 func examine(dir string, visit func(location, frame) error) (examination, error) {
 	var x examination
 	var err error
@@ -49,7 +49,7 @@ func examine(dir string, visit func(location, frame) error) (examination, error)
 	return x, nil
 }
 
-// checkMark compares the beginning and the end of the log with the mark.
+// checkMark compares the beginning and the end of the log with the high-water mark.
 func (x *examination) checkMark() error {
 	if x.markState == MarkLost {
 		return nil
@@ -81,7 +81,7 @@ func (x *examination) damageAtEnd(expected, found string) error {
 }
 
 // checkSnapshots checks that the log has every record after the newest undamaged snapshot. It also checks that the log
-// does not end before any snapshot, because a snapshot is only written when its records are on disk.
+// does not end before a snapshot, because a snapshot is only written when its records are on disk.
 func (x *examination) checkSnapshots() error {
 	if n := len(x.snapshots); n > 0 && x.snapshots[n-1].sequence > x.log.last() {
 		newest := x.snapshots[n-1]
@@ -105,7 +105,7 @@ func (x *examination) checkSnapshots() error {
 	}
 }
 
-// snapshotSequence returns the sequence of the newest undamaged snapshot, 0 without one.
+// snapshotSequence returns the sequence of the newest undamaged snapshot, or 0 if there is none.
 func (x *examination) snapshotSequence() uint64 { return newestWhole(x.snapshots).sequence }
 
 func (x *examination) damagedSnapshots() []*DamageError {
@@ -118,7 +118,8 @@ func (x *examination) damagedSnapshots() []*DamageError {
 	return damaged
 }
 
-// ambiguousTail reports whether acknowledged records may be missing at the end, because the mark does not cover it.
+// ambiguousTail reports whether acknowledged records may be missing at the end of the log without a sign of it, because
+// the high-water mark is lost or behind.
 func (x *examination) ambiguousTail() bool {
 	if x.markState == MarkLost {
 		return x.log.frames > 0 || x.log.torn > 0

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 )
 
-// Limits of one append. They also bound the memory that a reader allocates for a damaged length.
+// Limits of one append. They also limit the memory that a reader allocates if a length is damaged.
 const (
 	RecordBytesMax  = 1 << 20 // bytes of one record
 	BatchBytesMax   = 4 << 20 // bytes of one batch, including 4 bytes for the length of each record
@@ -24,7 +24,7 @@ const (
 	recordPrefixBytes = 4
 	frameBytesMin     = frameHeaderBytes + recordPrefixBytes + 1 + frameTrailerBytes
 	frameBytesMax     = frameHeaderBytes + BatchBytesMax + frameTrailerBytes
-	entryPrefixMax    = binary.MaxVarintLen32 // bytes of the length that the library writes before each frame
+	entryPrefixMax    = binary.MaxVarintLen32 // bytes of the length that tidwall/wal writes before each frame
 	entryBytesMax     = entryPrefixMax + frameBytesMax
 )
 
@@ -39,10 +39,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// position is the place of a frame in the log: the values that its header must have.
+// position is the place of a frame in the log: the values that the frame's header must have.
 type position struct {
 	frame    uint64 // index of the frame, from 1
-	sequence uint64 // of the frame's first record, from 1
+	sequence uint64 // sequence of the frame's first record, from 1
 	chain    uint32 // checksum of the previous frame, which links the frames; 0 before frame 1
 }
 
@@ -88,7 +88,7 @@ func appendFrame(dst []byte, pos position, records [][]byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 }
 
-// decodeEntry decodes the entry at the start of data: the length that the library writes, and a frame. It returns the
+// decodeEntry decodes the entry at the start of data: a length that tidwall/wal wrote, and a frame. It returns the
 // frame and the size of the entry. It does not check the frame's position; see checkPosition.
 func decodeEntry(data []byte) (frame, int, *formatFault) {
 	size, prefix := binary.Uvarint(data[:min(len(data), entryPrefixMax)])
@@ -113,8 +113,8 @@ func decodeEntry(data []byte) (frame, int, *formatFault) {
 	return f, prefix + int(size), nil
 }
 
-// decodeFrame decodes a frame of size bytes from data, which is shorter if the file ends early. If the header is valid,
-// the header fields of the result are set even if there is a fault.
+// decodeFrame decodes a frame of size bytes. data is shorter than that if the file ends early. If the header is valid,
+// the result has its fields even if there is a fault.
 func decodeFrame(data []byte, size int) (frame, *formatFault) {
 	f, payload, fault := decodeHeader(data)
 	if fault != nil {
@@ -135,7 +135,7 @@ func decodeFrame(data []byte, size int) (frame, *formatFault) {
 	return f, checkPayload(f)
 }
 
-// decodeHeader decodes the header and returns a frame without payload and the length of the payload.
+// decodeHeader decodes a header. It returns a frame without payload and the length of the payload.
 func decodeHeader(data []byte) (frame, int, *formatFault) {
 	if len(data) < frameHeaderBytes {
 		return frame{}, 0, tornFault(len(data), fmt.Sprintf("a frame header of %d bytes", frameHeaderBytes), fmt.Sprintf("the end after %d", len(data)))
@@ -179,7 +179,7 @@ func checkVersion(data []byte) *formatFault {
 	return nil
 }
 
-// checkPayload checks that the records fill the payload exactly. A fault here is not torn, because the checksum is
+// checkPayload checks that the records fill the payload exactly. Its faults are not torn, because the checksum is
 // right.
 func checkPayload(f frame) *formatFault {
 	records := f.payload
@@ -214,7 +214,7 @@ func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	return nil
 }
 
-// checkPosition checks that the frame has the wanted position. A fault here is not torn, because the header's checksum
+// checkPosition checks that the frame has the wanted position. Its faults are not torn, because the header's checksum
 // is right.
 func (f frame) checkPosition(want position) *formatFault {
 	switch {
@@ -228,8 +228,8 @@ func (f frame) checkPosition(want position) *formatFault {
 	return nil
 }
 
-// findFrame searches data for a valid frame with an index of at least indexMin, starting at any byte, and returns it
-// and its offset, or -1. A valid frame after a fault proves that the fault is damage and not a torn tail.
+// findFrame searches data for a valid frame with an index of at least indexMin, starting at any byte. It returns the
+// frame and its offset, or -1. If there is a valid frame after a fault, the fault is damage and not a torn tail.
 func findFrame(data []byte, indexMin uint64) (frame, int) {
 	for offset := 0; ; offset++ {
 		i := bytes.Index(data[offset:], []byte(frameMagic))

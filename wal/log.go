@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// store is the part of tidwall.Log that an open log uses.
+// store is the part of tidwall.Log that Log uses.
 type store interface {
 	Write(index uint64, data []byte) error
 	Sync() error
@@ -36,8 +36,8 @@ type Log struct {
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	pins      []*backupFiles // files that backups in progress still copy
-	cause     error          // of the first failed disk operation
+	pins      []*backupFiles // files that backups in progress copy
+	cause     error          // first failed disk operation
 	closed    bool
 	stats     Stats // counts of appends since Open; Log.Stats computes the sizes
 }
@@ -45,14 +45,14 @@ type Log struct {
 // Recovery reports what Open found.
 func (l *Log) Recovery() Recovery { return l.recovery }
 
-// First is the sequence of the oldest record in the log, 1 if there never was one.
+// First returns the sequence of the oldest record in the log, or 1 if there never was one.
 func (l *Log) First() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.segments[0].start.sequence
 }
 
-// Last is the sequence of the newest record on disk, 0 if there never was one.
+// Last returns the sequence of the newest record on disk, or 0 if there never was one.
 func (l *Log) Last() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *Log) Last() uint64 {
 // Append writes the records as one batch, syncs it and returns the sequence of the last record. After a crash the log
 // has either all records of the batch or none. An empty batch writes nothing. ErrLimit and ErrNoSpace mean that nothing
 // was written and the log can still be used. After any other error (ErrPoisoned with its cause, ErrClosed) the log
-// cannot be used, and the batch may or may not be on disk; the next Open finds out.
+// can't be used. The batch may then be on disk or not; the next Open finds out.
 func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
@@ -91,7 +91,8 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// CheckSpace returns ErrNoSpace if the disk has no space for a batch of this many bytes, or an error of the disk.
+// CheckSpace returns ErrNoSpace if the disk has no space for a batch with a payload of this many bytes, or an error of
+// the disk.
 func (l *Log) CheckSpace(bytes int64) error {
 	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }
@@ -114,8 +115,8 @@ func checkBatch(records [][]byte) (int, error) {
 	return payload, nil
 }
 
-// commit writes and syncs l.frame, then advances the high-water mark, then changes the state that readers see. Thus
-// neither the mark nor a reader can refer to a frame that a power failure could undo.
+// commit writes and syncs l.frame, then advances the high-water mark, then changes the state that readers see. So
+// neither the mark nor a reader refers to a frame that a power failure could undo.
 func (l *Log) commit(end position) error {
 	if err := l.store.Write(l.next.frame, l.frame); err != nil {
 		return err
@@ -151,17 +152,17 @@ func (l *Log) commit(end position) error {
 	return nil
 }
 
-// framePlacement describes where the library has put a frame.
+// framePlacement describes where tidwall/wal has put a frame.
 type framePlacement struct {
-	opensSegment bool  // the frame begins a new segment, because the one before was over the limit
+	opensSegment bool  // the frame begins a new segment, because the previous one was over the limit
 	entryBytes   int64 // size of the frame with its length prefix
 	segmentBytes int64 // size of the segment, including the frame
 	fillsSegment bool  // the frame fills its segment, so an empty one follows
 }
 
-// placement computes where the library has put l.frame. The library opens a new segment in two cases: after a write
-// that fills the segment (bytes >= SegmentBytes), and before a write if the last segment is over the limit already
-// (bytes > SegmentBytes). The second case occurs only for the segment that Open found last.
+// placement computes where tidwall/wal has put l.frame. tidwall/wal opens a new segment in two cases: after a write
+// that fills the segment (bytes >= SegmentBytes), and before a write if the last segment is already over the limit
+// (bytes > SegmentBytes). The second case occurs only for the last segment that Open found.
 func (l *Log) placement() framePlacement {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
 	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)
@@ -173,7 +174,7 @@ func (l *Log) placement() framePlacement {
 	return p
 }
 
-// syncNewSegment makes the name of a new segment durable and drops the library's cache of the old one.
+// syncNewSegment makes the name of a new segment durable and drops tidwall/wal's cache of the previous one.
 func (l *Log) syncNewSegment(p framePlacement, end position) error {
 	newest := l.next.frame
 	if p.fillsSegment {
@@ -201,7 +202,7 @@ func (l *Log) checkUsable() error {
 	return nil
 }
 
-// poison stops the log. Later calls return the first cause.
+// poison stops the log. All later calls return the first cause.
 func (l *Log) poison(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,9 +216,9 @@ func (l *Log) poison(cause error) error {
 // errStopScan ends a scan early.
 var errStopScan = errors.New("stop")
 
-// Read calls visit for each record from the sequence to Last, in order. It verifies the frames again as it reads them.
-// A record is valid only during the call. Read returns the first error of visit unchanged. A sequence before First is
-// an error. For a sequence after Last, Read does not call visit.
+// Read calls visit for each record from sequence from up to Last, in order. It verifies the frames again as it reads
+// them. A record is valid only during the call of visit. Read returns the first error of visit unchanged. If from is
+// before First, it returns an error. If from is after Last, it does not call visit.
 func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error) error {
 	l.mu.Lock()
 	segments, end, closed := slices.Clone(l.segments), l.next, l.closed
@@ -233,7 +234,7 @@ func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error
 	}
 	s := &scanner{mark: mark{end: end}, positionKnown: true, visit: func(_ location, f frame) error {
 		if f.index >= end.frame {
-			return errStopScan // being appended
+			return errStopScan // the frame is being appended
 		}
 		if f.last() < from {
 			return nil
@@ -263,9 +264,9 @@ func (s *scanner) scanUpTo(segments []segment, end position) error {
 	return s.checkEnd(end)
 }
 
-// Close syncs the high-water mark, closes the files and releases the directory. It waits for a snapshot that is being
+// Close syncs the high-water mark, closes the files and releases the lock. It waits for a snapshot that is being
 // written. After ErrPoisoned it does not sync, because a second sync can report success for bytes that the first one
-// lost. The library's file then stays open until the process ends. A second Close has no effect.
+// lost. The segment file of tidwall/wal then stays open until the process ends. A second Close has no effect.
 func (l *Log) Close() error {
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()

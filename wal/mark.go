@@ -21,7 +21,7 @@ const (
 type mark struct {
 	generation uint64
 	first      uint64   // index of the oldest frame that the log must have
-	end        position // after the newest synced frame
+	end        position // position after the newest synced frame
 }
 
 // MarkState says how many slots of the high-water mark are valid.
@@ -34,7 +34,7 @@ const (
 	MarkLost  MarkState = "lost"  // no slot is valid, or the file is missing
 )
 
-// encodeFile returns a file of two valid slots: m, and m with the generation before.
+// encodeFile returns a file with two valid slots: m, and m with the previous generation.
 func (m mark) encodeFile() []byte {
 	older := m
 	older.generation--
@@ -58,7 +58,8 @@ func (m mark) encode() []byte {
 	return b
 }
 
-// decodeMark decodes one slot. ok is true for a valid slot. version is not 0 for an intact slot of a newer format.
+// decodeMark decodes one slot. ok reports whether the slot is valid. For an intact slot of a newer format, version is
+// not 0.
 func decodeMark(b []byte) (m mark, version uint8, ok bool) {
 	if len(b) < markSlotBytes || string(b[:4]) != markMagic {
 		return mark{}, 0, false
@@ -98,7 +99,7 @@ func decodeMarkFile(path string, data []byte) (newest mark, valid int, err error
 	return newest, valid, nil
 }
 
-// readMark returns the newest valid slot of the file, or the zero mark with MarkLost.
+// readMark returns the newest valid slot of the mark file. If there is none, it returns the zero mark and MarkLost.
 func readMark(dir string) (mark, MarkState, error) {
 	path := filepath.Join(dir, markName)
 	data, err := readFrom(path, 0, markFileBytes+1)
@@ -157,8 +158,8 @@ func writeMark(dir string, d *disk, m mark) error {
 	return w.file.Close()
 }
 
-// advance writes a mark with a new end into the older slot, without a sync. A crash of the process does not lose it.
-// After a power cut the mark can be behind the log, but never ahead of it.
+// advance writes a mark with a new end into the older slot, without a sync. A crash of the process does not lose the
+// mark. After a power cut the mark can be behind the log, but never ahead of it.
 func (w *markWriter) advance(end position) error {
 	w.mark.end = end
 	return w.write()
@@ -169,7 +170,7 @@ func (w *markWriter) write() error {
 	return w.disk.write(w.file, w.mark.encode(), int64(w.mark.generation%markSlots)*markSlotBytes)
 }
 
-// writeSync writes and syncs one slot and then the other, so that after a power cut at least one is valid.
+// writeSync writes and syncs one slot and then the other. So at least one slot is valid after a power cut.
 func (w *markWriter) writeSync() error {
 	for range markSlots {
 		if err := w.write(); err != nil {

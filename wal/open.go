@@ -14,13 +14,13 @@ import (
 type Recovery struct {
 	Report
 	TornFile         string         // file in which the torn tail was saved
-	SnapshotSequence uint64         // of the newest undamaged snapshot, 0 without one
-	SnapshotDamage   []*DamageError // of snapshots whose records are all in the log
+	SnapshotSequence uint64         // sequence of the newest undamaged snapshot, 0 if there is none
+	SnapshotDamage   []*DamageError // damaged snapshots whose records are all in the log
 }
 
-// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing, and moves
-// a torn tail of the last segment to a file beside it. For any other damage it returns a *DamageError and changes
-// nothing on disk. Other errors: ErrLocked, *FormatError, those of the disk.
+// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing. It moves a
+// torn tail of the last segment to a file beside it. For any other damage it returns a *DamageError and changes nothing
+// on disk. Other errors: ErrLocked, *FormatError, and errors of the disk.
 func Open(dir string, o Options) (l *Log, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ func openLocked(dir string, o Options) (*Log, error) {
 		m.first = l.segments[0].start.frame
 	}
 	if l.markWriter, err = openMarkWriter(dir, o.disk, m); err != nil {
-		return nil, err // the store stays open: closing it would sync again, see Close
+		return nil, err // l.store stays open, because closing it would sync again (see Close)
 	}
 	l.logRecovery()
 	return l, nil
 }
 
-// openStore opens the verified segments with the library and syncs them. A killed process may have left records that
-// are only in the page cache; after they have been read they must not be lost.
+// openStore opens the verified segments with tidwall/wal and syncs them. If a process was killed, some of its records
+// may be only in the page cache. They have been read now, so they must not be lost later.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
 		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
@@ -94,11 +94,11 @@ func (l *Log) openStore() error {
 	if err == nil {
 		err = l.disk.syncDir(l.dir)
 	}
-	return err // the store stays open, see Close
+	return err // after an error l.store stays open (see Close)
 }
 
-// cleanUp removes unfinished snapshots and cuts off the torn tail. If it crashes the next Open does it again; at worst
-// the same tail is saved twice.
+// cleanUp removes unfinished snapshots and cuts off the torn tail. After a crash in it, the next Open does it again; at
+// worst it saves the same tail twice.
 func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	for _, temp := range x.files.temps {
 		if err := o.disk.remove(temp); err != nil {
@@ -119,7 +119,7 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	return err
 }
 
-// cutTail saves the bytes of a segment from offset on in a file beside it, then truncates the segment to offset.
+// cutTail saves the bytes of a segment from offset on in a file beside it. Then it truncates the segment to offset.
 func cutTail(o Options, reason, path string, offset int64) (saved string, err error) {
 	tail, err := readFrom(path, offset, segmentFileBytesMax)
 	if err == nil {
@@ -140,7 +140,7 @@ func readFrom(path string, offset, limit int64) (data []byte, err error) {
 	return data, err
 }
 
-// logRecovery logs every finding that shows that the last process was not stopped cleanly.
+// logRecovery logs every sign that the last process was not stopped cleanly.
 func (l *Log) logRecovery() {
 	r, logger := l.recovery, l.options.Logger
 	if r.TornBytes > 0 {

@@ -11,18 +11,22 @@ import (
 // RepairReport reports what Repair did.
 type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
-	Last       uint64   // sequence of the newest record after the repair, in the log or in the newest undamaged snapshot
-	LostFrom   uint64   // sequence of the first lost record, 0 if none is lost
-	LostTo     uint64   // highest lost sequence that is known; if 0 and LostFrom is not 0, the number of lost records is unknown
+	Last       uint64   // sequence of the newest record after the repair, in the log or in a snapshot
+	LostFrom   uint64   // sequence of the first lost record, 0 if none was lost
+	LostTo     uint64   // sequence of the last lost record that is known; 0 after a LostFrom = it is unknown how many were lost
 	SavedFiles []string // files with every byte that was removed
 }
 
 // Repair makes a damaged log usable again and gives up the records after the damage. It is a last resort; Open never
-// calls it. The log is cut at the first damaged frame; the rest of that segment is saved in a file beside it and all
-// later segments are renamed, so no byte is lost. If the damage is before the newest undamaged snapshot, the segments
-// after the damage stay and those before it are renamed. If no valid frames follow the snapshot, the log starts empty
-// after it. A damaged snapshot that Open would skip is moved aside, and no record is lost. An undamaged directory is
-// not changed. Errors: ErrLocked, *FormatError, those of the disk.
+// calls it. No byte is lost, because everything that is removed is saved in files beside the log:
+//
+//   - The log is cut at the first damaged frame. The rest of that segment is saved, and all later segments are renamed.
+//   - If the damage is before the newest undamaged snapshot, the segments after the damage stay, and those before it
+//     are renamed.
+//   - If no valid frames follow the snapshot, the log starts empty after it.
+//   - A damaged snapshot that Open would skip is moved aside; no record is lost.
+//
+// Repair does not change an undamaged directory. Errors: ErrLocked, *FormatError, and errors of the disk.
 func Repair(dir string, o Options) (RepairReport, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -53,7 +57,8 @@ func isDir(dir string) error {
 	return err
 }
 
-// repair is one call of Repair. After a crash in between Open refuses the log as before, or the repair is complete.
+// repair is one call of Repair. If the process crashes during it, Open either refuses the log as before, or the repair
+// is complete.
 type repair struct {
 	dir       string
 	o         Options
@@ -112,8 +117,8 @@ func (p *repair) moveDamaged(snapshots []*DamageError) error {
 	return nil
 }
 
-// chooseRun returns the first sequence of consecutive valid frames (a run) that has every record after the newest
-// snapshot, which ends at record base. The result has no segments if there is none.
+// chooseRun returns the first run that has every record after the newest snapshot. A run is a sequence of valid frames
+// without a gap. base is the sequence of the snapshot. If there is no such run, the result has no segments.
 func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error) {
 	for i := 0; i < len(files); {
 		run, err := scan(files[i:], mark{}, nil) // without the mark, because records before it may be lost
@@ -130,7 +135,7 @@ func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error
 	return scanResult{}, nil
 }
 
-// highestPosition returns the position after the newest valid frame anywhere in the files.
+// highestPosition returns the position after the newest valid frame in any of the files.
 func highestPosition(files []numberedFile) (position, error) {
 	end := origin
 	for _, file := range files {
@@ -151,7 +156,8 @@ func highestPosition(files []numberedFile) (position, error) {
 	return end, nil
 }
 
-// keepRun moves every segment aside that is not part of the run, newest first, and cuts the run's last one at its end.
+// keepRun moves aside every segment that is not part of the run, newest first. It cuts the last segment of the run
+// where the run ends.
 func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	tail := run.segments[len(run.segments)-1]
 	for _, file := range slices.Backward(files) {
@@ -207,7 +213,7 @@ func (p *repair) moveAside(paths ...string) error {
 	return nil
 }
 
-// finish writes the mark of the remaining log, reports lost records and verifies the directory.
+// finish writes the high-water mark of the remaining log, reports lost records and verifies the directory.
 func (p *repair) finish(oldMark mark, run scanResult, highest position) error {
 	m := mark{generation: oldMark.generation, first: run.segments[0].start.frame, end: run.next}
 	if err := writeMark(p.dir, p.o.disk, m); err != nil {

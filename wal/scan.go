@@ -11,8 +11,8 @@ import (
 // segment is one segment file of the log.
 type segment struct {
 	path  string
-	start position // of its first frame, which may not be written yet
-	bytes int64    // of whole frames
+	start position // position of the first frame, which may not be written yet
+	bytes int64    // size of the whole frames in it
 }
 
 // location is the place of a frame.
@@ -24,7 +24,7 @@ type location struct {
 // scanResult is the result of a scan: the longest valid beginning of the segments.
 type scanResult struct {
 	segments []segment
-	next     position // after the last valid frame
+	next     position // position after the last valid frame
 	frames   uint64
 	records  uint64
 	bytes    int64
@@ -39,7 +39,7 @@ func (r *scanResult) first() uint64 {
 	return r.segments[0].start.sequence
 }
 
-// last returns the sequence of the newest record, 0 if there never was one.
+// last returns the sequence of the newest record, or 0 if there never was one.
 func (r *scanResult) last() uint64 { return r.next.sequence - 1 }
 
 // end returns the file and the offset at which the valid frames end.
@@ -53,15 +53,15 @@ func (r *scanResult) end() (string, int64) {
 
 // scanner reads segments in order and checks that they are one unbroken chain of frames.
 type scanner struct {
-	mark          mark // zero if it is lost
+	mark          mark // zero if the high-water mark is lost
 	buffer        []byte
 	visit         func(location, frame) error // may be nil
 	result        scanResult
 	positionKnown bool // false until result.next is known
 }
 
-// scan verifies segments. Errors: *DamageError, *FormatError, those of visit and of reading; the result then ends
-// before the error. Segments are scanned before the library opens them, because for a damaged segment it panics or
+// scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. With an error the
+// result ends before it. Segments must be scanned before tidwall/wal opens them: for a damaged segment it panics, or
 // returns records that were never written.
 func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
@@ -112,7 +112,7 @@ func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	return nil
 }
 
-// checkSegmentName checks that the name of a segment continues the segment before it.
+// checkSegmentName checks that the number in the name of a segment follows the segment before it.
 func (s *scanner) checkSegmentName(file numberedFile) error {
 	if len(s.result.segments) == 0 {
 		s.findStart(file)
@@ -127,8 +127,8 @@ func (s *scanner) checkSegmentName(file numberedFile) error {
 	return nil
 }
 
-// findStart sets the position of the first segment if it begins with frame 1 or with the frame after the mark.
-// Otherwise older segments were dropped, and takeFirstFrame sets the position.
+// findStart sets the position of the first segment if that begins with frame 1 or with the frame after the mark. In all
+// other cases older segments were dropped, and takeFirstFrame sets the position.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
 	case s.positionKnown: // set by the caller
@@ -139,7 +139,7 @@ func (s *scanner) findStart(file numberedFile) {
 	}
 }
 
-// takeFirstFrame takes the position from the first frame of a log whose beginning was dropped.
+// takeFirstFrame takes the position from the first frame of a log whose oldest segments were dropped.
 func (s *scanner) takeFirstFrame(file numberedFile, f frame, current *segment) *formatFault {
 	if f.index != file.number {
 		return newFault(16, fmt.Sprintf("frame %d", file.number), fmt.Sprintf("frame %d", f.index))
@@ -150,7 +150,7 @@ func (s *scanner) takeFirstFrame(file numberedFile, f frame, current *segment) *
 	return nil
 }
 
-// accept visits and counts a valid frame of n bytes.
+// accept counts a valid frame of n bytes and calls visit with it.
 func (s *scanner) accept(loc location, f frame, current *segment, n int) error {
 	if err := s.compareWithMark(loc); err != nil {
 		return err
@@ -168,8 +168,8 @@ func (s *scanner) accept(loc location, f frame, current *segment, n int) error {
 	return nil
 }
 
-// compareWithMark checks the position of the frame after the mark. If it differs, the log is an older copy or a copy of
-// another log: its chain is unbroken but its records are not those that were acknowledged.
+// compareWithMark checks the frame that follows the high-water mark. If its position differs from the mark, the log is
+// an older copy, or a copy of another log. Its frames are valid, but its records are not those that were acknowledged.
 func (s *scanner) compareWithMark(loc location) error {
 	if s.result.next.frame != s.mark.end.frame || s.result.next == s.mark.end {
 		return nil
@@ -179,10 +179,11 @@ func (s *scanner) compareWithMark(loc location) error {
 		fmt.Sprintf("record %d after %08x", s.result.next.sequence, s.result.next.chain)))
 }
 
-// classify decides whether a fault is a torn tail, which it records in the result, or damage, which it returns.
+// classify decides whether a fault is a torn tail or damage. It records a torn tail in the result and returns damage as
+// an error.
 func (s *scanner) classify(path string, data []byte, off int, fault *formatFault, f frame, last bool) error {
 	if fault.torn && f.index != 0 && s.positionKnown {
-		// The header is intact, so an interrupted write would have left the right position in it.
+		// The header is intact. If the write was only interrupted, the header has the right position.
 		if positionFault := f.checkPosition(s.result.next); positionFault != nil {
 			fault = positionFault
 		}
@@ -240,7 +241,7 @@ func (s *scanner) readSegment(path string) (data []byte, err error) {
 	return data, err
 }
 
-// readPrefix reads the first bytes of a segment into the scanner's buffer. The file may have grown since.
+// readPrefix reads the first seg.bytes bytes of a segment into the scanner's buffer. The file may be longer.
 func (s *scanner) readPrefix(seg segment) (data []byte, err error) {
 	data = s.growBuffer(int(seg.bytes))
 	err = withFile(seg.path, fileRead, func(f *os.File) error {
@@ -254,7 +255,7 @@ func (s *scanner) readPrefix(seg segment) (data []byte, err error) {
 	return data, err
 }
 
-// growBuffer returns the scanner's buffer with size bytes. The next call overwrites them.
+// growBuffer returns a buffer of size bytes. The next call overwrites it.
 func (s *scanner) growBuffer(size int) []byte {
 	s.buffer = slices.Grow(s.buffer[:0], size)
 	return s.buffer[:size]

@@ -24,15 +24,15 @@ const (
 type snapshot struct {
 	sequence   uint64
 	path       string
-	bytes      int64 // of the file
+	bytes      int64 // size of the file
 	finishedAt time.Time
 	damage     *DamageError // nil if the file is undamaged
 }
 
-// payloadVisitor reads the payload of a snapshot. The payload is verified only after the visitor has returned.
+// payloadVisitor reads the payload of a snapshot. The payload is verified only after payloadVisitor has returned.
 type payloadVisitor func(sequence uint64, payload io.Reader) error
 
-// snapshotHeader returns the header of a snapshot of all records up to the sequence.
+// snapshotHeader returns the header of a snapshot at sequence.
 func snapshotHeader(sequence uint64) []byte {
 	b := make([]byte, 0, snapshotHeaderBytes)
 	b = append(b, snapshotMagic...)
@@ -42,7 +42,7 @@ func snapshotHeader(sequence uint64) []byte {
 }
 
 // snapshotWriter counts the bytes of a snapshot and computes its checksum. It stores the first error of the file,
-// because the function that writes the state might ignore it.
+// because the function that writes the state may ignore it.
 type snapshotWriter struct {
 	file io.Writer
 	sum  hash.Hash32
@@ -62,7 +62,7 @@ func (w *snapshotWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// encodeSnapshot writes a snapshot file. fileErr is an error of the file, stateErr one of write.
+// encodeSnapshot writes a snapshot file. fileErr is an error of file; stateErr is an error of write.
 func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error) (fileErr, stateErr error) {
 	buffered := bufio.NewWriterSize(file, snapshotBufferBytes)
 	w := &snapshotWriter{file: buffered, sum: crc32.New(castagnoli)}
@@ -83,8 +83,8 @@ func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error
 	return buffered.Flush(), nil
 }
 
-// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. The offset of a fault is
-// the one in the file. visit may be nil; its error is returned unchanged.
+// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. fault has the offset in
+// the file. visit may be nil; its error is returned unchanged.
 func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit payloadVisitor) (payload int64, fault *formatFault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		const sizeMin = snapshotHeaderBytes + snapshotTrailerBytes
@@ -142,7 +142,8 @@ func (file numberedFile) checkSnapshotHeader(head []byte) *formatFault {
 	return nil
 }
 
-// open verifies the file and returns it positioned at its payload. The error for damage is a *DamageError.
+// open verifies the file and returns it with the offset at the start of its payload. For damage the error is a
+// *DamageError.
 func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	if f, err = os.Open(s.path); err != nil {
 		return nil, 0, err
@@ -165,7 +166,7 @@ func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	return f, payload, nil
 }
 
-// readSnapshots verifies snapshot files and describes them, damaged ones included.
+// readSnapshots verifies and describes snapshot files, including damaged ones.
 func readSnapshots(files []numberedFile) ([]snapshot, error) {
 	var snapshots []snapshot
 	for _, file := range files {
@@ -177,7 +178,7 @@ func readSnapshots(files []numberedFile) ([]snapshot, error) {
 			return snapshots, err
 		default:
 			s.bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
-			if info, err := f.Stat(); err == nil { // else the time is unknown
+			if info, err := f.Stat(); err == nil { // otherwise the time stays zero
 				s.finishedAt = info.ModTime().UTC()
 			}
 			if err := f.Close(); err != nil {

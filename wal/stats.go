@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Stats is the size of a log and the work done since it was opened.
+// Stats has the size of a log and counts of the work done since the log was opened.
 type Stats struct {
 	First, Last   uint64 // records in the log; Last is First-1 if there are none
 	Segments      int
-	LogBytes      int64 // of all segments
+	LogBytes      int64 // size of all segments
 	Snapshots     int   // undamaged snapshots
-	SnapshotBytes int64 // of those snapshots
-	// SnapshotSequence is the last record in the newest undamaged snapshot, and SnapshotAt is when that was finished.
-	// Both are zero without a snapshot.
+	SnapshotBytes int64 // size of those snapshots
+	// SnapshotSequence is the last record in the newest undamaged snapshot. SnapshotAt is the time when that snapshot
+	// was finished. Both are zero if there is none.
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 
-	Batches, Records uint64 // appended and durable
-	Bytes            int64  // of the appended batches in their segments
+	Batches, Records uint64 // durable batches and records
+	Bytes            int64  // size of those batches in the segments
 	Syncs            SyncTimes
 }
 
 // syncBounds is the number of bounds that SyncBounds returns.
 const syncBounds = 16
 
-// SyncTimes is a histogram of the syncs of batches, failed ones included.
+// SyncTimes is a histogram of the durations of batch syncs, including failed ones.
 type SyncTimes struct {
 	Counts [syncBounds + 1]uint64 // one for each of SyncBounds; the last has no upper bound
 	Sum    time.Duration
@@ -40,7 +40,7 @@ func SyncBounds() [syncBounds]time.Duration {
 	}
 }
 
-// add counts one sync. A negative duration, measured by a clock that was set back, counts as 0.
+// add counts one sync. If the clock was set back, elapsed is negative and counts as 0.
 func (s *SyncTimes) add(elapsed time.Duration) {
 	elapsed = max(0, elapsed)
 	bounds := SyncBounds()
@@ -68,7 +68,7 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// countSync counts a sync that started at start and has just ended.
+// countSync counts a sync that began at start and has just ended.
 func (l *Log) countSync(start time.Time) {
 	elapsed := l.options.Clock().Sub(start)
 	l.mu.Lock()

@@ -14,8 +14,8 @@ type Report struct {
 	Records  uint64
 	LogBytes int64
 
-	TornBytes     int64 // of a torn tail in the last segment; Open moves them to a file
-	AmbiguousTail bool  // acknowledged records may be missing at the end; the mark does not tell
+	TornBytes     int64 // size of a torn tail in the last segment; Open moves it to a file
+	AmbiguousTail bool  // acknowledged records may be missing at the end, but the mark can't tell
 
 	Mark                MarkState
 	Snapshots           []SnapshotReport // ascending
@@ -25,13 +25,13 @@ type Report struct {
 // SnapshotReport is one snapshot file.
 type SnapshotReport struct {
 	File     string
-	Sequence uint64       // of the last record in it
-	Bytes    int64        // of the file, 0 if it is damaged
+	Sequence uint64       // sequence of the last record in it
+	Bytes    int64        // size of the file, 0 if it is damaged
 	Damage   *DamageError // nil if the file is undamaged
 }
 
-// Verify checks every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError, those
-// of reading; the report then has what was read before the error.
+// Verify verifies every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError, and
+// errors of reading. With an error the report has what was read before it.
 func Verify(dir string) (r Report, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
@@ -53,14 +53,14 @@ func (x *examination) report() Report {
 	return r
 }
 
-// Exists reports whether dir has files of a log. It checks only names; a missing directory has none.
+// Exists reports whether dir has files of a log. It checks only the names. A missing directory has no files.
 func Exists(dir string) (bool, error) {
 	names, err := Files(dir)
 	return len(names) > 0, err
 }
 
-// Files returns the names of the files of the log in dir: first the mark, then segments and snapshots, also unfinished
-// ones. It leaves out the lock, files that were moved aside and other files.
+// Files returns the paths of the files of the log in dir: the mark, segments, snapshots, and unfinished snapshots. It
+// leaves out the lock, files that were moved aside and other files.
 func Files(dir string) ([]string, error) {
 	files, err := listDir(dir)
 	names := files.mark
@@ -74,11 +74,11 @@ func Files(dir string) ([]string, error) {
 type Entry struct {
 	Sequence uint64
 	Segment  string // path of the file
-	Offset   int64  // of the record's frame in the file
+	Offset   int64  // offset of the record's frame in the file
 	Record   []byte // valid only during the call
 }
 
-// Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits every record before
+// Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits all records before
 // damage, and none of a torn tail. Errors: those of Verify, and the first error of visit, which ends Dump.
 func Dump(dir string, visit func(Entry) error) error {
 	return withSharedLock(dir, func() error {
@@ -91,7 +91,7 @@ func Dump(dir string, visit func(Entry) error) error {
 	})
 }
 
-// withSharedLock calls read with the shared lock, which no process can hold while another writes to dir.
+// withSharedLock calls read while it has the shared lock, so that no other process writes to dir meanwhile.
 func withSharedLock(dir string, read func() error) (err error) {
 	if err := isDir(dir); err != nil {
 		return err
