@@ -13,24 +13,24 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Largest limits of an account.
+// The largest quotas that an account can have.
 const (
 	QuotaDayMax    = 100_000_000
-	QuotaMinuteMax = 60_000 // each request of the last minute is remembered
+	QuotaMinuteMax = 60_000 // low, because the node remembers each request of the last minute
 )
 
 // Bodies of requests about accounts.
 type (
-	// Suspension is the reason of a suspension and its author.
+	// Suspension suspends an account.
 	Suspension struct {
 		Reason string `json:"reason"`
 		Author
 	}
-	// Author names the author of a change; "" = only the operating system's user.
+	// Author names the author of a change. "" means that the log has only the operating system's user.
 	Author struct {
 		Name string `json:"by,omitempty"`
 	}
-	// LimitChange changes an account's own limits. nil keeps a limit, 0 removes it.
+	// LimitChange changes the quota of an account. nil keeps a limit. 0 resets it to the default of the node.
 	LimitChange struct {
 		Day    *int `json:"day,omitempty"`
 		Minute *int `json:"minute,omitempty"`
@@ -38,7 +38,7 @@ type (
 	}
 )
 
-// Answers about accounts. Zero times are omitted.
+// Responses about accounts. Zero times are omitted.
 type (
 	// ListedAccount is an account in a list, with a masked e-mail address.
 	ListedAccount struct {
@@ -50,13 +50,13 @@ type (
 		Limits     Limits    `json:"limits"`
 		SpentToday int       `json:"spentToday"`
 	}
-	// Limits holds the effective limits. Own reports whether the account has limits of its own.
+	// Limits holds the limits that apply to an account. Own is false if they are the node's default.
 	Limits struct {
 		Day    int  `json:"day"`
 		Minute int  `json:"minute"`
 		Own    bool `json:"own"`
 	}
-	// Account is everything that the operator may know about an account.
+	// Account describes an account.
 	Account struct {
 		ID          uint64    `json:"id"`
 		Email       string    `json:"email"`
@@ -74,7 +74,7 @@ type (
 		Remaining int       `json:"remaining"`
 		ResetAt   time.Time `json:"resetAt"`
 	}
-	// Key is a key of an account without its secret.
+	// Key describes an API key, without its secret.
 	Key struct {
 		ID         string    `json:"id"`
 		Name       string    `json:"name"`
@@ -89,7 +89,7 @@ func (s *Server) limits(own account.Quota) Limits {
 	return Limits{cmp.Or(own.Day, s.config.DefaultQuota.Day), cmp.Or(own.Minute, s.config.DefaultQuota.Minute), own != account.Quota{}}
 }
 
-// author returns the name, for readBody.
+// author is for readBody.
 func (a Author) author() string { return a.Name }
 
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
@@ -115,7 +115,7 @@ func (s *Server) showAccount(r *http.Request, _ NoBody) (Account, error) {
 	return s.describe(id)
 }
 
-// account returns the number of the account that the path names.
+// account returns the number of the account that the path names by number or by e-mail address.
 func (s *Server) account(r *http.Request) (uint64, error) {
 	text := r.PathValue("account")
 	if id, err := strconv.ParseUint(text, 10, 64); err == nil {
@@ -153,7 +153,7 @@ func (s *Server) describe(id uint64) (Account, error) {
 	return result, nil
 }
 
-// change carries out a change of the account that the path names, and returns the changed account.
+// change calls do for the account that the path names. It logs the change, and returns the changed account.
 func (s *Server) change(r *http.Request, operation string, author Author, do func(id uint64, by string) error) (Account, error) {
 	id, err := s.account(r)
 	if err != nil {

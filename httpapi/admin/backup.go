@@ -17,32 +17,31 @@ import (
 
 const (
 	typeTar = "application/x-tar"
-	// failureTrailer is the HTTP trailer with the reason why a backup ends early.
+	// failureTrailer is the HTTP trailer that says why a backup ended early.
 	failureTrailer = "Tasard-Failure"
-	// backupBytesASecond is low, to leave most of the disk and CPU to the node.
+	// backupBytesASecond limits the rate, to leave most of the disk and CPU to the node.
 	backupBytesASecond = 64 << 20
-	// backupStallMax limits the time of writing one piece, and backupMax the time of a backup. The node can't delete the
-	// files being copied before the backup ends.
+	// backupStallMax limits the time between two calls of pacer.wait.
 	backupStallMax = 30 * time.Second
-	backupMax      = time.Hour
+	// backupMax limits the duration of a backup, because the node can't delete the copied files until the backup ends.
+	backupMax = time.Hour
 )
 
 var (
-	errBackupRunning = &engine.Error{Code: engine.CodeOverloaded, Message: "another backup of this node is being taken; try again when it is there"}
+	errBackupRunning = &engine.Error{Code: engine.CodeOverloaded, Message: "another backup of this node is running; try again when it has ended"}
 	errStopping      = &engine.Error{Code: CodeStopping, Message: "the node is stopping"}
-	errStalled       = errors.New("the caller did not read on")
+	errStalled       = errors.New("the client stopped reading")
 )
 
-// BackupInfo holds the numbers of the last record of a backup and the last record of its snapshot.
+// BackupInfo holds two sequences: of the last record of a backup, and of the last record that its snapshot includes.
 type BackupInfo struct{ Last, Snapshot uint64 }
 
-// backupSlot limits backups to one at a time.
+// backupSlot allows one backup at a time.
 type backupSlot struct {
 	busy     atomic.Bool
-	stopping chan struct{} // closed when the server begins to stop; nil: never
+	stopping chan struct{} // closed when the server begins to stop; may be nil
 }
 
-// backup writes a copy of the node at a limited rate.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	if !s.backupSlot.busy.CompareAndSwap(false, true) {
 		writeError(w, errBackupRunning)
@@ -52,11 +51,12 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), backupMax)
 	defer cancel()
 	control := http.NewResponseController(w)
-	// If this fails, the deadlines of the server end the backup early, and the client reports it.
+	// A backup may take longer than the timeouts of the server. If this fails, they end the backup early, and the
+	// client reports that.
 	_ = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 	p := &pacer{ctx: ctx, stopping: s.backupSlot.stopping, timer: time.NewTimer(0)}
 	defer p.timer.Stop()
-	p.stallTimer = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // wakes a blocked write
+	p.stallTimer = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // ends a blocked write
 	defer p.stallTimer.Stop()
 
 	out := &countingWriter{w: w}
@@ -75,7 +75,6 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// countingWriter counts the bytes written.
 type countingWriter struct {
 	w     http.ResponseWriter
 	bytes int64
@@ -92,8 +91,8 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 type pacer struct {
 	ctx        context.Context
 	stopping   chan struct{}
-	timer      *time.Timer
-	stallTimer *time.Timer
+	timer      *time.Timer // for the pauses
+	stallTimer *time.Timer // fires backupStallMax after the last wait
 }
 
 func (p *pacer) wait(bytes int) error {
@@ -111,7 +110,7 @@ func (p *pacer) wait(bytes int) error {
 	}
 }
 
-// headerText replaces characters that a header can't contain.
+// headerText replaces the characters that a header can't contain by '?'.
 func headerText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -121,22 +120,23 @@ func headerText(text string) string {
 	}, text)
 }
 
-// BackupIdleMax is the time without data after which the client ends a backup.
+// BackupIdleMax is the time without data after which the client cancels a backup.
 const BackupIdleMax = time.Minute
 
-// ErrNoResponse is the cause of an UnreachableError when the node sent nothing for BackupIdleMax.
+// ErrNoResponse is the cause of the UnreachableError that Backup returns if the node sent nothing for BackupIdleMax.
 var ErrNoResponse = errors.New("it did not answer")
 
-// BackupStream is a backup being received.
+// BackupStream is the response of a backup.
 type BackupStream struct {
-	Err error // of the last Read; nil until it fails or ends
+	Err error // of the last Read that failed; io.EOF at the end
 
 	cancel    context.CancelFunc
 	idleTimer *time.Timer
 	res       *http.Response
 }
 
-// Backup requests a backup of the node. The caller must close the stream. BackupIdleMax is the only time limit.
+// Backup requests a backup of the node. The caller must close the stream. The transfer has no time limit except
+// BackupIdleMax.
 func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 	client := http.Client{Transport: c.http.Transport}
 	callCtx, cancel := context.WithCancel(ctx)
@@ -148,7 +148,7 @@ func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 	})
 	req, err := http.NewRequestWithContext(traceCtx, http.MethodGet, "http://tasard"+backupPath, nil)
 	if err == nil {
-		b.res, err = client.Do(req) //nolint:bodyclose // BackupStream.Close does
+		b.res, err = client.Do(req) //nolint:bodyclose // BackupStream.Close closes it
 	}
 	if err != nil {
 		b.idleTimer.Stop()
@@ -179,13 +179,13 @@ func (b *BackupStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FailureReason reads to the end and returns the reason why the node ended the backup early, or "".
+// FailureReason reads the stream to its end. It returns why the node ended the backup early, or "".
 func (b *BackupStream) FailureReason() string {
 	_, _ = io.Copy(io.Discard, b)
 	return b.res.Trailer.Get(failureTrailer)
 }
 
-// Close ends the transfer.
+// Close cancels the transfer if it has not ended.
 func (b *BackupStream) Close() error {
 	b.idleTimer.Stop()
 	b.cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// requestTimeout is the client's timeout, except for lists.
+// requestTimeout limits every call but Backup, including the time to read the response.
 const requestTimeout = 2 * time.Minute
 
-// readinessBytesMax has room for every condition and every source with its reason.
+// readinessBytesMax limits the response of Readiness, which can name every condition and every failing source.
 const readinessBytesMax = 1 << 20
 
 // Client calls the node behind a socket. Its errors are UnreachableError, Error or ProtocolError.
@@ -26,7 +26,7 @@ type Client struct {
 	http   http.Client
 }
 
-// NewClient returns a client without connecting.
+// NewClient returns a client. It connects at each call.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -34,14 +34,14 @@ func NewClient(socket string) *Client {
 	return &Client{socket, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: requestTimeout}}
 }
 
-// UnreachableError is the error of a call without a response. No process listens (fs.ErrNotExist,
-// syscall.ECONNREFUSED), the caller has no permission (fs.ErrPermission), or the node did not respond.
+// UnreachableError is the error of a call that got no response. Err shows why: no process listens on the socket
+// (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not open it (fs.ErrPermission), or the node did not respond.
 type UnreachableError struct {
 	Socket string
 	Err    error
 }
 
-// Error returns the socket and the cause.
+// Error implements error.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("ask the node behind %s: %v", e.Socket, e.Err)
 }
@@ -55,10 +55,10 @@ type Error struct {
 	Message string      `json:"message"`
 }
 
-// Error returns the node's message.
+// Error implements error. It returns Message.
 func (e *Error) Error() string { return e.Message }
 
-// ProtocolError reports a response that does not follow this protocol. Node and client may have different versions.
+// ProtocolError is the error of a call whose response is not as expected. Node and client may have different versions.
 type ProtocolError struct{ error }
 
 func protocolErrorf(format string, args ...any) error {
@@ -74,7 +74,7 @@ type errorBody struct {
 	Error Error `json:"error"`
 }
 
-// do sends a request, without a body if body is nil.
+// do sends a request. body is encoded as JSON; nil means no body.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var reader io.Reader
 	if body != nil {
@@ -110,7 +110,7 @@ func (c *Client) call(ctx context.Context, method, path string, body any) (io.Re
 	return nil, errors.Join(readError(res), res.Body.Close())
 }
 
-// readError returns the error of an error response.
+// readError decodes the body of an error response.
 func readError(res *http.Response) error {
 	var response errorBody
 	if err := json.NewDecoder(io.LimitReader(res.Body, bodyMax)).Decode(&response); err != nil || response.Error.Message == "" {
@@ -119,7 +119,6 @@ func readError(res *http.Response) error {
 	return &response.Error
 }
 
-// decode decodes a response body and closes it.
 func decode(body io.ReadCloser, target any) (err error) {
 	defer func() { err = errors.Join(err, body.Close()) }()
 	if err := json.NewDecoder(body).Decode(target); err != nil {
@@ -128,7 +127,7 @@ func decode(body io.ReadCloser, target any) (err error) {
 	return nil
 }
 
-// Readiness returns the state of the node. A response of status 503 has a state too, unlike in other operations.
+// Readiness returns the state of the node. A response with status 503 has a state too, and is not an error here.
 func (c *Client) Readiness(ctx context.Context) (readiness Readiness, err error) {
 	res, err := c.do(ctx, http.MethodGet, ReadyzPath, nil)
 	if err != nil {

@@ -1,26 +1,27 @@
-// Package admin is the management API of a running node: HTTP with strict JSON over
-// a Unix socket, for tasard admin. Server and Client share the table of operations
-// (operations.go), which defines paths, requests and answers.
+// Package admin is the management API of a running node: strict JSON over HTTP on a
+// Unix socket, for the command tasard admin. Server and Client share the table of
+// operations in operations.go, which defines the paths and the types of requests and
+// responses.
 //
-// To add an operation, add a line to operations.go with the types of its request
-// and answer, and its function to Server.Handler.
+// To add an operation, add it to operations.go and register its function in
+// Server.Handler.
 //
-// Every user that can open the socket can call every operation. The socket has mode
-// 0600 before it has a name. Listen replaces one that no process listens on, and
-// refuses one that is in use. The author of a change is the user at the other end,
-// as the operating system reports it, after the name that the request gives:
-// "ana (root)".
+// Access control is the file mode of the socket, 0600: a user that can open the socket
+// can call every operation. The log names the author of a change as "ana (root)". The
+// first name comes from the request, the second is the user at the other end of the
+// socket as the operating system reports it.
 //
 // Decisions of this package:
 //
-//   - --mail=log prints login codes, with which any reader of the output can sign in
-//     as any user. Therefore it can't be combined with required keys.
-//   - An account is identified by its e-mail address. Lists mask it; the details of
-//     one account show it.
-//   - A manual rate goes through the rules like every other observation. Values that
-//     can never be published, such as zero, are refused and not quarantined.
-//   - ServeMetrics serves metrics and health without causes to any client. Profiles
-//     and all changes are only at the socket.
+//   - --mail=log prints login codes, and every reader of the output can use them to
+//     sign in as any user. So it can't be combined with required keys.
+//   - Accounts are named by number or e-mail address. Lists mask the addresses, and
+//     ShowAccount does not.
+//   - A manual rate wins over collected rates (decision S11), and passes the same checks
+//     as every other observation. Values that can never be published, such as zero, are
+//     rejected and not quarantined.
+//   - ServeMetrics serves metrics and health to every client, but without the causes of
+//     failures. Profiles and operations are only at the socket.
 //
 // The package does not know how a node is composed: its Config holds functions for
 // sources, cluster, readiness and metrics.

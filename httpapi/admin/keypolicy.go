@@ -7,14 +7,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// How login codes are sent.
+// Values of Config.Mail: how login codes are sent.
 const (
 	MailSMTP = "smtp"
-	MailLog  = "log" // printed, for development
+	MailLog  = "log" // printed to the output of the node, for development
 	MailOff  = "off"
 )
 
-// UnsafeMail is the reason why MailLog and required keys exclude each other.
+// UnsafeMail is the error message for an attempt to combine MailLog with required keys.
 const UnsafeMail = "this node runs with --mail=log, so every reader of its output can sign in as any user; " +
 	"start it with --smtp-addr or --mail=off"
 
@@ -26,12 +26,12 @@ const (
 )
 
 type (
-	// Announcement is the instant from which keys are required.
+	// Announcement announces that keys are required from an instant on.
 	Announcement struct {
 		At time.Time `json:"at"`
 		Author
 	}
-	// KeyPolicy is the key requirement: its state, announcement, and how login codes are sent.
+	// KeyPolicy says whether requests need keys. By is the author of the announcement. Mail is Config.Mail.
 	KeyPolicy struct {
 		State       string    `json:"state"`
 		RequiredAt  time.Time `json:"requiredAt,omitzero"`

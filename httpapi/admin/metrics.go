@@ -11,40 +11,40 @@ import (
 
 const (
 	metricsWriteTimeout = 30 * time.Second
-	metricsIdleTimeout  = 2 * time.Minute // scrapes come every 15 s or so over one connection
+	metricsIdleTimeout  = 2 * time.Minute // Prometheus reuses a connection, every 15 s or so
 )
 
-// The state of the node.
+// Responses about the state of the node.
 type (
-	// Readiness is the state of the node for its operator, with causes.
+	// Readiness is the state of the node for its operator. Its conditions include their causes.
 	Readiness struct {
 		Status         engine.Readiness   `json:"status"`
 		Conditions     []engine.Condition `json:"conditions"`
 		Version        string             `json:"version"`
 		Log            Log                `json:"log"`
-		Mail           *MailStats         `json:"mail,omitempty"` // nil: there is no mail server
+		Mail           *MailStats         `json:"mail,omitempty"` // nil without a mail server
 		FailingSources []FailingSource    `json:"failingSources,omitempty"`
 	}
-	// Log is the state of the log at the start.
+	// Log describes the log of records.
 	Log struct {
 		LastRecord    uint64 `json:"lastRecord"`
 		Snapshot      uint64 `json:"snapshot"`
 		TornBytes     int64  `json:"tornBytes"`
 		AmbiguousTail bool   `json:"ambiguousTail"`
-		Failure       string `json:"failure,omitempty"` // why the node stops
+		Failure       string `json:"failure,omitempty"` // why the node is stopping
 	}
-	// MailStats counts login codes by outcome.
+	// MailStats counts e-mails with login codes by their outcome.
 	MailStats struct {
 		Waiting     int       `json:"waiting"`     // in the queue or being sent
 		Sent        uint64    `json:"sent"`        // accepted by the mail server
-		Refused     uint64    `json:"refused"`     // by the mail server, permanently
-		Exhausted   uint64    `json:"exhausted"`   // all attempts failed
-		Expired     uint64    `json:"expired"`     // the code expired first
-		Replaced    uint64    `json:"replaced"`    // by a newer code for the same address
-		Abandoned   uint64    `json:"abandoned"`   // at the end of the node
-		Dropped     uint64    `json:"dropped"`     // the queue was full
-		Failures    uint64    `json:"failures"`    // failed attempts
-		CircuitOpen bool      `json:"circuitOpen"` // no attempts for a while
+		Refused     uint64    `json:"refused"`     // permanently rejected by the mail server
+		Exhausted   uint64    `json:"exhausted"`   // given up after all attempts failed
+		Expired     uint64    `json:"expired"`     // given up because the code expired
+		Replaced    uint64    `json:"replaced"`    // not sent because of a newer code for the same address
+		Abandoned   uint64    `json:"abandoned"`   // not sent because the node stopped
+		Dropped     uint64    `json:"dropped"`     // not sent because the queue was full
+		Failures    uint64    `json:"failures"`    // failed attempts to send
+		CircuitOpen bool      `json:"circuitOpen"` // no attempts for now, because earlier ones failed
 		LastSent    time.Time `json:"lastSent,omitzero"`
 	}
 	// FailingSource is a source whose last collection failed.
@@ -60,7 +60,7 @@ func (s *Server) readiness(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, readinessStatus(state.Status), state)
 }
 
-// readinessStatus returns the HTTP status for load balancers and service managers.
+// readinessStatus returns the HTTP status of a health response.
 func readinessStatus(r engine.Readiness) int {
 	if r == engine.Unavailable {
 		return http.StatusServiceUnavailable
@@ -68,7 +68,7 @@ func readinessStatus(r engine.Readiness) int {
 	return http.StatusOK
 }
 
-// public returns the handler of ServeMetrics. Profiles and operations are only at the socket.
+// public returns the handler of ServeMetrics.
 func (s *Server) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+MetricsPath, s.config.Metrics)
@@ -79,7 +79,7 @@ func (s *Server) public() http.Handler {
 	})
 	mux.HandleFunc("GET "+ReadyzPath, func(w http.ResponseWriter, _ *http.Request) {
 		state := s.config.Readiness()
-		writeJSON(w, readinessStatus(state.Status), struct { // only what any client may know
+		writeJSON(w, readinessStatus(state.Status), struct { // without the fields of Readiness that are only for the operator
 			Status     engine.Readiness   `json:"status"`
 			Conditions []engine.Condition `json:"conditions"`
 		}{state.Status, state.Conditions})
@@ -87,8 +87,8 @@ func (s *Server) public() http.Handler {
 	return mux
 }
 
-// ServeMetrics starts to serve metrics and health to Prometheus on a TCP listener. Every client that reaches it can
-// read them. They contain no secrets. Stop waits for its goroutine.
+// ServeMetrics starts a goroutine that serves metrics and health on a TCP listener, for Prometheus. Every client that
+// can connect can read them. They contain no secrets.
 func (s *Server) ServeMetrics(listener net.Listener) {
 	log, address := s.config.Logger, listener.Addr().String()
 	log.Info("metrics are at http://" + address + MetricsPath)
@@ -96,5 +96,5 @@ func (s *Server) ServeMetrics(listener net.Listener) {
 		log.Warn("every client that reaches this address can read the metrics: traffic, number of accounts, health; no secrets", "address", address)
 	}
 	server := &http.Server{Handler: s.public(), ReadTimeout: readTimeout, WriteTimeout: metricsWriteTimeout, IdleTimeout: metricsIdleTimeout}
-	s.serve(server, listener, "the listener of metrics", "metrics are not answered any more")
+	s.serve(server, listener, "the listener of metrics", "metrics can no longer be read")
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Operation is a call of the management API, with the types of the request and the answer.
-type Operation[Body, Answer any] struct{ method, path string }
+// Operation is a call of the management API. Body and Response are the JSON types of its request and its response.
+type Operation[Body, Response any] struct{ method, path string }
 
-// List is a call whose answer has one JSON object per line.
+// List is a call whose response has one JSON object per line.
 type List[Item any] struct{ path string }
 
-// NoBody is the request of an operation without a body.
+// NoBody is the Body of an operation whose request has no body.
 type NoBody struct{}
 
-// The operations. In paths an account is its number or its e-mail address.
+// The operations. The path parameter account is the number of an account or its e-mail address.
 var (
 	ListAccounts   = List[ListedAccount]{"/accounts"}
 	ShowAccount    = Operation[NoBody, Account]{http.MethodGet, "/accounts/{account}"}
@@ -50,7 +50,7 @@ var (
 	ShowCluster = Operation[NoBody, Cluster]{http.MethodGet, "/cluster"}
 )
 
-// Paths that do not answer one JSON object.
+// Paths of the other calls.
 const (
 	MetricsPath = "/metrics"
 	ReadyzPath  = "/readyz"
@@ -59,24 +59,23 @@ const (
 	profilePath = "/debug/pprof/"
 )
 
-// register adds the operation to mux.
-func (o Operation[Body, Answer]) register(mux *http.ServeMux, handle func(r *http.Request, body Body) (Answer, error)) {
+func (o Operation[Body, Response]) register(mux *http.ServeMux, handle func(r *http.Request, body Body) (Response, error)) {
 	mux.HandleFunc(o.method+" "+o.path, func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody[Body](r)
 		if err != nil {
 			writeError(w, err)
 			return
 		}
-		answer, err := handle(r, body)
+		response, err := handle(r, body)
 		if err != nil {
 			writeError(w, err)
 			return
 		}
-		writeJSON(w, http.StatusOK, answer)
+		writeJSON(w, http.StatusOK, response)
 	})
 }
 
-// register adds the list to mux. Items are written one by one, so that a long list is never in memory as a whole.
+// register adds the list to mux. The handler writes the items one by one, so a long list is never in memory as a whole.
 func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (iter.Seq[Item], error)) {
 	mux.HandleFunc("GET "+l.path, func(w http.ResponseWriter, r *http.Request) {
 		items, err := list(r)
@@ -86,7 +85,7 @@ func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (ite
 		}
 		w.Header().Set("Content-Type", typeLines)
 		out := bufio.NewWriter(w)
-		defer func() { _ = out.Flush() }() // the client is gone
+		defer func() { _ = out.Flush() }() // an error means that the client is gone
 		encoder := json.NewEncoder(out)
 		for item := range items {
 			if encoder.Encode(item) != nil {
@@ -96,20 +95,20 @@ func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (ite
 	})
 }
 
-// Call calls the operation; values replace the names in braces of its path, in order.
-func (o Operation[Body, Answer]) Call(ctx context.Context, c *Client, body Body, values ...string) (answer Answer, err error) {
+// Call calls the operation. values replace the parameters of its path, in order.
+func (o Operation[Body, Response]) Call(ctx context.Context, c *Client, body Body, values ...string) (response Response, err error) {
 	var request any = body
 	if _, noBody := request.(NoBody); noBody {
 		request = nil
 	}
 	stream, err := c.call(ctx, o.method, expandPath(o.path, values), request)
 	if err != nil {
-		return answer, err
+		return response, err
 	}
-	return answer, decode(stream, &answer)
+	return response, decode(stream, &response)
 }
 
-// Call returns the list as a stream, which the caller must close.
+// Call returns the response as a stream of JSON lines, which the caller must close.
 func (l List[Item]) Call(ctx context.Context, c *Client, query url.Values) (io.ReadCloser, error) {
 	return c.call(ctx, http.MethodGet, l.path+"?"+query.Encode(), nil)
 }
@@ -128,7 +127,7 @@ func (l List[Item]) ReadAll(r io.Reader) (items []Item, err error) {
 	}
 }
 
-// expandPath replaces the names in braces of a path.
+// expandPath replaces the parameters of a path, such as {account}, in order.
 func expandPath(path string, values []string) string {
 	for _, value := range values {
 		before, remaining, _ := strings.Cut(path, "{")
@@ -146,25 +145,25 @@ const (
 
 // Error codes in addition to the engine's.
 const (
-	CodeNotConfigured engine.Code = "not_configured" // the node's settings do not allow it
-	CodeStopping      engine.Code = "stopping"       // the node stops before the operation can end
+	CodeNotConfigured engine.Code = "not_configured" // the node's settings do not allow the operation
+	CodeStopping      engine.Code = "stopping"       // the node stops before the operation has ended
 )
 
-// Limits of texts that an operator gives, in characters.
+// Limits of texts in requests, in characters.
 const (
 	ReasonMax = 200
 	ByMax     = 80
 	IDMax     = 80 // of an institution or a source
 )
 
-func writeJSON(w http.ResponseWriter, status int, answer any) {
+func writeJSON(w http.ResponseWriter, status int, response any) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // the client is gone
+	_ = json.NewEncoder(w).Encode(response) // an error means that the client is gone
 }
 
-// writeError writes an error response. It includes the causes of internal errors, because only the operator reads
-// it.
+// writeError writes an error response. The response includes the causes of internal errors, because only the operator
+// reads it.
 func writeError(w http.ResponseWriter, err error) {
 	response := Error{Code: engine.CodeInternalError, Message: err.Error()}
 	status := http.StatusInternalServerError
@@ -188,7 +187,8 @@ func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads a body of one JSON object and checks its author. For NoBody it reads nothing.
+// readBody reads a body of one JSON object. If the object names an author, it checks the name. For NoBody it reads
+// nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
 	if _, noBody := any(body).(NoBody); noBody {
 		return body, nil
@@ -203,7 +203,7 @@ func readBody[T any](r *http.Request) (body T, err error) {
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&body); err != nil {
-		return body, badRequest("the body is not what this operation takes: %v", err)
+		return body, badRequest("the body does not fit this operation: %v", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return body, badRequest("the body must be one JSON object and nothing else")

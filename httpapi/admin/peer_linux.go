@@ -10,7 +10,7 @@ import (
 // unknownPeer stands for a user that the operating system does not report.
 const unknownPeer = "unknown user"
 
-// peerName returns the user at the other end of a Unix socket, by name or else by number.
+// peerName returns the name of the user at the other end of a Unix socket, or "uid " and a number.
 func peerName(conn net.Conn) string {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {

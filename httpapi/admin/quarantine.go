@@ -11,9 +11,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Answers about quarantined values.
+// Responses about quarantined observations.
 type (
-	// QuarantineEntry is a quarantined value. Number consists of currency and id, such as USD/17.
+	// QuarantineEntry is a quarantined observation. Number consists of currency and id, such as USD/17.
 	QuarantineEntry struct {
 		Number        string         `json:"number"`
 		ObservedAt    time.Time      `json:"observedAt"`
@@ -31,7 +31,7 @@ type (
 		Detail        string         `json:"detail"`
 		Document      string         `json:"document,omitempty"`
 	}
-	// QuarantineResult is the outcome of a decision. Published is the rate that is published after it.
+	// QuarantineResult is the result of a release or a rejection. Published is the rate after it.
 	QuarantineResult struct {
 		Entry     QuarantineEntry `json:"entry"`
 		By        string          `json:"by"`
@@ -39,7 +39,6 @@ type (
 	}
 )
 
-// listQuarantine returns the quarantined values that the query selects by currency and source.
 func (s *Server) listQuarantine(r *http.Request) (iter.Seq[QuarantineEntry], error) {
 	query := r.URL.Query()
 	currency, source := query.Get("currency"), query.Get("source")
@@ -67,7 +66,6 @@ func describeQuarantined(value *engine.Quarantined) QuarantineEntry {
 	return entry
 }
 
-// quarantineNumber returns a name that is unique among all currencies.
 func quarantineNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
 
 func (s *Server) release(r *http.Request, body Author) (QuarantineResult, error) {
@@ -78,7 +76,7 @@ func (s *Server) reject(r *http.Request, body Author) (QuarantineResult, error) 
 	return s.decide(r, body, "reject", func(id uint64, by string) engine.Command { return engine.Reject{QuarantineID: id, By: by} })
 }
 
-// decide carries out the operator's decision about a quarantined value.
+// decide releases or rejects a quarantined observation.
 func (s *Server) decide(r *http.Request, body Author, operation string, newCommand func(uint64, string) engine.Command) (QuarantineResult, error) {
 	value, err := s.quarantined(r)
 	if err != nil {
@@ -96,7 +94,7 @@ func (s *Server) decide(r *http.Request, body Author, operation string, newComma
 	return result, nil
 }
 
-// quarantined returns the value that the path names.
+// quarantined returns the observation that the path names.
 func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 	currency, text := r.PathValue("currency"), r.PathValue("number")
 	id, err := strconv.ParseUint(text, 10, 64)

@@ -12,13 +12,13 @@ import (
 const (
 	// ManualSource is the source id of manual rates.
 	ManualSource = "manual"
-	// ManualLifeMax is the longest lifetime of a manual rate, so that it is reviewed at least once a year.
+	// ManualLifeMax is the longest lifetime of a manual rate. It makes the operator review a rate once a year.
 	ManualLifeMax = 366 * 24 * time.Hour
 )
 
-// Bodies of requests about rates. Sides and dates are strings; "" = not given.
+// Bodies of requests about rates. Buy, Sell and EffectiveDate are optional; "" means not given.
 type (
-	// Quote names a rate; channel and kind default to unspecified and commercial.
+	// Quote names a rate. Channel defaults to unspecified, and Kind to commercial.
 	Quote struct {
 		Institution string         `json:"institution"`
 		Currency    string         `json:"currency"`
@@ -32,10 +32,10 @@ type (
 		Sell          string    `json:"sell,omitempty"`
 		EffectiveDate string    `json:"effectiveDate,omitempty"`
 		ExpiresAt     time.Time `json:"expiresAt,omitzero"`
-		For           string    `json:"for,omitempty"` // lifetime, instead of ExpiresAt
+		For           string    `json:"for,omitempty"` // a duration such as 6h, instead of ExpiresAt
 		Author
 	}
-	// Withdrawal withdraws the value of a source for a rate.
+	// Withdrawal withdraws the quote of one source.
 	Withdrawal struct {
 		Quote
 		Source string `json:"source"`
@@ -43,9 +43,9 @@ type (
 	}
 )
 
-// Answers about rates.
+// Responses about rates.
 type (
-	// Offer is the published rate of a quote.
+	// Offer is the rate that the node publishes for a Quote.
 	Offer struct {
 		Buy       string    `json:"buy,omitempty"`
 		Sell      string    `json:"sell,omitempty"`
@@ -53,8 +53,8 @@ type (
 		ExpiresAt time.Time `json:"expiresAt"`
 		Stale     bool      `json:"stale"`
 	}
-	// RateChange is the outcome of a manual rate or a withdrawal. Quarantined is the new value if it was quarantined.
-	// Published is then the previous rate.
+	// RateChange is the result of a ManualRate or a Withdrawal. Published is the rate after the change. If the manual
+	// rate was quarantined, Quarantined describes it, and the published rate did not change.
 	RateChange struct {
 		ID          string           `json:"id"`
 		SourceID    string           `json:"sourceId"`
@@ -64,8 +64,6 @@ type (
 	}
 )
 
-// setRate publishes a manual rate. The rules check it like every observation. It wins over collected rates (decision
-// S11).
 func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	key, err := s.quoteKey(&body.Quote)
 	if err != nil {
@@ -99,8 +97,8 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	return answer, nil
 }
 
-// manualObservation checks a manual rate and returns its observation. It refuses values that can never be published;
-// the engine would quarantine them.
+// manualObservation checks a manual rate and returns it as an observation. It rejects values that can never be
+// published, which the engine would quarantine.
 func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
@@ -128,7 +126,7 @@ func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now ti
 	return observation, err
 }
 
-// readSide parses a side. "" is the null decimal.
+// readSide parses a side. It returns the null decimal for "".
 func readSide(name, text string) (engine.Decimal, error) {
 	if text == "" {
 		return engine.Decimal{}, nil
@@ -140,8 +138,8 @@ func readSide(name, text string) (engine.Decimal, error) {
 	return side, nil
 }
 
-// ParseSide parses a side of a rate: a positive decimal without leading zeros (decision X13), because 057.5 probably
-// lacks a digit.
+// ParseSide parses a side of a rate: a positive decimal without leading zeros. A leading zero, as in 057.5, is probably
+// a mistyped digit (decision X13).
 func ParseSide(text string) (engine.Decimal, error) {
 	side, err := engine.ParseDecimal(text)
 	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
@@ -150,7 +148,6 @@ func ParseSide(text string) (engine.Decimal, error) {
 	return side, nil
 }
 
-// manualExpiry returns the expiry of a manual rate.
 func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error) {
 	expiry := now.Add(s.config.Catalogue.Source(ManualSource).Lifetime)
 	switch {
@@ -171,7 +168,7 @@ func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error
 	return expiry, nil
 }
 
-// quoteKey checks and completes the quote of a request.
+// quoteKey checks the Quote of a request and sets its defaults.
 func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	key := engine.QuoteKey{
 		Institution: body.Institution,
@@ -192,7 +189,6 @@ func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	return key, nil
 }
 
-// withdrawRate withdraws the value of a source.
 func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, error) {
 	key, err := s.quoteKey(&body.Quote)
 	if err != nil {
@@ -206,7 +202,7 @@ func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, err
 	return RateChange{ID: key.ID(body.Currency), SourceID: body.Source, By: by, Published: s.publishedOffer(body.Currency, key)}, nil
 }
 
-// publishedOffer returns the published rate of a quote, nil when there is none.
+// publishedOffer returns nil if there is no published rate.
 func (s *Server) publishedOffer(currency string, key engine.QuoteKey) *Offer {
 	page, err := s.config.Node.Rates(engine.RatesQuery{
 		Filter:      engine.Filter{Currency: currency, Institution: key.Institution, Channel: key.Channel, Kind: key.Kind},

@@ -19,12 +19,12 @@ import (
 const (
 	headerMax    = 8 << 10 // bytes
 	readTimeout  = 5 * time.Second
-	writeTimeout = 5 * time.Minute // for a list of a million accounts, read slowly
+	writeTimeout = 5 * time.Minute // enough for a slow client to read a list of a million accounts
 	idleTimeout  = 30 * time.Second
-	shutdownMax  = 15 * time.Second // for requests in flight in Stop
+	shutdownMax  = 15 * time.Second // how long Stop waits for requests in flight
 )
 
-// Node is the part of a node that the operator reads and changes.
+// Node has the methods of a node that operators read and change it with.
 type Node interface {
 	account.Operator
 	engine.Ingester
@@ -38,16 +38,17 @@ type Node interface {
 type Config struct {
 	Node         Node
 	Catalogue    *engine.Catalogue
-	DefaultQuota account.Quota // of accounts without quotas of their own
+	DefaultQuota account.Quota // for accounts without their own quota
 	Mail         string        // how login codes are sent: MailSMTP, MailLog or MailOff
 	Clock        func() time.Time
 	Logger       *slog.Logger
 
 	Readiness func() Readiness
 	Sources   func() Sources
-	Cluster   func() Cluster // nil: the node is not in a cluster
+	Cluster   func() Cluster // nil if the node is not in a cluster
 	Metrics   http.Handler   // for Prometheus
-	// Backup writes a copy of the node and calls pace before each piece, with its size in bytes.
+	// Backup writes a backup of the node to out. It calls pace before it writes a number of bytes, and fails if pace
+	// fails.
 	Backup func(out io.Writer, pace func(bytes int) error) (BackupInfo, error)
 }
 
@@ -55,28 +56,28 @@ type Config struct {
 type Server struct {
 	config     Config
 	backupSlot backupSlot
-	servers    []httpServer // of ServeSocket and ServeMetrics
+	servers    []httpServer
 }
 
-// httpServer is an HTTP server on one listener.
 type httpServer struct {
 	*http.Server
 	name string
-	done chan struct{} // closed when the server has ended
+	done chan struct{} // closed when Serve has returned
 }
 
-// New returns a server that does not listen yet.
+// New returns a server. ServeSocket and ServeMetrics start it.
 func New(c Config) *Server { return &Server{config: c} }
 
-// ServeSocket starts to serve the socket. Operations fail until the node is ready. Stop waits for its goroutine.
+// ServeSocket starts a goroutine that serves all operations on the socket. Until the node is ready, operations fail.
 func (s *Server) ServeSocket(socket net.Listener) {
 	server := &http.Server{Handler: s.Handler(), ConnContext: withPeerName, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	s.backupSlot.stopping = make(chan struct{})
 	server.RegisterOnShutdown(sync.OnceFunc(func() { close(s.backupSlot.stopping) }))
-	s.serve(server, socket, "the management listener", "tasard admin is not answered any more")
+	s.serve(server, socket, "the management listener", "tasard admin no longer gets responses")
+
 }
 
-// serve serves the listener until Stop. consequence is logged if it ends by itself.
+// serve starts a goroutine that serves the listener until Stop. If serving ends earlier, it logs consequence.
 func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequence string) {
 	server := httpServer{srv, name, make(chan struct{})}
 	server.MaxHeaderBytes, server.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
@@ -89,7 +90,7 @@ func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequenc
 	}()
 }
 
-// Stop waits for requests in flight, closes their connections after shutdownMax, and waits for the servers to end.
+// Stop stops serving. It waits for requests in flight, but closes their connections after shutdownMax.
 func (s *Server) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()

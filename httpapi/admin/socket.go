@@ -16,16 +16,17 @@ const SocketName = "admin.sock"
 
 const (
 	socketMode         = 0o600
-	socketPathBytesMax = 107 // the system's own limit
+	socketPathBytesMax = 107 // of the operating system
 )
 
-// Errors of Listen. Other errors mean that the socket can't be created at the path.
+// Errors of Listen, besides those of the operating system.
 var (
 	ErrSocketPath = errors.New("path too long for a socket")
 	ErrInUse      = errors.New("another node uses it")
 )
 
-// Listen creates the socket. It replaces a socket that a dead process left behind, and returns ErrInUse for one in use.
+// Listen creates the socket and listens on it. If a process already listens there, it returns ErrInUse. It replaces a
+// socket on which no process listens.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -55,11 +56,11 @@ func CheckSocket(path string) error {
 	return fmt.Errorf("%w: %s has %d bytes; want at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
 }
 
-// bind creates the socket. It sets the mode before the socket has a name, so that no other user can ever open it.
+// bind creates the socket. It sets socketMode before the socket has a name, so that no other user can ever open it.
 func bind(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		return conn.Control(func(fd uintptr) {
-			_ = syscall.Fchmod(int(fd), socketMode) // where this is not supported, Chmod below sets it
+			_ = syscall.Fchmod(int(fd), socketMode) // where this is not supported, Chmod below sets the mode
 		})
 	}}
 	listener, err := config.Listen(ctx, "unix", path)
@@ -72,7 +73,7 @@ func bind(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// removeStale removes a socket that no process listens on.
+// removeStale removes a socket on which no process listens. It returns ErrInUse if a process listens.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,15 +99,15 @@ func removeStale(ctx context.Context, path string) error {
 	return nil
 }
 
-// peerKey is the context key of the user at the other end of a connection.
+// peerKey is the context key of the result of peerName.
 type peerKey struct{}
 
-// withPeerName adds the peer's user to the context.
 func withPeerName(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peerName(conn))
 }
 
-// authorName returns the author of a change for the log: "ana (root)", or only the operating system's user.
+// authorName returns the author of a change: the name in the request and the operating system's user, as in "ana
+// (root)", or only the user.
 func authorName(ctx context.Context, by Author) string {
 	peer, _ := ctx.Value(peerKey{}).(string)
 	if by.Name == "" {

@@ -7,14 +7,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Answers about sources. Zero times are omitted.
+// Responses about sources. Zero times are omitted.
 type (
-	// Sources lists all sources of the node.
+	// Sources lists all sources of the node. Collecting is false if the node was started without collection.
 	Sources struct {
 		Collecting bool     `json:"collecting"`
 		Sources    []Source `json:"sources"`
 	}
-	// Source is a source and its health.
+	// Source describes a source.
 	Source struct {
 		ID             string        `json:"id"`
 		Name           string        `json:"name"`
@@ -25,11 +25,11 @@ type (
 		UpstreamSource string        `json:"upstreamSource,omitempty"`
 		Methods        []string      `json:"methods"` // extraction methods
 		State          string        `json:"state"`
-		Disabled       string        `json:"disabled,omitempty"` // the reason
+		Disabled       string        `json:"disabled,omitempty"` // why the source is disabled
 		Note           string        `json:"note,omitempty"`
 		Health         *SourceHealth `json:"health,omitempty"`
 	}
-	// SourceHealth is the health of a source since the start.
+	// SourceHealth is the health of a source since the node was started.
 	SourceHealth struct {
 		Running             time.Time      `json:"running,omitzero"`
 		LastTry             time.Time      `json:"lastTry,omitzero"`
@@ -49,7 +49,7 @@ type (
 		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"`
 		Frozen              bool           `json:"frozen"`
 	}
-	// SourceFailure is the reason of the last failure.
+	// SourceFailure describes the last failure of a source.
 	SourceFailure struct {
 		Kind   string    `json:"kind"`
 		Page   string    `json:"page,omitempty"`
@@ -62,7 +62,7 @@ type (
 type Cluster struct {
 	Cluster  string        `json:"cluster"`
 	Majority bool          `json:"majority"` // changes can be made durable
-	Since    time.Time     `json:"since"`    // of majority
+	Since    time.Time     `json:"since"`    // when Majority last changed
 	Leader   string        `json:"leader,omitempty"`
 	Nodes    []ClusterNode `json:"nodes"`
 }
@@ -73,13 +73,13 @@ type ClusterNode struct {
 	Address   string    `json:"address"`
 	Version   string    `json:"version,omitempty"`
 	Self      bool      `json:"self"`
-	Member    bool      `json:"member"` // keeps the log
+	Member    bool      `json:"member"` // the node stores the log
 	Reachable bool      `json:"reachable"`
 	SeenAt    time.Time `json:"seenAt,omitzero"`
-	Leader    bool      `json:"leader"`  // changes go through it
-	Current   bool      `json:"current"` // a member's copy of the log is complete and up to date
-	Record    uint64    `json:"record"`  // the newest that it has
-	Lag       uint64    `json:"lag"`     // missing records
+	Leader    bool      `json:"leader"`  // changes go through this node
+	Current   bool      `json:"current"` // the node is a member, and its copy of the log is up to date
+	Record    uint64    `json:"record"`  // sequence of its newest record
+	Lag       uint64    `json:"lag"`     // number of records that it lacks
 	Snapshot  uint64    `json:"snapshot"`
 }
 
