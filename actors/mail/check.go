@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Check opens a session with the mail server and closes it. The error names the step that failed, and contains no
-// text of the server after its certificate.
+// Check connects to the mail server, logs in and disconnects. The error names the step that failed. It contains no text
+// of the server's SMTP replies.
 func Check(ctx context.Context, config Config) error {
 	config, err := config.complete()
 	if err != nil {
@@ -25,7 +25,6 @@ func Check(ctx context.Context, config Config) error {
 	return nil
 }
 
-// operatorError returns an error that describes the failure for operators.
 func (f *failure) operatorError() error {
 	text := "at " + string(f.stage)
 	if f.code != 0 {

@@ -18,71 +18,72 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TLS is how the connection to the mail server is encrypted; "" is StartTLS.
+// TLS says how the connection to the mail server is encrypted.
 type TLS string
 
-// With StartTLS and Implicit the server's certificate must be valid for the host of Config.Addr.
+// Values of TLS. For StartTLS and Implicit the server's certificate must be valid for the host of Config.Addr.
 const (
-	StartTLS TLS = "starttls" // the STARTTLS command, before any email or password is sent
-	Implicit TLS = "tls"      // TLS from the first byte
-	Off      TLS = "off"      // no encryption, also of codes: only for a server on the same machine
+	StartTLS TLS = "starttls" // send the STARTTLS command before any email or password
+	Implicit TLS = "tls"      // use TLS from the first byte
+	Off      TLS = "off"      // danger: codes are sent unencrypted; only for a server on the same machine
 )
 
 // Config configures a Mailer. Addr, From, Clock and Random are required.
 type Config struct {
-	// Addr is the mail server, host:port. Its certificate must name the host.
+	// Addr is the address of the mail server, host:port.
 	Addr string
-	// TLS is StartTLS when empty.
+	// TLS is StartTLS if empty.
 	TLS TLS
-	// User and Password authenticate to the server with PLAIN or LOGIN. Set both or neither. They require TLS.
+	// User and Password are for the SMTP login (PLAIN or LOGIN). Set both or neither. TLS must not be Off.
 	User     string
 	Password account.Secret
-	// From is the sender's address. Its domain is used in EHLO and in Message-IDs.
+	// From is the sender's address. Its domain is also used for EHLO and Message-IDs.
 	From account.Email
-	// CAFile has the PEM certificates of trusted authorities; "" means those of the system.
+	// CAFile is a PEM file with the certificates of trusted authorities. If it is empty, the system's authorities are
+	// trusted.
 	CAFile string
-	// Clock returns the time. With a monotonic reading, steps of the wall clock do not affect delays.
+	// Clock returns the present time. With a monotonic reading, steps of the wall clock do not affect delays.
 	Clock func() time.Time
-	// Random is the source of Message-IDs and jitter, usually crypto/rand.Reader. It need not be safe for concurrent use.
+	// Random is the source of Message-IDs and random delays, usually crypto/rand.Reader. It need not be safe for
+	// concurrent use.
 	Random io.Reader
-	// Logger receives log records, with masked addresses. nil discards them.
+	// Logger logs. nil = no log.
 	Logger *slog.Logger
-	// ProbeInterval is the time between probes of an unreachable server. When a probe connects, the first email is sent at
-	// once. With 0 there are no probes, and emails wait until their next attempt.
+	// ProbeInterval is the time between probes, which only connect to an unreachable server. After a successful probe
+	// the first email is sent at once. 0 = no probes: an email waits until its next attempt.
 	ProbeInterval time.Duration
 
-	// For tests; zero is the default.
+	// The following fields are for tests. Zero means the default.
 	rootCAs                                    *x509.CertPool
-	queueMax                                   int // emails waiting or being sent
-	attemptsMax                                int // attempts for each email
+	queueMax                                   int // maximum number of emails in the queue
+	attemptsMax                                int // maximum number of attempts for each email
 	breaker                                    breakerSettings
-	backoffFirst, backoffMax                   time.Duration // delay after the first failed attempt, doubled after each attempt up to backoffMax
+	backoffFirst, backoffMax                   time.Duration // delay after the first failed attempt; maximum delay
 	connectTimeout, emailTimeout, drainTimeout time.Duration
 	dial                                       func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// breakerSettings: after failureThreshold consecutive failures of the server, no email is attempted for the cooldown.
 type breakerSettings struct {
-	failureThreshold int
-	cooldown         time.Duration
+	failureThreshold int           // number of consecutive failures that opens the breaker
+	cooldown         time.Duration // time from the last failure to the next attempt while the breaker is open
 }
 
 const (
 	queueMaxDefault     = 1000
-	attemptsMaxDefault  = 10 // with backoff this is longer than greylisting of five minutes
+	attemptsMaxDefault  = 10 // the attempts take longer than a server's greylisting, which is often five minutes
 	backoffFirstDefault = 5 * time.Second
 	backoffMaxDefault   = 2 * time.Minute
-	connectDefault      = 15 * time.Second // TCP, TLS, greeting and login together
-	emailDefault        = 30 * time.Second // the SMTP dialog of one email
+	connectDefault      = 15 * time.Second // for TCP, TLS, greeting and login together
+	emailDefault        = 30 * time.Second // for the SMTP dialog of one email
 	drainDefault        = 10 * time.Second // for Close
 	quitTimeout         = 2 * time.Second
-	sessionEmailsMax    = 50      // on one connection, because servers limit the number
-	sessionReadBytesMax = 1 << 20 // from the server on one connection; usually 10 KiB
+	sessionEmailsMax    = 50      // maximum number of emails on one connection; many servers have such a limit
+	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection; usual are 10 KiB
 )
 
 var breakerDefault = breakerSettings{5, 30 * time.Second}
 
-// complete checks the settings and sets defaults. Errors name the field.
+// complete checks the fields and sets defaults.
 func (c Config) complete() (Config, error) {
 	c.TLS = cmp.Or(c.TLS, StartTLS)
 	if err := c.check(); err != nil {
@@ -160,7 +161,6 @@ func readRoots(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// host returns the host of Addr.
 func (c Config) host() string {
 	host, _, _ := net.SplitHostPort(c.Addr)
 	return host

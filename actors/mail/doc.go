@@ -1,38 +1,41 @@
-// Package mail sends login codes as emails: Send puts them into a queue in memory, and a worker delivers them to one
-// SMTP server, using github.com/wneessen/go-mail. Callers do not wait for the server and do not see its replies.
+// Package mail sends login codes as emails through one SMTP server. Send puts an email into a queue in memory. A worker
+// goroutine sends the queued emails. Callers of Send do not wait for the server.
 //
-//	Send ──► queue ──► worker ──► connection ──► sent
+//	Send ──► queue ──► worker ──► SMTP connection ──► sent
 //	          ▲           │            │
-//	          │           │            ├──► 5xx for this email: refused
-//	          └── retry ──┼────────────┴──► 4xx, timeout, closed: retried until no attempt is left or the code expires
-//	                      └── breaker open: nothing is attempted, and no attempt is used up
+//	          │           │            ├──► status 5xx for this email: dropped
+//	          └── retry ──┼────────────┴──► status 4xx, timeout, closed: retried, 10 attempts in all
+//	                      └── circuit breaker open: no attempt
 //
-// There is one worker goroutine. Emails that are due together share a connection. An email that waits for its next
-// attempt does not delay others. Consecutive failures of the server (connection, TLS, login, timeout) open the breaker;
-// after the cooldown one email is attempted. Delays double and are shortened at random by up to a half.
+// Emails that can be sent at the same time share a connection. The delay before a retry doubles with each attempt and
+// is shortened at random by up to a half. Other emails do not wait for a retry. Several consecutive failures of the
+// server (connection, TLS, login, timeout) open the circuit breaker. After its cooldown the worker attempts one email.
 //
 // # Promises
 //
-//   - Send returns at once: either the email is in the queue, or the error says that the queue is full.
-//   - An email has one recipient, and constant headers and text apart from From, To, Date, Message-ID and the code,
-//     which is only in the text.
-//   - TLS has no fallback: if the certificate is not valid for the host, the mailer sends no email and no password. A
-//     password is never sent without TLS.
-//   - An email with an expired code is not sent. A newer email to the same address replaces a waiting one.
-//   - Logs contain no code, no password, no complete address, and no text that the server sent after its certificate.
-//   - Close ends the worker and every connection in bounded time.
+//   - Send returns at once. If it returns nil, the email is in the queue.
+//   - An email has one recipient. Only From, To, Date, Message-ID and the code differ between emails.
+//   - If the server's certificate is not valid for the host, no email and no password is sent. Without TLS no password
+//     is sent.
+//   - An email with an expired code is not sent. A newer email replaces an email to the same address in the queue.
+//   - Logs contain no code, no password, no complete address, and no text from the server's SMTP replies.
+//   - Close ends the worker and closes every connection within a limited time.
 //
 // # Not promised
 //
-//   - Durability: the queue is only in memory and is lost when the process exits.
-//   - Exactly one delivery: if a connection fails after the text and before the answer, the email is sent again, with
-//     the same Message-ID.
-//   - Notice of bounces.
+//   - Durability: when the process exits, the queue is lost.
+//   - Exactly one delivery: if the connection fails after the text and before the server's reply, the email is sent
+//     again with the same Message-ID.
+//   - Reports about bounced emails.
 //
-// # Connections
+// # Library
 //
-// session.go opens and closes connections itself, and uses the library only for SMTP and for composing. The library
-// would leave a connection open after a failed TLS handshake or login, and not report which of them failed. It would
-// regard a connection of its caller as unencrypted. And it would send QUIT after a failure within DATA, so that the
-// server accepts a truncated email.
+// Package mail uses github.com/wneessen/go-mail only for the SMTP dialog and to compose emails. session.go opens and
+// closes connections itself, because the library has these faults:
+//
+//   - After a failed TLS handshake or login it leaves the connection open, and does not report which of them failed.
+//   - It takes a connection that its caller has opened for unencrypted.
+//   - After a failure within DATA it sends QUIT, so that the server accepts a truncated email.
+//
+// Start with mailer.go and worker.go.
 package mail

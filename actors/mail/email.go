@@ -14,10 +14,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ErrInvalidMail is returned for an email without an address, or whose code does not have CodeDigits digits.
+// ErrInvalidMail means that an email has no address, or that its code does not consist of CodeDigits digits.
 var ErrInvalidMail = errors.New("email without an address or code")
 
-// The text of the email. $CODE is replaced by the code.
+// The text of the email. compose replaces $CODE by the code.
 const (
 	subject = "Su código de tasard / Your tasard code"
 
@@ -63,14 +63,14 @@ tasard
 `
 )
 
-// messageID has the parts of an email that are the same in all attempts.
+// messageID has the data that is generated once for an email, and then used in every attempt to send it.
 type messageID struct {
-	id       string // before the @ of the Message-ID
-	boundary string // between the MIME parts
+	id       string // the part of the Message-ID before the @
+	boundary string // boundary between the MIME parts
 	date     time.Time
 }
 
-// idBytes is the size of a random Message-ID or boundary. 128 bits are unique and do not occur in the text.
+// idBytes is the number of random bytes in an id or boundary. They are enough to make it unique.
 const idBytes = 16
 
 func newMessageID(random io.Reader, date time.Time) (messageID, error) {
@@ -81,7 +81,6 @@ func newMessageID(random io.Reader, date time.Time) (messageID, error) {
 	return messageID{id: hex.EncodeToString(raw[:idBytes]), boundary: hex.EncodeToString(raw[idBytes:]), date: date}, nil
 }
 
-// checkMail returns ErrInvalidMail for an invalid address or code.
 func checkMail(mail account.LoginMail) error {
 	code := mail.Code.Reveal()
 	if mail.To.IsZero() || len(code) != account.CodeDigits || strings.Trim(code, "0123456789") != "" {
@@ -90,8 +89,8 @@ func checkMail(mail account.LoginMail) error {
 	return nil
 }
 
-// compose builds the message. It passes addresses as values, because the library's parser accepts addresses that
-// account.Email does not.
+// compose builds the message. It does not let the library parse the addresses, because the library's parser accepts
+// more than account.ParseEmail.
 func compose(mail account.LoginMail, id messageID, config Config) *gomail.Msg {
 	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(id.boundary))
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderFrom, &netmail.Address{Name: "tasard", Address: config.From.String()})

@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fullHysteresisDivisor: a full queue counts as full until a tenth (1/10) of it is free.
+// A full queue counts as full until capacity/fullHysteresisDivisor entries are free.
 const fullHysteresisDivisor = 10
 
-// updateFull updates fullSince. Called with mu held.
+// updateFull updates fullSince. The caller must hold mu.
 func (m *Mailer) updateFull(now time.Time) {
 	switch size, capacity := len(m.queue), m.config.queueMax; {
 	case size <= capacity-(capacity+fullHysteresisDivisor-1)/fullHysteresisDivisor:
@@ -20,7 +20,7 @@ func (m *Mailer) updateFull(now time.Time) {
 	}
 }
 
-// Condition reports whether emails are delivered, without blocking.
+// Condition reports whether the mailer can send emails. It does not wait for the server.
 func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,8 +40,8 @@ func (m *Mailer) Condition() engine.Condition {
 	return engine.HealthyCondition("mail")
 }
 
-// waitOrProbe waits until the worker is woken, the mailer gives up or the time has passed. If the server is
-// unreachable, it waits at most one ProbeInterval and probes the server once.
+// waitOrProbe is like wait. But if the server is unreachable, it waits at most one ProbeInterval and then probes the
+// server once.
 func (m *Mailer) waitOrProbe(wait time.Duration) {
 	m.mu.Lock()
 	interval := m.config.ProbeInterval
@@ -69,7 +69,8 @@ func (m *Mailer) probe() bool {
 	return true
 }
 
-// markReachable makes the first email due, even if the breaker is open. If the queue is empty, it resets the breaker.
+// markReachable makes the next email due at once, even if the breaker is open. If no email waits, it resets the
+// breaker.
 func (m *Mailer) markReachable() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

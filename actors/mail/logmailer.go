@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// LogMailer writes the address and code of each email as a line instead of sending it. Danger: a reader of these
-// lines can sign in as any user. Use it only for development; a node that requires keys must reject it.
+// LogMailer does not send emails. It writes the address and the code of each email as a line of text. Danger: a reader
+// of these lines can sign in as any user. Use it only for development. A node that requires keys must not use it.
 type LogMailer struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -19,7 +19,7 @@ type LogMailer struct {
 // NewLogMailer returns a LogMailer that writes to w.
 func NewLogMailer(w io.Writer) *LogMailer { return &LogMailer{w: w} }
 
-// Send writes the line. The error is ErrInvalidMail or wraps the writer's error.
+// Send writes a line for an email. The error is ErrInvalidMail, or wraps the error of the writer.
 func (l *LogMailer) Send(mail account.LoginMail) error {
 	if err := checkMail(mail); err != nil {
 		return err

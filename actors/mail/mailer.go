@@ -13,36 +13,36 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Mailer sends emails. Its methods may be called concurrently.
+// Mailer sends emails. Its methods are safe for concurrent use.
 type Mailer struct {
 	config Config
 	dialer *dialer
-	ctx    context.Context // canceled when Close gives up or returns
+	ctx    context.Context // canceled when Close stops waiting for the worker
 	cancel context.CancelFunc
-	wake   chan struct{} // tells the worker to check the queue
+	wake   chan struct{} // makes the worker check the queue
 	done   chan struct{} // closed when the worker has returned
 
 	mu        sync.Mutex // guards the fields below; never held during I/O
 	queue     queue
 	breaker   breaker
-	fullSince time.Time // zero = not full
+	fullSince time.Time // see updateFull; zero = the queue is not full
 	counts    Stats
-	closing   bool
+	closing   bool // Close was called
 }
 
-// Stats counts the outcomes of emails since Open. Every accepted email is in exactly one of Waiting, Sent, Refused,
-// Exhausted, Expired, Replaced and Abandoned.
+// Stats counts emails since Open. Waiting, Sent, Refused, Exhausted, Expired, Replaced and Abandoned together count
+// each email that Send has accepted once.
 type Stats struct {
-	Waiting     int    // in the queue or being sent
+	Waiting     int    // in the queue, including the email that is being sent
 	Sent        uint64 // accepted by the server
-	Refused     uint64 // status 5xx for this email
-	Exhausted   uint64 // no attempt left
-	Expired     uint64 // the code expired first
-	Replaced    uint64 // a newer email to the same address was queued
-	Abandoned   uint64 // not sent before Close gave up
-	Dropped     uint64 // not queued, because the queue was full
+	Refused     uint64 // rejected by the server with status 5xx
+	Exhausted   uint64 // not sent: the last attempt failed
+	Expired     uint64 // not sent: the code expired before
+	Replaced    uint64 // not sent: a newer email to the same address was queued
+	Abandoned   uint64 // not sent: the mailer was closed
+	Dropped     uint64 // not accepted by Send, because the queue was full
 	Failures    uint64 // failed attempts
-	CircuitOpen bool   // the breaker is open: no email is attempted
+	CircuitOpen bool   // the circuit breaker is open
 	LastSent    time.Time
 }
 
@@ -52,11 +52,11 @@ var ErrClosed = errors.New("mailer is closed")
 // ErrFull is the cause of Send's error when the queue is full.
 var ErrFull = errors.New("mail queue is full")
 
-// retryAfter is the Retry-After of a request whose email was not queued.
+// retryAfter is the RetryAfter of Send's error.
 const retryAfter = 30 * time.Second
 
-// Open checks the settings and starts the worker, which Close stops. It does not connect, so a node can start while its
-// mail server is down.
+// Open checks the configuration and starts the worker. It does not connect to the server, so a node can start while its
+// mail server is down. Close must be called to stop the worker.
 func Open(config Config) (*Mailer, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -73,11 +73,11 @@ func Open(config Config) (*Mailer, error) {
 	return m, nil
 }
 
-// SetPassword sets the password for later logins. It has no effect without a User.
+// SetPassword replaces Config.Password for new connections. It has no effect if Config.User is empty.
 func (m *Mailer) SetPassword(password account.Secret) { m.dialer.password.Store(&password) }
 
-// Send queues an email and returns at once. The error is ErrInvalidMail, or an *engine.Error with CodeOverloaded when
-// the queue is full or the mailer closed. Stats and the log show the outcome.
+// Send queues an email and returns at once. The error is ErrInvalidMail, or an *engine.Error with CodeOverloaded if the
+// queue is full or the mailer is closed. Stats and the log show later whether the email was sent.
 func (m *Mailer) Send(mail account.LoginMail) error {
 	if err := checkMail(mail); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 	return err
 }
 
-// enqueue queues an email. It returns the expired emails that it removed to make room.
+// enqueue queues an email. If the queue is full, it first removes expired emails, and returns them.
 func (m *Mailer) enqueue(mail account.LoginMail) ([]*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,12 +115,13 @@ func (m *Mailer) enqueue(mail account.LoginMail) ([]*entry, error) {
 	return expired, nil
 }
 
-// isFull reports whether there is no room for an email to this address. It may replace a waiting one.
+// isFull reports whether the queue has no room for an email to this address. An email that replaces another one needs
+// no room.
 func (m *Mailer) isFull(to account.Email) bool {
 	return len(m.queue) >= m.config.queueMax && m.queue.indexOf(to) < 0
 }
 
-// dropExpired removes waiting emails whose code has expired. Called with mu held.
+// dropExpired removes emails with an expired code from the queue. The caller must hold mu.
 func (m *Mailer) dropExpired(now time.Time) []*entry {
 	expired := m.queue.removeWaiting(func(e *entry) bool { return !now.Before(e.mail.Expires) })
 	m.counts.Expired += uint64(len(expired))
@@ -136,7 +137,6 @@ func overloaded(cause error) error {
 	}
 }
 
-// wakeWorker makes the worker check the queue.
 func (m *Mailer) wakeWorker() {
 	select {
 	case m.wake <- struct{}{}:
@@ -144,9 +144,9 @@ func (m *Mailer) wakeWorker() {
 	}
 }
 
-// Close stops accepting emails, attempts each queued email that has not been attempted yet once, and stops the
-// worker. When ctx ends or the drain timeout has passed, it gives up and closes the connection. The error has the
-// number of unsent emails. Their codes are lost.
+// Close accepts no more emails and stops the worker. Before that, the worker makes one attempt for each queued email
+// that it has not attempted yet. When ctx ends or drainTimeout has passed, Close closes the connection and drops the
+// other emails. The error has the number of emails that were dropped.
 func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -166,7 +166,7 @@ func (m *Mailer) Close(ctx context.Context) error {
 	return nil
 }
 
-// Stats returns the outcomes so far.
+// Stats returns the counts so far.
 func (m *Mailer) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,8 +176,8 @@ func (m *Mailer) Stats() Stats {
 	return stats
 }
 
-// backoff returns the delay after a number of attempts, with jitter, so that emails that failed at the same time are
-// retried at different times. Called with mu held, which guards Random.
+// backoff returns the delay before the next attempt. It is random, so that emails that failed at the same time are
+// retried at different times. The caller must hold mu, because Random is not safe for concurrent use.
 func (m *Mailer) backoff(attempts int) time.Duration {
 	wait := m.config.backoffFirst
 	for range attempts - 1 {
@@ -188,24 +188,25 @@ func (m *Mailer) backoff(attempts int) time.Duration {
 	wait = min(wait, m.config.backoffMax)
 	var raw [8]byte
 	if _, err := io.ReadFull(m.config.Random, raw[:]); err != nil {
-		return wait // without jitter
+		return wait
 	}
 	return wait - time.Duration(binary.BigEndian.Uint64(raw[:])%uint64(wait/2+1))
 }
 
-// breaker is a circuit breaker, which opens after consecutive failures of the server. Guarded by Mailer.mu.
+// breaker is a circuit breaker. It opens after failureThreshold consecutive failures of the server. Mailer.mu guards
+// it.
 type breaker struct {
 	settings     breakerSettings
 	failures     int
-	failingSince time.Time // time of the first failure; zero = no failure
-	retryAt      time.Time // when open: time of the next attempt
-	unreachable  bool      // the last failure was in stageConnect
+	failingSince time.Time // time of the first of these failures; zero = no failure
+	retryAt      time.Time // while open: time of the next attempt
+	unreachable  bool      // the last attempt failed in stageConnect
 }
 
-// open reports whether the breaker is open. After the cooldown one email is attempted; a success closes the breaker.
+// open reports whether the breaker is open. It stays open until an attempt does not fail because of the server.
 func (b *breaker) open() bool { return b.failures >= b.settings.failureThreshold }
 
-// record records the result of an attempt, and reports whether it opened or closed the breaker.
+// record counts the result of an attempt, and reports whether this has opened or closed the breaker.
 func (b *breaker) record(fail *failure, now time.Time) (changed bool) {
 	wasOpen := b.open()
 	if fail == nil || !fail.isServerFailure() {

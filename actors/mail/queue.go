@@ -13,12 +13,12 @@ type entry struct {
 	id          messageID
 	nextAttempt time.Time // earliest time of the next attempt
 	attempts    int       // number of finished attempts
-	sending     bool      // the worker is sending it
-	replaced    bool      // a newer email to the same address was queued while this one was being sent
+	sending     bool      // the worker is sending the email; if false, the email is waiting
+	replaced    bool      // a newer email to the same address was queued while the worker was sending this email
 }
 
-// queue has at most queueMax emails in the order of their arrival. It is small enough for linear searches. Not safe for
-// concurrent use.
+// queue has at most queueMax emails in the order of their arrival. It is small enough for linear searches. It is not
+// safe for concurrent use.
 type queue []*entry
 
 // indexOf returns the index of the waiting email to an address, or -1.
@@ -26,8 +26,8 @@ func (q queue) indexOf(to account.Email) int {
 	return slices.IndexFunc(q, func(e *entry) bool { return e.mail.To == to && !e.sending })
 }
 
-// add appends an email. It removes a waiting email to the same address, and marks one that is being sent as replaced.
-// It reports whether it removed an email.
+// add appends an email. If an older email to the same address is waiting, add removes the older email and returns true.
+// If the worker is sending the older email, add marks it as replaced.
 func (q *queue) add(e *entry) (replaced bool) {
 	for _, other := range *q {
 		other.replaced = other.replaced || other.mail.To == e.mail.To
@@ -63,7 +63,6 @@ func (q *queue) removeWaiting(match func(*entry) bool) []*entry {
 	return removed
 }
 
-// remove removes an email.
 func (q *queue) remove(e *entry) {
 	*q = slices.DeleteFunc(*q, func(other *entry) bool { return other == e })
 }

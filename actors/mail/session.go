@@ -21,8 +21,8 @@ import (
 // dialer opens sessions with the mail server.
 type dialer struct {
 	config   Config
-	password atomic.Pointer[account.Secret] // for later logins
-	sender   *gomail.Client                 // sends emails on our connections; opens none
+	password atomic.Pointer[account.Secret]
+	sender   *gomail.Client // sends emails on connections of the dialer; opens no connections itself
 }
 
 func newDialer(config Config) (*dialer, error) {
@@ -35,23 +35,23 @@ func newDialer(config Config) (*dialer, error) {
 	return s, nil
 }
 
-// session is an authenticated connection to the server.
+// session is a connection to the server, after the login.
 type session struct {
 	*dialer
-	conn   net.Conn // the TCP connection, below TLS; closing it unblocks any call
+	conn   net.Conn // the TCP connection, without TLS; to close it unblocks any call on client
 	client *smtp.Client
-	sent   int // number of emails
+	sent   int // number of emails sent
 }
 
-// failure describes why an email was not sent. All fields may be logged.
+// failure describes why an attempt failed. It contains no secrets, so all fields may be logged.
 type failure struct {
 	stage   stage
 	code    int    // SMTP status; 0 = none
-	detail  string // error text; set only for failures before a secret was sent to the server
+	detail  string // text of the error; empty if the server may have included a secret in the text
 	timeout bool
 }
 
-// stage is the step of an attempt that failed.
+// stage is a step of an attempt.
 type stage string
 
 const (
@@ -64,11 +64,11 @@ const (
 
 const detailBytesMax = 200
 
-// permanent reports whether the server will never accept this email.
+// permanent reports whether the server has permanently rejected this email.
 func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
 
-// isServerFailure reports whether the failure affects all emails and counts for the breaker. Status 421 means that the
-// server is closing the connection.
+// isServerFailure reports whether other emails would fail too, so that the breaker counts the failure. Status 421 means
+// that the server is closing the connection.
 func (f *failure) isServerFailure() bool {
 	return f.stage != stageEmail || f.code == 0 || f.code == 421
 }
@@ -79,8 +79,8 @@ var (
 	errTooMuchData = errors.New("the server sent too much data")
 )
 
-// connect opens a session within connectTimeout: it connects, starts TLS and authenticates. After a failure the
-// connection is closed.
+// connect opens a session within connectTimeout: it connects, starts TLS and logs in. After a failure it closes the
+// connection.
 func (s *dialer) connect(ctx context.Context) (*session, *failure) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.connectTimeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *session) handshake(ctx context.Context) *failure {
 		return newFailure(ctx, stageGreeting, err)
 	}
 	s.client = client
-	client.SkipSMTPUTF8(true) // not needed: addresses are ASCII
+	client.SkipSMTPUTF8(true) // addresses are ASCII
 	if err := client.Hello(config.domain()); err != nil {
 		return newFailure(ctx, stageGreeting, err)
 	}
@@ -134,8 +134,8 @@ func (s *session) handshake(ctx context.Context) *failure {
 	return nil
 }
 
-// login authenticates with PLAIN or LOGIN, if a user is configured. Without TLS it returns an error, also for
-// localhost, where the library would authenticate.
+// login authenticates with PLAIN or LOGIN, if Config.User is set. Without TLS it returns an error. The library itself
+// would send the password to localhost even without TLS.
 func (s *session) login() error {
 	if s.config.User == "" {
 		return nil
@@ -154,7 +154,7 @@ func (s *session) login() error {
 	return errNoLogin
 }
 
-// send sends one email within emailTimeout. After a failure the caller must call finish.
+// send sends one email within emailTimeout. After a failure the caller must call finish with it.
 func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
 	ctx, cancel := context.WithTimeout(ctx, s.config.emailTimeout)
 	defer cancel()
@@ -170,9 +170,9 @@ func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
 	return newFailure(ctx, stageEmail, err)
 }
 
-// finish ends a session. fail is the failure that ended it, or nil. If the server did not reply, an email may be
-// half written. QUIT would end its DATA section, and the server would accept a truncated email, so the connection is
-// closed without QUIT.
+// finish ends a session. fail is the failure that ended it, or nil. If the server did not reply, perhaps only a part of
+// an email was written. QUIT would then end the DATA section, and the server would accept a truncated email. Therefore
+// finish sends QUIT only if the server replied.
 func (s *session) finish(ctx context.Context, fail *failure) {
 	if fail != nil && fail.code == 0 {
 		s.abort()
@@ -181,7 +181,6 @@ func (s *session) finish(ctx context.Context, fail *failure) {
 	s.quit(ctx)
 }
 
-// quit sends QUIT and closes the connection.
 func (s *session) quit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, quitTimeout)
 	defer cancel()
@@ -194,8 +193,8 @@ func (s *session) quit(ctx context.Context) {
 // abort closes the connection without QUIT.
 func (s *session) abort() { _ = s.conn.Close() }
 
-// closeOnDone closes the connection when ctx ends. This limits the time of a whole dialog, whereas the library's
-// deadlines start again with each step. release cancels this and waits for a close that has already started.
+// closeOnDone closes the connection when ctx ends. So ctx limits the time of several calls together; the library only
+// limits the time of each step. After release returns, closeOnDone no longer closes the connection.
 func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -209,8 +208,8 @@ func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	}
 }
 
-// newFailure returns a failure with the parts of an error that may be logged. It omits the server's text, which may
-// repeat the address, code or password.
+// newFailure returns the failure for an error. It omits the text of the server's reply, which may contain the address,
+// the code or the password.
 func newFailure(ctx context.Context, step stage, err error) *failure {
 	f := &failure{stage: step, timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	var replyErr *textproto.Error
@@ -234,7 +233,7 @@ func newFailure(ctx context.Context, step stage, err error) *failure {
 	return f
 }
 
-// boundedConn limits the bytes read, because the library would buffer a reply line of any length.
+// boundedConn limits the number of bytes that can be read. The library buffers a line of any length.
 type boundedConn struct {
 	net.Conn
 	bytesLeft int

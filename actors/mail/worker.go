@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// outcome is the result of an attempt, or the reason why an email was dropped, as logged.
+// outcome is the result of an attempt, or the reason why an email was removed from the queue. The text is for the log.
 type outcome string
 
 const (
@@ -19,13 +19,13 @@ const (
 	outcomeAbandoned outcome = "abandoned at shutdown"
 )
 
-// forever as a wait means without a timeout.
+// forever is the duration of a wait without a timeout.
 const forever = time.Duration(-1)
 
-// work is the worker goroutine. It returns after Close, when the queue is empty or Close has given up.
+// work is the worker goroutine. After Close was called, it returns when the queue is empty.
 func (m *Mailer) work() {
 	defer close(m.done)
-	var current *session // stays open while emails are due
+	var current *session // stays open until no email is due
 	for {
 		e, wait, done := m.next()
 		if e != nil {
@@ -35,7 +35,7 @@ func (m *Mailer) work() {
 		if current != nil {
 			current.finish(m.ctx, nil)
 			current = nil
-			continue // an email may have been queued meanwhile
+			continue // because an email may have become due during finish
 		}
 		if done {
 			return
@@ -44,7 +44,8 @@ func (m *Mailer) work() {
 	}
 }
 
-// next returns the email to send now, or how long to wait until one is due. done reports that no email will follow.
+// next returns the email to send now. If there is none, it returns the time until the next attempt of an email, or
+// forever. done means that the mailer is closed and all emails are handled.
 func (m *Mailer) next() (e *entry, wait time.Duration, done bool) {
 	m.mu.Lock()
 	now := m.config.Clock()
@@ -58,8 +59,8 @@ func (m *Mailer) next() (e *entry, wait time.Duration, done bool) {
 	return e, wait, done
 }
 
-// abandon drops waiting emails after Close was called. It keeps emails that were never attempted, unless Close has
-// given up or the breaker is open.
+// abandon removes emails from the queue after Close was called. It keeps emails that were never attempted, unless Close
+// has stopped waiting or the breaker is open.
 func (m *Mailer) abandon() []*entry {
 	if !m.closing {
 		return nil
@@ -70,7 +71,8 @@ func (m *Mailer) abandon() []*entry {
 	return dropped
 }
 
-// nextDue marks the first email as being sent and returns it, if it is due. After Close every email is due.
+// nextDue returns the email with the earliest next attempt if that time has come, and marks it as being sent. Otherwise
+// it returns the time to wait. After Close was called every email is due at once.
 func (m *Mailer) nextDue(now time.Time) (*entry, time.Duration) {
 	first := m.queue.next()
 	if first == nil {
@@ -87,7 +89,7 @@ func (m *Mailer) nextDue(now time.Time) (*entry, time.Duration) {
 	return first, 0
 }
 
-// wait waits until the worker is woken, the mailer gives up or the timeout has passed.
+// wait waits until wakeWorker is called, the mailer's context is canceled, or the duration has passed.
 func (m *Mailer) wait(duration time.Duration) {
 	var timeout <-chan time.Time
 	if duration != forever {
@@ -102,8 +104,8 @@ func (m *Mailer) wait(duration time.Duration) {
 	}
 }
 
-// attempt sends an email on the given session, or on a new one if it is nil. It returns the session if it can be used
-// for another email.
+// attempt tries to send an email. It uses sess, or opens a session if sess is nil. It returns the session, or nil if
+// the session cannot send another email.
 func (m *Mailer) attempt(sess *session, e *entry) *session {
 	var fail *failure
 	if sess == nil {
@@ -120,12 +122,13 @@ func (m *Mailer) attempt(sess *session, e *entry) *session {
 	return sess
 }
 
-// finishAttempt updates the queue after an attempt.
+// finishAttempt updates the queue, the breaker and the counts after an attempt.
 func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	m.mu.Lock()
 	e.attempts++
 	now := m.config.Clock()
-	changed := m.ctx.Err() == nil && m.breaker.record(fail, now) // after Close gave up, failures are not the server's
+	// After ctx is canceled the cause of a failure is Close, not the server.
+	changed := m.ctx.Err() == nil && m.breaker.record(fail, now)
 	open := m.breaker.open()
 	result := m.classify(e, fail, now)
 	if e.sending = false; result != outcomeRetry {
@@ -138,7 +141,8 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	}
 }
 
-// classify returns the outcome of an attempt and counts it. Called with mu held.
+// classify returns the outcome of an attempt and counts it. After a failure it sets the time of the next attempt. The
+// caller must hold mu.
 func (m *Mailer) classify(e *entry, fail *failure, now time.Time) outcome {
 	if fail == nil {
 		m.counts.Sent++
@@ -175,7 +179,7 @@ func (m *Mailer) logAttempt(e *entry, result outcome, fail *failure) {
 	}
 }
 
-// logDropped logs emails that were dropped.
+// logDropped logs emails that were removed from the queue without being sent.
 func (m *Mailer) logDropped(entries []*entry, reason outcome, fail *failure) {
 	for _, e := range entries {
 		m.log(slog.LevelWarn, "email dropped", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "why", string(reason))
@@ -190,7 +194,7 @@ func (m *Mailer) logBreaker(open bool, fail *failure) {
 	m.log(slog.LevelError, "mail server fails, emails wait", fail, "server", m.config.Addr, "pause", m.config.breaker.cooldown)
 }
 
-// log logs an event with the fields of a failure.
+// log logs a message with the fields of a failure, which may be nil.
 func (m *Mailer) log(level slog.Level, message string, fail *failure, args ...any) {
 	var attrs []any
 	if fail != nil {
