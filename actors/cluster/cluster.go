@@ -19,22 +19,22 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Cluster is this node's membership in the cluster.
+// Cluster is this node's part of the cluster.
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
-	processID [8]byte // random; first half of each proposal ID
+	processID [8]byte // random; the first half of each proposal ID
 	lockFile  *os.File
 	server    *embeddedServer
 	peers     *peerTable
 
-	last    atomic.Uint64            // newest record of the local log, while journal is nil
+	last    atomic.Uint64            // sequence of the newest record in the local log; used only while journal is nil
 	journal atomic.Pointer[Journal]  // nil until Open returns
 	self    atomic.Pointer[identity] // never nil
 
 	health        atomic.Pointer[actors.ClusterHealth]
-	trimmedBefore uint64    // the stream begins at this sequence or later; used only by watch
-	leaderSeenAt  time.Time // last time with a majority; used only by watch
+	trimmedBefore uint64    // trim has removed all records before this sequence; used only by watch
+	leaderSeenAt  time.Time // time at which this node last saw a majority; used only by watch
 
 	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
@@ -43,9 +43,9 @@ type Cluster struct {
 	closeErr  error
 }
 
-// Open starts this node's server and joins the cluster. A node without a log waits until the cluster is reachable or
-// ctx ends, and copies another node's log if needed. A node with a log waits only a few seconds, because it can serve
-// reads without the other nodes. If waiting cannot help, the error says what to do.
+// Open starts this node's server and joins the cluster. A node without a log waits for the cluster until ctx ends, and
+// copies another node's log if necessary. A node with a log waits only a few seconds (majorityTimeout), because it can
+// serve reads without the other nodes. An error that waiting cannot resolve says what to do.
 func Open(ctx context.Context, config Config) (*Cluster, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -64,7 +64,7 @@ func Open(ctx context.Context, config Config) (*Cluster, error) {
 	return c, nil
 }
 
-// open opens the local log before the network, so that damage is reported before this node contacts others.
+// open opens the local log before it starts the server. So a node with a damaged log does not contact other nodes.
 func (c *Cluster) open(ctx context.Context) (err error) {
 	if _, err := io.ReadFull(c.config.Random, c.processID[:]); err != nil {
 		return fmt.Errorf("draw a process ID: %w", err)
@@ -95,8 +95,8 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	return errors.Join(err, log.Close())
 }
 
-// startNetwork starts the server, the heartbeats and the backup service, and joins the cluster. It returns the log,
-// which join may have replaced.
+// startNetwork starts the server, the heartbeats and the backup service, and joins the cluster. It returns the open
+// log, which is another one if join has replaced it.
 func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
 	if c.server, err = startServer(&c.config); err != nil {
 		return log, err
@@ -109,17 +109,17 @@ func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, e
 	return c.join(ctx, log)
 }
 
-// Journal returns this node's journal, or nil until the node has joined. The caller closes it before Close.
+// Journal returns this node's journal, or nil while Open is running. The journal must be closed before the Cluster.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
-// Health returns the health of the cluster from the view of this node. It is at most a second old.
+// Health returns the health of the cluster as this node sees it. The result is at most a second old.
 func (c *Cluster) Health() actors.ClusterHealth { return *c.health.Load() }
 
 // Certificate returns the certificate that this node presents to other nodes, or nil without TLS.
 func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate }
 
-// Close transfers leadership, leaves the cluster and waits for all goroutines that Open started. The journal must be
-// closed first.
+// Close transfers leadership, stops the server, and waits for all goroutines of the Cluster. Journal.Close must be
+// called first.
 func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
 		c.cancel()

@@ -22,9 +22,10 @@ const (
 	codeKeyFile   = "cluster.seal" // stream ID and key, in hexadecimal digits
 )
 
-// LoginCodeKey returns the key with which all nodes hash login codes, so that a code sent by one node is valid at all
-// nodes. It is generated once for the life of the cluster. A node that does not have it waits until the cluster
-// replies or ctx ends. It stores the key in its directory, so that it can later start without other nodes.
+// LoginCodeKey returns the secret key for hashes of login codes. All nodes have the same key, so that a login code of
+// one node is valid on all nodes. The first node generates the key. Other nodes get it from the cluster and store it in
+// their directories, so that they can later start without the cluster. LoginCodeKey waits until it has the key or ctx
+// ends.
 func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 	if secret, ok := c.readCodeKey(); ok {
 		return secret, nil
@@ -41,7 +42,8 @@ func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// readCodeKey returns the stored key, or false if the file is missing, damaged or of another stream.
+// readCodeKey reads the key from this node's directory. It returns false if the file is missing or damaged, or belongs
+// to another stream.
 func (c *Cluster) readCodeKey() ([]byte, bool) {
 	text, err := os.ReadFile(filepath.Join(c.config.Dir, codeKeyFile))
 	stream, digits, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
@@ -60,8 +62,8 @@ func (c *Cluster) writeCodeKey(secret []byte) error {
 	return nil
 }
 
-// fetchCodeKey reads the key from the cluster. If there is none, it generates and stores one. If another node does so
-// at the same time, it returns an error, and the next call reads that node's key.
+// fetchCodeKey reads the key from the cluster. If the cluster has no key, it generates one. If two nodes generate a key
+// at the same time, one gets an error. Its next call reads the key of the other node.
 func (c *Cluster) fetchCodeKey(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

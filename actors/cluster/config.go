@@ -19,46 +19,46 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config configures a node of a cluster. Cluster, Name, Node, Members, Listen, Dir and Clock are required, and so is
-// TLS or Insecure.
+// Config configures a node of a cluster. The required fields are Cluster, Name, Node, Members, Listen, Dir and Clock,
+// and either TLS or Insecure.
 type Config struct {
-	// Cluster is the name of the cluster. All nodes have the same.
+	// Cluster is the name of the cluster. It is the same on all nodes.
 	Cluster string
-	// Name is the permanent name of this node: letters, digits, '-' and '_'.
+	// Name is the name of this node: letters, digits, '-' and '_'. It must be unique in the cluster and never change.
 	Name string
-	// Node is the permanent number of this node, unique in the cluster.
+	// Node is the ID of this node. It must be unique in the cluster and never change.
 	Node engine.NodeID
-	// Members are the three or five nodes that store the stream. All nodes have the same list. A node that is not in the
-	// list is a guest.
+	// Members are the three or five nodes that store the stream. The list is the same on all nodes. A node that is not
+	// in the list is a guest.
 	Members []Member
 	// Listen is the host:port on which this node accepts connections from other nodes.
 	Listen string
 
 	// Dir is the node's data directory.
 	Dir string
-	// Log configures the local log. Its Clock and Logger are taken from this Config.
+	// Log configures the local log. Open replaces its Clock and Logger by the Clock and Logger below.
 	Log wal.Options
 	// TLS names the certificate files with which nodes authenticate each other.
 	TLS TLS
-	// Insecure allows a cluster without TLS if all addresses are loopback addresses.
+	// Insecure allows a cluster without TLS. All addresses must be loopback addresses.
 	Insecure bool
 
-	// Version is the program's version, which other nodes see in their status.
+	// Version is the version of the program. Other nodes show it in their Status.
 	Version string
 
-	// Clock returns the time with a monotonic reading, like time.Now.
+	// Clock returns the present time with a monotonic reading, like time.Now.
 	Clock func() time.Time
 	// Random is the source of proposal IDs, the stream ID and the login-code key. nil = crypto/rand.Reader.
 	Random io.Reader
-	// Logger receives log records. nil discards them.
+	// Logger logs. nil = no log.
 	Logger *slog.Logger
 
 	advertise      string        // address that other nodes dial; "" = this node's address in Members, or Listen
-	streamBytesMax uint64        // size above which the stream is trimmed despite unreachable members; 0 = streamBytesMaxDefault
-	verifyTimeout  time.Duration // 0 = verifyTimeoutDefault
+	streamBytesMax uint64        // a larger stream is trimmed even if members are unreachable; 0 = streamBytesMaxDefault
+	verifyTimeout  time.Duration // see Cluster.verifyStream; 0 = verifyTimeoutDefault
 }
 
-// verifyTimeoutDefault is longer than the time for which an isolated leader can report outdated state.
+// verifyTimeoutDefault must be longer than an isolated leader can report an outdated state of the stream.
 const verifyTimeoutDefault = 30 * time.Second
 
 // Member is a node that stores the stream.
@@ -67,8 +67,9 @@ type Member struct {
 	Address string // host:port for other nodes
 }
 
-// TLS names PEM files: the authority that signed the certificates of all nodes, and this node's certificate and key.
-// The certificate must be valid for clients and servers and for the host that other nodes dial.
+// TLS has the paths of PEM files. Authority is the certificate of the authority that signed the certificates of all
+// nodes. Certificate and Key belong to this node. Certificate must be valid as client and as server, and for the host
+// name that other nodes dial.
 type TLS struct{ Authority, Certificate, Key string }
 
 const (
@@ -88,7 +89,7 @@ func (m Member) check() error {
 	return nil
 }
 
-// checkName rejects names that are unsafe in subjects, file names and logs.
+// checkName rejects names that are unsafe in NATS subjects, file names and logs.
 func checkName(label, name string) error {
 	valid := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
@@ -110,14 +111,13 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// isLoopback reports whether an address is localhost or a loopback IP address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Check returns an error that names all problems of the configuration.
+// Check returns an error that lists all problems of the configuration.
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
@@ -180,7 +180,7 @@ func (c *Config) checkMembers() error {
 	return err
 }
 
-// checkSecurity requires TLS unless every address is a loopback address.
+// checkSecurity requires TLS, or Insecure and only loopback addresses.
 func (c *Config) checkSecurity() error {
 	t := c.TLS
 	if t != (TLS{}) {
@@ -203,15 +203,14 @@ func (c *Config) checkSecurity() error {
 	return nil
 }
 
-// selfIsMember reports whether this node is a member.
 func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
 }
 
-// Load reads the files and returns a configuration for both ends of a connection, or nil if t is zero. The first
-// certificate is this node's.
+// Load reads the files. The result is for client and server, and its first certificate is this node's. It is nil if t
+// is zero.
 func (t TLS) Load() (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package cluster makes several nodes one service: their log is one stream, replicated on the members by an embedded
-// NATS server with JetStream. Open joins the cluster; its Journal implements actors.Shared.
+// Package cluster lets several nodes share one log. The log is a JetStream stream. Each node runs an embedded NATS
+// server, and the servers replicate the stream. Open joins the cluster. Cluster.Journal implements actors.Shared.
 //
 //	actors ──Append──► Journal ──publish──► leader of the stream ──► replicas
 //	   ▲                  │                        │
@@ -7,51 +7,54 @@
 //
 // # Members and guests
 //
-// Three or five members, the same list in every node's configuration, store the stream; the list never changes. A
-// node that is not in the list is a guest: it can write and has a local log, but does not store the stream and has no
-// vote. To replace a lost machine, start a node with an empty directory and the same name and node ID.
+// Three or five nodes, the members, store the stream. Every node has the same list of members, which never changes. A
+// node that is not in the list is a guest. A guest can write and has a local log, but it does not store the stream and
+// has no vote. To replace a lost machine, start a node with its name, its ID and an empty directory.
 //
 // # The stream
 //
-// Message n of the stream is record n of every local log. Its body is a frame:
+// Record n of every local log is message n of the stream. The body of a message is a frame:
 //
 //	 0       4   5        8          16         20       24         40         40+n     44+n
 //	+--------+---+--------+----------+----------+--------+----------+----------+--------+
 //	| "tsCL" | 1 | 0 0 0  | sequence | previous | length | proposal | n bytes  | sum    |   little-endian, CRC-32C
 //	+--------+---+--------+----------+----------+--------+----------+----------+--------+
 //
-// previous is the checksum of the previous record. proposal identifies the message to the node that proposed it. sum
-// is the checksum of all bytes before it. With them a node detects a damaged or wrong message before it applies it. A
-// message is published for one sequence (expected last sequence), so it is stored at most once even if it is sent
-// repeatedly. The server's reply is only a hint: Follow reads which record is at the sequence. It appends the record
-// to the local log before delivering it, so acknowledged changes survive the loss of the stream. A node whose log is
-// longer than the stream stops.
+// sum is the checksum of the bytes before it, previous that of the previous record. With both checksums a node detects
+// a damaged or wrong message before it applies the record. proposal is the ID of the proposal (see below).
 //
-//	DIR/                     the local log (package wal); snapshots
+// A node proposes a record for one sequence. The server stores the message only at this sequence, so a repeated message
+// is not stored twice. A reply of the server may be lost or wrong. Therefore Follow reads the stream: the proposal has
+// succeeded if the message at the sequence has the ID of the proposal. Follow appends each record to the local log and
+// then delivers it, so acknowledged changes survive the loss of the stream. A node whose local log is longer than the
+// stream stops.
+//
+//	DIR/                     the local log and the snapshots (package wal)
 //	DIR/cluster.json         the stream and the node to which the log belongs
-//	DIR/cluster.seal         the key with which login codes are hashed
-//	DIR/stream/, stream/LOCK the embedded server's files; flock, one process at a time
-//	DIR/incoming.part/       a backup being received from another node
-//	DIR/incoming/, install/  a complete backup that replaces the log in DIR; the backup while its files are moved
+//	DIR/cluster.seal         the secret key for hashes of login codes
+//	DIR/stream/, stream/LOCK the files of the embedded server; a lock that allows one process at a time
+//	DIR/incoming.part/       an incomplete copy of another node's log
+//	DIR/incoming/, install/  a complete copy; the same while its files are moved to DIR
 //
 // # Bootstrap, trimming, replacement
 //
-// The stream is created once, when all members are reachable and none belongs to a stream. If one member has a log,
-// the stream continues that log; two logs are an error. Records that all nodes have in a snapshot are trimmed from
-// the stream. A stream that is too large is trimmed even if unreachable nodes need the records. A node that needs
-// trimmed records copies another node's log (wal.Log.Backup). Replace or upgrade one member at a time, and only while
-// Status shows all members as Current.
+// A member creates the stream when all members are reachable and none belongs to a stream. If one member has a log, the
+// stream continues that log. Two logs are an error. The leader trims records that are in the newest snapshots of all
+// nodes. A stream that is too large is trimmed even if an unreachable node needs the records. A node that needs trimmed
+// records copies another node's log. Replace or upgrade one member at a time, and only while Status shows all members
+// as Current.
 //
-// # Known faults of JetStream (Jepsen, NATS 2.12.1, December 2025)
+// # Known faults of JetStream (issues of nats-server; Jepsen, NATS 2.12.1, December 2025) and what protects us
 //
-//	7564, 7567  acknowledged before synced      SyncAlways; a synced local copy before every acknowledgement; checksums
-//	                                            of two histories differ (TestFaultsCluster_*, Test*/Damage)
-//	7549        damaged files served            previous checksum (Test*/Damage); units limit the memory
-//	                                            the server may use over them (TestFaultsCluster_DiskDamage)
-//	7556        damaged snapshots delete data   every local log has them (TestTrimmed/LostStream)
-//	7545        member changes lose records     members never change (TestConfig_Refused); a lost or repeated answer is
-//	                                            only a hint (TestRunning/LostAnswers, ControlTrustsAnswers)
+//	7564, 7567  acknowledges before syncing   SyncAlways; local log; checksums (TestFaultsCluster_*, Test*/Damage)
+//	7549        serves damaged files          checksums (Test*/Damage); systemd units limit the server's memory
+//	                                          (TestFaultsCluster_DiskDamage)
+//	7556        damaged snapshots delete data local logs have the records (TestTrimmed/LostStream)
+//	7545        member changes lose records   members never change (TestConfig_Refused); Follow reads which record was
+//	                                          stored (TestRunning/LostAnswers, ControlTrustsAnswers)
 //
-// Not promised: an isolated node reports a majority for up to three seconds, two nodes may hold a lease at the same
-// time if their clocks differ by more than leaseMargin, and data that two disks lose at the same time may be lost.
+// Not promised: an isolated node may report a majority for three seconds; two nodes may hold a lease at the same time
+// if their clocks differ by more than leaseMargin; records that two disks lose at the same time may be lost.
+//
+// Start with cluster.go, journal.go and follow.go.
 package cluster

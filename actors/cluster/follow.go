@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	tailBuffer         = 64               // messages; a message that does not fit is fetched later
-	idlePollInterval   = time.Second      // between polls without messages
-	pollIntervalMin    = time.Millisecond // between polls for an expected record, doubled up to pollIntervalMax
+	tailBuffer         = 64               // messages; fetch reads the messages that do not fit
+	idlePollInterval   = time.Second      // between fetches while there are no new records
+	pollIntervalMin    = time.Millisecond // between fetches while recordAvailable; doubled each time
 	pollIntervalMax    = 50 * time.Millisecond
 	fetchRecordsMax    = 256
 	fetchBytesMax      = 2 << 20
-	fetchTimeout       = 2 * time.Second // for the next message of a fetch
+	fetchTimeout       = 2 * time.Second // maximum wait for the next message of a fetch
 	spaceRetryInterval = 500 * time.Millisecond
 )
 
 // Follow implements actors.Shared.
 //
-// The leader republishes each committed record to all nodes (the tail). The tail may lose messages, but contains only
-// committed records. Follow fetches missing records from the nearest replica of the stream.
+// The leader of the stream publishes each committed record to all nodes. These messages, the tail, may get lost. Follow
+// fetches a record that is missing in the tail from a replica of the stream.
 func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) (err error) {
 	defer func() {
 		if ctx.Err() != nil {
@@ -60,7 +60,7 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 	}
 }
 
-// unsubscribe ends a subscription. A closed connection is not an error.
+// unsubscribe ends a subscription. It returns nil if the connection is closed.
 func unsubscribe(s *nats.Subscription) error {
 	err := s.Unsubscribe()
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) {
@@ -91,7 +91,7 @@ func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	}
 }
 
-// sleep waits for d. It returns an error if ctx ends first.
+// sleep waits for d. If ctx ends first, it returns the error of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -103,19 +103,19 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// follower collects the records that follow the last record of the local log.
+// follower reads the records that the local log lacks, in order.
 type follower struct {
 	journal      *Journal
 	conn         *nats.Conn
 	tail         chan *nats.Msg
 	batch        frameBatch
-	moreInStream bool // the last fetch did not reach the end of the stream
+	moreInStream bool // the stream has more records than the last fetch read
 }
 
 // frameBatch has consecutive frames.
 type frameBatch struct {
-	last     uint64 // sequence of the last frame
-	checksum uint32 // its checksum
+	last     uint64 // sequence of the last frame, or of the last record in the local log
+	checksum uint32 // checksum of the same record
 	frames   []frame
 	bytes    int
 }
@@ -124,7 +124,8 @@ func (b *frameBatch) full() bool {
 	return len(b.frames) >= fetchRecordsMax || b.bytes+frameBytesMax > wal.BatchBytesMax
 }
 
-// add appends a message. It ignores a message that it already has. gap reports that an earlier message is missing.
+// add appends the frame in a message. It ignores a message that the batch or the local log already has. It returns gap
+// and does not append the frame if an earlier message is missing.
 func (b *frameBatch) add(sequence uint64, body []byte) (gap bool, err error) {
 	if sequence <= b.last {
 		return false, nil
@@ -144,7 +145,7 @@ func (b *frameBatch) add(sequence uint64, body []byte) (gap bool, err error) {
 	return false, nil
 }
 
-// next waits for at least one frame after the last record of the local log.
+// next waits until it has the next frames, at least one.
 func (f *follower) next(ctx context.Context) ([]frame, error) {
 	f.batch = frameBatch{}
 	f.batch.last, f.batch.checksum = f.journal.position()
@@ -171,7 +172,7 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 		case m := <-f.tail:
 			gap, err = f.receive(m)
 		case <-f.journal.wake:
-			continue // poll the tail first, which usually has the record
+			continue // drain first, because the tail usually has the record
 		case <-timer.C:
 			gap = true
 		case err = <-f.journal.stop:
@@ -187,7 +188,7 @@ func (f *follower) next(ctx context.Context) ([]frame, error) {
 	}
 }
 
-// drain adds the messages of the tail that have arrived.
+// drain adds the messages of the tail that have already arrived.
 func (f *follower) drain() (gap bool, err error) {
 	for !gap && err == nil && !f.batch.full() {
 		select {
@@ -216,8 +217,8 @@ func sequenceOf(m *nats.Msg) (uint64, error) {
 	return sequence, nil
 }
 
-// fetch reads the records after the batch from the nearest replica of the stream. No records or no reply is not an
-// error.
+// fetch reads the records after the batch from the nearest replica of the stream. It returns nil even if there are
+// none, or if no replica replies.
 func (f *follower) fetch(ctx context.Context) error {
 	f.moreInStream = false
 	inbox := f.conn.NewRespInbox()

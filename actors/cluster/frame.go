@@ -23,13 +23,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// proposalID identifies a proposal, so that the proposing node recognizes its record in the stream.
+// proposalID is unique for each proposal. By this ID a node recognizes its proposal in the stream.
 type proposalID [16]byte
 
-// frame is the body of one message of the stream.
+// frame is the body of one message of the stream. The package comment shows the format.
 type frame struct {
 	sequence uint64
-	previous uint32 // checksum of the previous record, 0 before the first
+	previous uint32 // checksum of the previous record; 0 in the first frame
 	proposal proposalID
 	record   []byte
 }
@@ -48,7 +48,7 @@ func (f *frame) encode() []byte {
 
 var errDamaged = errors.New("damaged stream")
 
-// damageError returns an error about a damaged message of the stream, which says what to do.
+// damageError returns an error that describes the damage and says what an operator should do.
 func damageError(sequence uint64, expected, got string, args ...any) error {
 	return fmt.Errorf("%w: message %d: expected %s, found %s; if the other nodes go on, stop this one, remove its stream "+
 		"directory and start it", errDamaged, sequence, expected, fmt.Sprintf(got, args...))
@@ -88,7 +88,7 @@ func decodeFrame(sequence uint64, b []byte) (frame, error) {
 	return f, nil
 }
 
-// checkPrevious checks that the previous record has the given checksum.
+// checkPrevious returns an error unless sum is the checksum of the previous record according to the frame.
 func (f *frame) checkPrevious(sum uint32) error {
 	if f.previous == sum {
 		return nil

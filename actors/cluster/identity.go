@@ -18,20 +18,19 @@ const (
 	identityFormat = 1
 )
 
-// identity names the stream and the node to which the log in a directory belongs.
+// identity is the content of the file cluster.json: the stream and the node to which the log in a directory belongs.
 type identity struct {
 	Format        int           `json:"format"`
 	Cluster       string        `json:"cluster"`
-	Stream        string        `json:"stream"` // ID of the stream, chosen at random when it was created
+	Stream        string        `json:"stream"` // random ID of the stream
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
-	Bootstrapping bool          `json:"founding,omitempty"` // the stream is being created from this log, and may not exist yet
+	Bootstrapping bool          `json:"founding,omitempty"` // this node is creating the stream, which may not exist yet
 }
 
-// hasStream reports whether the directory belongs to a stream.
 func (i identity) hasStream() bool { return i.Stream != "" }
 
-// readIdentity reads the identity file of the directory. Without a file it returns an identity without a stream.
+// readIdentity reads cluster.json. If there is no such file, it returns an identity without a stream.
 func readIdentity(c *Config) (identity, error) {
 	var i identity
 	path := filepath.Join(c.Dir, identityName)
@@ -64,7 +63,7 @@ func (i identity) check(c *Config, path string) error {
 	return nil
 }
 
-// writeIdentity replaces the identity file. The new file is durable when it returns.
+// writeIdentity replaces cluster.json. When it returns nil, the new file is durable.
 func writeIdentity(c *Config, i identity) error {
 	i.Format, i.Cluster, i.Name, i.Node = identityFormat, c.Cluster, c.Name, c.Node
 	text, err := json.MarshalIndent(i, "", "  ")
@@ -78,7 +77,7 @@ func writeIdentity(c *Config, i identity) error {
 	return nil
 }
 
-// replaceFile replaces the contents of a file atomically and durably.
+// replaceFile writes data to a file atomically and durably.
 func replaceFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -97,7 +96,7 @@ func replaceFile(path string, data []byte) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes new, renamed and removed files of a directory durable.
+// syncDir makes it durable that files in a directory were created, renamed or removed.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

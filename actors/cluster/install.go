@@ -21,8 +21,8 @@ const (
 	lockName            = "LOCK"
 )
 
-// lockDir locks the directory for this process. The lock of the local log is not enough, because it is released while
-// the log is replaced.
+// lockDir locks the data directory for this process. Package wal locks the log too, but only while the log is open, and
+// replaceLog closes it.
 func lockDir(dir string) (*os.File, error) {
 	streamDir := filepath.Join(dir, streamDirName)
 	if err := os.MkdirAll(streamDir, 0o700); err != nil {
@@ -41,13 +41,13 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir releases the lock explicitly. Closing the file is not enough, because a child process that is being started
-// may have a copy of the descriptor.
+// unlockDir releases the lock explicitly. To close the file is not enough, because a child process that is just being
+// started may have a copy of the file descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// receiveBackup restores a backup into the directory incoming. It does not change the log.
+// receiveBackup restores a backup of the named node into DIR/incoming. It does not change the log in DIR.
 func receiveBackup(c *Config, backup io.Reader, node string) (wal.BackupInfo, error) {
 	partial, complete := filepath.Join(c.Dir, incomingPartialName), filepath.Join(c.Dir, incomingName)
 	if err := os.RemoveAll(partial); err != nil {
@@ -63,8 +63,8 @@ func receiveBackup(c *Config, backup io.Reader, node string) (wal.BackupInfo, er
 	return info, syncDir(c.Dir)
 }
 
-// install replaces the log by the one in the directory incoming, or completes an interrupted replacement. After a
-// crash at any point it can be repeated. The log must not be open.
+// install replaces the log in DIR by the log in DIR/incoming, if there is one. After a crash at any point the next call
+// completes the replacement. The log must not be open.
 func install(c *Config) error {
 	if err := os.RemoveAll(filepath.Join(c.Dir, incomingPartialName)); err != nil {
 		return fmt.Errorf("remove an incomplete copy: %w", err)
@@ -95,7 +95,6 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// removeLog removes the files of a log.
 func removeLog(dir string) error {
 	files, err := wal.Files(dir)
 	if err != nil {
@@ -109,8 +108,8 @@ func removeLog(dir string) error {
 	return syncDir(dir)
 }
 
-// moveLog moves the files of a log, first the high-water mark. The mark has the last sequence, so wal.Open rejects a
-// directory that lacks records up to it.
+// moveLog moves the files of a log. It moves the file with the last sequence first (the high-water mark). Until the
+// records up to this sequence are in the same directory, wal.Open returns an error.
 func moveLog(src, dst string) error {
 	files, err := wal.Files(src)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// majorityTimeout is how long a node with a log waits for a majority before it serves reads from its log.
+// majorityTimeout is the time after which a node with a log no longer waits for a majority, and serves reads.
 const majorityTimeout = 5 * time.Second
 
-// conflictWait is how long a new node listens for heartbeats of another node with its node ID.
+// conflictWait is the time for which a new node waits for heartbeats, to detect another node with its node ID.
 const conflictWait = 3 * watchInterval
 
-// join finds or creates the stream. If the stream no longer has the records that this node lacks, it copies another
-// node's log. It returns the open log, from which the stream can be followed.
+// join waits for the stream, and creates it if no member has one. If the stream no longer has the records that this
+// node lacks, join copies another node's log. It returns the open log; the stream has the records that follow it.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	start, cause := c.config.Clock(), ""
 	for {
@@ -44,7 +44,8 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 			c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
 			return log, nil
 		}
-		// Log and keep the first error and any later one except a timeout, which says less.
+		// Log and keep each new error. A timeout that follows another error is ignored, because the other error says
+		// more.
 		if err != nil && cause != err.Error() && (cause == "" || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded)) {
 			cause = err.Error()
 			c.logger.Info("waiting for the cluster", "cause", cause)
@@ -55,7 +56,8 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	}
 }
 
-// reconcile checks that the local log belongs to the stream. It replaces a log that is too old to continue.
+// reconcile checks that the local log belongs to the stream. If the stream no longer has the next record of the log, it
+// replaces the log.
 func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState) (*wal.Log, error) {
 	switch {
 	case state.id == "":
@@ -84,7 +86,6 @@ func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState
 	return log, nil
 }
 
-// saveIdentity stores the stream to which this directory belongs.
 func (c *Cluster) saveIdentity(i identity) error {
 	if err := writeIdentity(&c.config, i); err != nil {
 		return err
@@ -94,8 +95,7 @@ func (c *Cluster) saveIdentity(i identity) error {
 	return nil
 }
 
-// bootstrap creates the stream if this node is the bootstrap member. All members must be reachable, and none may
-// belong to a stream. The bootstrap member is the one with a log or, if there is none, the first in the list.
+// bootstrap creates the stream, unless another member has to do it (peerTable.bootstrapMember).
 func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 	creator, err := c.peers.bootstrapMember(c.config.Members)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 	return c.createStream(ctx, c.self.Load().Stream, last)
 }
 
-// replaceLog replaces this node's log by a copy of another node's log and opens it.
+// replaceLog replaces this node's log by a copy of another node's log, and opens the copy.
 func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	info, err := c.fetchBackup(ctx)
 	if err != nil {

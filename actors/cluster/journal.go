@@ -22,35 +22,36 @@ import (
 )
 
 const (
-	// stalledAfter is longer than an election takes. If a proposal is undecided for longer, the cluster cannot commit
-	// records, for example because the leader's disk is full.
+	// stalledAfter must be longer than an election takes. If a proposal is pending for longer, the cluster cannot
+	// commit records, for example because the leader's disk is full.
 	stalledAfter     = 10 * time.Second
-	publishTimeout   = 2 * time.Second       // for the server's reply to one attempt
-	retryIntervalMin = 20 * time.Millisecond // before the second attempt
-	retryIntervalMax = 500 * time.Millisecond
+	publishTimeout   = 2 * time.Second        // maximum wait for the server's reply to one attempt
+	retryIntervalMin = 20 * time.Millisecond  // time before the second attempt
+	retryIntervalMax = 500 * time.Millisecond // maximum time between attempts
 )
 
-// errClosed is returned after Close, and after Follow has returned.
+// errClosed is the error of Append after Journal.Close, and after Follow has returned.
 var errClosed = errors.New("the journal of the cluster is closed")
 
-// Journal is this node's view of the stream, with its local log. It implements actors.Shared. Append and Follow must
-// each be called by one goroutine at a time. Append waits until Follow reports which record was committed.
+// Journal combines the stream and this node's local log. It implements actors.Shared. Only one goroutine at a time may
+// call Append, and only one may call Follow. Append works only while Follow runs, because Follow reports which record
+// was committed.
 type Journal struct {
-	*wal.Log // the local log: implements Last, Read, Snapshot, DropBefore and others
+	*wal.Log // the local log; implements methods such as Last and Read
 
 	cluster          *Cluster
 	request          func(context.Context, *nats.Msg) (*nats.Msg, error)
 	snapshotSequence atomic.Uint64 // sequence of the newest snapshot
-	wake             chan struct{} // tells Follow to poll for new records
-	stop             chan error    // ends Follow with an error
+	wake             chan struct{} // makes Follow look for new records
+	stop             chan error    // makes Follow return the error
 
 	mu                sync.Mutex // guards the fields below
 	last              uint64     // sequence of the newest record in the local log
-	lastChecksum      uint32     // checksum of that record; 0 = no record
-	pending           *proposal  // the proposal that Append waits for
-	availableSequence uint64     // newest sequence that the stream has, or is likely to have soon
+	lastChecksum      uint32     // checksum of the newest record; 0 = the log is empty
+	pending           *proposal  // the proposal that Append waits for, or nil
+	availableSequence uint64     // the stream has a record with this sequence, or will probably have one soon
 	proposalCount     uint64     // number of proposals of this process
-	closeErr          error      // the error of Append after closing; nil = open
+	closeErr          error      // if not nil, the error of all calls of Append
 }
 
 // proposal is a record that this node proposed for a sequence.
@@ -58,14 +59,13 @@ type proposal struct {
 	sequence   uint64
 	id         proposalID
 	proposedAt time.Time
-	ctx        context.Context // canceled when the record at the sequence is known
+	ctx        context.Context // canceled when Follow knows which record has the sequence
 	cancel     func()
-	err        error // nil = the proposed record was committed; set before ctx is canceled
+	err        error // result; nil = the proposed record has the sequence; set before ctx is canceled
 }
 
 var _ actors.Shared = (*Journal)(nil)
 
-// newJournal returns a journal that continues after the last record of the local log.
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, request: c.server.conn.RequestMsgWithContext, wake: make(chan struct{}, 1), stop: make(chan error, 1), last: log.Last()}
 	j.snapshotSequence.Store(log.Recovery().SnapshotSequence)
@@ -100,7 +100,7 @@ func (j *Journal) Close() error {
 	return j.Log.Close()
 }
 
-// Append implements actors.Shared. It proposes one record. It returns an error if Follow has returned.
+// Append implements actors.Shared. It accepts exactly one record. It returns an error when Follow returns.
 func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
@@ -119,7 +119,7 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	return p.sequence, nil
 }
 
-// propose registers a proposal and returns its message. Follow reports the outcome of the proposal.
+// propose makes a proposal, sets it as the pending one, and returns it with its message.
 func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -142,15 +142,15 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg,
 	return p, message, nil
 }
 
-// publish resends the message until Follow reports which record was committed at its sequence. The record cannot be
-// committed twice, because the server accepts the message only at its sequence.
+// publish sends the message again and again until Follow knows which record has the sequence of the proposal. The
+// server stores the message only at this sequence, so it does not store the message twice.
 func (j *Journal) publish(p *proposal, message *nats.Msg) {
 	interval := retryIntervalMin
 	for p.ctx.Err() == nil {
 		attemptCtx, cancel := context.WithTimeout(p.ctx, publishTimeout)
 		_, err := j.request(attemptCtx, message)
 		cancel()
-		if err == nil { // accepted or rejected: the stream has a record at the sequence, or will have one soon
+		if err == nil { // the server accepted or rejected the message: the stream has a record at the sequence, or will soon
 			j.noteAvailable(p.sequence)
 			interval = retryIntervalMax
 		}
@@ -161,15 +161,15 @@ func (j *Journal) publish(p *proposal, message *nats.Msg) {
 	}
 }
 
-// stalled reports whether a proposal has been undecided for longer than stalledAfter. New changes should then be
-// rejected. The proposal is still retried.
+// stalled reports whether a proposal has been pending for longer than stalledAfter. The node should then reject new
+// changes. Append still waits.
 func (j *Journal) stalled(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.pending != nil && now.Sub(j.pending.proposedAt) > stalledAfter
 }
 
-// noteAvailable makes Follow poll for the record at the sequence.
+// noteAvailable makes Follow look for the record at the sequence at short intervals.
 func (j *Journal) noteAvailable(sequence uint64) {
 	j.mu.Lock()
 	j.availableSequence = max(j.availableSequence, sequence)
@@ -187,15 +187,14 @@ func (j *Journal) recordAvailable() bool {
 	return j.availableSequence > j.last
 }
 
-// position returns the sequence and checksum of the newest record in the local log.
 func (j *Journal) position() (uint64, uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.last, j.lastChecksum
 }
 
-// committed is called with frames that are now in the stream and in the local log. A frame at the sequence of the
-// pending proposal decides it. If the frame has another ID, Append returns ErrPosition.
+// committed is called with frames that are now in the stream and in the local log. If one of them has the sequence of
+// the pending proposal, Append returns: nil if the frame is the proposal, else ErrPosition.
 func (j *Journal) committed(frames []frame) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -212,7 +211,7 @@ func (j *Journal) committed(frames []frame) {
 	}
 }
 
-// closeWith fails the pending proposal and all later calls of Append.
+// closeWith makes a running Append and all later calls of Append return err.
 func (j *Journal) closeWith(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,27 +14,27 @@ import (
 const (
 	bucketLease        = "lease"
 	leaseTTL           = 12 * time.Second
-	leaseMargin        = 2 * time.Second // the holder stops this long before another node can acquire the lease; covers clock differences
+	leaseMargin        = 2 * time.Second // a lease counts as lost this long before leaseTTL; clocks differ
 	leaseRenewInterval = 2 * time.Second
 	leaseRetryInterval = time.Second // between attempts to acquire a lease
 )
 
-// Lease is an advisory lock for a task that only one node should do at a time. Correctness must not depend on it,
-// because two nodes may hold it at the same time for a short time.
+// Lease is a lock for a task that only one node should do at a time. For a short time two nodes may hold the same
+// lease, so correctness must not depend on it.
 type Lease struct {
 	cluster *Cluster
 	bucket  jetstream.KeyValue
 	name    string
-	holder  string // value of the key, unique for each acquisition
+	holder  string // value of the key in the bucket; unique for each acquisition
 	lost    chan struct{}
 	cancel  context.CancelFunc // stops renewLoop
 	done    chan struct{}      // closed when renewLoop has returned
 
-	revision  uint64    // revision of the key after the last confirmed renewal
-	renewedAt time.Time // when the request of that renewal was sent
+	revision  uint64    // revision of the key
+	renewedAt time.Time // time at which this node sent the last successful renewal
 }
 
-// Acquire waits until this node holds the named lease or ctx ends.
+// Acquire waits until this node holds the named lease. If ctx ends first, it returns an error.
 func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 	if err := checkName("name of a lease", name); err != nil {
 		return nil, err
@@ -61,7 +61,8 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 	}
 }
 
-// tryAcquire acquires the lease if no node holds it. It does not start renewLoop.
+// tryAcquire acquires the lease if no node holds it, else it returns jetstream.ErrKeyExists. It does not start
+// renewLoop.
 func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -81,7 +82,7 @@ func (c *Cluster) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 	return l, err
 }
 
-// bucket opens a key-value bucket that is replicated on all members. It creates the bucket if needed.
+// bucket opens a key-value bucket that is replicated on all members. It creates a missing bucket.
 func (c *Cluster) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	b, err := c.server.js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -92,23 +93,23 @@ func (c *Cluster) bucket(ctx context.Context, name string, ttl time.Duration) (j
 	return b, err
 }
 
-// Lost returns a channel that is closed when the lease is lost or released. Work under the lease must then stop.
+// Lost returns a channel that is closed when the lease is lost or released. The holder must then stop the task.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Release releases the lease.
+// Release releases the lease. If the cluster does not answer, the lease expires later.
 func (l *Lease) Release() {
 	l.cancel()
 	<-l.done
 }
 
-// remaining returns how long this node holds the lease without another renewal. It uses the larger elapsed time of the
-// monotonic and the wall clock, because the monotonic clock stops while the machine is suspended.
+// remaining returns the time for which this node still holds the lease without another renewal. It compares both the
+// monotonic clock and the wall clock with renewedAt, because the monotonic clock stops while the machine is suspended.
 func (l *Lease) remaining() time.Duration {
 	now := l.cluster.config.Clock()
 	return leaseTTL - leaseMargin - max(now.Sub(l.renewedAt), now.Round(0).Sub(l.renewedAt.Round(0)))
 }
 
-// renewLoop renews the lease until it is released or lost.
+// renewLoop renews the lease until the lease is released or lost.
 func (l *Lease) renewLoop(ctx context.Context) {
 	defer close(l.done)
 	defer l.cancel()
@@ -126,7 +127,7 @@ func (l *Lease) renewLoop(ctx context.Context) {
 	}
 }
 
-// renew returns false if another node holds the lease. Without a reply it returns true, and remaining decides.
+// renew tries to renew the lease. It returns false only if this node certainly no longer holds the lease.
 func (l *Lease) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(requestTimeout, max(l.remaining(), 0)))
 	defer cancel()
@@ -143,7 +144,8 @@ func (l *Lease) renew(ctx context.Context) bool {
 	return l.stillHeld(ctx)
 }
 
-// stillHeld reads the key after a revision mismatch, which may come from a renewal of this node whose reply was lost.
+// stillHeld is called if the key has another revision than expected. The cause may be an earlier renewal of this node
+// whose reply was lost. Then stillHeld returns true.
 func (l *Lease) stillHeld(ctx context.Context) bool {
 	entry, err := l.bucket.Get(ctx, l.name)
 	if err != nil {
@@ -152,11 +154,10 @@ func (l *Lease) stillHeld(ctx context.Context) bool {
 	if string(entry.Value()) != l.holder {
 		return false
 	}
-	l.revision = entry.Revision() // renewedAt does not change, because the time of this renewal is unknown
+	l.revision = entry.Revision() // keep renewedAt, because the time of that renewal is unknown
 	return true
 }
 
-// deleteKey deletes the key if this node still holds the lease.
 func (l *Lease) deleteKey() {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()

@@ -19,27 +19,26 @@ import (
 
 const (
 	subjectHeartbeat = "tasard.report"
-	peersMax         = 64 // limits the nodes in the table
+	peersMax         = 64 // maximum number of nodes in peerTable
 )
 
-// heartbeat is the state that each node sends to all other nodes every watchInterval.
+// heartbeat has the state of one node. Each node sends its heartbeat to all nodes every watchInterval.
 type heartbeat struct {
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
 	Address       string        `json:"address"`
 	Version       string        `json:"version"`
-	Stream        string        `json:"stream,omitempty"` // ID of the stream of its log
-	Bootstrapping bool          `json:"founding,omitempty"`
-	Last          uint64        `json:"last"` // sequence of the newest record of its log
-	Snapshot      uint64        `json:"kept"` // sequence of its newest snapshot
-	HasBackup     bool          `json:"open"` // other nodes can copy its log
+	Stream        string        `json:"stream,omitempty"`   // identity.Stream
+	Bootstrapping bool          `json:"founding,omitempty"` // identity.Bootstrapping
+	Last          uint64        `json:"last"`               // sequence of the newest record in the local log
+	Snapshot      uint64        `json:"kept"`               // sequence of the newest snapshot
+	HasBackup     bool          `json:"open"`               // the node can send its log to other nodes
 	Leader        bool          `json:"leader,omitempty"`
 	MetaLeader    bool          `json:"meta,omitempty"`
 	Majority      bool          `json:"majority,omitempty"`
-	Current       bool          `json:"current,omitempty"` // its part of the stream is complete
+	Current       bool          `json:"current,omitempty"` // the node's replica of the stream is complete
 }
 
-// receivedHeartbeat is a heartbeat with the time when it was received.
 type receivedHeartbeat struct {
 	heartbeat
 	receivedAt time.Time
@@ -75,7 +74,6 @@ func (t *peerTable) receive(m *nats.Msg) {
 	t.byName[h.Name] = receivedHeartbeat{h, t.cluster.config.Clock()}
 }
 
-// sendHeartbeat sends this node's state to the other nodes.
 func (c *Cluster) sendHeartbeat() {
 	self := c.self.Load()
 	h := heartbeat{
@@ -116,14 +114,15 @@ func (t *peerTable) all() []receivedHeartbeat {
 	return all
 }
 
-// reachable returns the heartbeats of the nodes that sent one within reachableWithin.
+// reachable returns the heartbeats that are newer than reachableWithin.
 func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
 	return slices.DeleteFunc(t.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
 }
 
 // leader returns the heartbeat of the leader of the stream.
 func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
-	// After an election two nodes may claim to be the leader for a short time. The one with a majority is.
+	// For a short time after an election two nodes may report to be the leader. The real leader also reports a
+	// majority.
 	var leader heartbeat
 	for _, h := range t.reachable(now) {
 		if h.Leader && (!leader.Leader || h.Majority && !leader.Majority) {
@@ -133,9 +132,9 @@ func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
 	return leader, leader.Leader
 }
 
-// nodeIDConflict returns an error if another node has the same node ID and this node must stop. Quota leases are
-// granted to a node ID, and only one node may spend them. Of a member and a guest, the guest stops. Otherwise the
-// node whose name sorts later stops.
+// nodeIDConflict returns an error if another node has the same node ID and this node must stop. Two nodes with one ID
+// would spend the same quota leases. Of a member and a guest, the guest must stop. Of two members or two guests, the
+// node whose name sorts later must stop.
 func (t *peerTable) nodeIDConflict(c *Config) error {
 	for _, h := range t.reachable(c.Clock()) {
 		if h.Node != c.Node || h.Name == c.Name {
@@ -149,8 +148,9 @@ func (t *peerTable) nodeIDConflict(c *Config) error {
 	return nil
 }
 
-// bootstrapMember returns the name of the member that creates the stream. All members must be reachable, because any of
-// them may have a log that the stream must continue.
+// bootstrapMember returns the name of the member that creates the stream: the member with a log, or the first member if
+// none has a log. It returns an error unless all members are reachable, because any of them may have a log. It also
+// returns an error if a member belongs to a stream, or if two members have a log.
 func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	reachable := map[string]heartbeat{}
 	for _, h := range t.reachable(t.cluster.config.Clock()) {
@@ -177,9 +177,9 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(withLog, " and "))
 }
 
-// firstNeeded returns the first record of the stream that a node may still need: the one after the oldest of the nodes'
-// newest snapshots. It returns 0 while a member is unreachable, unless the stream is too large. It ignores unreachable
-// guests.
+// firstNeeded returns the sequence of the first record that a node may need from the stream. No node needs the records
+// that are in the newest snapshots of all nodes. While a member is unreachable, its snapshot is unknown, so firstNeeded
+// returns 0. If tooLarge, it ignores unreachable members. It always ignores unreachable guests.
 func (t *peerTable) firstNeeded(c *Config, tooLarge bool) uint64 {
 	now := c.Clock()
 	all := t.all()
@@ -205,7 +205,7 @@ func (t *peerTable) firstNeeded(c *Config, tooLarge bool) uint64 {
 
 var errNoBackup = errors.New("no other node offers its log")
 
-// backupSources returns the other nodes that have a complete log of the stream, the longest log first.
+// backupSources returns the nodes that can send their log to this node. The node with the longest log is first.
 func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
 	var sources []heartbeat
 	for _, h := range t.reachable(c.Clock()) {
@@ -220,7 +220,7 @@ func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error)
 	return sources, nil
 }
 
-// Status returns the state of all nodes from the last heartbeats. It does not block.
+// Status returns the state of all nodes according to their last heartbeats. It does not block.
 func (c *Cluster) Status() Status {
 	now := c.config.Clock()
 	nodes := map[string]NodeStatus{}

@@ -22,14 +22,14 @@ import (
 
 const (
 	streamDirName      = "stream"
-	routePingInterval  = 3 * time.Second // a route to a lost peer is closed after two intervals
+	routePingInterval  = 3 * time.Second // the server closes a connection after two pings without a reply
 	handshakeSeconds   = 5
 	listenTimeout      = 15 * time.Second
 	listenPollInterval = 100 * time.Millisecond
 	stopTimeout        = 30 * time.Second
-	failedStopTimeout  = time.Second // a server that cannot read its files may not stop, and its memory grows
+	failedStopTimeout  = time.Second // short, because a server that cannot read its files may never stop
 	jetStreamMemory    = 64 << 20
-	jetStreamBytesMax  = 1 << 40 // without effect; with 0 the server would reserve a part of the disk
+	jetStreamBytesMax  = 1 << 40 // no real limit; for 0 the server would compute a limit from the size of the disk
 )
 
 // embeddedServer is the NATS server in this process and the connection to it.
@@ -39,11 +39,11 @@ type embeddedServer struct {
 	js      jetstream.JetStream
 	running sync.WaitGroup
 
-	certificate *x509.Certificate // of this node; nil without TLS
+	certificate *x509.Certificate // certificate of this node; nil without TLS
 }
 
-// inProcessOnly rejects all clients except the one in this process. The server always opens a client port, here on the
-// loopback interface.
+// inProcessOnly rejects all clients except the one in this process. It is necessary because the server always listens
+// on a port for clients.
 type inProcessOnly struct{}
 
 // Check implements server.Authentication.
@@ -52,11 +52,11 @@ func (inProcessOnly) Check(c server.ClientAuthentication) bool {
 	return from != nil && from.Network() == "pipe"
 }
 
-// serverLogger passes the server's log to the node's logger. A fatal error makes startServer fail and does not exit the
-// process.
+// serverLogger forwards the log of the NATS server to the node's logger. After Fatalf the process does not exit, but
+// startServer returns an error.
 type serverLogger struct {
 	logger *slog.Logger
-	fatal  chan string // receives the first fatal error
+	fatal  chan string // gets the message of the first Fatalf
 }
 
 // Noticef implements server.Logger.
@@ -116,7 +116,6 @@ func startServer(c *Config) (*embeddedServer, error) {
 	return e, nil
 }
 
-// awaitListening waits until the server listens or has reported a fatal error.
 func (e *embeddedServer) awaitListening(c *Config, fatal <-chan string) error {
 	for range listenTimeout / listenPollInterval {
 		if e.nats.ReadyForConnections(listenPollInterval) {
@@ -131,13 +130,13 @@ func (e *embeddedServer) awaitListening(c *Config, fatal <-chan string) error {
 	return fmt.Errorf("not listening on %s after %s: %s", c.Listen, listenTimeout, hintMoveStream(c))
 }
 
-// hintMoveStream says what to do when the server's files on one node are damaged.
+// hintMoveStream says what an operator should do if the server's files on one node are damaged.
 func hintMoveStream(c *Config) string {
 	return fmt.Sprintf("if its files are damaged, and the status of the other nodes shows that they lack no records, move %s away and "+
 		"start again: this node copies its part of the stream from them. Never do so at two nodes at once", filepath.Join(c.Dir, streamDirName))
 }
 
-// checkPortFree returns an error if the port is in use. The server would only log that.
+// checkPortFree returns an error if the port is in use. The server itself would only log this error.
 func checkPortFree(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -157,8 +156,8 @@ func (e *embeddedServer) connect(c *Config) (err error) {
 	return err
 }
 
-// stop transfers leadership and closes the server's files. It waits at most timeout, because all committed messages are
-// already on disk.
+// stop transfers leadership and stops the server. After the timeout it returns an error. Even then no committed message
+// is lost, because all of them are already on disk.
 func (e *embeddedServer) stop(timeout time.Duration) error {
 	if e.conn != nil {
 		e.conn.Close()
@@ -201,11 +200,11 @@ func serverOptions(c *Config) (*server.Options, error) {
 			PingInterval: routePingInterval, TLSConfig: tlsConfig, TLSTimeout: handshakeSeconds,
 		},
 	}
-	for _, m := range c.Members { // including this node, because the number of routes is the size of the raft group
+	for _, m := range c.Members { // also this node, because the server derives the size of the raft group from the routes
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: m.Address})
 	}
 	return o, nil
 }
 
-// payloadBytesMax leaves room for the server's headers.
+// payloadBytesMax is the largest message: a frame and the headers that the server adds.
 const payloadBytesMax = frameBytesMax + 64<<10

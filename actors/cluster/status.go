@@ -7,29 +7,29 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Status is the state of the cluster from the view of one node.
+// Status is the state of the cluster as one node sees it.
 type Status struct {
 	Cluster string
 	Stream  string // ID of the stream
 	Health  actors.ClusterHealth
-	Nodes   []NodeStatus // all members, and all guests that were seen, sorted by name
+	Nodes   []NodeStatus // all members, and guests that have sent a heartbeat; sorted by name
 }
 
-// NodeStatus is the state of one node from the view of another. A member that was never seen has only Name, Address and
-// Member.
+// NodeStatus is the state of one node, from its last heartbeat. For a member without a heartbeat only Name, Address,
+// Member and Self are set.
 type NodeStatus struct {
 	Name       string
 	Node       engine.NodeID
 	Address    string
 	Version    string
-	Self       bool
-	Member     bool      // stores the stream
-	Reachable  bool      // sent a heartbeat recently
-	LastSeen   time.Time // time of its last heartbeat
-	Leader     bool      // of the stream: all writes go through it
-	MetaLeader bool      // of the JetStream metadata group
-	Current    bool      // its part of the stream is complete and up to date; false for guests
-	Last       uint64    // newest record of its log
-	Lag        uint64    // number of records that another node has and this node lacks
-	Snapshot   uint64    // sequence of its newest snapshot
+	Self       bool      // the node that returned the Status
+	Member     bool      // the node stores the stream
+	Reachable  bool      // the last heartbeat is recent
+	LastSeen   time.Time // time at which the last heartbeat arrived
+	Leader     bool      // leader of the stream, which handles all writes
+	MetaLeader bool      // leader of JetStream's metadata group
+	Current    bool      // the node's replica of the stream is complete; false for guests
+	Last       uint64    // sequence of the newest record in the local log
+	Lag        uint64    // number of records that the longest local log has more
+	Snapshot   uint64    // sequence of the newest snapshot
 }

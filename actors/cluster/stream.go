@@ -22,19 +22,18 @@ const (
 	headerStatus   = "Status"
 	accountName    = "$G"
 
-	metadataStreamID = "tasard-stream" // key of the stream's ID in its metadata
+	metadataStreamID = "tasard-stream" // key of the stream ID in the stream's metadata
 
-	requestTimeout    = 2 * time.Second // for a reply of the server
+	requestTimeout    = 2 * time.Second // maximum wait for a reply of the server
 	joinRetryInterval = 100 * time.Millisecond
 )
 
-// streamState is the ID of the stream and its first and last sequence, as reported by the leader.
 type streamState struct {
 	id          string
-	first, last uint64
+	first, last uint64 // sequences
 }
 
-// queryStream asks the leader for the state of the stream. The error is jetstream.ErrStreamNotFound if there is no
+// queryStream asks the leader for the state of the stream. It returns jetstream.ErrStreamNotFound if there is no
 // stream.
 func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -47,7 +46,8 @@ func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 	return streamState{id: info.Config.Metadata[metadataStreamID], first: info.State.FirstSeq, last: info.State.LastSeq}, nil
 }
 
-// createStream creates the stream. Its first sequence is last+1. A second call with the same arguments has no effect.
+// createStream creates the stream. The sequence of its first record will be last+1. A second call with the same
+// arguments has no effect.
 func (c *Cluster) createStream(ctx context.Context, id string, last uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
@@ -61,15 +61,16 @@ func (c *Cluster) createStream(ctx context.Context, id string, last uint64) erro
 	return err
 }
 
-// hintRestore says what to do when the stream has lost records that a node has.
+// hintRestore says what an operator should do if the stream has lost records that a node still has.
 const hintRestore = "stop all nodes, choose the one with the most records, remove its " + identityName + " and its stream directory, " +
 	"empty the directories of the others, and start all members: they form a cluster again from that log"
 
-// duplicatesWindow is the minimum, because message IDs are not used.
+// duplicatesWindow has the smallest value that the server accepts, because we do not use message IDs.
 const duplicatesWindow = 100 * time.Millisecond
 
-// verifyStream waits for the leader. It checks that the stream has the ID of this directory and all records of the
-// local log.
+// verifyStream waits until the leader reports the state of the stream. It returns an error if the stream is not the
+// stream of this directory. It also returns an error if the stream lacks records of the local log for longer than
+// verifyTimeout.
 func (c *Cluster) verifyStream(ctx context.Context) error {
 	var shorterSince time.Time
 	last := c.Journal().Last()

@@ -4,14 +4,14 @@ package cluster
 
 import "sync"
 
-// taskGroup owns the goroutines of a Cluster. After wait was called, it starts no new ones.
+// taskGroup runs goroutines and waits for them.
 type taskGroup struct {
 	mu     sync.Mutex
 	closed bool
 	group  sync.WaitGroup
 }
 
-// start runs f in a goroutine. It returns false after wait was called.
+// start runs f in a goroutine. After the first call of wait it starts nothing and returns false.
 func (g *taskGroup) start(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,15 +16,14 @@ import (
 
 const (
 	subjectBackup = "tasard.copy." // followed by the name of the sending node
-	headerEnd     = "Tasard-End"
+	headerEnd     = "Tasard-End"   // in the last message of a transfer: endComplete or an error
 	endComplete   = "whole"
-	transfersMax  = 2 // concurrent transfers of this node
+	transfersMax  = 2 // maximum number of concurrent transfers from this node
 	chunkBytes    = 256 << 10
-	chunkTimeout  = 10 * time.Second // for one chunk or its acknowledgement
+	chunkTimeout  = 10 * time.Second // maximum wait for a chunk or for its acknowledgement
 )
 
-// serveBackups sends backups of this node's log to nodes that request one, until the connection is closed. Each chunk
-// is sent after the acknowledgement of the previous one, so that a slow receiver delays only its own transfer.
+// serveBackups sends a backup of this node's log to each node that requests one, until the connection is closed.
 func (c *Cluster) serveBackups() error {
 	slots := make(chan struct{}, transfersMax)
 	_, err := c.server.conn.Subscribe(subjectBackup+c.config.Name, func(m *nats.Msg) {
@@ -40,7 +39,7 @@ func (c *Cluster) serveBackups() error {
 	return err
 }
 
-// sendBackup sends a backup, followed by its result.
+// sendBackup sends a backup and then calls endTransfer.
 func (c *Cluster) sendBackup(subject string) {
 	j := c.Journal()
 	if j == nil {
@@ -58,7 +57,7 @@ func (c *Cluster) sendBackup(subject string) {
 	c.endTransfer(subject, err)
 }
 
-// endTransfer sends the result of a transfer. Without it the receiver rejects the backup as truncated.
+// endTransfer sends the last message of a transfer. The receiver rejects a backup without it as truncated.
 func (c *Cluster) endTransfer(subject string, err error) {
 	message := nats.NewMsg(subject)
 	message.Header.Set(headerEnd, endComplete)
@@ -70,7 +69,8 @@ func (c *Cluster) endTransfer(subject string, err error) {
 	}
 }
 
-// chunkWriter sends data in chunks and waits for the acknowledgement of each.
+// chunkWriter sends data in chunks. It sends a chunk when the previous chunk is acknowledged, so that messages for a
+// slow receiver do not accumulate in the server.
 type chunkWriter struct {
 	ctx     context.Context
 	conn    *nats.Conn
@@ -93,7 +93,8 @@ func (w *chunkWriter) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// fetchBackup copies the log of another node into the directory incoming. It tries all nodes until one succeeds.
+// fetchBackup copies the log of another node into DIR/incoming. It tries one node after the other until it succeeds or
+// ctx ends.
 func (c *Cluster) fetchBackup(ctx context.Context) (wal.BackupInfo, error) {
 	for {
 		sources, err := c.peers.backupSources(&c.config, c.self.Load().Stream)

@@ -15,17 +15,17 @@ import (
 
 const (
 	watchInterval = 250 * time.Millisecond
-	// reachableWithin is the maximum age of the last heartbeat of a reachable node, and of the last message of a
-	// reachable peer in the raft group. Raft peers exchange messages once a second.
+	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. The same holds for a
+	// peer in the raft group without a message. A peer sends a message every second.
 	reachableWithin = 2500 * time.Millisecond
-	// leaderChangeMax is how long the stream may have no leader before changes are rejected. A leadership transfer takes
-	// less time. It cannot hide the loss of the majority, because followers elect a new leader only after they have had
-	// no message from the old one for reachableWithin, which is longer.
+	// leaderChangeMax is the time for which the cluster counts as healthy although the stream has no leader. It is
+	// enough for a leadership transfer. If the majority is lost, a follower still has a leader until reachableWithin
+	// has passed, which is longer.
 	leaderChangeMax = time.Second
-	trimTicks       = 8 // watch intervals between trims
+	trimTicks       = 8 // trim runs once in this number of watch intervals
 )
 
-// watch runs every watchInterval: it updates this node's health, sends a heartbeat and, on the leader, trims the
+// watch updates this node's health, sends a heartbeat and checks for conflicts, every watchInterval. It also trims the
 // stream.
 func (c *Cluster) watch() {
 	ticker := time.NewTicker(watchInterval)
@@ -45,7 +45,7 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnConflict ends Follow with an error when this node must stop because another node has its node ID.
+// stopOnConflict makes Follow return an error if another node has the same node ID and this node must stop.
 func (c *Cluster) stopOnConflict() {
 	j := c.Journal()
 	if j == nil {
@@ -54,12 +54,11 @@ func (c *Cluster) stopOnConflict() {
 	if err := c.peers.nodeIDConflict(&c.config); err != nil {
 		select {
 		case j.stop <- err:
-		default: // an earlier error is waiting already
+		default: // Follow has not read an earlier error yet
 		}
 	}
 }
 
-// updateHealth updates the result of Health.
 func (c *Cluster) updateHealth() {
 	now := c.config.Clock()
 	next := actors.ClusterHealth{Since: now}
@@ -84,13 +83,13 @@ func (c *Cluster) updateHealth() {
 	c.health.Store(&next)
 }
 
-// maybeTransferring reports whether the stream has had no leader for so short a time that leadership may be in
-// transfer.
+// maybeTransferring reports whether there is no leader, but only because leadership may be in transfer. elapsed is the
+// time since this node last saw a majority.
 func maybeTransferring(leader string, elapsed time.Duration) bool {
 	return leader == "" && elapsed < leaderChangeMax
 }
 
-// raftGroup returns this server's view of the stream's raft group, or false for a guest.
+// raftGroup returns the state of the stream's raft group as this node's server sees it. It returns false on a guest.
 func (c *Cluster) raftGroup() (server.RaftzGroup, bool) {
 	name := c.streamRaftGroup()
 	if name == "" {
@@ -104,7 +103,7 @@ func (c *Cluster) raftGroup() (server.RaftzGroup, bool) {
 	return g, ok
 }
 
-// streamRaftGroup returns the name of the stream's raft group, or "". It asks only this node's server.
+// streamRaftGroup returns the name of the stream's raft group, or "" if this node's server does not have it.
 func (c *Cluster) streamRaftGroup() string {
 	if !c.config.selfIsMember() {
 		return ""
@@ -123,8 +122,8 @@ func (c *Cluster) streamRaftGroup() string {
 	return ""
 }
 
-// hasMajority returns the leader and reports whether a majority is reachable. A leader needs enough reachable peers, a
-// follower needs a reachable leader.
+// hasMajority reports whether this node, named self, is connected to a majority, and returns the leader. On the leader,
+// enough peers must be reachable. On a follower, the leader must be reachable.
 func hasMajority(group *server.RaftzGroup, self string) (ok bool, leader string) {
 	if group.State == server.Leader.String() {
 		reachable := 1
@@ -147,12 +146,12 @@ func peerReachable(p server.RaftzGroupPeer) bool {
 	return err == nil && elapsed < reachableWithin
 }
 
-// isLeader reports whether this node is the leader of the stream.
 func (c *Cluster) isLeader() bool {
 	return c.config.selfIsMember() && c.server.nats.JetStreamIsStreamLeader(accountName, streamName)
 }
 
-// trim deletes records from the stream that all nodes have in a snapshot. Only the leader with a majority does so.
+// trim deletes the records before peerTable.firstNeeded from the stream. It does nothing unless this node is the leader
+// and has a majority.
 func (c *Cluster) trim() {
 	if !c.isLeader() || !c.Health().Majority {
 		return
@@ -161,7 +160,7 @@ func (c *Cluster) trim() {
 	defer cancel()
 	s, err := c.server.js.Stream(ctx, streamName)
 	if err != nil {
-		return // the next trim retries
+		return // the next call tries again
 	}
 	state := s.CachedInfo().State
 	first := c.peers.firstNeeded(&c.config, state.Bytes > c.config.streamBytesMax)
@@ -177,8 +176,8 @@ func (c *Cluster) trim() {
 	c.logger.Debug("stream trimmed", "below", first)
 }
 
-// StepDown transfers leadership to another member, so that writes continue while this node stops. It does nothing if
-// this node is not the leader.
+// StepDown transfers leadership to another member, and waits until this node is not the leader. Call it before a stop,
+// so that other nodes can go on writing.
 func (c *Cluster) StepDown(ctx context.Context) error {
 	for c.isLeader() {
 		if err := c.server.nats.JetStreamStepdownStream(accountName, streamName); err != nil {

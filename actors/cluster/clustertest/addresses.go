@@ -8,22 +8,23 @@ import (
 	"testing"
 )
 
-// Ports are below 32,768, the first ephemeral port of Linux. Other systems have higher ephemeral ports.
+// All ports are below 32,768, which is the first port that Linux chooses for outgoing connections. Other systems begin
+// at a higher port.
 const (
 	firstPort   = 20_000
 	portCount   = 12_000
 	attemptsMax = 1_000
-	// processPortStep is the distance between the first ports of consecutive process IDs.
+	// processPortStep separates the ports that test processes with consecutive process IDs try first.
 	processPortStep = 97
 )
 
-// triedPorts counts the ports tried by this process. All other ports are tried before one is reused, because nodes of
-// an earlier test may still dial it.
+// triedPorts is the number of ports that this process has tried. It never decreases: nodes of an earlier test may still
+// dial their old ports, so a port is tried again only after all others.
 var triedPorts atomic.Int64
 
-// Addresses returns count loopback addresses (host:port) that are reserved until the end of the test, even while no
-// node listens. Nodes use TCP; a UDP socket on the same port reserves it across test processes. The test fails if
-// there are not enough free ports.
+// Addresses returns count loopback addresses (host:port) for TCP. They are reserved until the end of the test, even
+// while no node listens on them. To reserve a port among test processes, it keeps a UDP socket open on the same port.
+// The test fails if there are not enough free ports.
 func Addresses(t testing.TB, count int) []string {
 	t.Helper()
 	var addresses []string
@@ -41,7 +42,7 @@ func Addresses(t testing.TB, count int) []string {
 	return nil
 }
 
-// reserve reserves an address. It returns false if the address is in use or reserved.
+// reserve reserves an address. It returns false if another test or process uses the address.
 func reserve(t testing.TB, address string) bool {
 	reservation, err := net.ListenPacket("udp", address)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package clustertest reserves addresses for the nodes of a test.
 //
-// A test stops its nodes and starts them again at the same addresses. A port chosen by the system could be given to
-// another process in between: to an outgoing connection, or to a node of another test's cluster, which would then meet
-// the nodes of this one. Addresses returns ports that the system does not choose, each reserved for one test at a time,
-// across test processes.
+// A test stops its nodes and starts them again at the same addresses. If the operating system had chosen the ports, it
+// could give them to another process in between. Nodes of one test could then connect to nodes of another test.
+// Therefore Addresses returns ports that the operating system never chooses. It reserves each port for one test at a
+// time, also among test processes.
 package clustertest
