@@ -11,11 +11,11 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// errNoBackup is returned for a journal that is not a local log.
+// errNoBackup is returned if the journal is not a local log.
 var errNoBackup = errors.New("this journal can't be copied")
 
-// Backup writes a backup to w (wal.Log.Backup). It contains everything that was acknowledged before the call. Requests
-// and changes continue meanwhile. Close waits for Backup. Pace can end it early.
+// Backup writes a backup to w (wal.Log.Backup). The backup has every change that was acknowledged before the call.
+// Reads and changes go on meanwhile. Close waits for Backup, which ends early if o.Throttle returns an error.
 func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error) {
 	if err := s.beginCall(); err != nil {
 		return wal.BackupInfo{}, err
@@ -36,17 +36,17 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 // BackupContents counts the contents of a backup.
 type BackupContents struct {
 	Accounts    int
-	Rates       int // quotes of any source, expired ones included
+	Rates       int // quotes of all sources, including expired quotes
 	HistoryRows int // rows of daily history
 }
 
-// BackupCounter counts the contents of a snapshot and the records after it. It decodes every record, so it finds
-// records of an unknown kind (ErrUnknownRecord). It does not keep accounts in memory, only their number.
+// BackupCounter counts the contents of a backup, which is a snapshot and records. It decodes every record, so it also
+// detects a record of an unknown kind (ErrUnknownRecord). It keeps only the number of accounts, not the accounts.
 type BackupCounter struct {
 	decoder          *record.Decoder
 	states           map[string]*engine.CurrencyState
 	accounts         int
-	snapshotSequence uint64 // sequence of the snapshot
+	snapshotSequence uint64
 }
 
 // NewBackupCounter returns an empty counter.
@@ -54,7 +54,7 @@ func NewBackupCounter() *BackupCounter {
 	return &BackupCounter{decoder: record.NewDecoder(), states: map[string]*engine.CurrencyState{}}
 }
 
-// checkAccounts checks and counts accounts of a snapshot.
+// checkAccounts decodes and counts accounts of a snapshot.
 func (s *BackupCounter) checkAccounts(accounts [][]byte) error {
 	for _, account := range accounts {
 		if _, err := s.decoder.AccountWithoutText(account); err != nil {
@@ -65,7 +65,7 @@ func (s *BackupCounter) checkAccounts(accounts [][]byte) error {
 	return nil
 }
 
-// Snapshot reads a snapshot. It must be called before Record.
+// Snapshot reads the snapshot of a backup. It must be called before Record.
 func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error) {
 	defer recovered(&err)
 	snapshot, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.checkAccounts, Addresses: func([]account.AddressState) {}})
@@ -79,7 +79,7 @@ func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error)
 	return nil
 }
 
-// Record reads the next record. It decodes a record that the snapshot includes, but does not count it.
+// Record reads the next record. If the snapshot includes the record, Record only decodes it.
 func (s *BackupCounter) Record(sequence uint64, data []byte) (err error) {
 	defer recovered(&err)
 	events, err := s.decoder.Events(data, nil)
@@ -109,7 +109,7 @@ func (s *BackupCounter) state(code string) *engine.CurrencyState {
 	return state
 }
 
-// Visitor returns the functions that read a backup into the counter.
+// Visitor returns a visitor that passes the contents of a backup to the counter.
 func (s *BackupCounter) Visitor() wal.BackupVisitor {
 	return wal.BackupVisitor{Snapshot: s.Snapshot, Record: s.Record}
 }

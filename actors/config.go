@@ -12,14 +12,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Config configures a System. Dir (or Journal) and Clock are required; other fields may be zero.
+// Config configures a System. Clock and either Dir or Journal are required. All other fields may be zero.
 type Config struct {
-	// Dir is the directory of the local log. It is created if it does not exist. Only one process at a time can use it.
+	// Dir is the directory of the local log. Open creates it if it does not exist. Only one process can use it at a time.
 	Dir string
-	// Clock returns the current time, for the staleness and validation of rates. Required.
+	// Clock returns the current time, for the expiry and validation of rates.
 	Clock func() time.Time
-	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. Observations of a currency
-	// that it lacks are refused. Rates of such a currency that were observed earlier are still served.
+	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. New observations of a currency
+	// outside the catalogue are refused. Earlier rates of such a currency are still served.
 	Catalogue *engine.Catalogue
 	// Rules are the limits of validation. Zero = engine.DefaultRules.
 	Rules engine.Rules
@@ -27,53 +27,54 @@ type Config struct {
 	Logger *slog.Logger
 	// Log configures the local log.
 	Log LogConfig
-	// Journal replaces the local log in Dir. The system owns and closes it.
+	// Journal replaces the local log in Dir. Close closes it.
 	Journal commitlog.Journal
-	// LoginCodeKey is the 32-byte secret with which the nodes of a cluster check login codes. nil = a random
-	// one for this process. Codes are then not in the log.
+	// LoginCodeKey is a secret of 32 bytes that all nodes of a cluster share. With it any node can check a login code.
+	// nil = a random key; login codes are then not in the log. A shared Journal requires it.
 	LoginCodeKey []byte
 
 	// WriteTimeout is how long a call waits for its write to become durable. 0 = 60 s. After a timeout the caller gets
 	// an error, but the write may still succeed.
 	WriteTimeout time.Duration
 	// MailboxMax is the maximum number of requests that wait for one actor. Further requests get CodeOverloaded.
-	// 0 = 4096, at most 1,048,576.
+	// 0 = 4,096, at most 1,048,576.
 	MailboxMax int
-	// PendingWritesMax is the maximum number of commands that wait for one currency or account while another command is
-	// being written. Further commands get CodeOverloaded. 0 = 64. Each command has up to 2,048 observations.
+	// PendingWritesMax is the maximum number of commands that wait for one currency or account, while a write of it is
+	// in progress. Further commands get CodeOverloaded. 0 = 64. Each command has up to 2,048 observations.
 	PendingWritesMax int
 	// SnapshotRecords is the number of records after which a snapshot is taken. The snapshot is taken later if the
-	// accounts are more than four times as large as these records. 0 = 50,000, which replay in less than a second. Each
-	// snapshot writes the whole state, so small numbers are expensive.
+	// accounts are more than four times as large as these records. 0 = 50,000, which replay in less than a second. Small
+	// numbers are expensive, because each snapshot writes the whole state.
 	SnapshotRecords int
-	// SnapshotBytes is the size of records after which a snapshot is taken. 0 = 64 MiB.
+	// SnapshotBytes is the total size of records after which a snapshot is taken. 0 = 64 MiB.
 	SnapshotBytes int64
 
-	// QuotaPolicy has the quotas of callers. Zero fields: 1,000 requests a day, 60 in a minute, leases of 16.
+	// QuotaPolicy has the quotas of callers. Defaults of zero fields: 1,000 requests a day, 60 in a minute, leases of 16.
 	QuotaPolicy account.QuotaPolicy
-	// LimitsOff admits every caller without counting requests. If keys are required, they are still checked.
+	// LimitsOff admits every caller without counting requests. Keys are still checked if they are required.
 	LimitsOff bool
 	// KeyPrefix is the prefix of new keys: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
 	KeyPrefix string
-	// Random is the source of keys, codes and tokens. nil = crypto/rand; other sources are for tests.
+	// Random is the source of keys, codes and tokens. nil = crypto/rand. Other sources are for tests.
 	Random io.Reader
 	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeDataUnavailable.
 	Mailer Mailer
-	// Steady is a monotonic clock. It never goes back, even if the wall clock is set back. nil = the monotonic part of
-	// the times of Clock.
+	// Steady is a monotonic clock: it never goes back, even if the wall clock is set back. nil = the monotonic reading of
+	// the times that Clock returns.
 	Steady func() time.Duration
-	// AnonymousClientsMax is the maximum number of clients without a key that are counted at once, by address.
-	// 0 = 65,536, with up to 600 bytes each. A further client replaces the client that was idle longest.
+	// AnonymousClientsMax is the maximum number of addresses for which requests without a key are counted.
+	// 0 = 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
 	AnonymousClientsMax int
-	// AccountShards is the number of actors that share the accounts. 0 = 16, at most 256. It may change at each start.
+	// AccountShards is the number of actors among which the accounts are divided. 0 = 16, at most 256. It may differ from
+	// the number of the last start.
 	AccountShards int
-	// AccountsLoadedMax is the maximum number of loaded accounts, with about 1 KiB each. Requests for further accounts
-	// get CodeOverloaded. 0 = 131,072.
+	// AccountsLoadedMax is the maximum number of loaded accounts, with about 1 KiB each. If no loaded account can be
+	// evicted, requests for further accounts get CodeOverloaded. 0 = 131,072.
 	AccountsLoadedMax int
 }
 
-// Mailer sends e-mails with login codes. Send must not wait for a mail server. It queues the e-mail or returns an
-// error. The API returns an *engine.Error to its caller.
+// Mailer sends e-mails with login codes. Send must not wait for a mail server: it queues the e-mail or returns an
+// error. If the error is an *engine.Error, the client of the API gets it.
 type Mailer interface {
 	Send(account.LoginMail) error
 }
@@ -82,8 +83,8 @@ type Mailer interface {
 type LogConfig struct {
 	// SegmentBytes is the size of a segment file. 0 = 4 MiB.
 	SegmentBytes int
-	// ReserveBytes is the free space below which writes are rejected. 0 = 64 MiB. Negative = no check, so that a full
-	// disk stops the node.
+	// ReserveBytes is the free space below which writes are rejected. 0 = 64 MiB. If it is negative, the space is not
+	// checked, and a full disk stops the node.
 	ReserveBytes int64
 }
 
@@ -96,7 +97,7 @@ const (
 	snapshotBytesDefault   = 64 << 20
 )
 
-// complete checks the configuration and fills in defaults.
+// complete returns the configuration with defaults, or an error.
 func (c Config) complete() (Config, error) {
 	switch {
 	case c.Clock == nil:

@@ -17,7 +17,7 @@ const (
 	leaseMax = 100_000
 )
 
-// completeAccounts checks and completes the fields about accounts.
+// completeAccounts is complete for the fields about accounts.
 func (c Config) completeAccounts() (Config, error) {
 	orDefault(&c.QuotaPolicy.DefaultQuota.Day, account.DayLimitDefault)
 	orDefault(&c.QuotaPolicy.DefaultQuota.Minute, account.MinuteLimitDefault)
@@ -44,7 +44,6 @@ func (c Config) completeAccounts() (Config, error) {
 	return c, nil
 }
 
-// accounts returns the configuration of the accounts.
 func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
 		Clock: c.Clock, Steady: c.Steady, Random: c.Random, Logger: c.Logger, LoginCodeKey: c.LoginCodeKey, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The requests about one currency. The directory answers some of them for all currencies.
+// The requests about one currency. The directory answers some of them if they are about all currencies.
 type (
 	ranking    = mailbox.Request[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates      = mailbox.Request[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -17,17 +17,16 @@ type (
 	quarantine = mailbox.Request[quarantineQuery, []engine.Quarantined]
 )
 
-// quarantineQuery asks for the quarantine of one currency.
 type quarantineQuery struct{}
 
-// currencyActor owns the state of one currency. It answers from the snapshot of the last applied commit. Jobs
-// (mailbox.Ref.StartJob) do long work on the state, so the actor handles each message quickly.
+// currencyActor has the state of one currency. It answers from the snapshot of the state after the last applied change.
+// It does long work on the state in jobs (mailbox.Ref.StartJob), so that it handles each message quickly.
 type currencyActor struct {
 	self      *mailbox.Ref
 	clock     func() time.Time
 	directory *mailbox.Ref
 	journal   *mailbox.Ref
-	hasRates  *atomic.Bool // a rate has been published, in any currency
+	hasRates  *atomic.Bool // a rate of any currency has been published
 	latest    *latestUpdate
 	freshness *freshness // nil in tests
 	readers   []*pagesChanged
@@ -35,10 +34,10 @@ type currencyActor struct {
 	state    *engine.CurrencyState
 	snapshot *engine.CurrencySnapshot
 
-	view     *engine.RankedView // of snapshot or of an earlier one; nil = none yet
+	view     *engine.RankedView // of snapshot or of an earlier snapshot; nil = no view was made yet
 	rankings pageCache[engine.RankingQuery, *engine.Rate]
 	rates    pageCache[engine.RatesQuery, *engine.Rate]
-	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // independent of the time
+	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // does not depend on the current time
 
 	writes writes
 }
@@ -73,8 +72,7 @@ func (c *currencyActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic after a commit may leave the state half changed, and a command must not be
-// lost.
+// Fatal implements mailbox.Actor. A panic over a change is fatal: the state may be half changed, or a command be lost.
 func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	switch msg.(type) {
 	case *command, *decided, *commitlog.Committed, *applied, *commitlog.RemoteEvents[engine.Event], *commitlog.SnapshotRequest, *mailbox.Halt:
@@ -83,8 +81,8 @@ func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	return false
 }
 
-// now returns the view that is valid now. It makes a new view if a rate has expired, if the last change made none, or
-// if the clock was set back.
+// now returns the view that is valid now. It makes a new view if the last one has expired, if the last change made no
+// view, or if the clock was set back.
 func (c *currencyActor) now() *engine.RankedView {
 	view := c.snapshot.View(c.view, c.clock())
 	if view != c.view {
@@ -95,7 +93,7 @@ func (c *currencyActor) now() *engine.RankedView {
 	return view
 }
 
-// publish replaces the snapshot, from which the actor answers. It informs the directory and the readers before the
+// publish replaces the snapshot and the view, and informs the directory and the readers. It must be called before the
 // change is acknowledged.
 func (c *currencyActor) publish(update currencyUpdate) {
 	c.snapshot, c.view = update.snapshot, update.view

@@ -21,29 +21,29 @@ type (
 	institutionQuery struct{ id string }
 )
 
-// currencyUpdate is a new snapshot of a currency and the ranked view of it.
+// currencyUpdate is a new snapshot of a currency and its ranked view.
 type currencyUpdate struct {
 	snapshot   *engine.CurrencySnapshot
-	view       *engine.RankedView // nil if the currency made none
-	freshUntil time.Time          // when its last rate expires
-	checkedAt  time.Time          // when a source was last checked
+	view       *engine.RankedView // nil if making the view panicked
+	freshUntil time.Time          // when the last rate of the currency expires
+	checkedAt  time.Time          // when a source of the currency was last checked
 }
 
-// latestUpdate passes the newest snapshot of a currency to the directory. The mailbox of the directory has at most one
-// message about it, however fast the currency changes.
+// latestUpdate passes the newest update of a currency to the directory. However fast the currency changes, the mailbox
+// of the directory has at most one currencyChanged for it.
 type latestUpdate struct {
-	index    int
+	index    int // of the currency
 	newest   atomic.Pointer[currencyUpdate]
-	notified atomic.Bool
+	notified atomic.Bool // a currencyChanged was sent but not yet handled
 }
 
-// currencyChanged tells the directory to load latest.newest.
+// currencyChanged makes the directory load latest.newest.
 type currencyChanged struct {
 	mailbox.OneWay
 	latest *latestUpdate
 }
 
-// post passes a snapshot to the directory. The directory answers later requests from this snapshot or a newer one.
+// post passes an update to the directory. The directory answers later requests from this update or a newer one.
 func (l *latestUpdate) post(update currencyUpdate, directory *mailbox.Ref) {
 	l.newest.Store(&update)
 	if !l.notified.Swap(true) {
@@ -55,16 +55,16 @@ func (l *latestUpdate) post(update currencyUpdate, directory *mailbox.Ref) {
 type directoryActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
-	readers   [][]*pagesChanged // by currency
+	readers   [][]*pagesChanged // by currency; each has a message for every reader
 	snapshots []*engine.CurrencySnapshot
-	views     []*engine.RankedView // newest known views of the currencies, for reuse; nil = none
+	views     []*engine.RankedView // newest known view of each currency, from which market is made; nil = no view
 
-	market     *engine.MarketView // of the snapshots; valid from marketFrom until its ChangesAt
+	market     *engine.MarketView // of the snapshots; valid from marketFrom until market.ChangesAt
 	marketFrom time.Time
 
 	currencyList       *engine.Page[engine.CurrencyItem]
 	institutions       pageCache[engine.InstitutionsQuery, engine.InstitutionItem]
-	institutionDetails map[string]*engine.InstitutionDetail // by ID; only known institutions, so the catalogue limits its size
+	institutionDetails map[string]*engine.InstitutionDetail // by ID; bounded, because it has only institutions of the catalogue
 	rates              pageCache[engine.RatesQuery, *engine.Rate]
 	history            pageCache[engine.HistoryQuery, engine.HistoryEntry]
 }
@@ -100,11 +100,11 @@ func (d *directoryActor) Fatal(msg mailbox.Message) bool {
 	return change
 }
 
-// Abort implements mailbox.Actor. The directory keeps no requests that it would have to reject.
+// Abort implements mailbox.Actor. It does nothing, because the directory keeps no requests.
 func (d *directoryActor) Abort(*engine.Error) {}
 
-// changed loads a newer snapshot. It must clear notified before that. A snapshot that is posted meanwhile is then
-// either loaded now or causes another message.
+// changed loads the newest update. It must clear notified first. Otherwise an update that is posted in between would
+// neither be loaded nor cause another message.
 func (d *directoryActor) changed(latest *latestUpdate) {
 	latest.notified.Store(false)
 	newest := latest.newest.Load()
@@ -120,7 +120,7 @@ func (d *directoryActor) changed(latest *latestUpdate) {
 	tellReaders(d.readers[latest.index])
 }
 
-// now returns the market view that is valid now. It makes a new one if the last one is outdated.
+// now returns the market view that is valid now. If there is none, it makes one and clears the pages of the last view.
 func (d *directoryActor) now() *engine.MarketView {
 	now := d.clock()
 	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {
@@ -134,7 +134,8 @@ func (d *directoryActor) now() *engine.MarketView {
 	return d.market
 }
 
-// outdated reports whether a view is not valid now. The view is valid from a time until changesAt (zero = no end).
+// outdated reports whether a view is not valid now. The view is valid from the time from until changesAt. A zero
+// changesAt means that it does not expire.
 func outdated(now, from, changesAt time.Time) bool {
 	return now.Before(from) || !changesAt.IsZero() && !now.Before(changesAt)
 }
@@ -159,7 +160,7 @@ func (d *directoryActor) institution(id string) (*engine.InstitutionDetail, erro
 	return detail, err
 }
 
-// quarantine returns the quarantine of all currencies, by currency.
+// quarantine returns the quarantined observations of all currencies, by currency.
 func (d *directoryActor) quarantine() []engine.Quarantined {
 	var all []engine.Quarantined
 	for _, snapshot := range d.snapshots {

@@ -1,52 +1,55 @@
-// Package actors runs the engine's state in actors (package mailbox) and journals every change. System implements
-// engine.Service, engine.Ingester and engine.Health, account.Admitter, account.Service and account.Operator.
+// Package actors runs the engine's state in actors (package mailbox) and records every change in a journal. System
+// implements what a server needs: engine.Service, engine.Ingester and engine.Health, account.Admitter, account.Service
+// and account.Operator.
 //
-//	currency    one actor for each currency: its state, and the commands that wait for it
-//	directory   the newest snapshot of every currency, for requests that span currencies
-//	reader      one actor for each processor: copies of pages, for callers
-//	journal     the order of records: the only writer of the log; takes snapshots
+//	currency    one actor for each currency: has its state and the commands that change it
+//	directory   one actor: has the newest snapshot of every currency, for requests about several currencies
+//	reader      one actor for each processor: caches pages
+//	journal     one actor: orders the records of all changes, and takes snapshots
 //
-// Package internal/accounts has the actors of accounts, logins and anonymous clients, package internal/commitlog the
-// journal actor. Imports go one way: actors, accounts, commitlog, mailbox.
+// The journal actor is in package internal/commitlog. The actors of accounts, logins and anonymous clients are in
+// package internal/accounts. Imports go one way: actors, accounts, commitlog, mailbox.
 //
-// Only its actor touches a state; there are no locks around it. Pages, snapshots and receipts are immutable. An actor
-// never waits, neither for the disk nor for another actor: it sends a message, or passes the request on.
+// A state has no lock, because only its actor accesses it. Pages, snapshots and receipts are immutable. An actor never
+// waits for the disk or for another actor. It sends a message, or forwards the request.
 //
 // # A read
 //
-//	caller      Ranking: asks the reader of its processor
-//	reader      has the page, or passes the request on to the owner
-//	currency    makes the page, once for each state and query; answers the caller and sends the reader the page
+//	caller      Ranking asks the reader of this processor
+//	reader      answers if it has the page, else forwards the request to the currency
+//	currency    makes the page, once for each state and query; answers the caller and sends the page to the reader
 //
 // # A change
 //
-//	caller      Observe: splits refreshes by currency, into commands
-//	currency    decides all waiting commands as one batch, in a job beside the actor: commands, events, records
-//	journal     gathers the batches of all actors; the writer appends them with one sync
-//	currency    applies the events in a job, informs the directory and the readers, answers with receipts
+//	caller      Observe splits the refreshes by currency, into commands
+//	currency    takes all waiting commands as one batch; a job makes events from them and encodes these as records
+//	journal     collects the batches of all actors, and appends them with one sync
+//	currency    a job applies the events; then the actor informs directory and readers, and answers the commands
 //
-// Nothing is applied, served or acknowledged before it is durable. Reads go on meanwhile, from the last snapshot. A
-// command whose decision panics, or makes a record that does not fit into the log, fails by itself. The answer to a
-// scheduled slot is one write for each currency; if a crash falls between them, the slot is not done, and
-// observations that were accepted before are repeated.
+// No change is applied, served or acknowledged before it is durable. Meanwhile reads get the state before the change.
+// If the decision on a command panics, or makes a record that does not fit into the log, only this command fails.
+//
+// The observations of a scheduled slot are written separately for each currency. If the node crashes between these
+// writes, the slot is not done. The source is then collected again, and repeated observations change nothing.
 //
 // # Start, snapshots, failure
 //
-// The replay loads the newest snapshot and applies the records after it, without clock or rules; until then every
-// method answers CodeDataUnavailable. A record of an unknown kind is ErrUnknownRecord. Between two batches the
-// journal asks every actor for its part of a snapshot. An account's lease counts as spent after a crash; Close
-// returns the rest of it.
+// Open starts a replay, which loads the newest snapshot and applies the records after it. It needs neither the time nor
+// the rules of validation. Until it is done, every method returns CodeDataUnavailable. A record of an unknown kind ends
+// it with ErrUnknownRecord. After a crash the unused rest of a quota lease counts as used; Close returns it.
 //
-// A panic while reading costs that request. A panic while changing, a failed append or sync stops all changes: Done is
-// closed, every later write is answered read_only, and reads go on until the process ends. A full disk (wal.ErrNoSpace)
-// refuses that write only. A write whose result is unknown is an internal error that says so.
+// A panic in a read fails only that request. After a panic in a change, or a failed append or sync, the node closes
+// Done and rejects every change as read_only. Reads go on until the process ends. A full disk (wal.ErrNoSpace) only
+// rejects the write. A caller whose change may or may not be durable gets an internal error that says so.
 //
-// Also: before the first rate institutions and currencies are answered from the catalogue. Without a mailer a request
-// for a code is answered data_unavailable, but counts. A login attempt beyond the limits is recorded like a wrong
-// one, so its answer takes as long. A suspended account can log in, list and revoke its keys. A change of the key
-// policy while another is being written is answered overloaded. Without a majority a change is answered read_only,
-// and Close abandons it. A record of another node about an unknown currency stops the node; after its next start it
-// has the currency.
+// # Special cases
+//
+// Before the first rate, Currencies and Institutions answer from the catalogue. Without a Mailer, RequestCode returns
+// data_unavailable, but still counts the request. A login attempt beyond the limits is recorded like a wrong code, so
+// that its response takes as long. A suspended account can log in, and list and revoke its keys. While one change of
+// the key policy is being written, another one returns overloaded. Without a majority of the cluster, a change returns
+// read_only, and Close abandons a change in progress. If another node adds a currency that this node does not know,
+// this node stops. It knows the currency after its next start.
 //
 // Start with system.go, then currency.go, reader.go and write.go.
 package actors

@@ -7,13 +7,13 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// ErrUnknownRecord reports a record or snapshot of a newer version of the program. Nothing was changed.
+// ErrUnknownRecord means that a newer version of the program wrote the record or snapshot. The files were not changed.
 var ErrUnknownRecord = record.ErrUnknown
 
-// errNoRates is shared and must not be changed.
+// errNoRates is a shared value: do not modify it.
 var errNoRates = &engine.Error{Code: engine.CodeDataUnavailable, Message: "no rates have been published yet", RetryAfter: retryNoRates}
 
-// Values of Retry-After (decision E4).
+// Values of Error.RetryAfter while the node cannot answer reads (decision E4).
 const (
 	retryNoRates   = 60 * time.Second
 	retryReplayMin = time.Second

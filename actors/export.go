@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export calls visit with the state of each currency, by code. All states are from the same moment between two changes.
-// Export returns the first error of visit unchanged. Changes continue meanwhile.
+// Export calls visit with the state of each currency, by code. All states are those after the same record of the
+// journal. Export returns the first error of visit unchanged. Changes go on meanwhile.
 func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
 	snapshots, err := s.snapshots()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) er
 	return nil
 }
 
-// States returns the states that Export visits.
+// States returns the states that Export would visit.
 func (s *System) States() ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := s.Export(context.Background(), func(state engine.SavedCurrency) error {
@@ -36,7 +36,7 @@ func (s *System) States() ([]engine.SavedCurrency, error) {
 	return states, err
 }
 
-// snapshots returns the durable snapshots of all currencies as of one record of the journal.
+// snapshots returns the snapshots of all currencies after the same record of the journal.
 func (s *System) snapshots() ([]*engine.CurrencySnapshot, error) {
 	if err := s.beginCall(); err != nil {
 		return nil, err

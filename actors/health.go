@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Conditions implements engine.Health. It asks no actor and does not touch the disk.
+// Conditions implements engine.Health. It sends no message to an actor and does not read the disk.
 func (s *System) Conditions() []engine.Condition {
 	now := s.log.Health.Clock()
 	conditions := []engine.Condition{
@@ -23,19 +23,18 @@ func (s *System) Conditions() []engine.Condition {
 	return conditions
 }
 
-// clusterCondition is no_majority while too few nodes reach each other.
 func clusterCondition(health commitlog.ClusterHealth) engine.Condition {
 	if health.Majority {
 		return engine.HealthyCondition("cluster")
 	}
 	return engine.Condition{
 		Name: "cluster", State: "no_majority", Since: health.Since.Round(0).UTC(),
-		Detail: "Too few nodes reach each other: nothing is changed here, keyed requests are refused once their lease is used up, reads go on and " +
-			"may be old. Look at the other nodes and at the network between them.",
+		Detail: "Too few nodes reach each other: this node rejects changes, and requests with a key once its quota lease is used up. Reads go on, but " +
+			"may be outdated. Look at the other nodes and at the network between them.",
 	}
 }
 
-// logCondition describes the start, the failure or the stop of the node.
+// logCondition reports that the node starts, has failed, or stops.
 func (s *System) logCondition() engine.Condition {
 	s.mu.Lock()
 	failed, since := s.cause != nil, s.failed
@@ -56,7 +55,7 @@ func (s *System) logCondition() engine.Condition {
 	return c
 }
 
-// dataCondition is empty until a rate is published.
+// dataCondition reports that no rate has been published yet.
 func (s *System) dataCondition() engine.Condition {
 	if s.phase.Load() != serving || s.hasRates.Load() {
 		return engine.HealthyCondition("data")
@@ -66,15 +65,15 @@ func (s *System) dataCondition() engine.Condition {
 	}
 }
 
-// freshness holds until when a currency has an unexpired rate, and when a source of it was last checked, in ns since
-// 1970; 0 if it never had one.
+// freshness tells how old the rates of a currency are. The times are in nanoseconds since 1970, and 0 if there was no
+// rate or check yet.
 type freshness struct {
 	currency   string
-	freshUntil atomic.Int64
-	checkedAt  atomic.Int64
+	freshUntil atomic.Int64 // when the last rate expires
+	checkedAt  atomic.Int64 // when a source was last checked
 }
 
-// set stores the values of a new snapshot.
+// set stores the times of a new snapshot. On a nil freshness it does nothing.
 func (f *freshness) set(until, checked time.Time) {
 	if f != nil {
 		f.freshUntil.Store(nanos(until))
@@ -82,7 +81,7 @@ func (f *freshness) set(until, checked time.Time) {
 	}
 }
 
-// nanos returns an instant in ns since 1970, 0 for the zero instant.
+// nanos converts a time to nanoseconds since 1970. The zero time becomes 0.
 func nanos(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -90,7 +89,7 @@ func nanos(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// ratesCondition is stale while all rates of some currency have expired.
+// ratesCondition reports the currencies of which all rates have expired.
 func (s *System) ratesCondition(now time.Time) engine.Condition {
 	if s.phase.Load() != serving {
 		return engine.HealthyCondition("rates")
@@ -112,6 +111,6 @@ func (s *System) ratesCondition(now time.Time) engine.Condition {
 	}
 	return engine.Condition{
 		Name: "rates", State: "stale", Since: since,
-		Detail: "All rates have expired of " + strings.Join(stale, ", ") + "; they are served and marked. Look at the sources, or type rates in.",
+		Detail: "All rates have expired of " + strings.Join(stale, ", ") + "; they are still served, marked as stale. Look at the sources, or type rates in.",
 	}
 }

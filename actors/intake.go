@@ -14,9 +14,9 @@ import (
 )
 
 // Observe implements engine.Ingester. It splits the refreshes by currency. The currency actors process their parts in
-// parallel, and the journal writes the results in shared batches, so one call with many refreshes is faster than many
-// calls. After an error the receipt counts the durable observations. The caller may send all refreshes again, because
-// repeated observations change nothing.
+// parallel, and the journal appends the results in common batches. One call with many refreshes is therefore faster
+// than many calls. After an error the receipt counts only the observations that are durable. The caller may send all
+// refreshes again, because repeated observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
@@ -41,7 +41,7 @@ func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Currency
 	return engine.SplitByCurrency(s.config.Catalogue, refreshes, yielder.Yield)
 }
 
-// beginChange admits a call that changes state. The caller must call s.calls.leave at the end.
+// beginChange is beginCall for a call that changes state. It returns an error if the cluster has no majority.
 func (s *System) beginChange() error {
 	if s.available() == nil && s.accounts.Quorum.Lost() {
 		return commitlog.ReadOnly(commitlog.ErrNoMajority)
@@ -49,19 +49,20 @@ func (s *System) beginChange() error {
 	return s.beginCall()
 }
 
-// accountsHost has the methods of System that the accounts package needs.
+// accountsHost implements the interface host of package accounts.
 type accountsHost struct{ *System }
 
-// Available returns an error during the replay and after Close.
-func (c accountsHost) Available() error { return c.available() }
+// Available is available.
+func (h accountsHost) Available() error { return h.available() }
 
-// BeginChange admits a call that changes state. The caller must call EndChange at the end.
-func (c accountsHost) BeginChange() error { return c.beginChange() }
+// BeginChange is beginChange.
+func (h accountsHost) BeginChange() error { return h.beginChange() }
 
-// EndChange ends a call that BeginChange admitted.
-func (c accountsHost) EndChange() { c.calls.leave() }
+// EndChange ends a call for which BeginChange returned nil.
+func (h accountsHost) EndChange() { h.calls.leave() }
 
-// beginCall admits a call that needs the journal. The caller must call s.calls.leave at the end.
+// beginCall must be called first in a method that needs the journal. It returns an error if the node cannot use the
+// journal. After nil the method must call s.calls.leave at its end, for which Close waits.
 func (s *System) beginCall() error {
 	if err := s.available(); err != nil {
 		return err
@@ -82,13 +83,13 @@ type observeCall struct {
 	receipt   engine.Receipt
 }
 
-// sentCommand is a command that was sent to a currency, with the refreshes in it.
+// sentCommand is a command that was sent to a currency actor, and the refreshes in it.
 type sentCommand struct {
 	command *command
 	parts   []engine.CurrencyRefresh
 }
 
-// sendRound sends each currency its next command and waits for all of them.
+// sendRound sends one command to each currency that has remaining refreshes, and waits for all answers.
 func (call *observeCall) sendRound() error {
 	if err := call.system.available(); err != nil {
 		return err
@@ -112,7 +113,7 @@ func (call *observeCall) sendRound() error {
 	return firstErr
 }
 
-// nextCommand removes as many refreshes of a currency as fit into one command and returns them.
+// nextCommand removes the next refreshes of a currency from remaining. It returns as many as fit into one command.
 func (call *observeCall) nextCommand(code string) []engine.CurrencyRefresh {
 	parts := call.remaining[code]
 	n, observations := 0, 0
@@ -139,7 +140,8 @@ func observeParts(parts []engine.CurrencyRefresh) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// add adds the receipt of one command. It translates the indexes of its refusals to those of the caller's refreshes.
+// add adds the receipt of one command. A refusal in it has the index of a refresh in the command, which add replaces
+// with the index in the call of Observe.
 func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	call.receipt.Accepted += receipt.Accepted
 	call.receipt.Changed += receipt.Changed
@@ -151,14 +153,14 @@ func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefr
 	}
 }
 
-// Execute sends an operator's command (engine.Withdraw, engine.Release or engine.Reject) to the actor of a currency.
-// After it returns nil the change is durable and published. CodeNotFound means that the currency, the quote or the
-// QuarantineID does not exist. Observations must be sent with Observe.
+// Execute sends an operator's command (engine.Withdraw, engine.Release or engine.Reject) to the actor of a currency. If
+// the error is nil, the change is durable and published. CodeNotFound means that the currency, the quote or the
+// QuarantineID does not exist. Execute rejects engine.Observe.
 func (s *System) Execute(currency string, c engine.Command) (engine.Receipt, error) {
 	if _, observe := c.(engine.Observe); observe || c == nil {
 		return engine.Receipt{}, &engine.Error{
 			Code: engine.CodeInvalidParameters, Message: "the command of an operator must be Withdraw, Release or Reject",
-			Cause: errors.New("observations are split by currency: use Observe"),
+			Cause: errors.New("use Observe, which splits the observations by currency"),
 		}
 	}
 	if err := s.beginChange(); err != nil {
@@ -172,8 +174,8 @@ func (s *System) Execute(currency string, c engine.Command) (engine.Receipt, err
 	return commitlog.AskChange[engine.Receipt](ref, c, s.config.WriteTimeout, s.accounts.Quorum)
 }
 
-// Quarantine returns the quarantine of a currency, oldest first. For "" it returns all quarantines, by currency. The
-// slice is shared and must not be changed.
+// Quarantine returns the quarantined observations of a currency, oldest first. For "" it returns those of all
+// currencies, by currency. The slice is shared: do not modify it.
 func (s *System) Quarantine(currency string) ([]engine.Quarantined, error) {
 	if err := s.available(); err != nil {
 		return nil, err

@@ -10,16 +10,17 @@ import (
 type (
 	// Journal stores records durably and in order. The default is a log in a directory.
 	Journal = commitlog.Journal
-	// Shared is a Journal that several nodes write; all of them get the same records in the same order.
+	// Shared is a Journal to which several nodes write. All nodes get the same records in the same order.
 	Shared = commitlog.SharedJournal
-	// ClusterHealth is the state of a node's cluster.
+	// ClusterHealth is a node's view of its cluster.
 	ClusterHealth = commitlog.ClusterHealth
 )
 
-// ErrPosition reports that a journal does not end where its writer expects: another process writes it.
+// ErrPosition means that the last record of the journal does not have the expected sequence, because another process
+// has written to the journal.
 var ErrPosition = commitlog.ErrPosition
 
-// localJournal is a log in a directory.
+// localJournal is a Journal in a directory.
 type localJournal struct{ *wal.Log }
 
 func openLocal(c Config) (commitlog.Journal, error) {
@@ -35,7 +36,7 @@ func openLocal(c Config) (commitlog.Journal, error) {
 // Append implements Journal.
 func (l localJournal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if last := l.Last(); last != expected {
-		return 0, fmt.Errorf("append behind record %d: %w: it ends with %d", expected, commitlog.ErrPosition, last)
+		return 0, fmt.Errorf("append after record %d: %w: the last record is %d", expected, commitlog.ErrPosition, last)
 	}
 	return l.Log.Append(records)
 }

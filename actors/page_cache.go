@@ -2,15 +2,14 @@ package actors
 
 import "github.com/tasard/tasard/engine"
 
-// pageRowsMax is the maximum number of rows in a generation of a cache. A row has about 1 KiB when encoded. Each page
-// counts as pageRowsBase additional rows.
 const (
-	pageRowsMax  = 4096
-	pageRowsBase = 4
+	pageRowsMax  = 4096 // rows in one generation of a cache; a row has about 1 KiB when encoded
+	pageRowsBase = 4    // rows that each page counts in addition to its own
 )
 
-// pageCache keeps pages of one state by query, so that equal queries get the same page and its rendered responses. When
-// the recent generation is full, it replaces the previous one. A cache hit changes nothing.
+// pageCache keeps the pages of one state by query. Equal queries then get the same page, which keeps its rendered
+// responses. A cache has two generations of pages. When recent is full, it becomes previous, whose pages are dropped. A
+// hit does not move a page between the generations.
 type pageCache[K comparable, T any] struct {
 	recent, previous map[K]*engine.Page[T]
 	rows             int // in recent
@@ -34,7 +33,7 @@ func (c *pageCache[K, T]) get(key K) *engine.Page[T] {
 	return c.previous[key]
 }
 
-// put adds a page. If the recent generation is full, it evicts the previous one.
+// put adds a page to the recent generation.
 func (c *pageCache[K, T]) put(key K, page *engine.Page[T]) {
 	rows := len(page.Items) + pageRowsBase
 	if c.recent == nil || c.rows+rows > pageRowsMax {
@@ -44,5 +43,4 @@ func (c *pageCache[K, T]) put(key K, page *engine.Page[T]) {
 	c.rows += rows
 }
 
-// clear removes all pages.
 func (c *pageCache[K, T]) clear() { *c = pageCache[K, T]{} }

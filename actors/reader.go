@@ -10,25 +10,25 @@ import (
 )
 
 // readerActor answers requests from a cache of pages. There is one reader for each processor, so that callers do not
-// all wait for the actor of one currency. The owner of a page is a currency or the directory. If the cache has no page
-// for a request, the reader forwards the request to the owner, which replies and sends the page to the reader.
+// all wait for one currency actor. The owner of a page is the actor that makes it: a currency actor or the directory.
+// If the cache has no page for a request, the reader forwards the request to the owner. The owner answers the request
+// and sends the page to the reader.
 //
-// A reader drops a page when it expires, or when the owner sends pagesChanged. A currency sends pagesChanged before it
-// acknowledges a change, and the directory before it answers from the changed state. A later request arrives after that
-// message. Therefore a caller never gets an older page than one that was acknowledged, or returned to another caller,
-// before its request.
+// A reader drops a page when the page expires, or when a pagesChanged message comes. A currency actor sends these
+// messages before it acknowledges a change, and the directory before it answers from the new state. A reader handles
+// pagesChanged before any later request. Therefore no caller gets a page from before a change that was acknowledged, or
+// seen by another caller, before its request.
 type readerActor struct {
-	self  *mailbox.Ref
-	clock func() time.Time
-	index map[string]int // index of each currency in owners
-	// owners has the pages of each currency, and of the directory at the end.
-	owners []ownerPages
+	self   *mailbox.Ref
+	clock  func() time.Time
+	index  map[string]int // index of each currency in owners
+	owners []ownerPages   // the currencies, and the directory at the end
 }
 
 // ownerPages are the cached pages of one owner.
 type ownerPages struct {
 	owner        *mailbox.Ref
-	changes      uint64 // number of pagesChanged messages
+	changes      uint64 // number of pagesChanged messages received
 	rankings     pageCopies[engine.RankingQuery, *engine.Rate]
 	rates        pageCopies[engine.RatesQuery, *engine.Rate]
 	history      pageCopies[engine.HistoryQuery, engine.HistoryEntry]
@@ -36,11 +36,11 @@ type ownerPages struct {
 	institutions pageCopies[engine.InstitutionsQuery, engine.InstitutionItem]
 }
 
-// pageCopies are cached pages of one kind, all from one view of the owner.
+// pageCopies are cached pages of one kind, all made from one view of the owner.
 type pageCopies[K comparable, T any] struct {
 	pages pageCache[K, T]
-	from  time.Time // time from which the pages are valid
-	// The last hit. Comparing its key is faster than a lookup in pages.
+	from  time.Time // when the pages became valid
+	// The last page that was found or added, and its query. Comparing queries is faster than a lookup in pages.
 	key  K
 	page *engine.Page[T]
 }
@@ -51,10 +51,11 @@ type forwarded[K comparable, T any] struct {
 	reader  *mailbox.Ref
 	to      func(*ownerPages) *pageCopies[K, T] // returns the cache for the page
 	owner   int
-	changes uint64 // ownerPages.changes when it was forwarded
+	changes uint64 // ownerPages.changes when the reader forwarded the request
 }
 
-// pageCopy sends a page to a reader.
+// pageCopy sends a page to a reader. The reader drops it if a pagesChanged message came after the request was
+// forwarded.
 type pageCopy struct {
 	mailbox.OneWay
 	owner   int
@@ -62,16 +63,16 @@ type pageCopy struct {
 	keep    func(*ownerPages)
 }
 
-// Asked allows a full mailbox to reject a pageCopy. The reader then forwards the next request too.
+// IsRequest returns true, so that a full mailbox may reject a pageCopy. The page is then not cached.
 func (*pageCopy) IsRequest() bool { return true }
 
-// pagesChanged makes one reader drop the pages of a currency and of the directory. Each sender has one message for each
-// reader and currency, and reuses it.
+// pagesChanged makes one reader drop the pages of a currency and of the directory. A sender reuses the message: it has
+// one for each reader and currency.
 type pagesChanged struct {
 	mailbox.OneWay
 	reader   *mailbox.Ref
 	currency int
-	sent     atomic.Bool // sent but not yet handled
+	sent     atomic.Bool // the message was sent but not yet handled
 }
 
 // Receive implements mailbox.Actor.
@@ -94,16 +95,16 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 			m.keep(p)
 		}
 	case *pagesChanged:
-		m.sent.Store(false) // must come first, so that a later change sends the message again
+		m.sent.Store(false) // before the pages are dropped, so that a change in between sends the message again
 		r.drop(m.currency)
 		r.drop(len(r.owners) - 1)
 	}
 }
 
-// Fatal implements mailbox.Actor. A reader that may have kept outdated pages must not continue.
+// Fatal implements mailbox.Actor. A panic over pagesChanged is fatal, because the reader may still have outdated pages.
 func (r *readerActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// Abort implements mailbox.Actor. A reader keeps no requests that it would have to reject.
+// Abort implements mailbox.Actor. It does nothing, because a reader keeps no requests.
 func (r *readerActor) Abort(*engine.Error) {}
 
 func (r *readerActor) drop(owner int) {
@@ -111,7 +112,8 @@ func (r *readerActor) drop(owner int) {
 	*p = ownerPages{owner: p.owner, changes: p.changes + 1}
 }
 
-// read answers or forwards a request about one currency, or about all currencies if currency is "".
+// read answers a request from the cache, or forwards it to the owner of the page: the actor of the currency, or the
+// directory if the currency is "" or unknown.
 func read[K comparable, T any](
 	r *readerActor, currency string, m *mailbox.Request[K, *engine.Page[T]], of func(*ownerPages) *pageCopies[K, T],
 ) {
@@ -127,7 +129,7 @@ func read[K comparable, T any](
 	p.owner.Send(&forwarded[K, T]{m, r.self, of, owner, p.changes})
 }
 
-// find returns the page for a query that is valid now, or nil.
+// find returns the page for a query if the cache has it and the page is still valid, else nil.
 func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 	if c.page == nil || c.key != key {
 		page := c.pages.get(key)
@@ -142,7 +144,8 @@ func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 	return c.page
 }
 
-// replyToReader answers a request with a page and sends the page to the reader. The page is valid from the given time.
+// replyToReader answers a forwarded request with a page, and sends the page to the reader. from is when the page became
+// valid.
 func replyToReader[K comparable, T any](m *forwarded[K, T], page *engine.Page[T], from time.Time) {
 	query, reader, to := m.Query, m.reader, m.to
 	pageMsg := &pageCopy{owner: m.owner, changes: m.changes, keep: func(p *ownerPages) { to(p).keep(query, page, from) }}
@@ -158,7 +161,7 @@ func (c *pageCopies[K, T]) keep(key K, page *engine.Page[T], from time.Time) {
 	c.key, c.page = key, page
 }
 
-// tellReaders sends pagesChanged messages that are not already in a mailbox.
+// tellReaders sends each message that is not already in the mailbox of its reader.
 func tellReaders(readers []*pagesChanged) {
 	for _, m := range readers {
 		if !m.sent.Swap(true) {
@@ -167,7 +170,7 @@ func tellReaders(readers []*pagesChanged) {
 	}
 }
 
-// startReaders starts readers and registers them with the currencies and the directory.
+// startReaders starts count readers, and adds them to the currencies and the directory.
 func (s *System) startReaders(count int, directory *directoryActor, currencies []*currencyActor) error {
 	index := make(map[string]int, len(s.codes))
 	for i, code := range s.codes {

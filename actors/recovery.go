@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Recovery returns what Open found in the journal. For a journal that is not a local log it has only the last sequence.
+// Recovery reports what Open found in the journal. If the journal is not a local log, only the last sequence is set.
 func (s *System) Recovery() wal.Recovery {
 	if local, ok := s.log.Journal.(interface{ Recovery() wal.Recovery }); ok {
 		return local.Recovery()
@@ -21,13 +21,13 @@ func (s *System) Recovery() wal.Recovery {
 	return wal.Recovery{Report: wal.Report{Last: s.log.Journal.Last()}}
 }
 
-// progress is the progress of the replay. The replaying goroutine writes it and callers read it.
+// progress is the progress of the replay. Callers read it while the goroutine of recover writes it.
 type progress struct {
 	began       time.Time
 	total, done atomic.Uint64 // records
 }
 
-// retryAfter estimates how long the rest of the replay takes.
+// retryAfter estimates how long the replay still takes.
 func (p *progress) retryAfter(now time.Time) time.Duration {
 	done, total, elapsed := p.done.Load(), p.total.Load(), now.Sub(p.began)
 	if done == 0 || done > total || elapsed <= 0 {
@@ -37,7 +37,7 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 	return min(max(remaining, retryReplayMin), retryReplayMax)
 }
 
-// recover builds the state and starts the actors. It runs in a goroutine that Open starts and Close waits for.
+// recover replays the journal and starts the actors. Open starts it in a goroutine, for which Close waits.
 func (s *System) recover() {
 	defer s.replay.Done()
 	r := newReplayer(s)

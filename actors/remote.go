@@ -8,21 +8,22 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// remoteEvents are records of other nodes that a currency has received and not yet applied. They wait while a job owns
-// the state. A batch that was decided before they arrived is decided again.
+// remoteEvents are events from records of other nodes that a currency actor has received but not yet applied. They wait
+// until no job uses the state. If the actor has decided a batch of commands before they came, it decides the batch
+// again.
 type remoteEvents struct {
-	remoteSeq    uint64 // messages received
+	remoteSeq    uint64 // number of RemoteEvents messages received
 	queued       []*remoteBatch
 	beingApplied []*remoteBatch
 }
 
-// remoteBatch is a record of another node, and the snapshot requests between it and the next one.
+// remoteBatch has the events from one record, and the snapshot requests that came after it and before the next record.
 type remoteBatch struct {
 	*commitlog.RemoteEvents[engine.Event]
 	snapshotRequests []*commitlog.SnapshotRequest
 }
 
-// remote queues a record of another node.
+// remote queues the events from a record of another node.
 func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	w := &c.writes
 	if w.stopped != nil {
@@ -34,8 +35,8 @@ func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	c.next()
 }
 
-// applyRemote starts a job that applies the queued records, up to the first snapshot request. It returns false if there
-// are none.
+// applyRemote starts a job that applies the queued events, up to the first batch with a snapshot request. It returns
+// false if no events are queued.
 func (c *currencyActor) applyRemote() bool {
 	w := &c.writes
 	if len(w.queued) == 0 {
@@ -52,16 +53,16 @@ func (c *currencyActor) applyRemote() bool {
 	for _, batch := range w.beingApplied {
 		events = append(events, batch.Events...)
 	}
-	before := c.view
+	previous := c.view
 	c.job(func(func()) mailbox.Message {
-		outcome := c.apply(events, before)
+		outcome := c.apply(events, previous)
 		outcome.remote = true
 		return outcome
 	})
 	return true
 }
 
-// release releases the window entries of the applied records.
+// release releases the window entries of the batches that were being applied.
 func (r *remoteEvents) release() {
 	for _, batch := range r.beingApplied {
 		batch.Window.Release()
@@ -69,7 +70,7 @@ func (r *remoteEvents) release() {
 	r.beingApplied = nil
 }
 
-// reject drops all records and rejects their snapshot requests.
+// reject drops all events and rejects the snapshot requests in the queue.
 func (r *remoteEvents) reject(err *engine.Error) {
 	r.release()
 	for _, batch := range r.queued {
@@ -81,7 +82,8 @@ func (r *remoteEvents) reject(err *engine.Error) {
 	r.queued = nil
 }
 
-// redecide queues the batch again before the waiting commands, because the state on which it was decided has changed.
+// redecide puts the commands of the batch in flight back at the head of the queue. It is called if the state has
+// changed since the batch was decided.
 func (c *currencyActor) redecide() {
 	w := &c.writes
 	if w.decideSingly > 0 {

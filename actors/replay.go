@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	replayBatch   = 512 // events in a batch
+	replayBatch   = 512 // minimum number of events in a batch, except the last
 	replayBatches = 8   // batches that may wait to be applied
 )
 
-// replayer restores a snapshot and applies the records after it. One goroutine reads and decodes records, another one
-// applies their events. Each does about half of the work.
+// replayer restores the newest snapshot and applies the records after it. One goroutine reads and decodes the records.
+// Another goroutine applies their events. Each does about half of the work.
 type replayer struct {
 	system   *System
 	states   map[string]*engine.CurrencyState
 	decoder  *record.Decoder
 	accounts *accounts.Replay
-	snapshot uint64 // sequence of the snapshot
+	snapshot uint64 // sequence of the restored snapshot; 0 = no snapshot
 	last     uint64 // sequence of the last record that was read
 	events   int    // number of events in the records read
 	bytes    int64  // size of the records read
 
-	batch   *batch
-	batches chan *batch
+	batch   *batch      // to which read adds events
+	batches chan *batch // batches to apply
 	free    chan *batch // applied batches, for reuse
 	applied chan error  // receives the result of apply
-	failed  atomic.Bool
+	failed  atomic.Bool // apply has failed, so that read can stop
 }
 
-// batch has decoded events that are to be applied, and their memory.
+// batch has events that are to be applied.
 type batch struct {
 	events  []any
-	records uint64 // number of records that had the events
-	memory  record.Arena
+	records uint64       // number of records from which the events come
+	memory  record.Arena // of the events
 }
 
 func newReplayer(s *System) *replayer {
@@ -48,7 +48,6 @@ func newReplayer(s *System) *replayer {
 	}
 }
 
-// run replays the journal.
 func (r *replayer) run() error {
 	r.accounts.SharedCodes = r.system.accounts.SharedCodes
 	r.accounts.Begin(r.system.accounts.LoginCodeKey)
@@ -61,7 +60,7 @@ func (r *replayer) run() error {
 	r.begin()
 	go r.apply()
 	err := r.system.log.Journal.Read(r.snapshot+1, r.read)
-	r.batches <- r.batch // the last batch, which may be empty
+	r.batches <- r.batch // may be empty
 	close(r.batches)
 	if applied := <-r.applied; applied != nil {
 		return applied
@@ -70,7 +69,7 @@ func (r *replayer) run() error {
 		return fmt.Errorf("replay the log after record %d: %w", r.last, err)
 	}
 	if r.last != end {
-		return fmt.Errorf("replay the log: %d records of %d came", r.last, end)
+		return fmt.Errorf("replay the log: the last record is %d, want %d", r.last, end)
 	}
 	return nil
 }
@@ -103,7 +102,7 @@ func (r *replayer) restore() (err error) {
 	return nil
 }
 
-// read decodes one record.
+// read decodes one record and adds its events to the batch.
 func (r *replayer) read(sequence uint64, data []byte) error {
 	if sequence != r.last+1 {
 		return fmt.Errorf("record %d follows record %d", sequence, r.last)
@@ -139,8 +138,8 @@ func (r *replayer) begin() {
 	r.decoder.UseArena(&r.batch.memory)
 }
 
-// apply applies the batches. It runs in its own goroutine, and run waits for it. After an error it still receives all
-// batches, so that reading never blocks forever.
+// apply applies the batches. It runs in its own goroutine, for which run waits. After an error it receives the
+// remaining batches without applying them, so that read does not block.
 func (r *replayer) apply() {
 	var failure error
 	for batch := range r.batches {
@@ -154,7 +153,6 @@ func (r *replayer) apply() {
 	r.applied <- failure
 }
 
-// applyBatch applies events. A panic becomes an error.
 func (r *replayer) applyBatch(batch []any) (err error) {
 	defer recovered(&err)
 	for _, event := range batch {
@@ -169,14 +167,14 @@ func (r *replayer) applyBatch(batch []any) (err error) {
 	return nil
 }
 
-// recovered turns a panic into an error. It must be deferred.
+// recovered stores a panic as an error in err. It must be deferred.
 func recovered(err *error) {
 	if reason := recover(); reason != nil {
 		*err = fmt.Errorf("replay: panic: %v\n%s", reason, debug.Stack())
 	}
 }
 
-// state returns the state of a currency. The catalogue may no longer have the currency.
+// state returns the state of a currency, which may be missing in the catalogue. It creates the state if necessary.
 func (r *replayer) state(code string) *engine.CurrencyState {
 	state, ok := r.states[code]
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// available returns an error during the replay and after Close.
+// available returns nil if the node can answer reads. It returns an error during the replay and after Close.
 func (s *System) available() error {
 	switch s.phase.Load() {
 	case serving:
@@ -20,7 +20,7 @@ func (s *System) available() error {
 	}
 }
 
-// published returns nil once a rate has been published (decision E4).
+// published is available for rates. It also returns an error if no rate has been published yet (decision E4).
 func (s *System) published() error {
 	if err := s.available(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	return s.requestPools.rates.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
-// Ranking implements engine.Service. An unknown currency has an empty ranking (decision P9).
+// Ranking implements engine.Service. For an unknown currency it returns an empty page (decision P9).
 func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
 	if err := s.published(); err != nil {
 		return nil, err

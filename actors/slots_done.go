@@ -7,12 +7,11 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// slots asks for engine.CompletedSlots of all currencies.
 type slots = mailbox.Request[slotsQuery, map[string]time.Time]
 
 type slotsQuery struct{}
 
-// Slots returns for each source the scheduled slot up to which it is done; see engine.CompletedSlots. All of it is
+// Slots returns the newest completed slot of each source (engine.CompletedSlots). The records of these slots are
 // durable.
 func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {

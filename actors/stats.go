@@ -7,37 +7,34 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Stats are counts of a System since the start of the process.
+// Stats are counts of a System since Open.
 type Stats struct {
 	// Serving is false during the replay and after Close. Then only Log is set.
 	Serving        bool
 	Mailboxes      []MailboxStats  // one for each kind of actor, in a fixed order
 	Accounts       int64           // number of accounts
 	AccountsLoaded int64           // accounts that have an actor
-	Leases         uint64          // leases written; returned ones are not subtracted
-	Currencies     []CurrencyStats // of the catalogue and those with rates, by code
-	// Sequence is the sequence of the newest durable record. In a cluster it is the same on every node.
-	Sequence uint64
-	Log      wal.Stats
-	HasLog   bool // false if the journal is not a local log
+	Leases         uint64          // quota leases written, including returned leases
+	Currencies     []CurrencyStats // currencies of the catalogue and others with rates, by code
+	Sequence       uint64          // see System.Sequence
+	Log            wal.Stats
+	HasLog         bool // Log is set; false if the journal is not a local log
 }
 
 // MailboxStats counts the messages that wait for the actors of one kind.
 type MailboxStats = mailbox.Stats
 
-// CurrencyStats is the freshness of a currency.
+// CurrencyStats tells how old the rates of a currency are. The times are zero if the currency never had rates.
 type CurrencyStats struct {
-	Currency string
-	// CheckedAt is the time of the last check of a source. FreshUntil is when the last rate expires. Zero without
-	// rates.
-	CheckedAt, FreshUntil time.Time
+	Currency   string
+	CheckedAt  time.Time // when a source was last checked
+	FreshUntil time.Time // when the last rate expires
 }
 
-// statistical is a journal that reports its size.
+// statistical is implemented by the local log.
 type statistical interface{ Stats() wal.Stats }
 
-// Stats sends no request to an actor and does not wait for the disk. It reads counters, and briefly locks the mailboxes
-// of long-lived actors.
+// Stats returns the counts. It sends no message to an actor and does not wait for the disk.
 func (s *System) Stats() Stats {
 	var stats Stats
 	if journal, ok := s.log.Journal.(statistical); ok {
@@ -58,12 +55,11 @@ func (s *System) Stats() Stats {
 	return stats
 }
 
-// Sequence returns the sequence of the newest durable record. In a cluster it is the sequence in the shared log. Reads
-// see the change of the record soon afterwards, and always after its acknowledgement. Sequence is 0 during the replay,
-// and if the log is empty.
+// Sequence returns the sequence of the newest durable record, or 0 if there is none or during the replay. All nodes of
+// a cluster count the same records. Reads see the change in the record a little later, but before it is acknowledged.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
 
-// instantOf converts nanoseconds since 1970 to a time. 0 is the zero time.
+// instantOf is the inverse of nanos.
 func instantOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}

@@ -15,17 +15,18 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Phases of a system, in order.
+// Phases of a System, in order.
 const (
 	replaying int32 = iota
 	serving
 	stopping
 )
 
-// workersMin is two, so that a slow message of one currency does not delay the others even on one processor.
+// workersMin is the minimum number of worker goroutines that run actors. With two, an actor that handles a message
+// slowly does not delay the other actors, even on a single processor.
 const workersMin = 2
 
-// closeTimeout is how long Close waits for the return of leases and for the last snapshot.
+// closeTimeout is how long Close waits until the leases are returned, and again until the last snapshot is taken.
 const closeTimeout = 2 * time.Minute
 
 // accountsAPI is implemented by accounts.Accounts.
@@ -35,8 +36,8 @@ type accountsAPI interface {
 	account.Operator
 }
 
-// System is a running node without its HTTP server. Actors hold the state of all currencies and accounts, and a journal
-// makes changes durable. All methods may be called concurrently, but not from visit functions that System calls.
+// System is a node without its HTTP server. Actors have the state of all currencies and accounts, and a journal makes
+// changes durable. All methods may be called concurrently. The function visit of Export must not call them.
 type System struct {
 	accountsAPI
 	accounts *accounts.Accounts
@@ -46,19 +47,19 @@ type System struct {
 	actors       *mailbox.System
 	kinds        kinds
 	requestPools requestPools
-	calls        callTracker // calls that need the journal
+	calls        callTracker // of methods that need the journal
 	progress     progress
 
 	phase    atomic.Int32
 	hasRates atomic.Bool // a rate has been published
 
-	// Set before the phase is serving, constant afterwards.
-	codes           []string     // of the currencies, sorted
-	freshness       []*freshness // of the currencies, in the same order
+	// These fields are set before the phase becomes serving, and constant afterwards.
+	codes           []string     // codes of the currencies, sorted
+	freshness       []*freshness // in the order of codes
 	currencies      map[string]*mailbox.Ref
 	directory       *mailbox.Ref
 	readers         []*mailbox.Ref
-	unknownCurrency *engine.RankedView // of currencies that do not exist
+	unknownCurrency *engine.RankedView // empty, for currencies that do not exist
 
 	ready  chan struct{}
 	done   chan struct{}
@@ -68,7 +69,7 @@ type System struct {
 	cause         error
 	failed        time.Time // when cause was set
 	ended         bool      // done is closed
-	actorsStarted bool      // fail halts them
+	actorsStarted bool
 
 	closing  sync.Once
 	closeErr error
@@ -83,15 +84,14 @@ var (
 	_ engine.Health    = (*System)(nil)
 )
 
-// kinds are the kinds of actors, except those of the accounts package.
+// kinds are the kinds of actors that are not in package accounts.
 type kinds struct{ reader, currency, directory, journal mailbox.Kind }
 
-// newActorSystem returns an actor system. After a fatal error it calls fail.
 func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
 	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
-// requestPools reuse the messages of the System's methods.
+// requestPools has a pool for each kind of request that the methods of System send.
 type requestPools struct {
 	rankings     mailbox.RequestPool[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.RequestPool[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -103,9 +103,11 @@ type requestPools struct {
 	institution  mailbox.RequestPool[institutionQuery, *engine.InstitutionDetail]
 }
 
-// Open opens the journal and starts a node. If the journal is the local log, Open locks the directory, verifies every
-// byte and truncates a torn tail. It returns the errors of this (wal.ErrLocked, *wal.DamageError, *wal.FormatError or
-// errors of the disk). A goroutine then builds the state from the snapshot and the log. Until it closes Ready, methods
+// Open opens the journal and starts a node. For a local log it locks the directory, verifies every byte and truncates
+// an incomplete last write. The errors of these steps are wal.ErrLocked, *wal.DamageError, *wal.FormatError and errors
+// of the disk.
+//
+// Open does not wait for the replay, which builds the state from the journal. Until the replay closes Ready, methods
 // return CodeDataUnavailable. The caller must call Close.
 func Open(c Config) (*System, error) {
 	c, err := c.complete()
@@ -145,29 +147,29 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 		return err
 	}
 	if !s.accounts.SharedCodes {
-		return errors.New("check configuration: the Journal is that of several nodes, and LoginCodeKey is not set")
+		return errors.New("check configuration: several nodes share the Journal, but LoginCodeKey is not set")
 	}
 	s.accounts.Node, s.accounts.Quorum = s.log.Shared.Node(), commitlog.Quorum{Shared: s.log.Shared}
 	return nil
 }
 
-// Ready returns a channel that is closed after the replay, when the node can serve requests. If the replay fails, the
-// channel is never closed, so callers must wait for Done as well.
+// Ready returns a channel that is closed when the replay is done and the node can serve requests. If the replay fails,
+// the channel is never closed. Callers must therefore wait for Done as well.
 func (s *System) Ready() <-chan struct{} { return s.ready }
 
-// Done returns a channel that is closed by Close, or when the node has stopped because of an error (Err).
+// Done returns a channel that is closed at the end of Close, or when an error stops the node (Err).
 func (s *System) Done() <-chan struct{} { return s.done }
 
-// Err returns the error that stopped the node, or nil. A stopped node still serves reads but rejects changes. The
-// process should be restarted.
+// Err returns the error that has stopped the node, or nil. A stopped node serves reads but rejects changes. The process
+// should be restarted.
 func (s *System) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cause
 }
 
-// fail stops the node, so that it rejects changes. Only the first call has an effect. fail does not block and may be
-// called by an actor.
+// fail stops the node: it closes Done, and all actors reject changes. Only the first call has an effect. fail does not
+// block, so actors may call it.
 func (s *System) fail(cause error) {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -178,7 +180,7 @@ func (s *System) fail(cause error) {
 	s.end()
 	started := s.actorsStarted
 	s.mu.Unlock()
-	s.config.Logger.Error("node stopped: nothing is changed any more, restart it", "cause", cause.Error())
+	s.config.Logger.Error("node stopped: it rejects all changes, restart it", "cause", cause.Error())
 	if !started {
 		return
 	}
@@ -189,7 +191,7 @@ func (s *System) fail(cause error) {
 	}
 }
 
-// end closes done once. The caller holds s.mu.
+// end closes done, unless it is closed already. The caller must hold s.mu.
 func (s *System) end() {
 	if !s.ended {
 		s.ended = true
@@ -197,8 +199,8 @@ func (s *System) end() {
 	}
 }
 
-// Close rejects new calls and waits for calls in progress. It takes a snapshot if the state has changed since the last
-// one, stops the actors and their goroutines, and closes the journal. A second call waits for the first and returns the
+// Close rejects new calls and waits for calls in progress. It takes a snapshot if there are records since the last one.
+// Then it stops all actors and goroutines, and closes the journal. A second Close waits for the first and returns the
 // same error.
 func (s *System) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
@@ -223,7 +225,7 @@ func (s *System) close() error {
 	return err
 }
 
-// stopActors takes the last snapshot and stops the actors.
+// stopActors returns the quota leases, takes the last snapshot and stops the actors.
 func (s *System) stopActors() {
 	s.accounts.ReturnLeases(closeTimeout)
 	if err := s.log.Finish(closeTimeout); err != nil {
@@ -242,14 +244,15 @@ func (s *System) stopActors() {
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// callTracker counts calls and admits none after drain. It is not a sync.RWMutex, because a goroutine that waits for a
-// mutex stops the clock of a testing/synctest bubble.
+// callTracker counts the calls in progress, so that Close can wait for them. A sync.RWMutex would do the same. But in a
+// testing/synctest bubble the clock stands still while a goroutine waits for a mutex.
 type callTracker struct {
 	mu     sync.Mutex
 	closed bool
 	inside sync.WaitGroup
 }
 
+// enter counts a call, or returns false after drain.
 func (t *callTracker) enter() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,7 +264,7 @@ func (t *callTracker) enter() bool {
 
 func (t *callTracker) leave() { t.inside.Done() }
 
-// drain rejects further calls and waits for calls in progress.
+// drain waits for the calls in progress. From then on, enter returns false.
 func (t *callTracker) drain() {
 	t.mu.Lock()
 	t.closed = true

@@ -11,58 +11,59 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Limits of the observations that are decided at once.
+// Limits of the work of one job.
 const (
-	commandObservationsMax = 2048 // in one command
-	batchObservationsMax   = 2048 // in the commands of one batch, unless the first has more
+	commandObservationsMax = 2048 // observations in one command
+	batchObservationsMax   = 2048 // observations in one batch, unless its first command has more
 )
 
 // command asks for a change of one currency.
 type command = mailbox.Request[engine.Command, engine.Receipt]
 
-// writes are the commands of one currency. One batch at a time is decided, written and applied, while other commands
-// wait. Jobs (mailbox.Ref.StartJob) decide and apply. A running job owns the state, and meanwhile the actor answers
-// from the snapshot.
+// writes are the commands of one currency. They are processed in batches, one batch at a time, in three steps: a job
+// (mailbox.Ref.StartJob) decides which events the commands cause, the journal makes the events durable, and another job
+// applies them to the state. While a job runs, only the job accesses currencyActor.state. The actor answers reads from
+// the snapshot.
 type writes struct {
-	pendingMax   int
-	waiting      []*command
+	pendingMax   int        // Config.PendingWritesMax
+	waiting      []*command // commands that are not in a batch yet
 	inFlight     *writeBatch
-	decideSingly int           // number of waiting commands that must be decided one by one
-	stopped      *engine.Error // not nil: changes are rejected with it
+	decideSingly int           // number of commands at the head of waiting that need a batch of their own
+	stopped      *engine.Error // not nil: the node has stopped, and commands are rejected with this error
 
-	oneBundle  bool // a batch must fit into one bundle
-	jobRunning bool // a job owns the state
+	oneBundle  bool // the journal is shared, so a batch must fit into one record.Bundle
+	jobRunning bool
 	remoteEvents
 
-	applying         bool                         // a durable change is not in the snapshot yet
-	snapshotRequests []*commitlog.SnapshotRequest // requests for a snapshot with that change
+	applying         bool                         // the snapshot lacks a durable change
+	snapshotRequests []*commitlog.SnapshotRequest // requests that wait until the snapshot has that change
 }
 
-// writeBatch is a batch of commands that is being decided, written or applied.
+// writeBatch is a batch of commands in one of the three steps.
 type writeBatch struct {
 	commands []*command
 	decision engine.Decision
 }
 
-// decided is the result of a deciding job.
+// decided is the result of a job that decides.
 type decided struct {
 	mailbox.OneWay
-	remoteSeq uint64 // value when the job began
+	remoteSeq uint64 // remoteEvents.remoteSeq when the job was started
 	decision  engine.Decision
-	records   [][]byte
+	records   [][]byte // the encoded events of decision
 	err       error
 }
 
-// applied is the result of an applying job.
+// applied is the result of a job that applies events.
 type applied struct {
 	mailbox.OneWay
 	currencyUpdate
-	publishes bool // a rate was published
-	failed    any  // value of the panic that ended the job
-	remote    bool // the events are another node's
+	publishes bool // the events publish a rate
+	failed    any  // not nil: the job panicked
+	remote    bool // the events come from another node
 }
 
-// accept queues a command. It starts a job for it if no other batch is in flight.
+// accept queues a command.
 func (c *currencyActor) accept(m *command) {
 	w := &c.writes
 	switch {
@@ -77,7 +78,8 @@ func (c *currencyActor) accept(m *command) {
 	c.next()
 }
 
-// next starts a job that decides the next batch.
+// next starts the next job, if no job runs. Events of other nodes come first. A new batch starts only if no batch is in
+// flight.
 func (c *currencyActor) next() {
 	w := &c.writes
 	if w.jobRunning || c.applyRemote() || w.inFlight != nil {
@@ -96,7 +98,7 @@ func (c *currencyActor) next() {
 	})
 }
 
-// job starts a job that owns the state until it sends its result.
+// job starts a job. The actor must not access the state until it receives the message that work returns.
 func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 	c.writes.jobRunning = true
 	c.self.StartJob(func(pause func()) {
@@ -107,14 +109,15 @@ func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 	})
 }
 
-// decided sends the changes of a batch to the journal, or answers the commands if there are none.
+// decided sends the records of a decided batch to the journal. If the batch has no records, it answers the commands. If
+// the decision failed, it decides each command again in a batch of its own.
 func (c *currencyActor) decided(m *decided) {
 	w := &c.writes
 	done := w.inFlight
 	w.jobRunning = false
 	switch {
 	case done == nil:
-		return // abandoned when the node stopped
+		return // Abort has rejected the commands
 	case m.remoteSeq != w.remoteSeq:
 		c.redecide()
 		return
@@ -136,7 +139,7 @@ func (c *currencyActor) decided(m *decided) {
 	c.next()
 }
 
-// take removes the next batch from the queue. A batch has as many Observe commands as fit, or one other command.
+// take removes the next batch from waiting. A batch has as many Observe commands as fit, or one other command.
 func (w *writes) take() []*command {
 	var batch []*command
 	observations := 0
@@ -169,7 +172,8 @@ func countObservations(refreshes []engine.Refresh) int {
 	return n
 }
 
-// decide decides a batch and encodes its events. It does not change the state, so a panic fails only the batch.
+// decide decides a batch and encodes the events. It does not change the state. Therefore it can convert a panic to an
+// error.
 func (c *currencyActor) decide(batch []*command, pause func()) (result *decided) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -187,10 +191,10 @@ func (c *currencyActor) decide(batch []*command, pause func()) (result *decided)
 	return &decided{decision: decision, records: records, err: err}
 }
 
-// encodeChunkBytes is the size of the records that are encoded between two calls of pause.
+// encodeChunkBytes is the total size of records after which encodeAll calls pause.
 const encodeChunkBytes = 16 << 10
 
-// encodeAll encodes events. It returns an error if the records do not fit into one batch of the log.
+// encodeAll encodes events as records. It returns an error if the records do not fit into one batch of the journal.
 func encodeAll(events []engine.Event, bytesMax int, pause func()) (records [][]byte, err error) {
 	encoded := 0
 	for _, event := range events {
@@ -224,12 +228,13 @@ func merged(batch []*command) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// committed starts a job that applies a durable batch, or answers the commands if it was not written.
+// committed starts a job that applies a durable batch. If the batch was not written, it rejects the commands, or
+// decides them again.
 func (c *currencyActor) committed(m *commitlog.Committed) {
 	w := &c.writes
 	done := w.inFlight
 	if done == nil {
-		return // abandoned when the node stopped
+		return // Abort has rejected the commands
 	}
 	if m.Err == commitlog.ErrConflict {
 		c.redecide()
@@ -244,12 +249,12 @@ func (c *currencyActor) committed(m *commitlog.Committed) {
 		return
 	}
 	w.applying = true
-	before := c.view
-	c.job(func(func()) mailbox.Message { return c.apply(done.decision.Events, before) })
+	previous := c.view
+	c.job(func(func()) mailbox.Message { return c.apply(done.decision.Events, previous) })
 }
 
-// apply applies durable events. Readers see the change only after the actor has the result.
-func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) (result *applied) {
+// apply applies durable events to the state. It runs in a job. previous is the actor's view before the events.
+func (c *currencyActor) apply(events []engine.Event, previous *engine.RankedView) (result *applied) {
 	result = &applied{}
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -262,21 +267,22 @@ func (c *currencyActor) apply(events []engine.Event, before *engine.RankedView) 
 	}
 	result.snapshot = c.state.Snapshot()
 	result.checkedAt, result.freshUntil = result.snapshot.Freshness()
-	result.view = c.nextView(before)
+	result.view = c.nextView(previous)
 	return result
 }
 
-// nextView returns the view after the change. If making it panics, it returns nil, and the next request gets the error.
-func (c *currencyActor) nextView(before *engine.RankedView) (view *engine.RankedView) {
+// nextView returns the view after the change. If making the view panics, it returns nil. The next request then tries
+// again, and gets the error.
+func (c *currencyActor) nextView(previous *engine.RankedView) (view *engine.RankedView) {
 	defer func() {
 		if recover() != nil {
 			view = nil
 		}
 	}()
-	return c.state.View(before, c.clock())
+	return c.state.View(previous, c.clock())
 }
 
-// applied publishes a change and answers its commands.
+// applied publishes a change and answers the commands that made it.
 func (c *currencyActor) applied(m *applied) {
 	if m.failed != nil {
 		panic(m.failed) // the state may be half changed, so the node must stop
@@ -300,8 +306,9 @@ func (c *currencyActor) applied(m *applied) {
 	c.next()
 }
 
-// share adds the state to a snapshot, with all changes that were durable at the time of the request. A stopped node
-// rejects the request. Its state may lack durable records of the log, and the snapshot would hide them.
+// share gives the state of the currency to a snapshot. The state must have all changes that were durable when the
+// request was sent. If the node has stopped, share rejects the request, because the state may lack a durable change. A
+// later start would then not read the record of this change.
 func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	w := &c.writes
 	switch {
@@ -317,6 +324,7 @@ func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	}
 }
 
+// publishes reports whether an event makes a rate visible to reads.
 func publishes(event engine.Event) bool {
 	switch e := event.(type) {
 	case *engine.Refreshed:
@@ -327,7 +335,7 @@ func publishes(event engine.Event) bool {
 	return false
 }
 
-// answer replies to each command with its part of the receipt.
+// answer answers each command of a batch with its part of the receipt.
 func answer(batch []*command, decided engine.Decision) {
 	if len(batch) == 1 {
 		batch[0].Reply(decided.Receipt, nil)
@@ -355,13 +363,13 @@ func answer(batch []*command, decided engine.Decision) {
 	}
 }
 
-// halt rejects all changes, because the node has stopped. It still serves reads.
+// halt rejects all commands from now on, because the node has stopped. Reads are still answered.
 func (c *currencyActor) halt(err *engine.Error) {
 	c.writes.stopped = err
 	c.Abort(err)
 }
 
-// Abort implements mailbox.Actor. It rejects all commands.
+// Abort implements mailbox.Actor. It rejects all commands and snapshot requests.
 func (c *currencyActor) Abort(err *engine.Error) {
 	w := &c.writes
 	w.stopped = err
