@@ -82,7 +82,7 @@ func appendCents(dst []byte, high, low uint64) []byte {
 	if high == 0 {
 		return appendPesos(dst, low/100, low%100)
 	}
-	top, low := bits.Div64(high, low, chunk) // top < 10^7: at most 10^14 cents × 10^19 units / 10^8, so 25 digits
+	top, low := bits.Div64(high, low, chunk) // top < 10^7, because high and low together have at most 25 digits
 	dst = strconv.AppendUint(dst, top, 10)
 	pesos := low / 100 // printed with 16 digits, including leading zeros
 	for limit := uint64(chunk / 1000); limit > pesos && limit > 1; limit /= 10 {

@@ -53,7 +53,7 @@ type Source struct {
 	Name            string
 	URL             string        // of a web page for people, or ""
 	Priority        int64         // if several sources have a quote, the one with the lowest number is published
-	UpstreamSource  string        // of an aggregator: the source whose rates it repeats; else ""
+	UpstreamSource  string        // for an aggregator, the source that it copies; else ""
 	Lifetime        time.Duration // time from an observation to its expiry, if the source states no expiry
 	Manual          bool          // entered by an operator; takes precedence over all collected sources
 	PlausibleRanges []PlausibleRange
@@ -63,7 +63,7 @@ type Source struct {
 // Official histories need one for the years in which a dollar cost twelve pesos.
 type PlausibleRange struct {
 	Currency        string
-	Until           Date    // last effective date, zero = no end; of several ranges the one that ends first applies
+	Until           Date    // last effective date, zero = no end; if several ranges match, the one that ends first applies
 	Lowest, Highest Decimal // null = the limit in Currency
 	JumpPermille    int64   // 0 = Rules.JumpPermille
 	SidesDiffer     bool    // true = reference quotes with equal sides are refused, like commercial ones
@@ -163,8 +163,8 @@ func (c *Catalogue) Currencies() []*Currency { return c.currencyList }
 // Sources returns all sources, by id.
 func (c *Catalogue) Sources() []Source { return c.sourceList }
 
-// InternInstitution returns the catalogue's copy of an id. The argument may be in a buffer that will be reused. It does
-// not allocate.
+// InternInstitution returns the catalogue's copy of an id, without an allocation. The argument may be in a buffer that
+// will be reused.
 func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	if institution, ok := c.institutions[string(id)]; ok {
 		return institution.ID, true
@@ -172,8 +172,7 @@ func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	return "", false
 }
 
-// InternCurrency returns the catalogue's copy of a code. The argument may be in a buffer that will be reused. It does
-// not allocate.
+// InternCurrency returns the catalogue's copy of a code, like InternInstitution.
 func (c *Catalogue) InternCurrency(code []byte) (string, bool) {
 	if currency, ok := c.currencies[string(code)]; ok {
 		return currency.Code, true

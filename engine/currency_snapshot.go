@@ -40,8 +40,8 @@ func (s *CurrencySnapshot) Saved() SavedCurrency {
 	return saved
 }
 
-// Freshness returns the last time at which a source confirmed any quote, and the last expiry of a quote of an active
-// institution. Both are zero if there are no quotes.
+// Freshness returns the latest time at which a source confirmed any quote, and the latest expiry of a quote of an
+// active institution. Both are zero if there are no quotes.
 func (s *CurrencySnapshot) Freshness() (checkedAt, freshUntil time.Time) {
 	for _, q := range s.quotes {
 		institution, known := s.catalogue.Institution(q.key.Institution)

@@ -24,13 +24,13 @@ type CurrencyState struct {
 	snapshot   *CurrencySnapshot // nil after a change
 	quotes     []*quote          // of the last snapshot, sorted by key
 	days       []*day            // of the last snapshot, by date
-	oldestFull Date              // first day from which the last snapshot has commercial rows
+	oldestFull Date              // first day whose commercial rows are in the last snapshot
 }
 
 // NewCurrencyState returns an empty state.
 func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *CurrencyState {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
-	// The newest day of history may be up to FutureDaysMax in the future, so that many days are added.
+	// The store keeps history up to its newest day, which may be FutureDaysMax in the future.
 	store := newQuoteStore(rules.HistoryDays + rules.FutureDaysMax)
 	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: store}
 }
@@ -80,7 +80,7 @@ func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 	return c.snapshot
 }
 
-// View returns Snapshot().View(old, now). Unlike CurrencySnapshot.View it yields (SetYield).
+// View is like CurrencySnapshot.View, but calls the function of SetYield during the work.
 func (c *CurrencyState) View(old *RankedView, now time.Time) *RankedView {
 	return c.Snapshot().view(old, now, c.store.yielder)
 }

@@ -21,9 +21,9 @@ func mustZone() *time.Location {
 	return zone
 }
 
-// fixedOffset is the current offset of the zone from UTC and the Unix time since which it applies, both in seconds. It
-// is there because every request calls DateOf and a search of the zone data is slow. If the zone data has a later
-// change of the offset, fixedOffset never applies.
+// fixedOffset is the current offset of the zone from UTC and the Unix time since which it applies, both in seconds.
+// Every request calls DateOf, and it would be slow to search the zone data. If the zone data has a later change of the
+// offset, fixedOffset never applies.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
 	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := future.ZoneBounds()
@@ -117,7 +117,6 @@ func (d Date) Start() time.Time {
 	return midnight.UTC()
 }
 
-// atHour returns the time of a full hour in Santo Domingo.
 func (d Date) atHour(hour int) time.Time {
 	year, month, day := d.utc().Date()
 	return time.Date(year, month, day, hour, 0, 0, 0, santoDomingo)

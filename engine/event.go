@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// Event is a change of one currency's state. Decide returns events, which are written to the log. Apply then changes
-// the state by them, live and in every replay of the log.
+// Event is a change of one currency's state. Decide returns events, the actor writes them to the log, and Apply changes
+// the state. A replay of the log applies them again.
 type Event interface {
 	CurrencyCode() string
 }

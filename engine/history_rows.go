@@ -123,7 +123,7 @@ func (s *quoteStore) restoreRows(rows []HistoryEntry) {
 func (c *CurrencyState) snapshotDays() {
 	s, oldest := c.store, c.store.oldestRetained()
 	if len(s.changedDays) == 0 {
-		return // the oldest retained day is the same too
+		return // then the oldest retained day has not changed either
 	}
 	for _, old := range c.days[c.dayIndex(c.oldestFull):c.dayIndex(oldest)] {
 		s.changedDays[old.date] = true
@@ -140,7 +140,7 @@ func (c *CurrencyState) snapshotDays() {
 		}
 	}
 	c.days, c.oldestFull = append(days, remaining...), oldest
-	s.changedDays = map[Date]bool{} // not clear: the map may be large, because after a replay it has all days
+	s.changedDays = map[Date]bool{} // clear would keep the memory of the map, which has all days after a replay
 }
 
 // dayIndex returns the position of a date in the days of the last snapshot, or the position where it would be inserted.

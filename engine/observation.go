@@ -66,7 +66,7 @@ const (
 	NoSide       Reason = "no_side"      // neither side is given
 	Crossed      Reason = "crossed"      // buy is above sell; sides are never swapped
 	OutOfBand    Reason = "out_of_band"  // outside the plausible range
-	Jump         Reason = "jump"         // too far from the source's last good value (Rules)
+	Jump         Reason = "jump"         // too far from the source's last good value (Rules.JumpPermille)
 	OffMarket    Reason = "off_market"   // too far from the median of the fresh quotes
 	SameSides    Reason = "same_sides"   // the sides are equal; probably one of them was read twice
 	Disagreement Reason = "disagreement" // the refresh has two values for the quote

@@ -3,8 +3,8 @@ package engine
 import "cmp"
 
 // plausibleRange returns the range for an effective date, or for the day of the refresh if there is no effective date.
-// Of the source's ranges it chooses the one that ends first, on or after that date. Limits that are missing in it come
-// from the default range.
+// Of the source's ranges that end on or after that date it chooses the one that ends first. Limits that are missing in
+// it come from the default range.
 func (v *validator) plausibleRange(effective Date) *PlausibleRange {
 	if len(v.source.PlausibleRanges) == 0 {
 		return &v.defaultRange

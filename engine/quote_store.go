@@ -18,7 +18,7 @@ type quoteStore struct {
 	quotes        map[QuoteKey]*quote
 	days          map[Date]*day            // a day that is not in changedDays is shared with snapshots and must not be changed
 	quarantine    []Quarantined            // oldest first
-	quarantineIDs map[quarantineKey]uint64 // for observations that arrive again
+	quarantineIDs map[quarantineKey]uint64 // detects observations that are in quarantine already
 	slots         []AnsweredSlot           // by source
 	slotsShared   bool                     // slots is shared with a snapshot or the base; copy it before a change
 

@@ -107,7 +107,6 @@ func parseSide(text string) (Decimal, error) {
 	return ReadDecimal(text)
 }
 
-// validate checks all candidates and returns the event.
 func (v *validator) validate() *Refreshed {
 	for i := range v.candidates {
 		v.yielder.step(1)

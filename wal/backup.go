@@ -31,8 +31,8 @@ type BackupInfo struct {
 }
 
 // BackupVisitor has functions that receive the contents of a backup while it is copied or read. Record gets verified
-// records. Snapshot gets the payload of the snapshot before that is verified: the payload is right only if the backup
-// call then returns without an error. Both functions may be nil. An error of either ends the backup call.
+// records. Snapshot gets an unverified payload, which is right only if the backup call then returns without an error.
+// Both functions may be nil. An error of either ends the backup call.
 type BackupVisitor struct {
 	Snapshot func(sequence uint64, payload io.Reader) error
 	Record   func(sequence uint64, record []byte) error
@@ -56,7 +56,7 @@ type backupFiles struct {
 
 func selectBackupFiles(segments []segment, snapshots []snapshot, end position) *backupFiles {
 	c := &backupFiles{segments: slices.Clone(segments), end: end, snapshot: newestWhole(snapshots)}
-	// The last segment with a frame is always copied, because the next frame has the checksum of that frame.
+	// The last segment with a frame is always copied, because the next frame will have the checksum of its last frame.
 	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshot.sequence+1 {
 		c.segments = c.segments[1:]
 	}
@@ -93,8 +93,8 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	return info, nil
 }
 
-// pin selects the files to copy and keeps them on disk until unpin. If files are being removed at the moment, none of
-// the selected ones is among them: a removal keeps everything that this snapshot or an older one needs.
+// pin selects the files to copy and keeps them on disk until unpin. A removal in progress never removes a selected
+// file, because it keeps everything that this snapshot or an older one needs.
 func (l *Log) pin() (*backupFiles, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -208,7 +208,7 @@ func (l *Log) droppable(sequence uint64) int {
 	for _, p := range l.pins {
 		oldest = min(oldest, p.firstFrame())
 	}
-	// The last segment with a frame stays, because the next frame has its checksum.
+	// The last segment with a frame stays, because the next frame will have the checksum of its last frame.
 	n := 0
 	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= sequence && l.segments[n].start.frame < oldest {
 		n++

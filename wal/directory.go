@@ -19,7 +19,7 @@ const (
 )
 
 // fileNames matches segments and snapshots, and also .START and .END files. If tidwall/wal finds a .START or .END file,
-// it deletes segments. It creates them only in methods that this package never calls.
+// it deletes segments. Only methods that this package never calls create such files.
 var fileNames = regexp.MustCompile(`^(snapshot-)?(\d{20})(\.tmp|\.START|\.END)?$`)
 
 // numberedFile is a file named by a number: a segment by its first frame, a snapshot by its sequence.

@@ -46,7 +46,6 @@ const (
 	fileCreate = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 )
 
-// withFile opens a file, calls use and closes it.
 func withFile(path string, flag int, use func(*os.File) error) error {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {

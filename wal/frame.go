@@ -58,7 +58,6 @@ type frame struct {
 	payload  []byte
 }
 
-// last returns the sequence of the frame's last record.
 func (f frame) last() uint64 { return f.first + uint64(f.count) - 1 }
 
 // next returns the position of the frame after this one.
@@ -179,8 +178,8 @@ func checkVersion(data []byte) *formatFault {
 	return nil
 }
 
-// checkPayload checks that the records fill the payload exactly. Its faults are not torn, because the checksum is
-// right.
+// checkPayload checks that the records fill the payload exactly. A fault here is not a torn tail, because the checksum
+// is right.
 func checkPayload(f frame) *formatFault {
 	records := f.payload
 	for i := range f.count {
@@ -214,8 +213,8 @@ func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	return nil
 }
 
-// checkPosition checks that the frame has the wanted position. Its faults are not torn, because the header's checksum
-// is right.
+// checkPosition checks that the frame has the wanted position. A fault here is not a torn tail, because the header's
+// checksum is right.
 func (f frame) checkPosition(want position) *formatFault {
 	switch {
 	case f.index != want.frame:

@@ -216,31 +216,31 @@ func (l *Log) poison(cause error) error {
 // errStopScan ends a scan early.
 var errStopScan = errors.New("stop")
 
-// Read calls visit for each record from sequence from up to Last, in order. It verifies the frames again as it reads
-// them. A record is valid only during the call of visit. Read returns the first error of visit unchanged. If from is
-// before First, it returns an error. If from is after Last, it does not call visit.
-func (l *Log) Read(from uint64, visit func(sequence uint64, record []byte) error) error {
+// Read calls visit for each record from sequence start to Last, in order. It verifies the frames again as it reads
+// them. A record is valid only during the call of visit. Read returns the first error of visit unchanged. If start is
+// before First, it returns an error. If start is after Last, it does not call visit.
+func (l *Log) Read(start uint64, visit func(sequence uint64, record []byte) error) error {
 	l.mu.Lock()
 	segments, end, closed := slices.Clone(l.segments), l.next, l.closed
 	l.mu.Unlock()
 	if closed {
 		return ErrClosed
 	}
-	if first := segments[0].start.sequence; from < first {
-		return fmt.Errorf("read from record %d: the log begins with %d", from, first)
+	if first := segments[0].start.sequence; start < first {
+		return fmt.Errorf("read from record %d: the log begins with %d", start, first)
 	}
-	for len(segments) > 1 && segments[1].start.sequence <= from {
+	for len(segments) > 1 && segments[1].start.sequence <= start {
 		segments = segments[1:]
 	}
 	s := &scanner{mark: mark{end: end}, positionKnown: true, visit: func(_ location, f frame) error {
 		if f.index >= end.frame {
 			return errStopScan // the frame is being appended
 		}
-		if f.last() < from {
+		if f.last() < start {
 			return nil
 		}
 		return f.records(func(sequence uint64, record []byte) error {
-			if sequence < from {
+			if sequence < start {
 				return nil
 			}
 			return visit(sequence, record)

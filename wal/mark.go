@@ -16,8 +16,8 @@ const (
 	markFileBytes = markSlotBytes * markSlots
 )
 
-// mark is the high-water mark: all frames from first up to, but not including, end are on disk. A log that begins after
-// first, ends before end or has another position at end has lost acknowledged records.
+// mark is the high-water mark: all frames from first up to, but not including, end are on disk. A log has lost
+// acknowledged records if it begins after first, ends before end, or does not have the position end there.
 type mark struct {
 	generation uint64
 	first      uint64   // index of the oldest frame that the log must have

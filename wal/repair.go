@@ -13,7 +13,7 @@ type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
 	Last       uint64   // sequence of the newest record after the repair, in the log or in a snapshot
 	LostFrom   uint64   // sequence of the first lost record, 0 if none was lost
-	LostTo     uint64   // sequence of the last lost record that is known; 0 after a LostFrom = it is unknown how many were lost
+	LostTo     uint64   // sequence of the last known lost record; 0 = unknown, if LostFrom is not 0
 	SavedFiles []string // files with every byte that was removed
 }
 

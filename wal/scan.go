@@ -15,7 +15,6 @@ type segment struct {
 	bytes int64    // size of the whole frames in it
 }
 
-// location is the place of a frame.
 type location struct {
 	segment string
 	offset  int64
@@ -60,9 +59,9 @@ type scanner struct {
 	positionKnown bool // false until result.next is known
 }
 
-// scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. With an error the
-// result ends before it. Segments must be scanned before tidwall/wal opens them: for a damaged segment it panics, or
-// returns records that were never written.
+// scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. If there is an error,
+// the result ends before it. Segments must be scanned before tidwall/wal opens them. For a damaged segment tidwall/wal
+// panics, or returns records that were never written.
 func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
 	s.result.next = origin
@@ -85,7 +84,6 @@ func (s *scanner) scanSegment(file numberedFile, last bool) error {
 	return s.scanFrames(file, data, last)
 }
 
-// scanFrames scans the bytes of one segment.
 func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	s.result.segments = append(s.result.segments, segment{path: file.path, start: s.result.next})
 	current := &s.result.segments[len(s.result.segments)-1]
@@ -127,8 +125,8 @@ func (s *scanner) checkSegmentName(file numberedFile) error {
 	return nil
 }
 
-// findStart sets the position of the first segment if that begins with frame 1 or with the frame after the mark. In all
-// other cases older segments were dropped, and takeFirstFrame sets the position.
+// findStart sets the position of the first segment if the segment begins with frame 1 or with the frame after the mark.
+// In all other cases older segments were dropped, and takeFirstFrame sets the position.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
 	case s.positionKnown: // set by the caller
@@ -183,7 +181,7 @@ func (s *scanner) compareWithMark(loc location) error {
 // an error.
 func (s *scanner) classify(path string, data []byte, off int, fault *formatFault, f frame, last bool) error {
 	if fault.torn && f.index != 0 && s.positionKnown {
-		// The header is intact. If the write was only interrupted, the header has the right position.
+		// The header is intact. After an interrupted write it would have the right position.
 		if positionFault := f.checkPosition(s.result.next); positionFault != nil {
 			fault = positionFault
 		}
@@ -211,7 +209,6 @@ func (s *scanner) damageError(path string, offset int64, fault *formatFault) err
 	return fault.errorIn(path, offset, s.result.next.sequence, hintRestore)
 }
 
-// checkEnd checks that the scanned segments end at end.
 func (s *scanner) checkEnd(end position) error {
 	if s.result.next == end {
 		return nil

@@ -32,7 +32,6 @@ type snapshot struct {
 // payloadVisitor reads the payload of a snapshot. The payload is verified only after payloadVisitor has returned.
 type payloadVisitor func(sequence uint64, payload io.Reader) error
 
-// snapshotHeader returns the header of a snapshot at sequence.
 func snapshotHeader(sequence uint64) []byte {
 	b := make([]byte, 0, snapshotHeaderBytes)
 	b = append(b, snapshotMagic...)
@@ -83,8 +82,8 @@ func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error
 	return buffered.Flush(), nil
 }
 
-// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. fault has the offset in
-// the file. visit may be nil; its error is returned unchanged.
+// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. The offset in fault is
+// from the start of the file. visit may be nil; its error is returned unchanged.
 func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit payloadVisitor) (payload int64, fault *formatFault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		const sizeMin = snapshotHeaderBytes + snapshotTrailerBytes
