@@ -9,27 +9,27 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// AccessRecord is a request that was answered, for an access log. It has no path, query, header or key, nothing that
-// could be used by its reader; the client is cut to a network.
+// AccessRecord describes an answered request, for an access log. It contains no path, query, header, key or full client
+// address.
 type AccessRecord struct {
 	RequestID string
-	At        time.Time // when the request was there as a whole
+	At        time.Time // when the request was complete
 	Route     string    // as in RequestCount
 	Method    string    // as in RequestCount
 	Status    int
-	Duration  time.Duration // until the answer was made
-	Bytes     int           // of the answer's body as it is sent
-	Keyed     bool          // it was admitted or refused in the name of an account
-	Network   string        // of the client, as limits see it: 24 bits of an IPv4 address, 48 of an IPv6 one
+	Duration  time.Duration // from At until the response was ready to be sent
+	Bytes     int           // length of the response body, compressed if it is sent compressed
+	Keyed     bool          // the admitter found an account for the API key of the request
+	Network   string        // of the client: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address
 }
 
-// logAccess passes an answer to Config.AccessLog.
+// logAccess passes a record of the response in ctx to Config.AccessLog.
 func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	status := ctx.Response.StatusCode()
 	if status < s.config.AccessStatusMin {
 		return
 	}
-	if id := s.idOf(ctx); id != nil { // nil: the head was written in one piece, and no panic replaced it
+	if id := s.idOf(ctx); id != nil { // otherwise appendHead has set a.id
 		copy(a.id[:], id)
 	}
 	length := len(ctx.Response.Body())
@@ -39,7 +39,7 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabels()[methodIndex(ctx.Method())], status, length, s.clientAddress(ctx)))
 }
 
-// accessRecord is the record of an answer to a request that was there as a whole at began; zero: it never was.
+// accessRecord returns the record of a response. began is when the request was complete, or zero if it never was.
 func (s *Server) accessRecord(a *requestState, began time.Time, method string, status, length int, client netip.Addr) AccessRecord {
 	now := s.config.Clock()
 	if began.IsZero() {

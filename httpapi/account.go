@@ -24,7 +24,7 @@ const (
 	parametersMessage = "The request is not valid; details has every problem."
 )
 
-// credential is what an account operation wants in the Authorization header.
+// credentialKind is the credential that an account operation requires in the Authorization header.
 type credentialKind uint8
 
 const (
@@ -33,15 +33,16 @@ const (
 	sessionTokenOrKey
 )
 
-// accountOperation is one row of the table of account operations.
+// accountOperation is the row of an account operation.
 type accountOperation struct {
 	pattern, method string
 	credential      credentialKind
-	fields          []bodyField // of the JSON object in the body; nil = no body
-	answer          func(s *Server, ctx *fasthttp.RequestCtx, r *accountRequest) error
+	fields          []bodyField // of the JSON object in the body; nil: the operation has no body
+	// answer answers the request or returns the error to answer with.
+	answer func(s *Server, ctx *fasthttp.RequestCtx, r *accountRequest) error
 }
 
-// accountRequest is what an account operation was sent, in its own memory.
+// accountRequest is the parsed request of an account operation. It has no memory of the HTTP request.
 type accountRequest struct {
 	credential
 	id    string // of the key in the path
@@ -50,7 +51,8 @@ type accountRequest struct {
 	name  string // of a new key
 }
 
-// accountOperations is the table of K1. A new operation is a row here and a function in account_answers.go.
+// accountOperations returns the table of account operations. A new operation also needs a function in
+// account_answers.go.
 func accountOperations() []accountOperation {
 	const post, get, del = fasthttp.MethodPost, fasthttp.MethodGet, fasthttp.MethodDelete
 	return []accountOperation{
@@ -64,13 +66,13 @@ func accountOperations() []accountOperation {
 	}
 }
 
-// accountPath is a path with its operations.
+// accountPath has the operations of one path.
 type accountPath struct {
 	operations []accountOperation
-	allow      string
+	allow      string // the value of Allow
 }
 
-// accountPaths are the paths of the account operations, by pattern.
+// accountPaths returns the paths of the account operations by pattern.
 func accountPaths() map[string]*accountPath {
 	paths := map[string]*accountPath{}
 	for _, op := range accountOperations() {
@@ -84,7 +86,7 @@ func accountPaths() map[string]*accountPath {
 	return paths
 }
 
-// allowed is the value of Allow for the operations of a path.
+// allowed returns the value of Allow for the operations of a path.
 func allowed(operations []accountOperation) string {
 	var methods []string
 	for _, op := range operations {
@@ -96,14 +98,14 @@ func allowed(operations []accountOperation) string {
 	return strings.Join(append(methods, fasthttp.MethodOptions), ", ")
 }
 
-// isAccountTarget tells requests whose answers no page of another origin may read. It runs on every request.
+// isAccountTarget reports whether a request is for an account operation. It runs on every request.
 func isAccountTarget(target []byte) bool {
 	path, _ := splitTarget(target)
 	return len(path) >= len(accountPrefix) && string(path[:len(accountPrefix)]) == accountPrefix
 }
 
-// answerAccount takes an account request through the checks that follow the route: method, origin, credential,
-// content. It is never charged.
+// answerAccount checks method, origin, credential and content of an account request, in this order, and answers it.
+// Account requests are never charged.
 func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	s.startResponse(ctx)
 	method := string(ctx.Method())
@@ -115,28 +117,28 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	if method == fasthttp.MethodHead {
 		method = fasthttp.MethodGet
 	}
-	at := slices.IndexFunc(path.operations, func(op accountOperation) bool { return op.method == method })
-	if at < 0 {
-		s.refuseMethod(ctx, "operation", path.allow)
+	index := slices.IndexFunc(path.operations, func(op accountOperation) bool { return op.method == method })
+	if index < 0 {
+		s.rejectMethod(ctx, "operation", path.allow)
 		return
 	}
-	op := &path.operations[at]
-	if method != fasthttp.MethodGet && s.refuseCrossSite(ctx) {
+	op := &path.operations[index]
+	if method != fasthttp.MethodGet && s.rejectCrossSite(ctx) {
 		return
 	}
 	request := &accountRequest{}
 	if op.credential != noCredential {
 		request.credential = s.credential(ctx)
-		if err := op.refuseCredential(request.credential); err != nil {
+		if err := op.checkCredential(request.credential); err != nil {
 			s.failAccount(ctx, op, err)
 			return
 		}
 	}
 	if content := s.readAccount(ctx, op, request); content != nil {
-		s.refuseContent(ctx, op, request, content)
+		s.rejectContent(ctx, op, request, content)
 		return
 	}
-	if err := s.plantedFor(ctx); err != nil {
+	if err := s.plantedError(ctx); err != nil {
 		s.failAccount(ctx, op, err)
 		return
 	}
@@ -147,8 +149,8 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	s.logAccount(ctx, op, "")
 }
 
-// refuseCredential checks the form of a credential. The account is looked up later, by the digest of the token.
-func (op *accountOperation) refuseCredential(c credential) error {
+// checkCredential checks the kind and the form of a credential. Config.Accounts looks up the account later.
+func (op *accountOperation) checkCredential(c credential) error {
 	switch {
 	case op.credential == sessionToken && !c.present:
 		return &engine.Error{Code: engine.CodeInvalidSession, Message: "This operation needs a session: send its token as 'Authorization: Bearer TOKEN'."}
@@ -162,16 +164,16 @@ func (op *accountOperation) refuseCredential(c credential) error {
 	return nil
 }
 
-// contentRefusal is what is wrong with a request besides its credential.
-type contentRefusal struct {
+// contentError is an error in the path, the query or the body of an account request.
+type contentError struct {
 	code    engine.Code
 	message string
 	details []params.Problem
 }
 
-// refuseContent answers 400, 413 or 415, unless the credential opens nothing: authentication comes first. A
-// good request learns it from the answer itself, so only a bad one asks.
-func (s *Server) refuseContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentRefusal) {
+// rejectContent answers 400, 413 or 415. If the operation needs a credential, it first looks up the account, because an
+// invalid credential must be answered with 401 whatever the content is.
+func (s *Server) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentError) {
 	if op.credential != noCredential {
 		if _, err := s.windows(r); err != nil {
 			s.failAccount(ctx, op, err)
@@ -181,9 +183,11 @@ func (s *Server) refuseContent(ctx *fasthttp.RequestCtx, op *accountOperation, r
 	if c.code == engine.CodeMalformedRequest {
 		ctx.SetConnectionClose()
 	}
-	s.refuseWith(ctx, c.code, c.message, c.details)
+	s.rejectWithDetails(ctx, c.code, c.message, c.details)
 }
 
+// failAccount answers with an error of an account operation. It logs only a 401: if it logged rejections for load or a
+// limit, a flood of requests would flood the log.
 func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
 	s.answerError(ctx, err)
 	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
@@ -191,12 +195,11 @@ func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err
 	}
 }
 
-// originRefusal says why a request that a page of another site made is not carried out.
-const originRefusal = "must be this server's own: account operations are not for pages of other sites"
+const originMessage = "must be this server's own: account operations are not for pages of other sites"
 
-// refuseCrossSite refuses what a browser sends for a page of another site. Nothing here reads cookies, so
-// such a page could do nothing anyway; this is a second door. Programs send neither header.
-func (s *Server) refuseCrossSite(ctx *fasthttp.RequestCtx) bool {
+// rejectCrossSite answers 400 and returns true if a browser sent the request for a page of another site. It is a second
+// protection: such a page has no credential anyway, because account operations do not read cookies.
+func (s *Server) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
 	header := &ctx.Request.Header
 	origin := header.Peek(fasthttp.HeaderOrigin)
 	foreign := ""
@@ -214,6 +217,6 @@ func (s *Server) refuseCrossSite(ctx *fasthttp.RequestCtx) bool {
 	if foreign == "" {
 		return false
 	}
-	s.refuseWith(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originRefusal}})
+	s.rejectWithDetails(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originMessage}})
 	return true
 }

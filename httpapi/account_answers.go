@@ -14,9 +14,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The account operations: ask the accounts, write what they say. Each either answers or gives the error to answer
-// with. Nothing in here looks at a secret or at whether an account is there, so what they take to answer tells
-// neither.
+// The functions for account operations. Danger: they must not branch on a secret or on whether an account exists,
+// because the response time would reveal it.
 
 func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	if err := s.config.Accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
@@ -91,7 +90,7 @@ func (s *Server) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	return nil
 }
 
-// windows are both quota windows of the account that the credential opens, or the error that it opens none.
+// windows returns both quota windows of the account to which the credential belongs.
 func (s *Server) windows(r *accountRequest) (account.QuotaResult, error) {
 	if r.isKey {
 		return s.config.Accounts.KeyUsage(r.digest)
@@ -99,14 +98,14 @@ func (s *Server) windows(r *accountRequest) (account.QuotaResult, error) {
 	return s.config.Accounts.Usage(r.digest)
 }
 
-// writeAccount answers with a body. It is never compressed: what is secret and what a caller chose stand side by
-// side in it.
+// writeAccount answers with a body. It does not compress the body: if a body has a secret and text that an attacker can
+// choose, its compressed length reveals the secret.
 func (s *Server) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.SetStatusCode(status)
 	ctx.Response.SetBodyRaw(body)
 }
 
-// appendKey appends a key as it is listed, and leaves the object open.
+// appendKey appends a key without its secret and without the closing brace.
 func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	state := "active"
 	if !key.Active() {
@@ -121,7 +120,7 @@ func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	return encode.Time(dst, "lastUsedAt", key.LastUsed)
 }
 
-// appendUsage appends a window; resetAt is whole seconds, rounded up as in the headers.
+// appendUsage appends a quota window. resetAt is rounded up to whole seconds, as in the rate-limit headers.
 func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = append(encode.Name(dst, name), '{')
 	dst = encode.Int(dst, "limit", int64(w.Limit))
@@ -129,16 +128,15 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 	return append(encode.Time(dst, "resetAt", time.Unix(fields.EpochSeconds(w.Reset), 0)), '}')
 }
 
-// logAccount logs the operation, but no value of the request. Refusals for load or a limit are not logged, so that a
-// flood of requests does not flood the log.
-func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, refused engine.Code) {
+// logAccount logs an operation without the values in the request. denyCode is "" if the operation succeeded.
+func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, denyCode engine.Code) {
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
-		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(refused)),
+		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(denyCode)),
 		slog.String("network", account.LoggedNetwork(s.clientAddress(ctx))))
 }
 
-// codeOf is the code of an error of the rules, "" for another.
+// codeOf returns the code of an engine.Error, or "" for other errors.
 func codeOf(err error) engine.Code {
 	var named *engine.Error
 	if errors.As(err, &named) {

@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Messages of bodies that are refused as a whole.
+// Messages for a body that cannot be parsed.
 const (
 	bodyNotJSON  = "The body must be one JSON object in UTF-8 and nothing else. The connection is closed."
 	bodyNotTaken = "This operation takes no body. The connection is closed."
@@ -24,12 +24,12 @@ const (
 	bodyLong     = "The body must be at most 4096 bytes long."
 )
 
-// bodyField is one field of a body: a text. set tells whether its grammar takes it.
+// bodyField is a field of a JSON body. All fields are strings.
 type bodyField struct {
 	name     string
 	required bool
-	grammar  string
-	set      func(r *accountRequest, value string) bool
+	grammar  string                                     // the message for an invalid value
+	set      func(r *accountRequest, value string) bool // stores the value; false if it is invalid
 }
 
 func emailField() bodyField {
@@ -47,7 +47,7 @@ func codeField() bodyField {
 	}}
 }
 
-// nameField refuses what would not stay on the line on which a list or a log shows it.
+// nameField rejects characters that would break the line in a list or a log.
 func nameField() bodyField {
 	return bodyField{"name", false, "must be a text of at most 80 characters, without control characters", func(r *accountRequest, value string) bool {
 		r.name = value
@@ -56,22 +56,22 @@ func nameField() bodyField {
 	}}
 }
 
-// compile-time: the sentence above names this limit.
+// Compile-time check: the message in nameField has this limit as text.
 var (
 	_ [account.KeyNameMax - 80]struct{}
 	_ [80 - account.KeyNameMax]struct{}
 )
 
-// readAccount fills in the request, or reports all problems of the URL and the body at once.
-func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentRefusal {
+// readAccount parses the URL and the body into r. The error has all problems at once.
+func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
 	body := ctx.Request.Body()
 	switch {
 	case len(body) > accountBodyMax:
-		return &contentRefusal{code: engine.CodePayloadTooLarge, message: bodyLong}
+		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
 	case op.fields == nil && len(body) > 0:
-		return &contentRefusal{code: engine.CodeMalformedRequest, message: bodyNotTaken}
+		return &contentError{code: engine.CodeMalformedRequest, message: bodyNotTaken}
 	case op.fields != nil && !isJSON(&ctx.Request.Header):
-		return &contentRefusal{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
+		return &contentError{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
 	}
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
 	_, problems := s.params.Read(params.None, path, text, params.Options{Catalogue: s.config.Catalogue, AllowUnknown: s.config.AllowUnknownParameters})
@@ -85,17 +85,17 @@ func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *
 	if op.fields != nil {
 		found, ok := readBody(body, op.fields, r)
 		if !ok {
-			return &contentRefusal{code: engine.CodeMalformedRequest, message: bodyNotJSON}
+			return &contentError{code: engine.CodeMalformedRequest, message: bodyNotJSON}
 		}
 		problems = append(problems, found...)
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	return &contentRefusal{engine.CodeInvalidParameters, parametersMessage, problems}
+	return &contentError{engine.CodeInvalidParameters, parametersMessage, problems}
 }
 
-// isJSON wants the media type of JSON. Another charset than UTF-8, or a compressed body, is not read.
+// isJSON reports whether the headers describe an uncompressed JSON body in UTF-8.
 func isJSON(header *fasthttp.RequestHeader) bool {
 	media, parameters, err := mime.ParseMediaType(string(header.ContentType()))
 	if err != nil || media != "application/json" || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
@@ -105,14 +105,12 @@ func isJSON(header *fasthttp.RequestHeader) bool {
 	return !named || strings.EqualFold(charset, "utf-8")
 }
 
-// readBody reads a body that must be one JSON object with nothing before or after it. Names are case-sensitive;
-// unknown and repeated fields are problems. It returns false when the body is not a JSON object. Values are copies,
-// and problems do not repeat them.
+// readBody parses a body into r. It returns false if the body is not exactly one JSON object. Names are case-sensitive.
+// Unknown and repeated fields are problems. Problems do not contain values of the body.
 func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []params.Problem, ok bool) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
 	}
-	// The decoder can't fail on a well-formed body.
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if opening, err := decoder.Token(); err != nil || opening != json.Delim('{') {
 		return nil, false
@@ -137,29 +135,30 @@ func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []pa
 	return problems, true
 }
 
-// readField reads one field; nil when it is right, or when its name was refused before.
+// readField parses one field into r. It returns nil if the field is valid, or if its name is unknown and has been
+// reported before.
 func readField(fields []bodyField, name string, value json.RawMessage, seen map[string]int, r *accountRequest) *params.Problem {
 	index := seen[name]
 	seen[name]++
-	at := slices.IndexFunc(fields, func(f bodyField) bool { return f.name == name })
+	field := slices.IndexFunc(fields, func(f bodyField) bool { return f.name == name })
 	switch {
-	case at < 0 && index > 0:
+	case field < 0 && index > 0:
 		return nil
-	case at < 0 && params.IsCredentialName(name):
+	case field < 0 && params.IsCredentialName(name):
 		return &params.Problem{Name: params.TruncatedName([]byte(name)), Message: problemBodyKey}
-	case at < 0:
+	case field < 0:
 		return &params.Problem{Name: params.TruncatedName([]byte(name)), Message: "is not known; this operation knows " + fieldNames(fields)}
 	case index > 0:
 		return &params.Problem{Name: name, Index: index, Message: params.ProblemRepeated}
 	}
 	var text *string
-	if json.Unmarshal(value, &text) != nil || text == nil || !fields[at].set(r, *text) {
-		return &params.Problem{Name: name, Message: fields[at].grammar}
+	if json.Unmarshal(value, &text) != nil || text == nil || !fields[field].set(r, *text) {
+		return &params.Problem{Name: name, Message: fields[field].grammar}
 	}
 	return nil
 }
 
-// problemBodyKey is problemKey for a body.
+// problemBodyKey is the message for a field whose name suggests a credential.
 const problemBodyKey = "is not known: keys and session tokens go in the Authorization header, as 'Bearer KEY', and never in a body"
 
 func fieldNames(fields []bodyField) string {

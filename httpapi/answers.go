@@ -7,7 +7,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
-// The fields of every resource, in the order of interface §2. All of them are always there; K8 closes the list.
+// The append functions write all fields of a resource, in the order of the interface document, section 2. A field
+// without a value is null, never missing.
 
 func appendRate(dst []byte, r *engine.Rate) []byte {
 	dst = append(dst, '{')
@@ -70,7 +71,7 @@ func appendCurrency(dst []byte, c *engine.CurrencyItem) []byte {
 	return append(dst, '}')
 }
 
-// appendInstitution appends what list item and detail have in common, and leaves the object open.
+// appendInstitution appends the common fields of the list and the detail, without the closing brace.
 func appendInstitution(dst []byte, i *engine.Institution) []byte {
 	dst = append(dst, '{')
 	dst = encode.Field(dst, "id", i.ID)
@@ -93,7 +94,7 @@ func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 	return append(dst, '}')
 }
 
-// appendMeta appends page metadata (interface §2.2) and tells where the time in it stands.
+// appendMeta appends the field meta. It returns the new slice and the offset of generatedAt in it.
 func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []byte, offset int) {
 	dst = append(encode.Name(dst, "meta"), '{')
 	dst = encode.Int(dst, "total", int64(total))
@@ -111,7 +112,7 @@ func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []by
 	return append(dst, '}'), offset
 }
 
-// ratesBody is the answer of rates, and of best, which echoes its operation.
+// ratesBody returns the body of rates or best. operation is "" for rates.
 func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) encodedBody {
 	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
 	body = appendRates(body, page.Items)
@@ -140,7 +141,6 @@ func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime
 	return encodedBody{append(body, '}'), offset}
 }
 
-// currenciesBody has no meta (interface §4.2).
 func currenciesBody(page *engine.Page[engine.CurrencyItem]) encodedBody {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
@@ -149,7 +149,6 @@ func currenciesBody(page *engine.Page[engine.CurrencyItem]) encodedBody {
 	return encodedBody{append(body, `]}`...), noGeneratedAt}
 }
 
-// institutionBody has no meta either (interface §4.4).
 func institutionBody(detail *engine.InstitutionDetail) encodedBody {
 	body := appendInstitution([]byte(`{"data":`), detail.Institution)
 	body = appendRates(encode.Name(body, "rates"), detail.Rates)

@@ -13,16 +13,14 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The Authorization header (interface §5.1). Keys and sessions are read from this header only, never from the URL, a
-// cookie or a body.
+// API keys and session tokens are read only from the Authorization header, never from the URL, a cookie or a body.
 
 const (
 	bearerScheme = "bearer"
-	// realmDefault names what a key opens.
 	realmDefault = "tasard"
 )
 
-// bearerText is what follows the scheme and its blank, whatever it is.
+// bearerText returns the text after "Bearer " in an Authorization header, or false for another scheme.
 func bearerText(line []byte) ([]byte, bool) {
 	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
@@ -30,7 +28,7 @@ func bearerText(line []byte) ([]byte, bool) {
 	return line[len(bearerScheme)+1:], true
 }
 
-// caller returns the key or the client address of a data request. The result holds no memory of the request.
+// caller returns the API key and the client address of a data request. It does not retain memory of the request.
 func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Caller {
 	c := account.Caller{Address: s.clientAddress(ctx)}
 	if !f.HasAuthorization {
@@ -43,12 +41,12 @@ func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Call
 	return c
 }
 
-// credential is what an account operation was sent: the digest of a session or of a key, or something that is neither.
+// credential is the credential of an account request: a session token or an API key.
 type credential struct {
-	digest     account.Digest
+	digest     account.Digest // valid if wellFormed
 	isKey      bool
-	present    bool // there is an Authorization header
-	wellFormed bool // it has the form of a session or of a key
+	present    bool // the request has an Authorization header
+	wellFormed bool // the header has the form of a session token or a key
 }
 
 func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
@@ -71,7 +69,8 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	return c
 }
 
-// challenge puts WWW-Authenticate on a 401. A login code is not a token: where it is refused, none was.
+// challenge adds WWW-Authenticate to a 401. It includes the error invalid_token if the request has a token, except for
+// an invalid login code, because the code is not a token.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	value := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.config.Realm) + `"`
 	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
@@ -80,12 +79,13 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, value)
 }
 
-// forwardedFor is the one header that may name a client, and only when a trusted proxy sends it. Forwarded and
-// X-Real-IP never do: a proxy that is not told to overwrite them passes on what the client made up.
+// forwardedFor is the only header from which a client address is read, and only if it comes from a trusted proxy.
+// Forwarded and X-Real-IP are ignored: a proxy that is not configured to overwrite them passes on what a client sent.
 const forwardedFor = "X-Forwarded-For"
 
-// clientAddress is the other end of the connection, or, when that is a trusted proxy, the client that it names. It has
-// no zone, and an IPv4 address is one, however it was written. The zero address stands for a connection without one.
+// clientAddress returns the address of the peer, or if the peer is a trusted proxy, the client address from
+// X-Forwarded-For. It has no zone, and an IPv4-mapped IPv6 address is returned as IPv4. It is the zero Addr if the
+// connection has no address.
 func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr
 	if c, ok := ctx.Conn().(*conn.Conn); ok {

@@ -11,25 +11,24 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// maxAgeSeconds is the longest that an answer may be reused.
+// maxAgeSeconds is the maximum max-age of a response.
 const maxAgeSeconds = 60
 
-// timeText is an instant as meta shows it: 2006-01-02T15:04:05Z.
+// timeText is a time in the format of generatedAt: 2006-01-02T15:04:05Z.
 type timeText [len("2006-01-02T15:04:05Z")]byte
 
-// currentSecond is what depends only on the present second, computed once for all requests.
+// currentSecond has the values that depend only on the current second. All requests in this second share it.
 type currentSecond struct {
 	unix  int64
 	text  timeText
 	today engine.Date
-	// nextChange is when answers may change without an event of any page: the next refresh slot or midnight, in
-	// nanoseconds.
+	// nextChange is the next refresh slot or midnight, in Unix nanoseconds. Any response may change then.
 	nextChange int64
 }
 
-// requestTime is when a request is answered.
+// requestTime is the time at which a request is answered.
 type requestTime struct {
-	nanos int64 // nanoseconds
+	nanos int64 // Unix time
 	*currentSecond
 }
 
@@ -47,15 +46,15 @@ func (s *Server) requestTimeAt(now time.Time) requestTime {
 func newCurrentSecond(now time.Time) *currentSecond {
 	m := &currentSecond{unix: now.Unix(), today: engine.DateOf(now)}
 	now.UTC().AppendFormat(m.text[:0], "2006-01-02T15:04:05Z")
-	turns := engine.NextRefresh(now)
-	if midnight := engine.NextMidnight(now); midnight.Before(turns) {
-		turns = midnight
+	nextChange := engine.NextRefresh(now)
+	if midnight := engine.NextMidnight(now); midnight.Before(nextChange) {
+		nextChange = midnight
 	}
-	m.nextChange = turns.UnixNano()
+	m.nextChange = nextChange.UnixNano()
 	return m
 }
 
-// newCacheControlLines are the lines of Cache-Control for 0 to 60 seconds.
+// newCacheControlLines returns the Cache-Control header lines, indexed by max-age.
 func newCacheControlLines() (lines [maxAgeSeconds + 1][]byte) {
 	for seconds := range lines {
 		lines[seconds] = appendHeaderLine(nil, fasthttp.HeaderCacheControl, strconv.AppendInt([]byte("private, max-age="), int64(seconds), 10))
@@ -63,17 +62,17 @@ func newCacheControlLines() (lines [maxAgeSeconds + 1][]byte) {
 	return lines
 }
 
-// maxAge is for how many whole seconds an answer stays right: rounded down, so that no cache shows it after a rate has
-// expired or a day has begun; 0 in the last second.
+// maxAge returns the max-age of a response in seconds, at most maxAgeSeconds. It is rounded down, so that no cache uses
+// the response after changesAt (unless zero) or nextChange.
 func (now requestTime) maxAge(changesAt time.Time) int {
-	turns := now.nextChange
+	nextChange := now.nextChange
 	if !changesAt.IsZero() {
-		turns = min(turns, changesAt.UnixNano())
+		nextChange = min(nextChange, changesAt.UnixNano())
 	}
-	return int(max(0, min(maxAgeSeconds, (turns-now.nanos)/int64(time.Second))))
+	return int(max(0, min(maxAgeSeconds, (nextChange-now.nanos)/int64(time.Second))))
 }
 
-// bodyTag is the weak ETag of a body: its digest without generatedAt, so that it changes when the data did.
+// bodyTag returns the weak ETag of a body: a digest without generatedAt, so that it changes only with the data.
 func bodyTag(d encodedBody) []byte {
 	digest := sha256.New()
 	if d.generatedAt == noGeneratedAt {

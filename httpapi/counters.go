@@ -12,24 +12,24 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Every request is counted. Clients choose paths and methods, so the counters are a table of fixed size that holds no
-// part of a request. There are several tables (shards), so that processors do not write the same cells.
+// Every request is counted. Clients choose paths and methods, so the counters form a table of fixed size that stores no
+// part of a request. There are several such tables, called shards, so that processors do not write the same memory:
 //
-//	for each route: methods × statuses | durations up to each bound and beyond all | sum of durations in ns
+//	for each route: methods × statuses | durations up to each bound, and longer | sum of durations in ns
 //	callers × outcomes | codes | priorities × reasons
 
-// routeID is the row that counts a request: its route, or the reason why it has none.
+// routeID is the row of the table in which a request is counted.
 type routeID uint8
 
-// Rows that are not operations. A request belongs to the first row until its route is known.
+// Rows for requests without an operation.
 const (
-	routeRefused   routeID = iota // refused before its route was looked up: malformed, or shed
-	routeUnmatched                // no operation or page has the path
+	routeRefused   routeID = iota // rejected before the router was called: malformed, or shed
+	routeUnmatched                // neither an operation nor a page has the path
 	routeAsterisk                 // OPTIONS *
 	routeSite                     // pages and documents
 )
 
-// routeNames are the names of the rows in Stats: patterns, never the path of a request.
+// routeNames returns the names of the rows in Stats.
 func routeNames() []string {
 	names := []string{"refused", "none", "*", "site"}
 	for _, r := range routes() {
@@ -43,24 +43,24 @@ func routeNames() []string {
 	return append(names, livezPath, healthzPath, readyzPath)
 }
 
-// methodLabels are the methods that are counted separately; the last label is for all others.
+// methodLabels returns the methods that are counted separately. The last label is for all other methods.
 func methodLabels() [methodKinds]string {
 	return [...]string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions, "other"}
 }
 
-// methodIndex is the index of a method in methodLabels. It runs on every request.
+// methodIndex returns the index of a method in methodLabels. It tries GET first, because almost all requests are GET.
 func methodIndex(method []byte) int {
 	if string(method) == fasthttp.MethodGet {
 		return 0
 	}
 	methods := methodLabels()
-	if at := slices.Index(methods[:], string(method)); at >= 0 {
-		return at
+	if index := slices.Index(methods[:], string(method)); index >= 0 {
+		return index
 	}
 	return methodKinds - 1
 }
 
-// statusLabels are the statuses that are counted separately: those of operations and pages. Others are counted as 0.
+// statusLabels returns the statuses that are counted separately. All other statuses are counted as 0.
 func statusLabels() []int {
 	return []int{
 		0, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 414, 415, 416, 421,
@@ -70,28 +70,28 @@ func statusLabels() []int {
 
 const (
 	statusMax        = 600
-	counterShardsMax = 32 // of some 50 KiB
+	counterShardsMax = 32 // a shard has about 50 KiB
 	methodKinds      = 6
 	callerKinds      = 2
 	outcomeKinds     = 8
 )
 
-// counterShard is one of the tables; Stats adds them up.
+// counterShard is one table. Stats adds up the shards.
 type counterShard []atomic.Uint64
 
-// counters is everything that a server counts. It is safe for concurrent use.
+// counters are the counters of a server. They are safe for concurrent use.
 type counters struct {
-	routeNames  []string // of the rows
+	routeNames  []string // by routeID
 	routeIDs    map[string]routeID
-	statuses    [statusMax]uint8 // index of each in statusLabels
+	statuses    [statusMax]uint8 // by status: its index in statusLabels
 	statusCount int              // length of statusLabels
-	answerCells int              // cells of a row that count answers
-	shards      []counterShard   // their number is a power of two
-	nextState   atomic.Uint32    // shard of the next requestState
+	answerCells int              // number of method × status cells in a row
+	shards      []counterShard   // the number of shards is a power of two
+	nextState   atomic.Uint32    // for nextShard
 
-	admissionsAt, codesAt, shedAt int // offsets in a shard
+	admissionsOffset, codesOffset, shedOffset int // in a shard
 
-	writeTimeout time.Duration // the server's
+	writeTimeout time.Duration // Limits.WriteTimeout
 	conns        conn.Counts
 }
 
@@ -105,10 +105,10 @@ func newCounters(writeTimeout time.Duration) *counters {
 		t.statuses[status] = uint8(i)
 	}
 	t.answerCells = methodKinds * t.statusCount
-	t.admissionsAt = len(t.routeNames) * t.routeCells()
-	t.codesAt = t.admissionsAt + callerKinds*outcomeKinds
-	t.shedAt = t.codesAt + codesMax
-	size, shards := t.shedAt+int(conn.PriorityCount)*int(shedReasons), 1
+	t.admissionsOffset = len(t.routeNames) * t.routeCells()
+	t.codesOffset = t.admissionsOffset + callerKinds*outcomeKinds
+	t.shedOffset = t.codesOffset + codesMax
+	size, shards := t.shedOffset+int(conn.PriorityCount)*int(shedReasons), 1
 	for shards < min(2*runtime.GOMAXPROCS(0), counterShardsMax) {
 		shards *= 2
 	}
@@ -120,26 +120,28 @@ func newCounters(writeTimeout time.Duration) *counters {
 
 func (t *counters) routeCells() int { return t.answerCells + len(durationHistogram{}) }
 
-// nextShard returns the shard that a new requestState counts in. Processors mostly use different shards.
+// nextShard returns the shard for a new requestState. Processors then mostly write to different shards, because
+// sync.Pool usually keeps a requestState on one processor.
 func (t *counters) nextShard() counterShard {
 	return t.shards[int(t.nextState.Add(1))&(len(t.shards)-1)]
 }
 
-// cell is the index of the cell that counts an answer of a row.
+// cell returns the index in a shard of the cell for a route, a method index and a status.
 func (t *counters) cell(r routeID, method, status int) int {
-	at := 0
+	statusIndex := 0
 	if uint(status) < statusMax {
-		at = int(t.statuses[status])
+		statusIndex = int(t.statuses[status])
 	}
-	return int(r)*t.routeCells() + method*t.statusCount + at
+	return int(r)*t.routeCells() + method*t.statusCount + statusIndex
 }
 
-// countAnswer counts an answer; its connection records the duration.
+// countAnswer counts the response in ctx.
 func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
 	t.countStatus(a, ctx.Time(), methodIndex(ctx.Method()), ctx.Response.StatusCode())
 }
 
-// countStatus counts an answer to a request that was read completely at began.
+// countStatus counts the response to a request that was complete at began. method is an index in methodLabels. The
+// connection adds the duration to the histogram later (conn.Conn.RecordDuration).
 func (t *counters) countStatus(a *requestState, began time.Time, method, status int) {
 	if a.conn != nil {
 		a.conn.RecordDuration(began.Add(t.writeTimeout), (*durationHistogram)(a.shard[int(a.route)*t.routeCells()+t.answerCells:]))
@@ -147,15 +149,14 @@ func (t *counters) countStatus(a *requestState, began time.Time, method, status 
 	a.shard[t.cell(a.route, method, status)].Add(1)
 }
 
-// countCode counts an error answer.
 func (t *counters) countCode(code engine.Code) {
-	if at := codeIndex(code); at >= 0 {
-		t.shards[0][t.codesAt+at].Add(1)
+	if index := codeIndex(code); index >= 0 {
+		t.shards[0][t.codesOffset+index].Add(1)
 	}
 }
 
-// admissionOutcomes are all results of the admitter: admitted, unavailable (it is overloaded, starting, stopping or
-// can't write), and the codes of refusals.
+// admissionOutcomes returns all results of the admitter: "admitted", "unavailable", and the codes of rejections. The
+// admitter is unavailable while it is overloaded, starting or stopping, or cannot write.
 func admissionOutcomes() [outcomeKinds]string {
 	return [...]string{
 		"admitted", "unavailable", string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
@@ -163,42 +164,40 @@ func admissionOutcomes() [outcomeKinds]string {
 	}
 }
 
-// countAdmission counts a result of the admitter. code is "" for an admission.
+// countAdmission counts a result of the admitter. code is "" if the request was admitted. A code that is not in
+// admissionOutcomes counts as unavailable.
 func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code) {
-	at := t.admissionsAt
+	index := t.admissionsOffset
 	outcomes := admissionOutcomes()
 	if keyed {
-		at += len(outcomes)
+		index += len(outcomes)
 	}
 	if code != "" {
-		at += max(1, slices.Index(outcomes[:], string(code)))
+		index += max(1, slices.Index(outcomes[:], string(code)))
 	}
-	a.shard[at].Add(1)
+	a.shard[index].Add(1)
 }
 
-// shedReason is the reason why a request was shed, in the order of shedNames.
+// shedReason is the reason why a request was shed; shedNames has the names.
 type shedReason int
 
 const (
-	shedLate shedReason = iota // it had waited too long
-	shedFull                   // its connection was beyond the cap
+	shedLate shedReason = iota // the request had waited too long
+	shedFull                   // the connection was beyond Limits.ConnsMax
 	shedReasons
 )
 
-// countShed counts a shed request.
-func (t *counters) countShed(lane conn.Priority, reason shedReason) {
-	t.shards[0][t.shedAt+int(lane)*int(shedReasons)+int(reason)].Add(1)
+func (t *counters) countShed(priority conn.Priority, reason shedReason) {
+	t.shards[0][t.shedOffset+int(priority)*int(shedReasons)+int(reason)].Add(1)
 }
 
-// durationHistogram counts durations: those up to each bound, those beyond all, and their sum in ns. It is read while
-// others add, so that the sum may not match the counts.
+// durationHistogram has a count for each of DurationBounds, a count of longer durations, and the sum of all durations
+// in nanoseconds. While durations are added, a reader may see a sum that does not match the counts.
 type durationHistogram [durationBoundCount + 2]atomic.Uint64
 
-// durationBoundCount is the number of DurationBounds.
 const durationBoundCount = 18
 
-// DurationBounds are the upper bounds of RouteDurations: most answers take some ten microseconds, and none may take
-// more than seconds.
+// DurationBounds returns the upper bounds of RouteDurations.
 func DurationBounds() [durationBoundCount]time.Duration {
 	const us, ms = time.Microsecond, time.Millisecond
 	return [durationBoundCount]time.Duration{
@@ -207,16 +206,16 @@ func DurationBounds() [durationBoundCount]time.Duration {
 	}
 }
 
-// Add counts a duration.
-func (d *durationHistogram) Add(took time.Duration) {
-	took = max(0, took)
-	at, bound := 0, 10*time.Microsecond
-	for at < durationBoundCount && took > bound {
-		at++
-		if bound *= 2; at%3 == 2 { // DurationBounds()[at] from its predecessor: 1, 2, 5, 10, …
+// Add counts a duration and adds it to the sum.
+func (d *durationHistogram) Add(elapsed time.Duration) {
+	elapsed = max(0, elapsed)
+	index, bound := 0, 10*time.Microsecond // bound is DurationBounds()[index]
+	for index < durationBoundCount && elapsed > bound {
+		index++
+		if bound *= 2; index%3 == 2 { // 10, 20, 50, 100, …
 			bound += bound / 4
 		}
 	}
-	d[at].Add(1)
-	d[durationBoundCount+1].Add(uint64(took))
+	d[index].Add(1)
+	d[durationBoundCount+1].Add(uint64(elapsed))
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// deprecationNotice is the announced end of anonymous access as headers say it, made once for each announcement.
+// deprecationNotice has the headers that announce the end of anonymous access under a key policy.
 type deprecationNotice struct {
 	keyPolicy account.KeyPolicy
-	headers   [][2]string // Deprecation, Sunset and, with a page to link to, Link
-	lines     []byte      // all of it, for the head of a good answer
+	headers   [][2]string // Deprecation, Sunset and, if there is a page to link to, Link
+	lines     []byte      // the same as header lines, for appendHead
 }
 
-func (s *Server) newDeprecationNotice(t account.KeyPolicy) *deprecationNotice {
-	n := &deprecationNotice{keyPolicy: t, headers: [][2]string{
-		// RFC 9745: a structured field of type Date. RFC 8594: an HTTP date.
-		{headerDeprecation, "@" + strconv.FormatInt(t.AnnouncedAt.Unix(), 10)},
-		{headerSunset, string(fasthttp.AppendHTTPDate(nil, t.RequiredAt))},
+func (s *Server) newDeprecationNotice(policy account.KeyPolicy) *deprecationNotice {
+	n := &deprecationNotice{keyPolicy: policy, headers: [][2]string{
+		{headerDeprecation, "@" + strconv.FormatInt(policy.AnnouncedAt.Unix(), 10)}, // the type Date of RFC 9651, see RFC 9745
+		{headerSunset, string(fasthttp.AppendHTTPDate(nil, policy.RequiredAt))},     // RFC 8594
 	}}
 	var links []string
 	for _, page := range [][2]string{{s.config.DeprecationLink, "deprecation"}, {s.config.SunsetLink, "sunset"}} {
@@ -37,25 +36,24 @@ func (s *Server) newDeprecationNotice(t account.KeyPolicy) *deprecationNotice {
 	return n
 }
 
-// deprecationNotice is the announcement in force, from the moment it is made until the instant it names; nil
-// without one.
+// deprecationNotice returns the headers if the end of anonymous access is announced and has not come yet, else nil.
 func (s *Server) deprecationNotice() *deprecationNotice {
 	if s.config.Admitter == nil {
 		return nil
 	}
-	t := s.config.Admitter.KeyPolicy()
-	if t.RequiredAt.IsZero() || !t.Pending(s.config.Clock()) {
+	policy := s.config.Admitter.KeyPolicy()
+	if policy.RequiredAt.IsZero() || !policy.Pending(s.config.Clock()) {
 		return nil
 	}
 	n := s.deprecation.Load()
-	if n == nil || n.keyPolicy != t {
-		n = s.newDeprecationNotice(t)
+	if n == nil || n.keyPolicy != policy {
+		n = s.newDeprecationNotice(policy)
 		s.deprecation.Store(n)
 	}
 	return n
 }
 
-// addDeprecation puts the announcement on an answer, whatever it will be. A Link that is there already stays.
+// addDeprecation adds the headers of the deprecationNotice, if there is one. It keeps a Link that was set before.
 func (s *Server) addDeprecation(header *fasthttp.ResponseHeader) {
 	n := s.deprecationNotice()
 	if n == nil {
@@ -66,7 +64,8 @@ func (s *Server) addDeprecation(header *fasthttp.ResponseHeader) {
 	}
 }
 
-// removeDeprecation takes the announcement off a 401 that says that the instant has come: the two never go together.
+// removeDeprecation removes these headers from a 401. They may be there although keys are required, because the time
+// can come while the request is answered.
 func (s *Server) removeDeprecation(header *fasthttp.ResponseHeader) {
 	header.Del(headerDeprecation)
 	header.Del(headerSunset)

@@ -1,48 +1,45 @@
-// Package httpapi answers requests: routes, parameters, JSON, errors and limits of /v1. It holds no rate and no
-// rule about rates; it asks an engine.Service and an account.Service. Only this package and package conn know
-// fasthttp.
+// Package httpapi is the HTTP server of /v1: routes, parameters, JSON, errors and rate limits. It has no rates and no
+// rules about rates; these are in engine.Service and account.Service. Only this package and package conn import
+// fasthttp, which the comments call the HTTP library.
 //
 // # The path of a request
 //
-// Each step may end it:
+// Each step may answer the request:
 //
-//	conn/             the connection is accepted under a cap, over TLS with Config.Certificate
-//	express.go        a head that was answered 200 before, byte for byte but for the key, is answered here
-//	                  everything else goes on
-//	(fasthttp)        reads the request; what it can't read is answered by refuseUnreadable
-//	server.go         serve: panics become 500; what the library accepts although it is malformed, 400
-//	shed.go           load shedding: 503
-//	routes.go         dispatch: the path, byte for byte, or 404; answer: the method, or 405
-//	limits.go         authentication (auth.go; 401), charging, readiness (503), limits (429); a 5xx is refunded
-//	internal/params   the parameters, all problems at once, or 400
-//	operations.go     the service's page in its encoded form (renderedpage.go), or an error (errors.go)
-//	conditional.go    ETag, Cache-Control, 304; gzip.go
-//	head.go           the head of a 200 or 304 in one piece; other answers begin with prepared headers (headers.go)
+//	conn/             accepts connections up to a maximum number, with TLS if Config.Certificate is set
+//	express.go        the express path: answers a request whose head was answered with 200 before
+//	(HTTP library)    reads the request; rejectUnreadable answers if it can't
+//	server.go         serve: answers 500 after a panic, and 400 for malformed requests that the library accepts
+//	shed.go           sheds load (503)
+//	routes.go         finds the operation by path (404) and method (405)
+//	limits.go         authenticates (auth.go; 401), charges, checks readiness (503) and limits (429); refunds after a 5xx
+//	internal/params   parses the parameters and reports all problems at once (400)
+//	operations.go     gets a page from the service and its encoded form (renderedpage.go), or an error (errors.go)
+//	conditional.go    ETag, Cache-Control and 304; gzip.go compresses
+//	head.go           sets all headers of a 200 or 304 at once; headers.go has the templates for other responses
 //
-// Account operations branch off at the route: account.go, account_body.go, account_answers.go. They are never
-// charged, cached or compressed, and pages of other sites can neither send nor read them. Paths without an
-// operation go to Config.Site: pages and documents.
+// The dispatcher in routes.go sends account operations to account.go, account_body.go and account_answers.go. They are
+// never charged, cached or compressed, and pages of other sites can neither send them nor read the responses. Paths
+// without an operation belong to Config.Site.
 //
 // # Promises
 //
-// All errors have one shape; their causes are logged only. /livez, /healthz and /readyz are always answered,
-// without keys or limits (health.go). Counted names come from closed lists (counters.go, stats.go), and access
-// records hold no path, query, key or address. A cached answer never outlives the expiry of a rate or midnight. An
-// ETag is a digest of the body without generatedAt, the same on every node and after a restart. No memory of a
-// request is kept, except for heads without their keys.
+// All errors have the same JSON shape. The cause of an error is only logged. /livez, /healthz and /readyz are always
+// answered, without keys or limits (health.go). Access records contain no path, query, key or address. No cache may use
+// a response after a rate has expired or after midnight. An ETag is a digest of the body without generatedAt, so it is
+// the same on every node and after a restart. After a response the server retains only the head of a request, without
+// its key.
 //
-// A range of dates that begins after today is empty, not an error. A key in a URL is refused even where unknown
-// parameters are allowed. An Authorization header other than "Bearer", one space and a well-formed key is a refused
-// key. A malformed entry of X-Forwarded-For ends the walk at the hop that wrote it. A body other than one
-// JSON object ends the connection.
+// The response for a history range that begins after today is an empty list, not an error. A key in a URL is always
+// rejected, even with Config.AllowUnknownParameters. An Authorization header must be "Bearer", one space and a key;
+// anything else counts as a malformed key. A body that is not exactly one JSON object ends the connection.
 //
 // # Speed
 //
-// A page is immutable and shared by all requests for it, so its encoded forms are kept with it
-// (engine.Page.Rendered): a body is encoded once, and once a second copied with a new generatedAt. A conversion has
-// a template with gaps for the amounts. The express path leaves out the library, routing and parsing, but asks the
-// load shedder, the admitter and the service as the ordinary path does. A warm page costs no allocation, one read
-// and one write.
+// A page is immutable and shared by all requests for it. Its encoded forms are stored in engine.Page.Rendered, so a
+// body is encoded once, and copied with a new generatedAt at most once a second. A conversion has a template into which
+// the amounts are inserted. The express path skips the HTTP library, routing and parsing. A request for an encoded page
+// then costs no allocation, one read and one write.
 //
 // # Where to start
 //
@@ -50,7 +47,7 @@
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
 //	an account operation   a row in account.go, its fields in account_body.go, a function in account_answers.go
 //	an error code          its status in errors.go
-//	a header               headers.go; then "go test -run Golden -update", and read the diff
-//	a test's needs         harness.go: Date by the clock, planted errors
-//	the document           contract/openapi.yaml describes the same; document_test.go compares the two
+//	a header               headers.go; then run "go test -run Golden -update" and read the diff
+//	a test                 harness.go: Date from the clock, planted errors
+//	the API specification  contract/openapi.yaml; document_test.go compares it with the node
 package httpapi

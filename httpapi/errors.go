@@ -17,7 +17,6 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Messages of errors without a cause.
 const (
 	internalMessage  = "Something went wrong on our side. Report the request id if it goes on."
 	malformedMessage = "The request is not well-formed HTTP/1.1. The connection is closed."
@@ -26,19 +25,18 @@ const (
 	bodyMessage      = "The request body is too long. The connection is closed."
 )
 
-// retryAfterDefault goes with a 429 or 503 that names no time.
+// retryAfterDefault is the Retry-After of a 429 or 503 whose engine.Error has none.
 const retryAfterDefault = time.Second
 
-// codeStatus is an error code and its status.
 type codeStatus struct {
 	code   engine.Code
 	status int
 }
 
-// codesMax is the number of codes.
+// codesMax is the length of codes.
 const codesMax = 23
 
-// codes maps every code to its status, in the order in which Stats lists them.
+// codes returns the codes of API errors with their HTTP statuses, in the order of Stats.Errors.
 func codes() [codesMax]codeStatus {
 	return [...]codeStatus{
 		{engine.CodeInvalidParameters, fasthttp.StatusBadRequest},
@@ -67,26 +65,27 @@ func codes() [codesMax]codeStatus {
 	}
 }
 
-// codeIndex is the index of a code in codes, -1 for a code that is not for answers.
+// codeIndex returns the index of a code in codes, or -1.
 func codeIndex(code engine.Code) int {
-	for at, known := range codes() {
+	for i, known := range codes() {
 		if known.code == code {
-			return at
+			return i
 		}
 	}
 	return -1
 }
 
-// status is the status of a code. It returns false for a code that is not for answers.
+// status returns the HTTP status of a code, or false if the code is not in codes.
 func status(code engine.Code) (int, bool) {
-	at := codeIndex(code)
-	if at < 0 {
+	index := codeIndex(code)
+	if index < 0 {
 		return 0, false
 	}
-	return codes()[at].status, true
+	return codes()[index].status, true
 }
 
-// answerError answers what the service gave instead of a page. Its cause goes to the log only.
+// answerError answers with an error of a service or the admitter. An error without a known code becomes a 500. The
+// cause is logged, but not sent.
 func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
 	s.startResponse(ctx)
 	var named *engine.Error
@@ -102,7 +101,7 @@ func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
 		s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
 			slog.String("requestId", string(s.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
 	}
-	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // those of accounts may be the mail's
+	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // an account operation may be overloaded because the mail queue is full
 		s.load.noteShed()
 	}
 	switch answered {
@@ -111,10 +110,10 @@ func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
 	case fasthttp.StatusUnauthorized:
 		s.challenge(ctx, code)
 	}
-	s.refuse(ctx, code, message)
+	s.reject(ctx, code, message)
 }
 
-// retryAfter is whole seconds, rounded up and at least 1.
+// retryAfter formats Retry-After in whole seconds, rounded up and at least 1.
 func retryAfter(wait time.Duration) string {
 	if wait <= 0 {
 		wait = retryAfterDefault
@@ -122,14 +121,13 @@ func retryAfter(wait time.Duration) string {
 	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
 }
 
-// refuse answers an error without details.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, code engine.Code, message string) {
-	s.refuseWith(ctx, code, message, nil)
+// reject answers with an API error without details.
+func (s *Server) reject(ctx *fasthttp.RequestCtx, code engine.Code, message string) {
+	s.rejectWithDetails(ctx, code, message, nil)
 }
 
-// refuseWith answers an error in the shape of all errors (interface §7). startResponse sets Cache-Control to
-// no-store.
-func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
+// rejectWithDetails answers with an API error. It panics if the code is not in codes.
+func (s *Server) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
 	answered, known := status(code)
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
@@ -143,7 +141,7 @@ func (s *Server) refuseWith(ctx *fasthttp.RequestCtx, code engine.Code, message 
 	s.gzipError(ctx)
 }
 
-// idOf is the request id that startResponse set, nil before it ran.
+// idOf returns the request id that startResponse set, or nil if it was not called.
 func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
 	return ctx.Response.Header.PeekCanonical(bytesOf(headerRequestID))
 }
@@ -170,9 +168,9 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 	return append(dst, `}}`...)
 }
 
-// refusePanic answers 500 and logs the cause under the request id. It discards the body of an answer that was made
-// before the panic, which would be sent after this head otherwise.
-func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
+// rejectPanic answers 500 and logs the panic with the request id. It discards a body that was queued before the panic,
+// because the connection would send it after this response's head.
+func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		c.DiscardBody()
 	}
@@ -184,11 +182,11 @@ func (s *Server) refusePanic(ctx *fasthttp.RequestCtx, cause any) {
 	s.restartResponse(ctx)
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(s.idOf(ctx))),
 		slog.Any("cause", cause), slog.String("stack", string(stack)))
-	s.refuse(ctx, engine.CodeInternalError, internalMessage)
+	s.reject(ctx, engine.CodeInternalError, internalMessage)
 }
 
-// refuseUnreadable answers a request that the library could not read to its end, and closes the connection.
-func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
+// rejectUnreadable answers a request that the HTTP library could not read, and closes the connection.
+func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.restartResponse(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetConnectionClose()
@@ -196,13 +194,13 @@ func (s *Server) refuseUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	var network net.Error
 	switch {
 	case errors.As(err, &small):
-		s.refuse(ctx, engine.CodeHeadersTooLarge, headersMessage)
+		s.reject(ctx, engine.CodeHeadersTooLarge, headersMessage)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		s.refuse(ctx, engine.CodePayloadTooLarge, bodyMessage)
+		s.reject(ctx, engine.CodePayloadTooLarge, bodyMessage)
 	case errors.As(err, &network) && network.Timeout():
-		s.refuse(ctx, engine.CodeRequestTimeout, timeoutMessage)
+		s.reject(ctx, engine.CodeRequestTimeout, timeoutMessage)
 	default:
-		s.refuse(ctx, engine.CodeMalformedRequest, malformedMessage)
+		s.reject(ctx, engine.CodeMalformedRequest, malformedMessage)
 	}
 	s.finish(ctx, s.newRequestState(nil, nil))
 }

@@ -249,7 +249,7 @@ func (s *Server) expressPage(a *requestState, head *knownHead, caller account.Ca
 		}
 	}
 	s.admit(a, caller)
-	if a.refusal != nil || a.tellsLimits && !a.admission.Admitted || head.today != a.now.today {
+	if a.admitErr != nil || a.limitsEnforced && !a.admission.Admitted || head.today != a.now.today {
 		return page, false
 	}
 	page, err := head.route.page(s, &head.query, a.now)

@@ -284,7 +284,7 @@ func unreadableAnswers(t testing.TB) map[string]answer {
 		var ctx fasthttp.RequestCtx
 		ctx.Request.Header.SetMethod("GET")
 		ctx.Request.SetRequestURI("/v1/rates")
-		newFixtureWithLimits(t, nil).server.refuseUnreadable(&ctx, err)
+		newFixtureWithLimits(t, nil).server.rejectUnreadable(&ctx, err)
 		answers[name] = written(t, &ctx, "GET")
 	}
 	return answers

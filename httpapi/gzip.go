@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// gzipBytesMin is the size from which a body is compressed.
-	gzipBytesMin = 1 << 10
-	// gzipLevelKept is for bodies that are kept and sent again, gzipLevelOnce for those that are made for one request.
-	gzipLevelKept = 6
-	gzipLevelOnce = 1
+	// gzipBytesMin is the smallest body that is compressed.
+	gzipBytesMin  = 1 << 10
+	gzipLevelKept = 6 // for a body that is sent to many requests
+	gzipLevelOnce = 1 // for a body that is sent once
 
 	gzipTrailerBytes = 8 // CRC-32 and length
 )
 
-// appendGzipHeader appends the ten bytes of a gzip member without name and time (RFC 1952).
+// appendGzipHeader appends the header of a gzip member (RFC 1952) without file name and time.
 func appendGzipHeader(dst []byte) []byte {
 	const deflate, unknownSystem = 8, 255
 	return append(dst, 0x1f, 0x8b, deflate, 0, 0, 0, 0, 0, 0, unknownSystem)
@@ -31,20 +30,20 @@ func appendGzipTrailer(dst []byte, sum uint32, length int) []byte {
 
 func putChecksum(trailer []byte, sum uint32) { binary.LittleEndian.PutUint32(trailer, sum) }
 
-// gzipEncoded compresses a body that is kept. From generatedAt on, less than a hundred bytes, it is stored, not
-// compressed:
+// gzipEncoded compresses a body so that gzipVersion.patch can change generatedAt. The bytes from generatedAt on, fewer
+// than a hundred, are stored uncompressed:
 //
-//	gzip header | deflate blocks of body[:at] | empty block to a byte border
-//	stored last block: body[at:] | CRC-32, length
+//	gzip header | deflate blocks of body[:generatedAt] | empty block, which ends at a byte boundary
+//	last block, stored: body[generatedAt:] | CRC-32, length
 func gzipEncoded(d encodedBody, second int64) *gzipVersion {
-	cut := d.generatedAt
-	if cut == noGeneratedAt {
-		cut = len(d.body)
+	split := d.generatedAt
+	if split == noGeneratedAt {
+		split = len(d.body)
 	}
 	p := newGzipper(gzipLevelKept)
-	packed := p.appendDeflated(appendGzipHeader(nil), d.body[:cut])
-	headCRC := crc32.ChecksumIEEE(d.body[:cut])
-	tail := d.body[cut:]
+	packed := p.appendDeflated(appendGzipHeader(nil), d.body[:split])
+	headCRC := crc32.ChecksumIEEE(d.body[:split])
+	tail := d.body[split:]
 	packed = append(packed, 1) // last block, stored
 	packed = binary.LittleEndian.AppendUint16(packed, uint16(len(tail)))
 	packed = binary.LittleEndian.AppendUint16(packed, ^uint16(len(tail)))
@@ -57,14 +56,14 @@ func gzipEncoded(d encodedBody, second int64) *gzipVersion {
 	return &gzipVersion{bodyVersion{second, bytes.Clone(packed)}, offset, headCRC}
 }
 
-// gzipper compresses one body after another. It is not safe for concurrent use.
+// gzipper is a reusable compressor. It is not safe for concurrent use.
 type gzipper struct {
 	out        bytesWriter
 	flate      *flate.Writer
-	swapBuffer []byte // a buffer that changes places with the answer's own
+	swapBuffer []byte // gzipResponse exchanges it with the body of the response
 }
 
-// bytesWriter appends what it is given.
+// bytesWriter appends to bytes.
 type bytesWriter struct{ bytes []byte }
 
 func (w *bytesWriter) Write(p []byte) (int, error) {
@@ -76,25 +75,24 @@ func newGzipper(level int) *gzipper {
 	p := new(gzipper)
 	writer, err := flate.NewWriter(&p.out, level)
 	if err != nil {
-		panic("httpapi: the compressor refuses its level: " + err.Error())
+		panic("httpapi: invalid compression level: " + err.Error())
 	}
 	p.flate = writer
 	return p
 }
 
-// appendDeflated appends deflate blocks for body, none of them the last, up to a byte border.
+// appendDeflated appends body as deflate blocks that end at a byte boundary. None of them is marked as the last block.
 func (p *gzipper) appendDeflated(dst, body []byte) []byte {
 	p.out.bytes = dst
 	p.flate.Reset(&p.out)
-	// The writer below cannot fail.
-	_, _ = p.flate.Write(body)
+	_, _ = p.flate.Write(body) // bytesWriter returns no errors
 	_ = p.flate.Flush()
 	packed := p.out.bytes
 	p.out.bytes = nil
 	return packed
 }
 
-// appendGzip appends the gzip form of body.
+// appendGzip appends body, compressed with gzip.
 func (p *gzipper) appendGzip(dst, body []byte) []byte {
 	dst = p.appendDeflated(appendGzipHeader(dst), body)
 	dst = append(dst, 1, 0, 0, 0xff, 0xff) // last block, stored, empty

@@ -16,63 +16,65 @@ import (
 
 // Harness changes a server for use inside a test (package apitest). Danger: a node must not set it.
 //
-// With a Harness the Date header comes from Config.Clock, so that answers are the same on every machine. ServeConn
-// replaces Serve and leaves no goroutine behind, as a bubble of testing/synctest requires: the library updates its own
-// Date in a goroutine that never ends.
+// With a Harness the Date header comes from Config.Clock, so that responses are the same on every machine. A test then
+// calls ServeConn instead of Serve, because a bubble of testing/synctest requires that all goroutines end. Serve starts
+// a goroutine of the HTTP library that updates Date and never ends.
 type Harness struct {
-	// Around wraps the handler of each request that was read, well-formed or not. It may be nil.
+	// Around wraps the handler of all requests that the HTTP library could read. It may be nil.
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 }
 
-// plantedKey is the key of the user value that holds the error of Plant. The library copies nothing for a string key.
+// plantedKey is the key of the user value with the error of Plant. A string key does not allocate.
 const plantedKey = "planted"
 
-// Plant makes err the answer to a request, with all headers of such an answer. It replaces the operation; route, method
-// and authentication are checked before it. A 429 shows its window as used up and is not charged. Only a server with a
-// Harness reads planted errors.
+// Plant makes the server answer a request with err instead of calling the operation. Route, method and authentication
+// are checked before. A 429 is not charged, and its rate-limit headers show a window without remaining requests.
+// Without a Harness, Plant has no effect.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
 
-// ServeConn answers the requests of a connection until it ends, and closes it. Shutdown does not wait for it: the
-// caller closes the connection to stop it.
+// ServeConn answers the requests on a connection until the client ends it, and closes it. Shutdown does not wait for
+// ServeConn; the caller can close the connection.
 func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
 
-// harness is the state of a Harness: the templates of answers with a Date from Config.Clock.
+// harness has the templates that replace Server.errorHeaders and Server.accountHeaders if there is a Harness.
 type harness struct {
-	once              sync.Once
-	template, private fasthttp.ResponseHeader
+	once           sync.Once
+	errorHeaders   fasthttp.ResponseHeader
+	accountHeaders fasthttp.ResponseHeader
 }
 
-// fill makes the templates from a header of the library, because only the library can turn its own Date off.
-func (h *harness) fill(prepared *fasthttp.ResponseHeader, gated bool) {
+// fill fills in the templates. It copies a header of the HTTP library first, because only the library can set the flag
+// that turns its own Date off.
+func (h *harness) fill(withoutDate *fasthttp.ResponseHeader, hasAdmitter bool) {
 	h.once.Do(func() {
-		prepared.CopyTo(&h.template)
-		fillErrorHeaders(&h.template, gated)
-		fillAccountHeaders(&h.private, &h.template)
+		withoutDate.CopyTo(&h.errorHeaders)
+		fillErrorHeaders(&h.errorHeaders, hasAdmitter)
+		fillAccountHeaders(&h.accountHeaders, &h.errorHeaders)
 	})
 }
 
-// startDatedResponse is the first part of restartResponse for a server with a Harness.
+// startDatedResponse copies the template for restartResponse and sets Date.
 func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	s.harness.fill(header, s.config.Admitter != nil)
-	template := &s.harness.template
+	template := &s.harness.errorHeaders
 	if s.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
-		template = &s.harness.private
+		template = &s.harness.accountHeaders
 	}
 	template.CopyTo(header)
 	s.date(header)
 }
 
-// date sets the Date header by reading it as a trailer, because no setter of the library sets it.
+// date sets the Date header. It parses a trailer, because the setters of the HTTP library ignore Date.
 func (s *Server) date(header *fasthttp.ResponseHeader) {
 	line := fasthttp.HeaderDate + ": " + s.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
 	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {
-		panic("httpapi: the library refuses " + line)
+		panic("httpapi: the library rejects " + line)
 	}
 }
 
-// plantedFor returns the planted error of a request, or nil.
-func (s *Server) plantedFor(ctx *fasthttp.RequestCtx) *engine.Error {
+// plantedError returns the error of Plant for a request, or nil.
+func (s *Server) plantedError(ctx *fasthttp.RequestCtx) *engine.Error {
 	if s.harness == nil {
 		return nil
 	}
@@ -80,21 +82,22 @@ func (s *Server) plantedFor(ctx *fasthttp.RequestCtx) *engine.Error {
 	return err
 }
 
-// refusePlanted turns a grant into the planted refusal. It returns false unless the status of the refusal is 429.
-func (s *Server) refusePlanted(ctx *fasthttp.RequestCtx, r *route, grant *account.Admission, err *engine.Error) bool {
+// rejectPlanted answers a planted 429: it refunds the charge and shows the window as used up. For other errors it
+// returns false and does nothing.
+func (s *Server) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
 	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
 		return false
 	}
-	if grant.Admitted {
-		s.config.Admitter.Refund(*grant)
-		grant.Admitted = false
+	if admission.Admitted {
+		s.config.Admitter.Refund(*admission)
+		admission.Admitted = false
 	}
-	grant.DenyCode, grant.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
-	window := &grant.Minute
+	admission.DenyCode, admission.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
+	window := &admission.Minute
 	if err.Code == engine.CodeQuotaExceeded {
-		window = &grant.Day
+		window = &admission.Day
 	}
-	window.Remaining, window.Reset = 0, s.config.Clock().Add(grant.RetryAfter)
-	s.refuseOverLimit(ctx, r, &grant.QuotaResult)
+	window.Remaining, window.Reset = 0, s.config.Clock().Add(admission.RetryAfter)
+	s.rejectOverLimit(ctx, r, &admission.QuotaResult)
 	return true
 }

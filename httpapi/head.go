@@ -11,27 +11,26 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// The head of a 200 or 304 is written in one piece. Most of its lines are the same for all answers, others are the
-// same for all answers of a page. Setting a dozen headers one by one would cost more than the rest of a request: for
-// each header, the library searches the names that are set, cleans the value and copies both twice.
+// All header lines of a 200 or 304 of a data operation are set at once (setHeaderLines). Setting a dozen headers one by
+// one would take longer than the rest of the request: for each of them the HTTP library searches the headers that are
+// already set, checks the value, and copies name and value twice.
 //
-// Danger: the library does not check the name of a header, so that whole lines can be passed as part of a name. Such
-// lines must not hold any text of a request.
+// Danger: the HTTP library does not check header names, so a name can contain whole lines. Such lines must not contain
+// text from a request.
 
-// headBufferBytes is the buffer of a head on the stack: more than any needs whose links to pages are not very long.
+// headBufferBytes is the size of the buffer for header lines on the stack. A longer head is allocated, but only long
+// values of DeprecationLink and SunsetLink make it so long.
 const headBufferBytes = 1536
 
-// constantHeaders are lines that never change.
+// constantHeaders are the header lines that are the same in all 200 or all 304 responses.
 type constantHeaders struct {
-	withBody    []byte // of an answer with a body
+	withBody    []byte // of a 200
 	withoutBody []byte // of a 304
 }
 
-// newConstantHeaders are the lines that both templates of an answer share, without those that each answer has of
-// its own.
-func newConstantHeaders(gated bool) constantHeaders {
+func newConstantHeaders(hasAdmitter bool) constantHeaders {
 	var c constantHeaders
-	for _, line := range templateLines(gated) {
+	for _, line := range templateLines(hasAdmitter) {
 		if line[0] != headerRequestID && line[0] != fasthttp.HeaderCacheControl {
 			c.withoutBody = appendHeaderLine(c.withoutBody, line[0], bytesOf(line[1]))
 		}
@@ -45,45 +44,46 @@ func appendHeaderLine(dst []byte, name string, value []byte) []byte {
 	return append(append(dst, value...), "\r\n"...)
 }
 
-// setHeaderLines puts whole lines, each with its CR LF, on an answer. The value of the last one must not hold a
-// colon. Header.Peek finds none of them.
+// setHeaderLines adds whole lines, each with CR LF, to a header. The value of the last line must not contain a colon.
+// Header.Peek does not find these headers.
 func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 	lines = lines[:len(lines)-len("\r\n")]
 	colon := bytes.LastIndexByte(lines, ':')
 	header.SetCanonical(lines[:colon], lines[colon+len(": "):])
 }
 
-// requestState is a data request on its way to its answer.
+// requestState is the state of a request while it is answered.
 type requestState struct {
 	conn.HeadInfo
-	conn        *conn.Conn // nil: one that no listener of ours gave
-	connState   *connState // of conn; nil without it
-	now         requestTime
-	query       params.Query
-	asked       bool // the admitter was asked, or need not be
-	admission   account.Admission
-	refusal     error     // of the admitter
-	tellsLimits bool      // the answer says where its caller stands: admission
-	headWritten bool      // the head is written, limits included
-	route       routeID   // where it is counted
-	id          RequestID // where the head is written in one piece
+	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
+	connState      *connState // nil if conn is nil
+	now            requestTime
+	query          params.Query
+	admitDone      bool // admit was called
+	admission      account.Admission
+	admitErr       error     // from the admitter
+	limitsEnforced bool      // the response must show the limits in admission
+	headWritten    bool      // writeHead was called
+	route          routeID   // for the counters
+	id             RequestID // set by appendHead; other responses have the id only in their header
 
-	expressed bool // the express path has asked the load shedder
-	shed      bool // which refuses the request
+	// Set by the express path, for the ordinary path.
+	expressed bool // the express path called the load shedder
+	shed      bool // the load shedder rejected the request
 	panicked  *handedPanic
 
 	requestScratch
 }
 
-// requestScratch is what one request leaves to the next that has the same requestState, as a rule on the same
-// processor.
+// requestScratch is the part of a requestState that the next request reuses. sync.Pool usually keeps a requestState on
+// one processor.
 type requestScratch struct {
-	shard   counterShard // where it is counted
-	numbers numberBlock  // for ids
-	out     []byte       // the answer of the express path
+	shard   counterShard
+	numbers numberBlock
+	out     []byte // buffer for responses of the express path
 }
 
-// appendHead appends the lines of a 200 or a 304 that differ between answers. coding is "" or gzip.
+// appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".
 func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, maxAge int, coding string) []byte {
 	a.id = s.newID(a)
 	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
@@ -92,7 +92,7 @@ func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, maxAge i
 	if coding != "" {
 		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(coding))
 	}
-	if a.tellsLimits {
+	if a.limitsEnforced {
 		lines = s.appendLimits(lines, &a.admission.QuotaResult, a.now.nanos)
 	}
 	if n := s.deprecationNotice(); n != nil {
@@ -101,7 +101,7 @@ func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, maxAge i
 	return lines
 }
 
-// writeHead writes the head of a 200 or, without a body, of a 304. coding is "" or gzip.
+// writeHead sets the header lines of a 200 or 304. coding is "" or "gzip".
 func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, maxAge int, coding string) {
 	var room [headBufferBytes]byte
 	lines := s.appendHead(room[:0], a, etag, maxAge, coding)
@@ -109,7 +109,7 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byt
 	if ctx.Response.StatusCode() == fasthttp.StatusNotModified {
 		constant = s.constantHeaders.withoutBody
 	}
-	ctx.Response.Header.SetNoDefaultContentType(true) // it is among the constants
+	ctx.Response.Header.SetNoDefaultContentType(true) // Content-Type is in constantHeaders
 	setHeaderLines(&ctx.Response.Header, append(lines, constant...))
 	if s.harness != nil {
 		s.date(&ctx.Response.Header)
@@ -117,7 +117,7 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byt
 	a.headWritten = true
 }
 
-// notModified ends the answer with 304 when the caller has it already.
+// notModified answers 304 and returns true if the client has the response with this ETag.
 func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, maxAge int) bool {
 	if !a.HasIfNoneMatch || !fields.IfNoneMatchHits(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
 		return false
@@ -127,7 +127,7 @@ func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []b
 	return true
 }
 
-// acceptsGzip tells whether the client takes gzip.
+// acceptsGzip reports whether the client accepts gzip.
 func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
 	if a.AcceptEncodingLines == 0 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Values of headers that never change.
+// Names and values of headers.
 const (
 	headerRequestID   = "X-Request-Id"
 	contentTypeJSON   = "application/json; charset=utf-8"
@@ -15,23 +15,24 @@ const (
 	noStore           = "no-store"
 	gzipCoding        = "gzip"
 	methodsAllowed    = "GET, HEAD, OPTIONS"
-	// contentPolicy lets a browser that is tricked into showing an answer as a page do nothing with it.
+	// With contentPolicy a browser that shows a response as a page executes and loads nothing in it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	// exposedHeaders are those that a page of another origin may read.
+	// exposedHeaders are the headers that a page of another origin may read.
 	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, " +
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
-	// preflightSeconds is how long a browser may remember what OPTIONS said.
+	// preflightSeconds is the time for which a browser may cache the response to OPTIONS.
 	preflightSeconds = "86400"
-	// preflightHeaders may be sent by a page of another origin; Authorization only by configuration.
-	preflightHeaders         = "If-None-Match"
+	// preflightHeaders are the headers that a page of another origin may send.
+	preflightHeaders = "If-None-Match"
+	// preflightHeadersWithAuth replaces preflightHeaders with Config.AllowAuthorizationHeader.
 	preflightHeadersWithAuth = "If-None-Match, Authorization"
 )
 
-// templateLines are the headers that every answer has besides Content-Type, with the values of an error. With a
-// gate an answer depends on the key as well.
-func templateLines(gated bool) [][2]string {
+// templateLines returns the common headers of all responses except Content-Type, with their values in an error. With
+// an admitter, responses depend on the key, so Vary names Authorization.
+func templateLines(hasAdmitter bool) [][2]string {
 	vary := fasthttp.HeaderAcceptEncoding
-	if gated {
+	if hasAdmitter {
 		vary += ", " + fasthttp.HeaderAuthorization
 	}
 	return [][2]string{
@@ -47,17 +48,16 @@ func templateLines(gated bool) [][2]string {
 	}
 }
 
-// fillErrorHeaders makes the headers that errors and all other answers but the good ones of data operations begin
-// with (see head.go).
-func fillErrorHeaders(header *fasthttp.ResponseHeader, gated bool) {
+// fillErrorHeaders fills in the template for all responses except the 200 and 304 of data operations (see head.go).
+func fillErrorHeaders(header *fasthttp.ResponseHeader, hasAdmitter bool) {
 	header.SetNoDefaultContentType(true)
 	header.SetContentType(contentTypeJSON)
-	for _, line := range templateLines(gated) {
+	for _, line := range templateLines(hasAdmitter) {
 		header.SetCanonical([]byte(line[0]), []byte(line[1]))
 	}
 }
 
-// fillAccountHeaders is the template for account routes: no page of another origin may read them.
+// fillAccountHeaders fills in the template for account operations, whose responses no page of another origin may read.
 func fillAccountHeaders(header, template *fasthttp.ResponseHeader) {
 	template.CopyTo(header)
 	header.Del(fasthttp.HeaderAccessControlAllowOrigin)
@@ -65,8 +65,8 @@ func fillAccountHeaders(header, template *fasthttp.ResponseHeader) {
 	header.SetCanonical([]byte("Cross-Origin-Resource-Policy"), []byte("same-origin"))
 }
 
-// bytesOf is the bytes of a text without a copy. Danger: they must only be read.
+// bytesOf returns the bytes of a string without a copy. Danger: the caller must not change them.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
-// textOf is the opposite. Danger: it changes with the bytes.
+// textOf returns bytes as a string without a copy. Danger: if the bytes change, the string changes too.
 func textOf(borrowed []byte) string { return unsafe.String(unsafe.SliceData(borrowed), len(borrowed)) }

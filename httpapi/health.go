@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
-// Where a node tells how it is. No quota, no key and no limit applies here, and no actor is asked.
+// Paths of the health endpoints. They need no API key, have no quota and do not wait for the service.
 const (
 	livezPath   = "/livez"
 	healthzPath = "/healthz"
@@ -23,38 +23,37 @@ const (
 const (
 	liveBody       = `{"status":"live"}`
 	methodsHealth  = "GET, HEAD"
-	readyRetry     = "2" // Retry-After of a node that is unavailable, seconds: asking again costs little
+	readyRetry     = "2" // Retry-After of a 503, in seconds
 	overloadedText = "Requests are refused because more come in than can be answered; spread them, or add a node."
 	fullText       = "As many connections are open as may be; newcomers get 503. Look for clients that keep idle ones, or raise the cap."
 	shortageText   = "No descriptor or memory is left to accept a connection with; raise the limit of open files, or lower the connection cap."
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )
 
-// serverLoad is what the server itself suffers from, for its health conditions. It is safe for concurrent use.
+// serverLoad has the state for the conditions of the server itself. It is safe for concurrent use.
 type serverLoad struct {
 	clock     func() time.Time
-	shortage  engine.Fault // nothing can be accepted for want of descriptors or memory
-	connsFull engine.Fault // the cap of connections is reached
-	shedding  engine.Fault // requests are answered overloaded
-	draining  atomic.Pointer[time.Time]
+	shortage  engine.Fault              // descriptors or memory for connections ran out
+	connsFull engine.Fault              // Limits.ConnsMax is reached
+	shedding  engine.Fault              // requests get the code overloaded
+	draining  atomic.Pointer[time.Time] // when Drain was called, or nil
 }
 
-// noteShortage, noteFull and noteRoom are what listeners tell.
+// Callbacks of the listeners; see conn.Config.
 func (s *serverLoad) noteShortage() { s.shortage.Report(s.clock()) }
 func (s *serverLoad) noteFull()     { s.connsFull.Begin(s.clock()) }
 func (s *serverLoad) noteRoom()     { s.connsFull.Recover(s.clock()) }
 
-// noteShed notes that a request was answered overloaded.
 func (s *serverLoad) noteShed() { s.shedding.Report(s.clock()) }
 
-// Drain says that the server is about to be shut down: /readyz sends callers elsewhere, and every answer ends its
-// connection, so that the next one is opened where a balancer leads. Shutdown does it too.
+// Drain prepares the server for Shutdown: /readyz answers 503, and every connection is closed after its next response,
+// so that clients connect to another node.
 func (s *Server) Drain() {
 	now := s.load.clock()
 	s.load.draining.CompareAndSwap(nil, &now)
 }
 
-// Conditions is engine.Health: those of Config.Health, then those of the server itself.
+// Conditions implements engine.Health. It returns the conditions of Config.Health and then those of the server.
 func (s *Server) Conditions() []engine.Condition {
 	var all []engine.Condition
 	if s.config.Health != nil {
@@ -63,7 +62,6 @@ func (s *Server) Conditions() []engine.Condition {
 	return append(all, s.load.serverCondition(), s.load.loadCondition(), s.load.connectionsCondition())
 }
 
-// serverCondition is the condition of the front end as a whole.
 func (s *serverLoad) serverCondition() engine.Condition {
 	since := s.draining.Load()
 	if since == nil {
@@ -82,8 +80,8 @@ func (s *serverLoad) loadCondition() engine.Condition {
 func (s *serverLoad) connectionsCondition() engine.Condition {
 	now := s.clock()
 	if since, on := s.shortage.Since(now); on {
-		if !canOpenFile() { // it lasts, also while no connection comes
-			s.shortage.ReportSince(since, now)
+		if !canOpenFile() {
+			s.shortage.ReportSince(since, now) // otherwise the fault ends while no connection comes
 		}
 		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortageText}
 	}
@@ -93,7 +91,7 @@ func (s *serverLoad) connectionsCondition() engine.Condition {
 	return engine.HealthyCondition("connections")
 }
 
-// canOpenFile reports that a descriptor is to be had.
+// canOpenFile reports whether a file descriptor is available.
 func canOpenFile() bool {
 	file, err := os.Open(os.DevNull)
 	if err != nil {
@@ -103,20 +101,19 @@ func canOpenFile() bool {
 	return true
 }
 
-// answerProbe answers a path of health. Whatever stands behind the path is ignored.
+// answerProbe answers a request for a health endpoint. It ignores the query.
 func (s *Server) answerProbe(ctx *fasthttp.RequestCtx, answer fasthttp.RequestHandler) {
 	s.startResponse(ctx)
 	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuseMethod(ctx, "path", methodsHealth)
+		s.rejectMethod(ctx, "path", methodsHealth)
 		return
 	}
 	answer(ctx)
 }
 
-// live answers that the process answers.
 func live(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) }
 
-// ready answers how the node is.
+// ready answers with the conditions, with 503 if the node is unavailable.
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	conditions := s.Conditions()
 	readiness := engine.ReadinessOf(conditions)
@@ -128,7 +125,7 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SwapBody(appendReadiness(body, readiness, conditions))
 }
 
-// appendReadiness appends every condition, the worst first.
+// appendReadiness appends the body of /readyz, with the worst conditions first. It sorts conditions.
 func appendReadiness(dst []byte, readiness engine.Readiness, conditions []engine.Condition) []byte {
 	slices.SortStableFunc(conditions, func(a, b engine.Condition) int { return cmp.Compare(severity(&b), severity(&a)) })
 	dst = encode.Field(append(dst, '{'), "status", string(readiness))

@@ -8,33 +8,33 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// noGeneratedAt is the offset of generatedAt for a body without one.
+// noGeneratedAt as the offset of generatedAt means that the body does not contain it.
 const noGeneratedAt = -1
 
 // rateBytesGuess is the approximate length of a rate as JSON.
 const rateBytesGuess = 720
 
-// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. The form depends on the request: only
-// /v1/rates/best echoes its operation, and requests of several operations may share a page.
+// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. A page may have several forms, because
+// requests of several operations can share it, and only /v1/rates/best includes its parameter operation in the body.
 type pageMemo struct {
 	renderings  [formCount]atomic.Pointer[renderedPage]
 	conversions [operationCount]atomic.Pointer[conversionTemplate]
 }
 
-// bodyForm identifies an encoding of a page.
+// bodyForm is an index of pageMemo.renderings.
 type bodyForm uint8
 
 const (
-	formList bodyForm = iota // without an echo of the operation
+	formList bodyForm = iota // all operations except /v1/rates/best
 	formBestBuy
 	formBestSell
 	formCount
 )
 
-// operationCount is how many conversion templates a page can have: one for each operation.
+// operationCount is the number of operations: buy and sell.
 const operationCount = 2
 
-// memoOf returns the memo of a page and creates it at the first call.
+// memoOf returns the pageMemo of a page. The first call creates it.
 func memoOf(kept *atomic.Value) *pageMemo {
 	if m, ok := kept.Load().(*pageMemo); ok {
 		return m
@@ -47,34 +47,33 @@ func bestForm(operation engine.Operation) bodyForm {
 	return [...]bodyForm{formBestBuy, formBestSell}[operationIndex(operation)]
 }
 
-// encodedBody is an encoded body with the offset of its generatedAt, or noGeneratedAt.
 type encodedBody struct {
 	body        []byte
-	generatedAt int
+	generatedAt int // offset in body, or noGeneratedAt
 }
 
-// renderedPage is the encoded answer of a page. It is encoded once, and copied with a new generatedAt at most once a
-// second. The copies are immutable, so that a connection can write a copy while a request makes the next. Two requests
-// may make a copy at the same time; both copies are equal.
+// renderedPage is a page in one encoded form. The page is encoded once. For requests in a later second, the body is
+// copied and the copy gets a new generatedAt. Bodies are immutable, so that a connection can still write an old one.
+// Two requests may make equal copies at the same time.
 type renderedPage struct {
 	etag        []byte
-	generatedAt int
+	generatedAt int // offset in the plain body, or noGeneratedAt
 	plain       atomic.Pointer[bodyVersion]
 	gzip        atomic.Pointer[gzipVersion]
 }
 
-// bodyVersion is a body with the second of its generatedAt. A body without generatedAt is valid at any time.
+// bodyVersion is a body for one value of generatedAt.
 type bodyVersion struct {
-	second int64
+	second int64 // generatedAt as Unix time
 	body   []byte
 }
 
-// gzipVersion is a bodyVersion compressed with gzip. Its last block, from generatedAt on, is stored uncompressed, so
+// gzipVersion is a bodyVersion compressed with gzip. The last block begins at generatedAt and is not compressed, so
 // that patch can write a new time and checksum.
 type gzipVersion struct {
 	bodyVersion
-	generatedAt int    // offset of generatedAt in body, or noGeneratedAt
-	headCRC     uint32 // checksum of the uncompressed text before it
+	generatedAt int    // offset in the compressed body, or noGeneratedAt
+	headCRC     uint32 // checksum of the uncompressed body before generatedAt
 }
 
 func newRenderedPage(d encodedBody, now requestTime) *renderedPage {
@@ -83,7 +82,7 @@ func newRenderedPage(d encodedBody, now requestTime) *renderedPage {
 	return r
 }
 
-// body returns the body with the time of now and its coding: gzip, or "" for none. The caller must not change the body.
+// body returns the body, generated at now, and its content coding: "gzip" or "". The caller must not change the body.
 func (r *renderedPage) body(now requestTime, acceptsGzip bool) (body []byte, coding string) {
 	if body = r.plainBody(now); acceptsGzip && len(body) >= gzipBytesMin {
 		return r.gzipBody(now), gzipCoding
@@ -91,7 +90,6 @@ func (r *renderedPage) body(now requestTime, acceptsGzip bool) (body []byte, cod
 	return body, ""
 }
 
-// plainBody is the body with the time of now. The caller must not change it.
 func (r *renderedPage) plainBody(now requestTime) []byte {
 	last := r.plain.Load()
 	if r.generatedAt == noGeneratedAt || last.second == now.unix {
@@ -103,7 +101,6 @@ func (r *renderedPage) plainBody(now requestTime) []byte {
 	return body
 }
 
-// gzipBody is the gzip form of the body with the time of now. The caller must not change it.
 func (r *renderedPage) gzipBody(now requestTime) []byte {
 	last := r.gzip.Load()
 	if last == nil {
@@ -119,7 +116,7 @@ func (r *renderedPage) gzipBody(now requestTime) []byte {
 	return next.body
 }
 
-// patch replaces the time and the checksum.
+// patch writes a new generatedAt and checksum.
 func (p *gzipVersion) patch(now requestTime) {
 	copy(p.body[p.generatedAt:], now.text[:])
 	trailer := len(p.body) - gzipTrailerBytes

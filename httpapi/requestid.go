@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// RequestID is the text that names a request, in X-Request-Id and in the log.
+// RequestID identifies a request in X-Request-Id and in the log.
 type RequestID [16]byte
 
-// RequestIDs gives a Config.RequestID of hexadecimal digits that look random and do not repeat within 2^64 numbers.
-// The seed should be random, so that two processes do not share ids.
+// RequestIDs returns a function for Config.RequestID. Its ids are pseudorandom hexadecimal digits and do not repeat.
+// The seed should be random, so that two processes do not have the same ids.
 func RequestIDs(seed uint64) func(number uint64) RequestID {
 	seed = mix(seed)
 	return func(number uint64) (id RequestID) {
@@ -21,22 +21,23 @@ func RequestIDs(seed uint64) func(number uint64) RequestID {
 	}
 }
 
-// mix is the finisher of splitmix64: a bijection, so different numbers stay different.
+// mix is the last step of splitmix64. It is a bijection, so different numbers have different results.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// requestNumbers hands out the numbers of request ids. Requests of connections take them in blocks, so that not
-// every request of every processor writes the counter.
+// requestNumbers generates the numbers for Config.RequestID. Usually it reserves a block of numbers at a time, so that
+// processors rarely write the shared counter.
 type requestNumbers struct{ next atomic.Uint64 }
 
-// numberBlock are numbers that were taken and not used yet.
+// numberBlock is a range of reserved numbers that are not used yet.
 type numberBlock struct{ next, end uint64 }
 
 const numberBlockLength = 256
 
+// take returns a number from b. If b is empty, it reserves a new block first.
 func (n *requestNumbers) take(b *numberBlock) uint64 {
 	if b.next == b.end {
 		b.end = n.next.Add(numberBlockLength)
@@ -46,17 +47,17 @@ func (n *requestNumbers) take(b *numberBlock) uint64 {
 	return b.next - 1
 }
 
+// takeOne returns a number without reserving a block.
 func (n *requestNumbers) takeOne() uint64 { return n.next.Add(1) - 1 }
 
-// newID names a request.
 func (s *Server) newID(a *requestState) RequestID {
-	if a.conn == nil { // of a test: its ids follow each other
+	if a.conn == nil { // a test, which expects consecutive numbers
 		return s.config.RequestID(s.numbers.takeOne())
 	}
 	return s.config.RequestID(s.numbers.take(&a.numbers))
 }
 
-// newIDText is newID for an answer that is not written in one piece.
+// newIDText returns an id for responses other than the 200 and 304 of data operations.
 func (s *Server) newIDText() string {
 	id := s.config.RequestID(s.numbers.takeOne())
 	return string(id[:])

@@ -13,17 +13,17 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// route is one row of the table of operations.
+// route is the row of a data operation.
 type route struct {
 	pattern   string
 	operation params.Operation
 	page      func(s *Server, q *params.Query, now requestTime) (dataPage, error) // nil: convert
-	// fromCatalogue says that the operation answers before the first rate is loaded.
+	// fromCatalogue means that the operation needs only the catalogue, so it is ready before any rate is loaded.
 	fromCatalogue bool
 }
 
-// routes is the table of operations (interface §4). A new operation is a row here, a bit in operations, and its
-// parameters.
+// routes returns the table of data operations. A new operation also needs a params.Operation and rows for its
+// parameters in package params.
 func routes() []route {
 	return []route{
 		{"/v1/currencies", params.Currencies, (*Server).currencies, true},
@@ -36,13 +36,13 @@ func routes() []route {
 	}
 }
 
-// endpoint is what answers a path, whatever the method: the path is looked up before the method is judged.
+// endpoint answers the requests for a path, of all methods.
 type endpoint struct {
-	routeID routeID // where its requests are counted
+	routeID routeID // for the counters
 	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
 }
 
-// endpoints are all paths by their patterns, of which a last segment {id} stands for any text.
+// endpoints returns all endpoints by pattern. {id} as the last segment of a pattern matches any segment.
 func (s *Server) endpoints() map[string]endpoint {
 	all := map[string]endpoint{}
 	add := func(pattern string, answer func(ctx *fasthttp.RequestCtx, a *requestState)) {
@@ -62,13 +62,13 @@ func (s *Server) endpoints() map[string]endpoint {
 	return all
 }
 
-// newRouter registers every path once, under GET. Only Lookup is used: Handler would take the path from the
-// library's URI, which turns "//host/path" of a request without Host into "/path", and would answer other methods
-// in its own words.
+// newRouter registers every pattern once, under GET, for Router.Lookup. Router.Handler is not used, because it would
+// answer other methods itself, without our error body. It would also take the path from the library's URI, which is
+// "/path" for a target "//host/path" without Host.
 func (s *Server) newRouter() *router.Router {
 	r := router.New()
-	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library wants a path before what stands below it
-		// The rest of a path is not copied, one segment would be: see oneSegment.
+	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library needs /a before /a/{id}
+		// {id:*} matches the rest of the path, which the library does not copy as it would a segment; see oneSegment.
 		r.GET(strings.Replace(pattern, "{id}", "{id:*}", 1), func(ctx *fasthttp.RequestCtx) {
 			a, found := ctx.UserValue(requestStateKey).(*requestState), s.paths[pattern]
 			a.route = found.routeID
@@ -78,10 +78,10 @@ func (s *Server) newRouter() *router.Router {
 	return r
 }
 
-// requestStateKey is the user value under which a route finds its request's state: the router passes only the context.
-const requestStateKey = "asked"
+// requestStateKey is the key of the user value with the requestState. The router passes only ctx to a handler.
+const requestStateKey = "requestState"
 
-// oneSegment reports whether the id of a path that ends with one is there, and one segment.
+// oneSegment returns false if {id} in the pattern of the path is empty or has more than one segment.
 func oneSegment(path []byte) bool {
 	for _, prefix := range []string{params.InstitutionPath, keysPath + "/"} {
 		if id, found := bytes.CutPrefix(path, bytesOf(prefix)); found {
@@ -91,7 +91,7 @@ func oneSegment(path []byte) bool {
 	return true
 }
 
-// dispatch finds the route of a request.
+// dispatch calls the endpoint of a request, or the site, or answers 404.
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	if a.conn != nil && s.shedRequest(ctx, a) {
 		return
@@ -103,7 +103,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 		s.answerOptions(ctx)
 		return
 	}
-	// Without a context the router keeps no path parameter, which would be a copy on the heap.
+	// With a nil context the router does not store {id}, which would be an allocation.
 	if handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil); handler != nil && oneSegment(path) {
 		ctx.SetUserValue(requestStateKey, a)
 		handler(ctx)
@@ -114,15 +114,15 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 		s.answerSite(ctx)
 		return
 	}
-	s.refuse(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
+	s.reject(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
 }
 
-// splitTarget is path and query of a request target as they were sent, without scheme and host where it has them.
-// The guard has seen that it begins with "/" or "scheme://", or is "*".
+// splitTarget returns the path and the query of a request target, not decoded. conn.Malformed has checked that the
+// target begins with "/" or "scheme://host", or is "*".
 func splitTarget(target []byte) (path, query []byte) {
 	if len(target) > 0 && target[0] != '/' {
-		if at := bytes.Index(target, []byte("://")); at >= 0 {
-			target = target[at+len("://"):]
+		if _, afterScheme, isAbsolute := bytes.Cut(target, []byte("://")); isAbsolute {
+			target = afterScheme
 			if end := bytes.IndexAny(target, "/?"); end >= 0 {
 				target = target[end:]
 			} else {
@@ -130,14 +130,11 @@ func splitTarget(target []byte) (path, query []byte) {
 			}
 		}
 	}
-	if mark := bytes.IndexByte(target, '?'); mark >= 0 {
-		return target[:mark], target[mark+1:]
-	}
-	return target, nil
+	path, query, _ = bytes.Cut(target, []byte("?"))
+	return path, query
 }
 
-// answer takes a request through the checks that follow the route: method, then authentication, readiness and limits,
-// and parameters.
+// answer checks the method of a request for a data operation and answers it.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
@@ -145,22 +142,22 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 		s.answerOptions(ctx)
 		return
 	default:
-		s.refuseMethod(ctx, "operation", methodsAllowed)
+		s.rejectMethod(ctx, "operation", methodsAllowed)
 		return
 	}
 	s.admitAndAnswer(ctx, r, a)
 }
 
-// refuseMethod answers 405.
-func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, what, allowed string) {
+// rejectMethod answers 405. noun is "operation" or "path", for the message.
+func (s *Server) rejectMethod(ctx *fasthttp.RequestCtx, noun, allowed string) {
 	s.startResponse(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowed)
-	s.refuse(ctx, engine.CodeMethodNotAllowed, "This "+what+" knows the methods "+allowed+".")
+	s.reject(ctx, engine.CodeMethodNotAllowed, "This "+noun+" knows the methods "+allowed+".")
 }
 
-// answerData reads the parameters and answers.
+// answerData parses the parameters of an admitted request and answers it.
 func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
-	if err := s.plantedFor(ctx); err != nil {
+	if err := s.plantedError(ctx); err != nil {
 		s.answerError(ctx, err)
 		return
 	}
@@ -171,7 +168,7 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState)
 		Catalogue: s.config.Catalogue, Today: a.now.today, AllowUnknown: s.config.AllowUnknownParameters,
 	})
 	if len(problems) > 0 {
-		s.refuseParameters(ctx, r, problems)
+		s.rejectParameters(ctx, r, problems)
 		return
 	}
 	if r.page == nil {
@@ -181,7 +178,7 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState)
 	s.answerPage(ctx, r, &a.query, a)
 }
 
-// answerOptions answers 204 with what is allowed.
+// answerOptions answers OPTIONS for data operations: 204 with the CORS preflight headers.
 func (s *Server) answerOptions(ctx *fasthttp.RequestCtx) {
 	s.startResponse(ctx)
 	header := &ctx.Response.Header
@@ -195,24 +192,25 @@ func (s *Server) answerOptions(ctx *fasthttp.RequestCtx) {
 	s.answerEmpty(ctx, fasthttp.StatusNoContent)
 }
 
-// answerEmpty ends an answer that has no body and says nothing about one.
+// answerEmpty answers with a status, without body and Content-Type.
 func (s *Server) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(nil)
 	ctx.Response.ResetBody()
 }
 
-// refuseParameters answers 400, unless nothing is loaded yet: readiness comes before parameters. A good
-// request learns it from the answer itself, so only a bad one asks.
-func (s *Server) refuseParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
+// rejectParameters answers 400, or 503 if the operation is not ready yet. A request with valid parameters gets the 503
+// from the operation itself.
+func (s *Server) rejectParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
 	if err := s.notReadyError(r); err != nil {
 		s.answerError(ctx, err)
 		return
 	}
-	s.refuseWith(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
+	s.rejectWithDetails(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
 }
 
-// notReadyError is the error of an operation that can't be answered yet, whatever the parameters.
+// notReadyError returns an error if an operation can't be answered yet, whatever its parameters are. It tries the
+// smallest query for rates.
 func (s *Server) notReadyError(r *route) error {
 	if r.fromCatalogue {
 		return nil

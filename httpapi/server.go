@@ -24,78 +24,77 @@ import (
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
-	// Service answers the data operations. Danger: a page keeps its encoded answer (engine.Page.Rendered), so servers that
-	// share a service must have the same FeeNotice.
+	// Service answers the data operations. Danger: servers that share a Service must have the same FeeNotice, because its
+	// pages keep their encoded bodies (engine.Page.Rendered).
 	Service engine.Service
-	// Catalogue interns known currency codes and institution ids, so that parsing a query does not allocate.
+	// Catalogue has the known currency codes and institution ids, so that parsing them does not allocate.
 	Catalogue *engine.Catalogue
 	// Clock returns the present time.
 	Clock func() time.Time
-	// RequestID returns the id for the request with this number; each number is used once. It must be safe for
-	// concurrent use, and ids must be valid header values. See RequestIDs.
+	// RequestID returns the id of the request with a number; each number is passed once. RequestID must be safe for
+	// concurrent use, and an id must be a valid header value. See RequestIDs.
 	RequestID func(number uint64) RequestID
 	// Admitter checks the keys and limits of data requests. If it is nil, there are no keys and no limits.
 	Admitter account.Admitter
 	// Accounts answers the account operations. If it is nil, they are answered 404.
 	Accounts account.Service
-	// TrustedProxies are the networks of the proxies in front of the server, whose X-Forwarded-For is trusted. Danger:
-	// other hosts in these networks can choose whose quota they use.
+	// TrustedProxies are networks of proxies whose X-Forwarded-For is trusted. Danger: any host in these networks can
+	// claim any client address, and so use the quota of another client.
 	TrustedProxies []netip.Prefix
-	// Realm is the realm in a 401; "" means tasard.
+	// Realm is the realm in WWW-Authenticate; "" means tasard.
 	Realm string
 	// DeprecationLink and SunsetLink are URLs of pages that explain the end of anonymous access. Answers link to them
 	// while the end is announced; "" means no link.
 	DeprecationLink, SunsetLink string
 	// FeeNotice is the notice about fees in each conversion; "" means engine.FeeNotice.
 	FeeNotice string
-	// AllowUnknownParameters ignores unknown query parameters instead of refusing them. A key in the URL is always
-	// refused, because callers would keep sending it otherwise.
+	// AllowUnknownParameters ignores unknown query parameters instead of rejecting them. A request with an API key in the
+	// URL is always rejected, so that its developer notices.
 	AllowUnknownParameters bool
-	// AllowAuthorizationHeader lets pages of other origins send Authorization. By default they can't, because keys
-	// should be kept on servers.
+	// AllowAuthorizationHeader lets pages of other origins send Authorization. By default they can't, because API keys
+	// should not be in pages.
 	AllowAuthorizationHeader bool
-	// Logger logs panics and internal errors with their request id, and never a header, a path or a query. It may be
-	// nil.
+	// Logger logs panics and internal errors with their request id, but no header, path or query. It may be nil.
 	Logger *slog.Logger
 	// Limits are the limits of a connection and of all connections.
 	Limits Limits
-	// Health reports the conditions of the rest of the node for /readyz; it may be nil.
+	// Health has the conditions of the rest of the node, for /readyz. It may be nil.
 	Health engine.Health
-	// Site answers the paths without an operation: pages and documents. It may be nil.
+	// Site answers requests for paths without an operation. It may be nil.
 	Site Site
-	// Certificate returns the certificate of each connection and makes the server speak TLS, 1.2 and later. If it is
-	// nil, there is no TLS. With TLS, listeners must be TCP, and each answer is copied once more.
+	// Certificate returns the certificate for a connection. If it is set, the server accepts only TLS, version 1.2 or
+	// later, and listeners must be TCP. If it is nil, the server does not use TLS.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// AccessLog, unless nil, is called for every answer whose status is at least AccessStatusMin. The client gets the
-	// answer after the call.
+	// AccessLog, unless nil, is called for every response with a status of at least AccessStatusMin, before the response
+	// is sent.
 	AccessLog       func(AccessRecord)
 	AccessStatusMin int
 	// Harness is only for tests.
 	Harness *Harness
 }
 
-// Limits are limits for clients. A zero field means its default.
+// Limits are limits for clients. A zero field means the default.
 type Limits struct {
-	// ReadTimeout is the time for a whole request from its first byte: 5 s. It is also the longest time for which
-	// Shutdown waits for a client that does not complete a request.
+	// ReadTimeout is the time for a whole request, from its first byte. Default: 5 s. Shutdown waits as long for a client
+	// that does not complete a request.
 	ReadTimeout time.Duration
-	// WriteTimeout is the time for a whole answer: 5 s.
+	// WriteTimeout is the time for a whole response. Default: 5 s.
 	WriteTimeout time.Duration
-	// IdleTimeout is the time between two requests of a connection: 60 s.
+	// IdleTimeout is the time between two requests on a connection. Default: 60 s.
 	IdleTimeout time.Duration
-	// HeaderBytesMax is the largest size of request line and headers together: 8 KiB; more is answered 431. Each
-	// connection has a buffer of this size.
+	// HeaderBytesMax is the maximum size of request line and headers together; a longer head is answered 431. Default:
+	// 8 KiB. Each connection has a buffer of this size.
 	HeaderBytesMax int
-	// BodyBytesMax is the largest size of a request body: 4 KiB; more is answered 413.
+	// BodyBytesMax is the maximum size of a request body; a longer body is answered 413. Default: 4 KiB.
 	BodyBytesMax int
-	// WriteBufferBytes is the size of each connection's write buffer: 4 KiB. It holds heads, answers to pipelined
-	// requests, and bodies over TLS; other bodies are sent without a copy.
+	// WriteBufferBytes is the size of the write buffer of a connection. Default: 4 KiB. The buffer is for response heads,
+	// for pipelined requests and for TLS. Other bodies are sent without a copy.
 	WriteBufferBytes int
-	// ConnsMax is the largest number of open connections: 16,384 (see conn.Config.MaxConns). Requests on connections
-	// beyond it are answered 503, except for health requests.
+	// ConnsMax is the maximum number of open connections. Default: 16,384. A few more are accepted, but there only health
+	// requests are answered, and others get 503.
 	ConnsMax int
-	// ConnsPerClient is the largest number of connections of one client address: 128, and at most a fifth of ConnsMax; a
-	// negative number means no limit. Config.TrustedProxies are exempt.
+	// ConnsPerClient is the maximum number of connections of a client address. Default: 128. It is never more than a fifth
+	// of ConnsMax. A negative number means no limit. Config.TrustedProxies have no limit.
 	ConnsPerClient int
 }
 
@@ -109,7 +108,7 @@ const (
 	writeBufferBytesDefault = 4 << 10
 	connsDefault            = 16384
 	connsPerClientDefault   = 128
-	// reserveConnsDefault is the number of connections accepted beyond the cap, so that health requests are answered.
+	// reserveConnsDefault is the number of connections that are accepted beyond ConnsMax, for health requests.
 	reserveConnsDefault = 64
 )
 
@@ -124,15 +123,15 @@ func (l *Limits) setDefaults() {
 	l.ConnsPerClient = cmp.Or(l.ConnsPerClient, connsPerClientDefault)
 }
 
-// Server answers the data operations of /v1 over HTTP/1.1. It is safe for concurrent use.
+// Server answers requests over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
-	config            Config // with defaults for Limits, FeeNotice, Realm and Logger
+	config            Config // with the defaults filled in
 	proxies           fields.TrustedProxies
 	load              *serverLoad
 	counters          *counters
 	tls               *tls.Config       // nil without TLS
-	shedder           *conn.LoadShedder // nil in a test
-	harness           *harness          // nil unless in a test
+	shedder           *conn.LoadShedder // nil with a Harness
+	harness           *harness          // nil without a Harness
 	http              *fasthttp.Server
 	paths             map[string]endpoint // by pattern
 	router            *router.Router
@@ -140,8 +139,8 @@ type Server struct {
 	heads             *knownHeads
 	numbers           requestNumbers
 	lastDate          atomic.Pointer[dateLine]
-	errorHeaders      fasthttp.ResponseHeader // the headers of an error; read only
-	accountHeaders    fasthttp.ResponseHeader // the same for account routes
+	errorHeaders      fasthttp.ResponseHeader // template; see fillErrorHeaders
+	accountHeaders    fasthttp.ResponseHeader // template; see fillAccountHeaders
 	constantHeaders   constantHeaders
 	cacheControlLines [maxAgeSeconds + 1][]byte
 	rateLimitPolicy   atomic.Pointer[rateLimitPolicy]
@@ -181,7 +180,7 @@ func New(c Config) *Server {
 		s.shedder = conn.NewLoadShedder(c.Clock, c.Limits.WriteTimeout)
 		return s
 	}
-	// The clock of a test may stand still or jump, and all its requests come from one address.
+	// The clock of a test may stop or jump, so there is no load shedder. All test requests come from one address.
 	s.config.Limits.ConnsPerClient = -1
 	s.harness = &harness{}
 	s.http.NoDefaultDate = true
@@ -191,16 +190,15 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyPoolBytesMax is the largest body buffer that the library keeps for another request, a setting of the whole
-// library. Usual bodies of account operations are smaller. Without a limit, each connection would eventually have a
-// buffer of BodyBytesMax.
+// bodyPoolBytesMax is the size of the largest request body buffer that the HTTP library reuses. It is a global setting
+// of the library. Typical bodies are smaller. Without this limit each connection would grow a buffer of BodyBytesMax.
 const bodyPoolBytesMax = 1 << 10
 
 func (s *Server) newHTTP() *fasthttp.Server {
 	fasthttp.SetBodySizePoolLimit(bodyPoolBytesMax, -1)
 	return &fasthttp.Server{
 		Handler:      s.serve,
-		ErrorHandler: s.refuseUnreadable,
+		ErrorHandler: s.rejectUnreadable,
 		Logger:       libraryLog{s.config.Logger},
 
 		ReadTimeout:        s.config.Limits.ReadTimeout,
@@ -209,7 +207,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
 		WriteBufferSize:    s.config.Limits.WriteBufferBytes,
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
-		// Beyond Concurrency the library answers 503 without our error body, so the listener's cap must be lower.
+		// Beyond Concurrency the HTTP library answers 503 without our error body. The listener must reach its limit first.
 		Concurrency: 2 * (s.config.Limits.ConnsMax + reserveConnsDefault),
 
 		NoDefaultServerHeader:        true,
@@ -220,8 +218,8 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	}
 }
 
-// Serve answers the connections of ln until Shutdown, then returns nil. It wraps ln with conn.Listen and closes it.
-// After Shutdown it returns at once.
+// Serve accepts connections from ln and answers their requests. It returns nil after Shutdown was called, and closes
+// ln.
 func (s *Server) Serve(ln net.Listener) error {
 	l := conn.Listen(ln, s.connConfig())
 	s.mu.Lock()
@@ -242,32 +240,32 @@ func (s *Server) connConfig() conn.Config {
 	}
 }
 
-// Shutdown stops accepting, lets requests in flight finish and closes idle connections. It returns when no connection
-// is open, or with the context's error. Every answer then has Connection: close. A client that does not complete its
-// request delays Shutdown for up to ReadTimeout.
+// Shutdown calls Drain, stops accepting connections, closes idle ones and waits for the requests in flight. It
+// returns nil when all connections are closed, or the error of ctx. A client that does not complete its request delays
+// Shutdown for up to ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	conn.StopAccepting(s.listeners, s.config.Logger) // without the lock: listeners no longer changes
+	conn.StopAccepting(s.listeners, s.config.Logger) // without the lock, because Serve no longer changes listeners
 	if s.shedder != nil {
 		s.shedder.End()
 	}
 	conn.DrainListeners(ctx, s.listeners)
-	return s.http.ShutdownWithContext(ctx) // closes the listeners again, which returns their first result
+	return s.http.ShutdownWithContext(ctx) // closes the listeners again; they return the result of their first Close
 }
 
-// Handler returns the handler of the server, for tests and benchmarks without connections.
+// Handler returns the request handler, for tests and benchmarks without connections.
 func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
 
-// serve is the outermost handler: it recovers panics, refuses malformed requests and calls the route.
+// serve answers a request that the HTTP library has read.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.requestStateOf(ctx)
 	defer s.finish(ctx, a)
 	if reason := conn.Malformed(ctx, &a.HeadInfo); reason != "" {
 		ctx.SetConnectionClose()
-		s.refuse(ctx, engine.CodeMalformedRequest, reason)
+		s.reject(ctx, engine.CodeMalformedRequest, reason)
 		return
 	}
 	s.dispatch(ctx, a)
@@ -276,8 +274,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestStateOf returns the state of a request that the library has read: a new one, or that of the express path if it
-// began the request and did not answer it.
+// requestStateOf returns the state of a request that the HTTP library has read. If the express path began the request,
+// it returns the state from there, else a new one.
 func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	c, ok := ctx.Conn().(*conn.Conn)
 	if !ok {
@@ -302,10 +300,10 @@ func (s *Server) newRequestState(c *conn.Conn, state *connState) *requestState {
 	return a
 }
 
-// finish is deferred for every request: it answers a panic, counts the answer and calls the access log.
+// finish must be deferred for every request. It answers after a panic, counts the response and calls the access log.
 func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
-		s.refusePanic(ctx, cause)
+		s.rejectPanic(ctx, cause)
 	}
 	s.counters.countAnswer(ctx, a)
 	if s.config.AccessLog != nil {
@@ -314,15 +312,15 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.requestStates.Put(a)
 }
 
-// startResponse sets the request id and the headers that are common to all answers, except for the 200 and 304 of data
-// operations (see head.go). It does nothing if it was called before.
+// startResponse sets the request id and the common headers of all responses except the 200 and 304 of data operations
+// (see head.go). It does nothing if it was called before for this response.
 func (s *Server) startResponse(ctx *fasthttp.RequestCtx) {
 	if s.idOf(ctx) == nil {
 		s.restartResponse(ctx)
 	}
 }
 
-// restartResponse is startResponse for an answer that replaces another.
+// restartResponse is like startResponse, but replaces the headers that were set before.
 func (s *Server) restartResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	mustClose := header.ConnectionClose()
@@ -341,10 +339,10 @@ func (s *Server) restartResponse(ctx *fasthttp.RequestCtx) {
 	s.addDeprecation(header)
 }
 
-// libraryLog logs the formats of the library's log messages without their arguments, which contain parts of requests.
+// libraryLog logs the messages of the HTTP library without their arguments, which contain parts of requests.
 type libraryLog struct{ log *slog.Logger }
 
-// Printf logs the format.
+// Printf implements fasthttp.Logger. It logs only the format.
 func (l libraryLog) Printf(format string, _ ...any) {
 	l.log.LogAttrs(context.Background(), slog.LevelDebug, "http library", slog.String("class", format))
 }

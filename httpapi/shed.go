@@ -10,22 +10,24 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// overloadRetryAfter is when clients should repeat a request that was shed.
+// overloadRetryAfter is the Retry-After of a shed request.
 const overloadRetryAfter = time.Second
 
-// shedRequest waits for a slot. It refuses a request whose connection is beyond the cap, or that has waited too long.
-// Such a request is not charged, and its answer has no limit headers.
+// shedRequest answers a request with 503 and returns true if the request has waited too long for an admission slot, or
+// if its connection is beyond Limits.ConnsMax. Such a request is not charged, and the response has no rate-limit
+// headers. Health requests are never shed.
 func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	target := ctx.Request.Header.RequestURI()
-	stale, keyed := a.shed, a.connState.keyed
+	late, keyed := a.shed, a.connState.keyed
 	if !a.expressed {
 		if first, sampled := a.conn.RequestArrived(); sampled {
-			// A key that was good on this connection is believed, and once a key that was not looked up yet.
+			// The key is looked up later. Until then the first request on a connection counts as keyed if it has any
+			// Authorization header, and later requests if the key of the previous request was valid.
 			keyed = keyed || first && a.HasAuthorization
-			stale = !a.conn.Admit(priorityOf(target, keyed))
+			late = !a.conn.Admit(priorityOf(target, keyed))
 		}
 	}
-	if !stale && !a.conn.Reserve() || isHealthTarget(target) {
+	if !late && !a.conn.Reserve() || isHealthTarget(target) {
 		return false
 	}
 	message, reason := "The request has waited too long for its turn.", shedLate
@@ -39,8 +41,8 @@ func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	return true
 }
 
-// priorityOf is the priority of a request by its target, and by whether its caller has a key. History and conversions
-// take the most work.
+// priorityOf returns the priority of a request. keyed means that the caller has an API key. History and conversions
+// have a lower priority, because they take the most work.
 func priorityOf(target []byte, keyed bool) conn.Priority {
 	if isHealthTarget(target) {
 		return conn.Health
@@ -57,8 +59,8 @@ func priorityOf(target []byte, keyed bool) conn.Priority {
 	return conn.Anonymous
 }
 
-// isHealthTarget tells a request for the health of the node: a supervisor restarts nodes that do not answer it, so it
-// is answered whatever else is refused.
+// isHealthTarget reports whether a request is for the health of the node. Such a request is always answered, because a
+// supervisor restarts a node that does not answer it.
 func isHealthTarget(target []byte) bool {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	switch string(path) {
@@ -68,21 +70,21 @@ func isHealthTarget(target []byte) bool {
 	return false
 }
 
-// connState is what the server keeps with a connection.
+// connState is the state of a connection (conn.Conn.User).
 type connState struct {
-	keyed      bool          // the last request had a key that was good
+	keyed      bool          // the admitter admitted the last request with an API key
 	proxied    bool          // the peer is a trusted proxy
-	head       *knownHead    // of the last request that the express path knew
-	handedOver *requestState // of the request that it did not answer, until the ordinary path has it
+	head       *knownHead    // of the last request that was known to the express path
+	handedOver *requestState // of a request that the express path has begun and the ordinary path must answer
 }
 
-// stateOf is a connection's, nil before its first request.
+// stateOf returns the state of a connection, or nil before its first request.
 func stateOf(c *conn.Conn) *connState {
 	state, _ := c.User.(*connState)
 	return state
 }
 
-// queueBody leaves the body of an answer to its connection, where that is right.
+// queueBody passes the body to the connection, which writes it without a copy, if conn.Conn.QueueBody accepts it.
 func (a *requestState) queueBody(ctx *fasthttp.RequestCtx) {
 	if a.conn != nil && ctx.IsGet() && a.conn.QueueBody(ctx.Response.Body()) {
 		ctx.Response.SkipBody = true

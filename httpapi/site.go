@@ -17,22 +17,24 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Site answers the paths that no operation has: pages for people, and the contract as a document. Its requests are
-// never charged; it has its own limits.
+// Site answers requests for paths without an operation: pages for people, and the API specification. These requests are
+// not charged; a Site has limits of its own.
 //
-// A request to the site owns its memory. RemoteAddr is the client's address as limits see it, with port 0, and
-// X-Request-Id is the id of the answer. The body has at most Limits.BodyBytesMax bytes. The server sends the answer
-// with its headers and adds X-Request-Id, X-Content-Type-Options and, while it is announced, the end of anonymous
-// access. A text body of more than 1 KiB is compressed for clients that accept gzip, unless Content-Encoding is set.
+// A Site may keep the request and its body. RemoteAddr is the client address, which is not the address of a trusted
+// proxy, with port 0. The header X-Request-Id of the request is the id that the response gets. The body has at most
+// Limits.BodyBytesMax bytes.
+//
+// The server adds X-Request-Id, X-Content-Type-Options and the deprecation headers to the response. It compresses a
+// text body from 1 KiB on for clients that accept gzip, unless Content-Encoding is set.
 type Site interface {
 	http.Handler
-	// Has reports whether the site answers a path. accept is the Accept header of a GET or HEAD, "" for other
-	// methods: a browser gets a page also where there is nothing. Otherwise the server answers 404 with the error
-	// of the contract.
+	// Has reports whether the site answers a path; if not, the server answers 404 with an API error. accept is the
+	// Accept header of a GET or HEAD, and "" for other methods. With it a Site can show browsers a page for unknown
+	// paths too.
 	Has(path, accept string) bool
 }
 
-// hasPage reports whether the site answers a path. Everything under /v1 is answered by operations.
+// hasPage reports whether the site answers a path. Paths under /v1 never belong to the site.
 func (s *Server) hasPage(ctx *fasthttp.RequestCtx, path []byte) bool {
 	if s.config.Site == nil || string(path) == "/v1" || bytes.HasPrefix(path, []byte("/v1/")) {
 		return false
@@ -44,24 +46,24 @@ func (s *Server) hasPage(ctx *fasthttp.RequestCtx, path []byte) bool {
 	return s.config.Site.Has(string(path), accept)
 }
 
-// answerSite asks the site.
+// answerSite passes a request to Config.Site and sends the response.
 func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
 	id := s.newIDText()
 	request, err := s.pageRequest(ctx, id)
-	if err != nil { // the guard takes what net/http does not
+	if err != nil { // conn.Malformed accepts some requests that net/http rejects
 		ctx.SetConnectionClose()
-		s.refuse(ctx, engine.CodeMalformedRequest, "The request can't be read.")
+		s.reject(ctx, engine.CodeMalformedRequest, "The request can't be read.")
 		s.config.Logger.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
 		return
 	}
-	answer := pageResponse{header: http.Header{}}
-	s.config.Site.ServeHTTP(&answer, request)
-	s.startPage(ctx, id, &answer)
-	body := answer.body.Bytes()
+	page := pageResponse{header: http.Header{}}
+	s.config.Site.ServeHTTP(&page, request)
+	s.startPage(ctx, id, &page)
+	body := page.body.Bytes()
 	if ctx.IsHead() {
 		ctx.Response.SkipBody = true
 	}
-	if s.gzipsPage(ctx, &answer) {
+	if s.gzipsPage(ctx, &page) {
 		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, gzipCoding)
 		p := s.gzippers.Get().(*gzipper)
 		body = p.appendGzip(nil, body)
@@ -70,7 +72,7 @@ func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// pageRequest is the request in memory of its own: the library uses its buffers again.
+// pageRequest returns a copy of the request for net/http, because the HTTP library reuses its buffers.
 func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request, error) {
 	request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(ctx.Request.Header.Header())))
 	if err != nil {
@@ -84,12 +86,12 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request
 	return request, nil
 }
 
-// startPage makes the head of a page.
-func (s *Server) startPage(ctx *fasthttp.RequestCtx, id string, answer *pageResponse) {
+// startPage sets the status and the headers of a response of the site.
+func (s *Server) startPage(ctx *fasthttp.RequestCtx, id string, page *pageResponse) {
 	header := &ctx.Response.Header
 	header.SetNoDefaultContentType(true)
-	ctx.SetStatusCode(cmp.Or(answer.status, http.StatusOK))
-	for name, values := range answer.header {
+	ctx.SetStatusCode(cmp.Or(page.status, http.StatusOK))
+	for name, values := range page.header {
 		for _, value := range values {
 			header.Add(name, value)
 		}
@@ -102,41 +104,42 @@ func (s *Server) startPage(ctx *fasthttp.RequestCtx, id string, answer *pageResp
 	}
 }
 
-// gzipsPage tells whether a page goes out compressed, and says that it might.
-func (s *Server) gzipsPage(ctx *fasthttp.RequestCtx, answer *pageResponse) bool {
-	if answer.body.Len() < gzipBytesMin || answer.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(answer.header.Get(fasthttp.HeaderContentType)) {
+// gzipsPage reports whether to compress a page for this client. If the answer depends on Accept-Encoding, it adds that
+// header to Vary.
+func (s *Server) gzipsPage(ctx *fasthttp.RequestCtx, page *pageResponse) bool {
+	if page.body.Len() < gzipBytesMin || page.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(page.header.Get(fasthttp.HeaderContentType)) {
 		return false
 	}
 	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
 	return fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
 }
 
-// isText tells what is worth compressing: pictures and fonts are compressed already.
+// isText reports whether a body is worth compressing. Pictures and fonts are already compressed.
 func isText(contentType string) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "yaml") ||
 		strings.HasSuffix(kind, "javascript") || strings.HasSuffix(kind, "svg+xml")
 }
 
-// pageResponse gathers what the site answers.
+// pageResponse records the response of a Site.
 type pageResponse struct {
 	header http.Header
-	status int
+	status int // 0 = not set
 	body   bytes.Buffer
 }
 
-// Header is http.ResponseWriter.
-func (a *pageResponse) Header() http.Header { return a.header }
+// Header implements http.ResponseWriter.
+func (p *pageResponse) Header() http.Header { return p.header }
 
-// WriteHeader is http.ResponseWriter.
-func (a *pageResponse) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
+// WriteHeader implements http.ResponseWriter.
+func (p *pageResponse) WriteHeader(status int) {
+	if p.status == 0 {
+		p.status = status
 	}
 }
 
-// Write is http.ResponseWriter.
-func (a *pageResponse) Write(p []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	return a.body.Write(p)
+// Write implements http.ResponseWriter.
+func (p *pageResponse) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	return p.body.Write(b)
 }

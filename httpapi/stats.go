@@ -7,42 +7,44 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Stats counts the answers of a server since its creation, for monitoring. All names come from closed lists: no request
-// can make it longer.
+// Stats has the counts of a server since its creation, for monitoring. Its length is limited: all names in it are from
+// fixed lists.
 type Stats struct {
-	// Requests are the answers; combinations without an answer are left out.
+	// Requests are the requests by route, method and status, without zero counts.
 	Requests []RequestCount
-	// Durations are the durations of answers, for every route.
+	// Durations are the response times of every route.
 	Durations []RouteDurations
-	// Errors are the error answers, for every code.
+	// Errors are the error responses by code, including zero counts.
 	Errors []CodeCount
-	// Admissions are the results of the admitter, for every possible result. They include charges that were refunded.
+	// Admissions are the results of the admitter, including zero counts and charges that were refunded.
 	Admissions []AdmissionCount
-	// Shed are the shed requests, by priority and reason.
+	// Shed are the shed requests by priority and reason, including zero counts.
 	Shed []ShedCount
 	// Connections are the connections of all listeners.
 	Connections ConnectionCounts
 }
 
-// RequestCount is the number of answers with the same route, method and status.
+// RequestCount is the number of requests with the same route, method and status.
 type RequestCount struct {
-	// Route is the pattern of an operation, or "site" for pages and documents, "none" for unknown paths, "*" for
-	// OPTIONS *, and "refused" for requests that were malformed or shed before the route was looked up.
+	// Route is the pattern of an operation or one of four other names. "site" means pages and documents, "none" unknown
+	// paths, "*" OPTIONS *, and "refused" requests that were malformed or shed before the router was called.
 	Route  string
 	Method string // GET, HEAD, POST, DELETE, OPTIONS or "other"
 	Status int    // 0: a status that is not counted separately
 	Count  uint64
 }
 
-// RouteDurations are the durations of the answers of a route, from the end of reading the request until the answer was
-// ready to be sent. They include the wait for a slot. Only TCP connections are measured.
+// RouteDurations are the response times of a route, from the end of the request until the response is ready to be sent.
+// They include the wait for an admission slot. Only TCP connections are measured.
 type RouteDurations struct {
-	Route  string
-	Counts [durationBoundCount + 1]uint64 // those up to each of DurationBounds; the last counts those beyond all
+	Route string
+	// Counts has the number of responses for each of DurationBounds: those that took longer than the previous bound and
+	// at most this one. The last element is the number of those that took longer than all bounds.
+	Counts [durationBoundCount + 1]uint64
 	Sum    time.Duration
 }
 
-// CodeCount is the number of error answers with a code.
+// CodeCount is the number of error responses with a code.
 type CodeCount struct {
 	Code  engine.Code
 	Count uint64
@@ -51,35 +53,36 @@ type CodeCount struct {
 // AdmissionCount is the number of times that the admitter gave a result.
 type AdmissionCount struct {
 	Caller  string // "key" or "anonymous"
-	Outcome string // "admitted", the code of a refusal, or "unavailable": the admitter could not tell
+	Outcome string // "admitted", the code of the rejection, or "unavailable" if the admitter could not decide
 	Count   uint64
 }
 
 // ShedCount is the number of requests of a priority that were shed for a reason.
 type ShedCount struct {
-	Priority string // "key", "anonymous", "key_costly" or "anonymous_costly": history and conversions are costly
-	Reason   string // "late": it had waited too long; "full": its connection was one beyond the cap
+	Priority string // "key", "anonymous", "key_costly" or "anonymous_costly"; history and convert are costly
+	Reason   string // "late": waited too long; "full": the connection was beyond Limits.ConnsMax
 	Count    uint64
 }
 
 // ConnectionCounts are the connections of a server.
 type ConnectionCounts struct {
 	Open            int64  // now
-	Max             int    // that may be open at once, Limits.ConnsMax
-	Accepted        uint64 // all, those that were closed at once included
-	OverClientLimit uint64 // closed at once: their address had as many as it may
-	Reserve         uint64 // beyond the cap: let in to be answered 503, or for the health of the node
-	Shortages       uint64 // times that none could be accepted for want of descriptors or memory
+	Max             int    // Limits.ConnsMax
+	Accepted        uint64 // all, including those that were closed at once
+	OverClientLimit uint64 // closed at once, because the client had Limits.ConnsPerClient connections
+	Reserve         uint64 // accepted beyond Max, to answer a health request or 503
+	Shortages       uint64 // times that accept failed because descriptors or memory ran out
 }
 
-// callerNames, priorityNames and shedNames are as in AdmissionCount and ShedCount.
+// callerNames returns the values of AdmissionCount.Caller in the order of the table. priorityNames and shedNames do the
+// same for ShedCount.
 func callerNames() [callerKinds]string { return [...]string{"anonymous", "key"} }
 func priorityNames() [conn.PriorityCount]string {
 	return [...]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
 }
 func shedNames() [shedReasons]string { return [...]string{"late", "full"} }
 
-// Stats adds up what was counted. It holds nothing up: it reads counters while others count on.
+// Stats returns the sums of all shards. It does not block requests: counts may change while it reads.
 func (s *Server) Stats() Stats {
 	t := s.counters
 	cells := make([]uint64, len(t.shards[0]))
@@ -88,7 +91,7 @@ func (s *Server) Stats() Stats {
 			cells[i] += shard[i].Load()
 		}
 	}
-	next := func() uint64 { // in the order of the table
+	next := func() uint64 { // the next cell of the table
 		count := cells[0]
 		cells = cells[1:]
 		return count
@@ -102,12 +105,12 @@ func (s *Server) Stats() Stats {
 				}
 			}
 		}
-		times := RouteDurations{Route: name}
-		for at := range times.Counts {
-			times.Counts[at] = next()
+		durations := RouteDurations{Route: name}
+		for i := range durations.Counts {
+			durations.Counts[i] = next()
 		}
-		times.Sum = time.Duration(next()) //nolint:gosec // G115: nanoseconds, of answers that take seconds at most
-		stats.Durations = append(stats.Durations, times)
+		durations.Sum = time.Duration(next()) //nolint:gosec // G115: 292 years of response time
+		stats.Durations = append(stats.Durations, durations)
 	}
 	for _, caller := range callerNames() {
 		for _, outcome := range admissionOutcomes() {
@@ -117,9 +120,9 @@ func (s *Server) Stats() Stats {
 	for _, code := range codes() {
 		stats.Errors = append(stats.Errors, CodeCount{code.code, next()})
 	}
-	for lane, name := range priorityNames() {
+	for priority, name := range priorityNames() {
 		for _, reason := range shedNames() {
-			if count := next(); lane != int(conn.Health) {
+			if count := next(); priority != int(conn.Health) { // health requests are never shed
 				stats.Shed = append(stats.Shed, ShedCount{name, reason, count})
 			}
 		}
