@@ -6,30 +6,29 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// circuitBreaker opens after a number of consecutive failed slots. A source with an open circuit is tried only in the
-// first slot of each day, until it can be read again. For example, a source that was down over a weekend is read on
-// Monday at 08:00. The state is in memory, so a restart closes the circuit.
+// circuitBreaker opens after failuresToOpen consecutive failed slots. While it is open, the source is tried only in the
+// first slot of each day. It closes when the source can be read again, or when the process restarts.
 type circuitBreaker struct {
 	failuresToOpen int
 
-	failures int       // consecutive slots in which nothing could be read
-	lastSlot time.Time // the last slot that was tried
+	failures int       // consecutive slots in which no page could be read
+	lastSlot time.Time // the last slot in which the source was tried
 }
 
-// allows reports whether the source is tried in a slot. If the slot is before the last one, the clock was set back, and
-// the source is tried.
+// allows reports whether the source may be tried in a slot. A slot before lastSlot means that the clock was set back;
+// then the source may be tried.
 func (b *circuitBreaker) allows(slot time.Time) bool {
 	return !b.open() || engine.DateOf(slot) >= b.nextProbe() || slot.Before(b.lastSlot)
 }
 
-// nextProbe returns the day on which a source with an open circuit is tried again.
+// nextProbe returns the day on which the source is tried again while the circuit is open.
 func (b *circuitBreaker) nextProbe() engine.Date {
 	return engine.DateOf(b.lastSlot).AddDays(1)
 }
 
 func (b *circuitBreaker) open() bool { return b.failures >= b.failuresToOpen }
 
-// record records the outcome of a slot, after its last try.
+// record must be called at the end of each slot. read means that at least one page was read in the slot.
 func (b *circuitBreaker) record(slot time.Time, read bool) {
 	b.lastSlot = slot
 	if read {

@@ -16,13 +16,13 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fetcher downloads a page of a source. Fetch must return soon after the end of ctx; its error is a *source.Failure.
+// Fetcher downloads a page of a source. Fetch must return soon after ctx ends. Its error is a *source.Failure.
 type Fetcher interface {
 	Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error)
 }
 
-// Sink is the part of engine.Ingester that collectors need. When Observe returns without an error, the observations
-// that the receipt counts are durable.
+// Sink is the part of engine.Ingester that a Collector needs. When Observe returns without an error, the accepted
+// observations are durable.
 type Sink interface {
 	Observe([]engine.Refresh) (engine.Receipt, error)
 }
@@ -33,45 +33,45 @@ type Config struct {
 	Definitions []*source.Definition
 	Fetcher     Fetcher
 	Sink        Sink
-	// Clock is the wall clock. It may be set forward or back. Slots follow it; waits do not use it.
+	// Clock is the wall clock, which decides when a slot begins. It may be set forward or back: waits use timers.
 	Clock func() time.Time
 	// Schedule decides when sources are fetched. nil = Daily.
 	Schedule Schedule
-	// LastSlot returns the newest slot for which a source was published, zero = none. Run calls it once for each
-	// source, so that a restart does not repeat this slot. nil = every restart repeats the newest slot.
+	// LastSlot returns the newest slot that was published for a source, or zero. Run calls it once for each source and
+	// does not collect this slot again. nil = every restart collects the newest slot again.
 	LastSlot func(sourceID string) time.Time
-	// Random is used for jitter. nil = the same numbers on every node; then all nodes fetch a source at the same
-	// second.
+	// Random is used for jitter. nil = all nodes use the same numbers, so they fetch a source in the same second.
 	Random *rand.Rand
 	// Logger logs changes in the health of sources. nil = nothing is logged.
 	Logger *slog.Logger
 
-	// Jitter is the time after a slot over which the fetches of all sources are distributed at random. 0 = 5 min,
-	// negative = none. At most half the time to the next slot is used.
+	// Jitter spreads the load of a slot: each source is fetched at a random time at most Jitter after the slot.
+	// 0 = 5 min, negative = none. It is never more than half the time between two slots.
 	Jitter time.Duration
 	// Concurrency is the number of sources that are fetched and parsed at the same time. 0 = 8. Each may need memory
 	// for a document of 10 MB and its parsed form.
 	Concurrency int
-	// RetryAfter has the waits before the second and further tries of a slot, each from the end of the previous try.
-	// nil = 10 and 30 min, empty = no further try. A try that might end after the next slot begins is skipped.
+	// RetryAfter has the waits before the second, third and further tries of a slot. A wait begins when the previous
+	// try ends. nil = 10 and 30 min, empty = no further try. A try that could go on into the next slot is skipped.
 	RetryAfter []time.Duration
 	// BreakerFailures is the number of consecutive failed slots after which a source is tried only once a day. 0 = 5.
 	BreakerFailures int
-	// HistoryDays is the number of past days of a document that are published. 0 = all: 35 years at every slot for a
-	// workbook of the central bank. A live node uses HistoryDaysLive.
+	// HistoryDays is the number of past days of a workbook that are published at each slot. 0 = all days, which is
+	// 35 years in a workbook of the central bank. A live node uses HistoryDaysLive.
 	HistoryDays int
 }
 
-// HistoryDaysLive is the HistoryDays of a live node. It covers downtimes and corrections of the last weeks.
+// HistoryDaysLive is the HistoryDays of a live node. It is long enough to fill gaps after a downtime, and to correct
+// recent days.
 const HistoryDaysLive = 45
 
 const (
 	jitterDefault          = 5 * time.Minute
-	catchUpJitterMax       = 15 * time.Second // jitter of a missed slot, after a start or a suspend
-	sourceTimeout          = 45 * time.Second // for all pages of a source; a Fetch with its retries needs up to 30 s
+	catchUpJitterMax       = 15 * time.Second // jitter of a slot that was missed before a start or during a suspend
+	sourceTimeout          = 45 * time.Second // for all pages of a source; a Fetch with its retries takes up to 30 s
 	concurrencyDefault     = 8
 	breakerFailuresDefault = 5
-	frozenAfter            = 30 * 24 * time.Hour // a source whose values have not changed for so long is frozen
+	frozenAfter            = 30 * 24 * time.Hour // Health.Frozen is set if the quotes have not changed for this time
 )
 
 func retryAfterDefault() []time.Duration { return []time.Duration{10 * time.Minute, 30 * time.Minute} }
@@ -115,35 +115,35 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Collector fetches every source at every slot and publishes what it reads. It is safe for concurrent use.
+// Collector fetches every source at every slot and publishes its quotes. It is safe for concurrent use.
 type Collector struct {
 	config    Config
 	runners   []*runner     // sorted by source id
-	semaphore chan struct{} // one token for each source that is being fetched or parsed
-	running   atomic.Bool
+	semaphore chan struct{} // has one element for each source that is being fetched or parsed
+	running   atomic.Bool   // Run was called
 
-	tried, failing          atomic.Int64 // numbers of sources that were tried and that fail, for Condition
-	allFailing, someFailing engine.Fault
+	tried, failing          atomic.Int64 // number of sources that were tried, and that are failing
+	allFailing, someFailing engine.Fault // conditions of Condition
 
 	parse func(d *source.Definition, page int, doc *source.Document) (source.Result, error)
 }
 
-// New returns a collector. It starts nothing. Run and Check return an error if the configuration is invalid.
+// New returns a collector. It does not check the configuration; Run and Check do, and return its error.
 func New(c Config) *Collector {
 	c = c.withDefaults()
 	byID := func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) }
 	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), byID)
 	collector := &Collector{config: c, semaphore: make(chan struct{}, max(c.Concurrency, 1)), parse: (*source.Definition).Parse}
 	for _, d := range c.Definitions {
-		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // so that the jitter of a source does not depend on other sources
+		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // each runner uses it in its own goroutine
 		collector.runners = append(collector.runners, newRunner(collector, d, random))
 	}
 	return collector
 }
 
-// Run collects until ctx ends, and returns when all its goroutines have ended. Each source has its own goroutine, so
-// that a source that fails, hangs or panics does not affect the others. Run returns an error only if it can't begin. It
-// can be called once.
+// Run collects until ctx ends, and returns when all its goroutines have ended. Each source has its own goroutine. If a
+// source fails, hangs or panics, the others continue. Run returns an error only if the configuration is invalid or if
+// it was called before.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.config.validate(); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// Health returns the health of every source, by id.
+// Health returns the health of every source, sorted by id.
 func (c *Collector) Health() []Health {
 	healths := make([]Health, len(c.runners))
 	for i, r := range c.runners {
@@ -175,11 +175,12 @@ func (c *Collector) Health() []Health {
 	return healths
 }
 
-// now returns the wall clock without a monotonic reading, because it is compared with slots.
+// now returns the wall clock without its monotonic reading, so that comparisons notice if the clock was set.
 func (c *Collector) now() time.Time { return c.config.Clock().Round(0).UTC() }
 
-// runLimited waits for the semaphore and calls work with the timeout of a source. It returns false if ctx ends before
-// work is called. If work does not return in time it loses its token, so that it does not block other sources.
+// runLimited waits for the semaphore and calls work with sourceTimeout. It returns false if ctx ends before work is
+// called. If work ignores its context and does not return in time, runLimited releases the semaphore before work
+// returns, so that other sources can go on.
 func (c *Collector) runLimited(ctx context.Context, work func(context.Context)) bool {
 	select {
 	case c.semaphore <- struct{}{}:

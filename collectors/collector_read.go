@@ -13,12 +13,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// PageReport is the outcome of one page.
+// PageReport is the outcome of reading one page.
 type PageReport struct {
-	Page    int    // index in Definition.Pages
-	Name    string // "" if the source has one page
-	Digest  string // of the document, "" = none was fetched
-	Notes   []string
+	Page    int             // index in Definition.Pages
+	Name    string          // Page.Name
+	Digest  string          // Document.Digest; "" = no document was fetched
+	Notes   []string        // Result.Notes
 	Failure *source.Failure // nil = the page was read
 }
 
@@ -26,15 +26,15 @@ type PageReport struct {
 type Report struct {
 	SourceID     string
 	Pages        []PageReport
-	Observations []engine.Observation // current, of all pages
-	HistoryDays  int                  // past days, of all pages
+	Observations []engine.Observation // current quotes of all pages
+	HistoryDays  int                  // number of past days, summed over all pages
 	Notes        []string
-	Failure      *source.Failure // of the first page that failed; nil = all were read
+	Failure      *source.Failure // of the first page that failed; nil = all pages were read
 	Duration     time.Duration
 }
 
-// Check fetches and parses a source once, even a disabled one, and publishes nothing. A failure of the source is in the
-// report. Check returns an error if the source is unknown, the configuration is invalid or ctx ends.
+// Check fetches and parses a source once and publishes nothing. The source may be disabled. If the source fails, the
+// failure is in the report. Check returns an error if the source is unknown, the configuration is invalid or ctx ends.
 func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if err := c.config.validate(); err != nil {
 		return Report{}, err
@@ -70,9 +70,9 @@ func allPages(d *source.Definition) []int {
 
 // pageResults is the outcome of one try to read some pages of a source.
 type pageResults struct {
-	results []source.Result // by page; the zero Result for pages without one
-	pages   []PageReport    // the tried pages in order
-	failure *source.Failure // of the first page that failed
+	results []source.Result // by index in Definition.Pages; zero for pages that were not read
+	pages   []PageReport    // the pages that were tried, in order
+	failure *source.Failure // of the first page that failed; nil = none
 }
 
 // succeeded returns the indexes of the pages that were read.
@@ -86,7 +86,7 @@ func (r *pageResults) succeeded() []int {
 	return pages
 }
 
-// read fetches and parses pages one after the other. It continues after a failure.
+// read fetches and parses pages one after the other. If a page fails, it continues with the next.
 func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int) pageResults {
 	outcome := pageResults{results: make([]source.Result, len(d.Pages))}
 	for _, page := range pages {
@@ -120,7 +120,7 @@ func (c *Collector) readPage(
 		return source.Result{}, failureOf(err, "fetch")
 	case doc == nil:
 		return source.Result{}, source.Failf(source.Internal, "fetch: the fetcher returned neither a document nor a failure")
-	case ctx.Err() != nil: // the fetcher ignored ctx, so the document may belong to another slot
+	case ctx.Err() != nil: // the fetcher ignored ctx, so a newer slot may have begun
 		return source.Result{}, failureOf(ctx.Err(), "fetch")
 	}
 	report.Digest = doc.Digest()
@@ -141,8 +141,8 @@ func (c *Collector) panicFailure(d *source.Definition, panicked any) *source.Fai
 	return source.Failf(source.Internal, "panic: %v; the log has the stack", panicked)
 }
 
-// failureOf returns the failure in an error: a copy, because the caller sets its page. If the error has no failure, it
-// is a timeout or an internal failure.
+// failureOf turns an error into a failure that the caller may change. If the error wraps a failure, the result is a
+// copy of that failure. step names what failed.
 func failureOf(err error, step string) *source.Failure {
 	var failure *source.Failure
 	switch {

@@ -11,38 +11,38 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// clockCheckMax is the longest time before a source reads the clock again, so that it does not miss a slot after the
-// clock was set or the machine was suspended.
+// clockCheckMax is the longest wait of a runner before it reads the clock again. So it notices that the clock was set
+// or that the machine was suspended.
 const clockCheckMax = time.Minute
 
-// clockErrorMin is how far the last slot may be in the future. A later one comes from a wrong clock and is ignored;
-// otherwise the source would not be read until then.
+// clockErrorMin is how far runner.slot may be in the future. A later slot comes from a wrong clock and is ignored.
+// Otherwise the source would not be collected until the clock reaches that slot.
 const clockErrorMin = 24 * time.Hour
 
 // jitterSteps is the number of different values of jitterShare.
 const jitterSteps = 1 << 16
 
-// runner collects one source in its own goroutine. Only that goroutine uses the fields between definition and mu.
+// runner collects one source. Only its goroutine (run) uses the fields from random to loggedNotes.
 type runner struct {
 	collector  *Collector
 	definition *source.Definition
 	random     *rand.Rand
 
-	slot                time.Time       // the newest slot that was begun or skipped; it is not begun again
-	catchUp             bool            // whether a slot that is due now was missed before the start
-	pendingPages        []int           // pages of the slot that have not been published; empty = the slot is over
-	results             []source.Result // by page: the results of the slot so far
+	slot                time.Time       // the current slot: the newest that was begun or skipped
+	catchUp             bool            // until the first call of plan: a new slot was missed before the start
+	pendingPages        []int           // pages that still have to be published for the slot; empty = the slot has ended
+	results             []source.Result // results of the slot so far, by index in Definition.Pages
 	publishedCurrencies map[string]bool // currencies that were published for the slot
 	tries               int             // number of tries in the slot
-	due                 time.Time       // when the pending pages are tried next
-	anyRead             bool            // whether any page was read in the slot
-	jitterShare         time.Duration   // the random part of the jitter used for the next slot, in 1/jitterSteps
+	nextTry             time.Time       // when pendingPages are tried next
+	anyRead             bool            // a page was read in the slot
+	jitterShare         time.Duration   // jitter of the next slot, as a fraction of jitterSpan: jitterShare/jitterSteps
 	breaker             circuitBreaker
 	changes             changeDetector
 	loggedNotes         map[string]bool // notes that have been logged
 
 	mu     sync.Mutex
-	health Health
+	health Health // guarded by mu
 }
 
 func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
@@ -55,14 +55,14 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	return r
 }
 
-// drawJitter draws the jitter of the next slot in advance, so that NextRun is known.
+// drawJitter sets the random jitter of the next slot. It does so in advance, because Health.NextRun includes it.
 func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
 
 func (r *runner) offset(span time.Duration) time.Duration {
 	return span * r.jitterShare / jitterSteps
 }
 
-// resume sets the newest slot that an earlier process has published.
+// resume sets the current slot to the newest one that an earlier process has published.
 func (r *runner) resume(slot time.Time) {
 	r.slot = slot
 	r.updateHealth(func(h *Health) { h.LastSlot = slot })
@@ -71,9 +71,9 @@ func (r *runner) resume(slot time.Time) {
 func (r *runner) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := r.collector.now()
-		due := r.plan(now)
-		r.updateHealth(func(h *Health) { h.NextRun = due })
-		if wait := due.Sub(now); wait > 0 {
+		next := r.plan(now)
+		r.updateHealth(func(h *Health) { h.NextRun = next })
+		if wait := next.Sub(now); wait > 0 {
 			pause(ctx, min(wait, clockCheckMax))
 		} else {
 			r.try(ctx)
@@ -81,7 +81,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// pause waits for a span, or until ctx ends.
+// pause waits until the span has passed or ctx ends.
 func pause(ctx context.Context, span time.Duration) {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
@@ -91,7 +91,7 @@ func pause(ctx context.Context, span time.Duration) {
 	}
 }
 
-// plan returns the time of the next try. If new slots have come, it begins the newest of them.
+// plan returns the time of the next try. If a new slot has begun by the clock, it begins that slot first.
 func (r *runner) plan(now time.Time) time.Time {
 	if r.slot.After(now.Add(clockErrorMin)) {
 		r.collector.config.Logger.Warn("the last slot is in the future: the clock is or was wrong",
@@ -103,12 +103,13 @@ func (r *runner) plan(now time.Time) time.Time {
 	}
 	r.catchUp = false
 	if len(r.pendingPages) > 0 {
-		return r.due
+		return r.nextTry
 	}
 	return r.nextRun(now)
 }
 
-// beginSlot begins a new slot, unless the circuit breaker skips it. It gives up the pending pages of the previous slot.
+// beginSlot begins a new slot, unless the circuit breaker is open. It ends the previous slot, even if that has pending
+// pages.
 func (r *runner) beginSlot(slot, now time.Time) {
 	if len(r.pendingPages) > 0 && r.tries > 0 {
 		r.finishSlot()
@@ -118,21 +119,22 @@ func (r *runner) beginSlot(slot, now time.Time) {
 		return
 	}
 	span := r.jitterSpan(slot)
-	r.due = slot.Add(r.offset(span))
+	r.nextTry = slot.Add(r.offset(span))
 	if r.catchUp || now.After(slot.Add(span)) {
-		r.due = now.Add(r.offset(min(catchUpJitterMax, span)))
+		r.nextTry = now.Add(r.offset(min(catchUpJitterMax, span)))
 	}
 	r.drawJitter()
 	r.pendingPages, r.results = allPages(r.definition), make([]source.Result, len(r.definition.Pages))
 	r.updateHealth(func(h *Health) { h.Counts = Counts{} })
 }
 
-// jitterSpan returns the jitter of a slot. It is limited, because the slots of a demo may be seconds apart.
+// jitterSpan returns the maximum jitter of a slot: Config.Jitter, but at most half the time to the next slot. In a demo
+// slots may be seconds apart.
 func (r *runner) jitterSpan(slot time.Time) time.Duration {
 	return min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
 }
 
-// nextRun returns the time of the first try of the next slot that the circuit breaker allows.
+// nextRun returns the time of the first try in the next slot that the circuit breaker allows.
 func (r *runner) nextRun(now time.Time) time.Time {
 	schedule := r.collector.config.Schedule
 	after := now
@@ -146,14 +148,14 @@ func (r *runner) nextRun(now time.Time) time.Time {
 	return slot.Add(r.offset(r.jitterSpan(slot)))
 }
 
-// try reads the pending pages, publishes the results, and schedules another try or ends the slot.
+// try reads the pending pages and publishes the results. Then it schedules another try, or ends the slot.
 func (r *runner) try(ctx context.Context) {
 	c := r.collector
 	var outcome pageResults
 	var startedAt time.Time
 	started := c.runLimited(ctx, func(ctx context.Context) {
 		if !c.config.Schedule.Last(c.now()).Equal(r.slot) {
-			return // a newer slot began while this source waited for the semaphore
+			return // a newer slot began during the wait for the semaphore
 		}
 		startedAt = c.now()
 		r.updateHealth(func(h *Health) { h.Running, h.LastTry = startedAt, startedAt })
@@ -164,7 +166,7 @@ func (r *runner) try(ctx context.Context) {
 		return
 	}
 	published, failure := r.publish(outcome)
-	if ctx.Err() != nil && failure != nil { // the node is stopping, so the failure is not that of the source
+	if ctx.Err() != nil && failure != nil { // the node is stopping; the source is not to blame
 		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
 		return
 	}
@@ -175,12 +177,12 @@ func (r *runner) try(ctx context.Context) {
 // publishOutcome is the result of publishing the pages of a try.
 type publishOutcome struct {
 	refreshes    []engine.Refresh
-	historyCount int // the first historyCount refreshes are history
+	historyCount int // refreshes[:historyCount] are past days, the others are current
 	receipt      engine.Receipt
 }
 
-// publish publishes the pages that were read. An error or panic of the sink is a failure, after which the pages are
-// tried again. If the rules accept no observation, that is a failure too, but the pages are not tried again.
+// publish publishes the pages that were read. After an error or panic of the sink it returns a failure, and the pages
+// stay pending. If the engine rejects all observations, it returns a failure too, but the pages are not tried again.
 func (r *runner) publish(outcome pageResults) (published publishOutcome, failure *source.Failure) {
 	pages := outcome.succeeded()
 	if len(pages) == 0 {
@@ -211,9 +213,9 @@ func (r *runner) publish(outcome pageResults) (published publishOutcome, failure
 	return published, published.failure()
 }
 
-// unpublished returns the refreshes to publish after a try. The first historyCount of them are history.
+// unpublished returns the refreshes that must be published after a try. The first historyCount have past days.
 func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, historyCount int) {
-	observedAt := r.collector.now().Truncate(time.Second) // instants are published in seconds
+	observedAt := r.collector.now().Truncate(time.Second) // the API publishes times in whole seconds
 	newResults := trimHistory(outcome.results, r.collector.config.HistoryDays, observedAt)
 	results := slices.Clone(r.results)
 	for _, page := range outcome.succeeded() {
@@ -226,7 +228,6 @@ func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, h
 	return selectUnpublished(all, r.publishedCurrencies, newResults), historyCount
 }
 
-// observe calls the sink. An error of the sink is a failure of kind Internal.
 func (r *runner) observe(refreshes []engine.Refresh) (engine.Receipt, *source.Failure) {
 	receipt, err := r.collector.config.Sink.Observe(refreshes)
 	if err != nil {
@@ -241,14 +242,14 @@ func (r *runner) observe(refreshes []engine.Refresh) (engine.Receipt, *source.Fa
 func (r *runner) finishTry(a attempt) {
 	r.anyRead = r.anyRead || len(a.pages.succeeded()) > 0
 	r.record(a)
-	if due, again := r.nextRetry(a.pages); again {
-		r.due = due
+	if next, again := r.nextRetry(a.pages); again {
+		r.nextTry = next
 	} else {
 		r.finishSlot()
 	}
 }
 
-// finishSlot ends the slot. Pages that are still pending are given up.
+// finishSlot ends the slot. Pages that are still pending are not tried again.
 func (r *runner) finishSlot() {
 	r.pendingPages, r.results = nil, nil
 	wasOpen := r.breaker.open()
@@ -258,8 +259,8 @@ func (r *runner) finishSlot() {
 	}
 }
 
-// nextRetry returns when the pending pages are tried again in this slot, or false if they are not. After a Blocked
-// failure they are not.
+// nextRetry returns when the pending pages are tried again. It returns false if they are not tried again in this slot,
+// for example because the site has blocked us.
 func (r *runner) nextRetry(outcome pageResults) (time.Time, bool) {
 	config := &r.collector.config
 	if len(r.pendingPages) == 0 || r.tries > len(config.RetryAfter) || r.breaker.open() {
@@ -269,6 +270,6 @@ func (r *runner) nextRetry(outcome pageResults) (time.Time, bool) {
 	if slices.ContainsFunc(outcome.pages, blocked) {
 		return time.Time{}, false
 	}
-	due := r.collector.now().Add(config.RetryAfter[r.tries-1])
-	return due, due.Add(sourceTimeout).Before(config.Schedule.Next(r.slot))
+	next := r.collector.now().Add(config.RetryAfter[r.tries-1])
+	return next, next.Add(sourceTimeout).Before(config.Schedule.Next(r.slot))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HeaderError is a CSV header that does not have exactly the columns of the format.
+// HeaderError means that a CSV header does not have exactly the columns of the format.
 type HeaderError struct {
 	File                       string
 	Line                       int
@@ -32,7 +32,6 @@ func (e *HeaderError) Error() string {
 		e.File, e.Line, strings.Join(problems, " and "), columns)
 }
 
-// quotedList quotes the first few names.
 func quotedList(names []string) string {
 	const shown = 5
 	parts := make([]string, 0, shown+1)
@@ -45,7 +44,7 @@ func quotedList(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// header reads the first line that is not blank and returns its columns in order.
+// header reads the header, which is the first line that is not blank, and returns its columns in order.
 func (r *Reader) header() ([]column, error) {
 	for {
 		line, long, err := r.lines.next()
@@ -120,8 +119,7 @@ func (p *csvParser) parse(line []byte, values *fields) *LineError {
 	return nil
 }
 
-// splitCSV appends the fields of one line to cells. The fields share the memory of the line, except fields with escaped
-// quotes.
+// splitCSV appends the fields of one line to cells. Fields without escaped quotes share the memory of line.
 func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 	for {
 		cell, remaining, more := bytes.Cut(line, []byte{','})

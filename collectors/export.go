@@ -8,17 +8,21 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export returns the observations from which an import into an empty node creates the same source quotes, history and
-// responses: each source quote, each row of history, and the quarantined values that may still be confirmed. Other
-// quarantined values are omitted. Expiry and the publication time of old values have no column and are computed again.
-// Values that an operator released from quarantine are checked again.
+// Export returns observations from which an import into an empty node creates the same source quotes, the same history
+// and the same API responses. It exports each source quote, each history entry, and the quarantined quotes that a later
+// observation may confirm.
 //
-// Each line has the time of its observation, and lines are in the order of time, so that the rules give the same
-// results as for the originals. There are two exceptions:
+// An import differs from the original in three ways. Other quarantined quotes are omitted. The import computes expiries
+// and the publication times of old quotes again, because a file has no columns for them. It also checks quotes again
+// that an operator released from quarantine.
 //
-//   - A source quote becomes two lines: when its value was new, and when it was last confirmed.
-//   - Rows with the value of the source quote that are directly before that value was new come last. Another value was
-//     between them and the quote, but it has no row any more. Read last, they add history and do not change the quote.
+// Observations are in the order of their times, so that the rules of the engine give the same results as originally.
+// There are two exceptions:
+//
+//   - A source quote becomes two observations: one at the time when its prices were new, one at its last confirmation.
+//   - History entries directly before a source quote may have the same prices as the quote. Originally, other prices
+//     were between such entries and the quote, but the other prices have no entry any more. So such entries come last.
+//     An import then adds them to the history and does not change the quote.
 func Export(states []engine.SavedCurrency) []Observation {
 	var all, late []Observation
 	for i := range states {
@@ -34,7 +38,7 @@ func Export(states []engine.SavedCurrency) []Observation {
 	return append(all, late...)
 }
 
-// ExportSourceQuotes returns only the source quotes, current or last published.
+// ExportSourceQuotes returns only the source quotes: those that are current, and those that were published last.
 func ExportSourceQuotes(states []engine.SavedCurrency) []Observation {
 	var all []Observation
 	for i := range states {
@@ -44,7 +48,7 @@ func ExportSourceQuotes(states []engine.SavedCurrency) []Observation {
 	return all
 }
 
-// ExportHistory returns only the rows of history, one line each.
+// ExportHistory returns one observation for each history entry.
 func ExportHistory(states []engine.SavedCurrency) []Observation {
 	var all []Observation
 	for i := range states {
@@ -56,7 +60,8 @@ func ExportHistory(states []engine.SavedCurrency) []Observation {
 	return all
 }
 
-// sortObservations sorts by instant, source and quote, so that the lines of a file group into whole refreshes.
+// sortObservations sorts by time, source and quote. A Reader turns consecutive observations of the same time and source
+// into one refresh.
 func sortObservations(observations []Observation) {
 	slices.SortStableFunc(observations, func(a, b Observation) int {
 		return cmp.Or(
@@ -76,7 +81,7 @@ type sourceQuoteKey struct {
 	key    engine.QuoteKey
 }
 
-// sourceInstant identifies an observation of a quote. A file can have only one for each time.
+// sourceInstant is a quote of one source at one time. A file can have only one observation of it.
 type sourceInstant struct {
 	sourceQuoteKey
 	unixNano int64
@@ -86,8 +91,8 @@ type sourceInstant struct {
 type currencyExport struct {
 	state      *engine.SavedCurrency
 	quotes     map[sourceQuoteKey]*engine.SourceQuote
-	written    map[sourceInstant]bool
-	quoteLines []Observation // of the source quotes
+	written    map[sourceInstant]bool // the observations that add has added
+	quoteLines []Observation          // of the source quotes
 }
 
 func newCurrencyExport(state *engine.SavedCurrency) *currencyExport {
@@ -101,7 +106,7 @@ func newCurrencyExport(state *engine.SavedCurrency) *currencyExport {
 	return e
 }
 
-// add appends a line, unless a line with the same quote and time has been added.
+// add appends a line to lines, unless it has added a line with the same quote and time before.
 func (e *currencyExport) add(lines []Observation, line Observation) []Observation {
 	key := sourceInstantOf(&line)
 	if e.written[key] {
@@ -115,8 +120,8 @@ func sourceInstantOf(o *Observation) sourceInstant {
 	return sourceInstant{sourceQuoteKey{o.SourceID, o.Key()}, o.ObservedAt.UnixNano()}
 }
 
-// pendingConfirmation returns the quarantined values that a later observation may have confirmed. Without these lines
-// the import would quarantine that observation.
+// pendingConfirmation returns lines for the quarantined quotes that a later observation may confirm or has confirmed.
+// Without these lines, an import would quarantine the later observation.
 func (e *currencyExport) pendingConfirmation() []Observation {
 	var lines []Observation
 	for i := range e.state.Quarantine {
@@ -128,7 +133,8 @@ func (e *currencyExport) pendingConfirmation() []Observation {
 	return lines
 }
 
-// historyLines returns the lines of history that are in order of time, and those that must be read last.
+// historyLines returns the lines of the history entries: those that belong into the order of time, and those that must
+// come last (see Export).
 func (e *currencyExport) historyLines() (inTime, late []Observation) {
 	byQuote := map[sourceQuoteKey][]Observation{}
 	for i := range e.state.History {
@@ -137,9 +143,9 @@ func (e *currencyExport) historyLines() (inTime, late []Observation) {
 		key := sourceQuoteKey{row.SourceID, quote}
 		line := historyLine(row, e.quotes[key])
 		if e.written[sourceInstantOf(&line)] && confirms(row, e.quotes[key]) {
-			continue // importing the line of the source quote creates this row
+			continue // an import creates this entry from the line of the source quote
 		}
-		for e.written[sourceInstantOf(&line)] { // the line of another day or of a quarantined value has the same time
+		for e.written[sourceInstantOf(&line)] { // the line of another day or of a quarantined quote has the same time
 			line.ObservedAt = line.ObservedAt.Add(-1)
 		}
 		byQuote[key] = e.add(byQuote[key], line)
@@ -153,7 +159,8 @@ func (e *currencyExport) historyLines() (inTime, late []Observation) {
 	return inTime, late
 }
 
-// repeatsRange returns the range of lines directly before the value of the quote was new that have the same value.
+// repeatsRange returns the range of the lines that have the prices of the quote and are directly before the time when
+// its prices were new. lines must be sorted.
 func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end int) {
 	if quote == nil {
 		return 0, 0
@@ -179,7 +186,6 @@ func parseSide(text string) (engine.Decimal, error) {
 	return engine.ParseDecimal(text)
 }
 
-// quoteLine returns the line of a source quote at a time.
 func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time) Observation {
 	return Observation{SourceID: quote.SourceID, ObservedAt: observedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: quote.Key.Institution, Currency: currency, Channel: quote.Key.Channel, Kind: quote.Key.Kind,
@@ -188,8 +194,9 @@ func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time)
 	}}
 }
 
-// historyLine returns the line that creates a row of history. A row does not have the time of publication, only whether
-// the source gave one. If so, PublishedAt of the line is ObservedAt.
+// historyLine returns the line from which an import creates a history entry. quote is the current quote of the source,
+// or nil. An entry does not have the time of publication, only whether the source gave one; if so, the line uses
+// ObservedAt.
 func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,
@@ -208,7 +215,7 @@ func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observatio
 	return line
 }
 
-// confirms reports whether the row came from an observation that only confirmed the quote.
+// confirms reports whether the entry comes from an observation that confirmed the quote.
 func confirms(row *engine.HistoryEntry, quote *engine.SourceQuote) bool {
 	if quote == nil || row.ObservedAt.Before(quote.CollectedAt) || row.ObservedAt.After(quote.LastCheckedAt) {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// column is a column of CSV and a key of NDJSON.
+// column is a column of a CSV file or a key of an NDJSON file.
 type column int
 
 const (
@@ -27,7 +27,7 @@ const (
 	columnCount
 )
 
-// columns are the names of the columns in order.
+// columns has the names of the columns in order.
 const columns = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt"
 
 var columnNames = strings.Split(columns, ",")
@@ -39,10 +39,10 @@ func parseColumn(name string) (column, bool) {
 	return column(c), c >= 0
 }
 
-// fields are the values of one line, "" for null.
+// fields has the texts of one line by column. "" stands for null too.
 type fields [columnCount]string
 
-// observation converts the values. The LineError is about the first invalid value.
+// observation converts the texts to an Observation. The LineError is about the first invalid text.
 func (f *fields) observation() (Observation, *LineError) {
 	for c, text := range f {
 		if problem := textProblem(column(c), text); problem != nil {
@@ -74,8 +74,7 @@ func (f *fields) observation() (Observation, *LineError) {
 	}, nil
 }
 
-// textProblem returns the error of a value that is missing, too long or has forbidden characters, or nil. text is valid
-// UTF-8.
+// textProblem returns an error if a text is missing, too long or has forbidden characters. text must be valid UTF-8.
 func textProblem(c column, text string) *LineError {
 	limit := lineBytesMax
 	switch c {
@@ -106,7 +105,7 @@ func textProblem(c column, text string) *LineError {
 
 func isForbiddenRune(r rune) bool { return r < ' ' || r == 0x7F || r == utf8.RuneError }
 
-// instant parses an RFC 3339 instant; null is the zero time.
+// instant parses an RFC 3339 time. "" is the zero time.
 func (f *fields) instant(c column) (time.Time, *LineError) {
 	if f[c] == "" {
 		return time.Time{}, nil
@@ -121,8 +120,8 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 	return t, nil
 }
 
-// isStrictRFC3339 reports whether a text that time.Parse accepts is valid RFC 3339. time.Parse also accepts an hour
-// with one digit, a comma or more than nine digits in the seconds, and offsets of a day or more.
+// isStrictRFC3339 checks a text that time.Parse has accepted. It rejects what RFC 3339 does not allow: an hour with one
+// digit, a comma or more than nine digits in the seconds, and offsets of a day or more.
 func isStrictRFC3339(text string) bool {
 	const seconds, offset = "2006-01-02T15:04:05", "+00:00"
 	if len(text) <= len(seconds) {
@@ -142,10 +141,10 @@ func isStrictRFC3339(text string) bool {
 	return suffix == "" || suffix[0] == '.' && len(suffix) <= len(".123456789")
 }
 
-// isPlausibleYear rejects typing errors such as 0205, and years that RFC 3339 can't represent.
+// isPlausibleYear rejects typing errors, such as 0205 for 2025.
 func isPlausibleYear(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
 
-// date parses a calendar date; null is the zero date.
+// date parses a calendar date. "" is the zero date.
 func (f *fields) date(c column) (engine.Date, *LineError) {
 	if f[c] == "" {
 		return 0, nil
@@ -160,7 +159,7 @@ func (f *fields) date(c column) (engine.Date, *LineError) {
 	return date, nil
 }
 
-// channelAndKind parses the channel and the kind. null means the default.
+// channelAndKind parses the channel and the kind. "" is the default.
 func (f *fields) channelAndKind() (engine.Channel, engine.Kind, *LineError) {
 	channel, kind := engine.Unspecified, engine.Commercial
 	var known bool
@@ -189,7 +188,7 @@ func enumProblem[T ~string](c column, found string, known []T) *LineError {
 	return &LineError{Column: c.String(), Found: quoted(found), Want: want.String()}
 }
 
-// quoted quotes, escapes and shortens a text for an error.
+// quoted returns a text in quotes, escaped and shortened, for an error.
 func quoted(text string) string {
 	if len(text) <= quotedBytesMax {
 		return fmt.Sprintf("%q", text)
@@ -201,8 +200,8 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q and %d bytes more", text[:end], len(text)-end)
 }
 
-// interner returns the same string for equal byte sequences, because files repeat few words. The strings do not keep a
-// line in memory.
+// interner saves memory: it returns the same string for equal byte sequences. Files repeat the same few texts. A string
+// does not keep the memory of its line.
 type interner struct{ known map[string]string }
 
 func (t *interner) intern(b []byte) string {

@@ -9,51 +9,51 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// State is the state of a source.
+// State summarises the health of a source.
 type State string
 
 // The states of a source.
 const (
-	Never       State = "never"        // not tried yet
-	OK          State = "ok"           // everything was read and accepted
-	Partial     State = "partial"      // something was accepted, but a page failed or a value was quarantined
-	Failing     State = "failing"      // nothing could be read or published
-	CircuitOpen State = "circuit_open" // failing for long: tried once a day
-	Quarantined State = "quarantined"  // read, but no value was accepted
-	Disabled    State = "disabled"     // by its definition
+	Never       State = "never"        // not yet tried
+	OK          State = "ok"           // all pages were read and all quotes were accepted
+	Partial     State = "partial"      // some quotes were accepted, but a page failed or a quote was quarantined
+	Failing     State = "failing"      // no page could be read, or nothing could be published
+	CircuitOpen State = "circuit_open" // failing for several slots, therefore tried once a day
+	Quarantined State = "quarantined"  // pages were read, but no quote was accepted
+	Disabled    State = "disabled"     // Definition.Disabled is set
 )
 
-// Health is the health of a source, for operators. Times are zero if the event has not happened.
+// Health is the health of a source, for operators. A time is zero if its event has not happened.
 type Health struct {
 	SourceID string
 	State    State
 
-	Running     time.Time // start of the current try, zero = none
-	LastTry     time.Time // start of the last try
-	LastSuccess time.Time // when an observation was last accepted
-	LastSlot    time.Time // the newest slot with accepted observations, including slots of earlier processes
-	NextRun     time.Time
+	Running     time.Time     // start of the try that is running; zero = none is running
+	LastTry     time.Time     // start of the last try
+	LastSuccess time.Time     // end of the last try that published an observation
+	LastSlot    time.Time     // newest slot with a published observation, also of an earlier process
+	NextRun     time.Time     // when the next try begins
 	Duration    time.Duration // of the last try
 
-	ConsecutiveFailures int                           // consecutive slots without accepted observations
+	ConsecutiveFailures int                           // consecutive slots without a published observation
 	Failure             source.Failure                // the last failure, even after a recovery; Kind "" = none yet
 	FailedAt            time.Time                     // time of Failure
-	Runs                uint64                        // number of tries since the start
-	Failures            map[source.FailureKind]uint64 // numbers of failed pages and of tries that could not be published, since the start
+	Runs                uint64                        // number of tries since the process started
+	Failures            map[source.FailureKind]uint64 // number of failures of pages and of publishing since then
 
 	Counts
-	Digests        []string  // of the last document of each page; "" = none
-	Notes          []string  // the parts of documents that the last try skipped, and why
-	UnchangedSince time.Time // when a value last changed, as far as it is known from this process or from the dates of the values
-	Frozen         bool      // the values have not changed for a long time
+	Digests        []string  // Document.Digest of the last document of each page; "" = none
+	Notes          []string  // Result.Notes of the last try
+	UnchangedSince time.Time // when a price last changed, as far as known; see changeDetector
+	Frozen         bool      // no price has changed for frozenAfter
 }
 
 // Counts counts the current observations of the newest slot, over all its tries.
 type Counts struct {
 	Read        int
 	Accepted    int
-	Quarantined int // refused by the rules; most of these are in quarantine
-	Repeated    int // already published for this slot
+	Quarantined int // rejected by the engine; it keeps most of them in quarantine
+	Repeated    int // published for this slot before
 }
 
 func newHealth(d *source.Definition) Health {
@@ -86,10 +86,11 @@ type attempt struct {
 	startedAt, endedAt time.Time
 	pages              pageResults
 	published          publishOutcome
-	publishFailure     *source.Failure // an error of the sink, or rules that accepted nothing; nil = none
+	publishFailure     *source.Failure // the sink failed, or the engine rejected all observations; nil = neither
 }
 
-// failure returns the most serious failure: an internal one, then one of reading, then one of the rules.
+// failure returns the most serious failure of a try, or nil. Internal failures of publishing come first, then failures
+// of pages, then rejections by the engine.
 func (a *attempt) failure() *source.Failure {
 	if a.publishFailure != nil && a.publishFailure.Kind == source.Internal {
 		return a.publishFailure
@@ -97,7 +98,7 @@ func (a *attempt) failure() *source.Failure {
 	return cmp.Or(a.pages.failure, a.publishFailure)
 }
 
-// record updates the health after a try, and logs what has changed.
+// record updates the health after a try, and logs its changes.
 func (r *runner) record(a attempt) {
 	before := r.healthCopy()
 	r.changes.observe(a.pages, a.endedAt)
@@ -140,7 +141,8 @@ func (h *Health) recordOutcome(a *attempt) {
 	}
 }
 
-// stateAfter returns the state after a try. The end of the slot may change it to CircuitOpen.
+// stateAfter returns the state after a try. hasPending means that pages of the slot have not been published. If the
+// circuit breaker opens, openCircuit changes the state afterwards.
 func (h *Health) stateAfter(hasPending bool) State {
 	switch {
 	case h.published() == 0 && h.Quarantined > 0:
@@ -153,7 +155,6 @@ func (h *Health) stateAfter(hasPending bool) State {
 	return OK
 }
 
-// add adds the counts of another try of the slot.
 func (c *Counts) add(other Counts) {
 	c.Read += other.Read
 	c.Accepted += other.Accepted
@@ -161,10 +162,10 @@ func (c *Counts) add(other Counts) {
 	c.Repeated += other.Repeated
 }
 
-// published returns the number of observations that are published.
+// published returns the number of observations that were published for the slot.
 func (c *Counts) published() int { return c.Accepted + c.Repeated }
 
-// counts counts the current observations, without history.
+// counts counts the current observations of a try, without past days.
 func (o *publishOutcome) counts() Counts {
 	c := Counts{Repeated: o.receipt.Repeated}
 	for i := range o.refreshes {
@@ -181,7 +182,7 @@ func (o *publishOutcome) counts() Counts {
 	return c
 }
 
-// failure returns a failure if the rules refused all current observations of a try, otherwise nil.
+// failure returns a failure if the engine rejected all current observations of a try, otherwise nil.
 func (o *publishOutcome) failure() *source.Failure {
 	if c := o.counts(); c.Read == 0 || c.Quarantined < c.Read {
 		return nil

@@ -10,33 +10,33 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// changeDetector finds frozen sources, which return valid documents with old values. It remembers when the values of
-// each page last changed. The state is in memory. For values read first after a start, their dates say how old they
-// are.
+// changeDetector finds sources that still return valid documents, but always with the same prices. It remembers when
+// the prices of each page last changed. Only this process remembers it. When a page is read for the first time, the
+// dates of its quotes say how old the prices are.
 type changeDetector struct {
-	pages map[int]unchangedPage
+	pages map[int]unchangedPage // by index in Definition.Pages
 }
 
 type unchangedPage struct {
-	values [sha256.Size]byte
+	prices [sha256.Size]byte // fingerprint
 	since  time.Time
 }
 
 func newChangeDetector() changeDetector { return changeDetector{pages: map[int]unchangedPage{}} }
 
-// observe compares the values of the pages with the previous ones.
+// observe compares the prices of pages with their previous prices.
 func (d *changeDetector) observe(outcome pageResults, now time.Time) {
 	for _, page := range outcome.succeeded() {
 		observations := outcome.results[page].Observations
-		values := fingerprint(observations)
-		if previous, known := d.pages[page]; known && previous.values == values {
+		prices := fingerprint(observations)
+		if previous, known := d.pages[page]; known && previous.prices == prices {
 			continue
 		}
-		d.pages[page] = unchangedPage{values: values, since: valuesFrom(observations, now)}
+		d.pages[page] = unchangedPage{prices: prices, since: pricesFrom(observations, now)}
 	}
 }
 
-// since returns when a value last changed, zero = nothing was read.
+// since returns when a price last changed, or zero if no page was read yet.
 func (d *changeDetector) since() time.Time {
 	var newest time.Time
 	for _, page := range d.pages {
@@ -47,8 +47,8 @@ func (d *changeDetector) since() time.Time {
 	return newest
 }
 
-// fingerprint returns a hash of the values of a page, without their order and dates: a page with last year's rates
-// under today's date is frozen too.
+// fingerprint returns a hash of the quotes of a page. It ignores their order and their dates: a page that shows old
+// prices with today's date is frozen too.
 func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	lines := make([]string, len(observations))
 	for i := range observations {
@@ -59,9 +59,9 @@ func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(lines, "\n")))
 }
 
-// valuesFrom returns when new values were published: the end of their newest date if all have a date in the past,
-// otherwise now.
-func valuesFrom(observations []engine.Observation, now time.Time) time.Time {
+// pricesFrom returns when new prices were published. If all quotes have dates in the past, it is the end of the newest
+// date, otherwise now.
+func pricesFrom(observations []engine.Observation, now time.Time) time.Time {
 	var latest engine.Date
 	for i := range observations {
 		if observations[i].EffectiveDate.IsZero() {

@@ -7,10 +7,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingDivisor = 4: a condition needs a quarter of the sources to fail, because a few sites fail every week.
+// failingDivisor says that at least 1/4 of the sources must fail before Condition reports it. A few sites fail every
+// week.
 const failingDivisor = 4
 
-// updateConditions counts the failing sources and sets the conditions. It is called after every try.
+// updateConditions updates what Condition returns. It must be called after every try.
 func (c *Collector) updateConditions(now time.Time) {
 	tried, failing := 0, 0
 	for _, r := range c.runners {
@@ -41,7 +42,7 @@ func (r *runner) state() State {
 	return r.health.State
 }
 
-// Condition reports whether many or all sources fail. It does not block.
+// Condition reports whether many or all sources are failing. It does not block.
 func (c *Collector) Condition() engine.Condition {
 	now := c.config.Clock()
 	counts := fmt.Sprintf("%d of %d sources", c.failing.Load(), c.tried.Load())

@@ -6,11 +6,11 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// notesLoggedMax is the number of different notes of a source that are logged.
+// notesLoggedMax is the maximum number of notes that are logged for a source.
 const notesLoggedMax = 256
 
-// logTry logs every try at debug level and changes of the state at higher levels, so that a source that is down for a
-// week does not fill the log.
+// logTry logs a try at debug level. It logs only changes of the health at higher levels, so that a source that is down
+// for a week does not fill the log.
 func (r *runner) logTry(before Health, a *attempt) {
 	log, after := r.collector.config.Logger, r.healthCopy()
 	attrs := []any{"source", after.SourceID, "state", string(after.State)}
@@ -30,7 +30,7 @@ func (r *runner) logTry(before Health, a *attempt) {
 	}
 }
 
-// withoutCircuit maps CircuitOpen to Failing, because opening the circuit is not a change of the source.
+// withoutCircuit maps CircuitOpen to Failing. For logTry, a source with an open circuit has not changed.
 func withoutCircuit(s State) State {
 	if s == CircuitOpen {
 		return Failing
@@ -45,7 +45,7 @@ func failureText(failure *source.Failure) string {
 	return failure.Error()
 }
 
-// logNotes logs each note once: unknown labels, missing fields.
+// logNotes logs each note once.
 func (r *runner) logNotes(log *slog.Logger, h Health) {
 	for _, note := range h.Notes {
 		if !r.loggedNotes[note] && len(r.loggedNotes) < notesLoggedMax {
@@ -55,7 +55,7 @@ func (r *runner) logNotes(log *slog.Logger, h Health) {
 	}
 }
 
-// openCircuit sets the state CircuitOpen, and logs it if first is set.
+// openCircuit sets the state CircuitOpen. first means that the circuit was closed before; only then is it logged.
 func (r *runner) openCircuit(first bool) {
 	r.updateHealth(func(h *Health) { h.State = CircuitOpen })
 	if first {

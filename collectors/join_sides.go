@@ -2,9 +2,9 @@ package collectors
 
 import "github.com/tasard/tasard/engine"
 
-// joinSides returns the observations with both sides of a quote joined if the source publishes them separately, for
-// example on two pages. If a side is repeated, the observations stay separate, and the engine refuses them. The
-// argument is not changed.
+// joinSides joins observations that each have one side of the same quote, for example from two pages. If a side occurs
+// twice, the result still has two observations of the quote, and the engine rejects both. joinSides does not change its
+// argument.
 func joinSides(observations []engine.Observation) []engine.Observation {
 	joined := make([]engine.Observation, 0, len(observations))
 	for _, o := range observations {
@@ -17,7 +17,7 @@ func joinSides(observations []engine.Observation) []engine.Observation {
 	return joined
 }
 
-// otherSide returns the observation that has exactly the side that o lacks, or nil.
+// otherSide returns the observation of the same quote that has only the side that o lacks, or nil.
 func otherSide(observations []engine.Observation, o *engine.Observation) *engine.Observation {
 	if (o.Buy == "") == (o.Sell == "") {
 		return nil

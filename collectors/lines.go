@@ -10,22 +10,23 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
-// ErrEndlessLine is the error of a line of more than 16 MiB. Nothing more is read, because the line may have no end.
+// ErrEndlessLine is the error of a line of more than 16 MiB. Reading stops there, because the line may have no end.
 var ErrEndlessLine = errors.New("a line is longer than 16 MiB; this is not an observation file")
 
 // lineReader splits a stream into lines in constant memory.
 type lineReader struct {
 	in     *bufio.Reader
-	number int   // of the last line, from 1
-	bytes  int64 // read from the stream
+	number int   // number of the last line, from 1
+	bytes  int64 // number of bytes read so far
 }
 
 func newLineReader(r io.Reader) lineReader {
 	return lineReader{in: bufio.NewReaderSize(r, lineBytesMax+len("\r\n"))}
 }
 
-// next returns the next line without its end. The line is valid until the next call. If it has more than lineBytesMax
-// bytes, next sets long and returns only its beginning. The error is io.EOF, ErrEndlessLine or that of the stream.
+// next returns the next line without its line end. The slice is valid until the next call. If the line has more than
+// lineBytesMax bytes, next sets long and returns only its beginning. The error is io.EOF, ErrEndlessLine or a read
+// error.
 func (l *lineReader) next() (line []byte, long bool, err error) {
 	chunk, err := l.in.ReadSlice('\n')
 	l.bytes += int64(len(chunk))
@@ -56,8 +57,8 @@ func (l *lineReader) next() (line []byte, long bool, err error) {
 	return line, long || len(line) > lineBytesMax, nil
 }
 
-// sniff returns the format that the first bytes show, without consuming them. It ignores an error of the stream, which
-// the first read returns again.
+// sniff guesses the format from the first bytes, without consuming them. It ignores a read error, because the next read
+// returns it again.
 func (l *lineReader) sniff() Format {
 	start, _ := l.in.Peek(sniffBytes)
 	start = bytes.TrimPrefix(start, []byte(byteOrderMark))
@@ -67,7 +68,8 @@ func (l *lineReader) sniff() Format {
 	return CSV
 }
 
-// binaryFormat returns the name of the binary format whose signature begins the file, or "". It consumes nothing.
+// binaryFormat returns the name of a binary format if the file begins with its signature, otherwise "". It does not
+// consume the bytes.
 func (l *lineReader) binaryFormat() string {
 	start, _ := l.in.Peek(signatureBytes)
 	for _, format := range []struct{ signature, name string }{

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// parseJSON parses one line of NDJSON: a flat object.
+// parseJSON parses one line of NDJSON, which must be an object with strings and nulls.
 func (r *Reader) parseJSON(line []byte, values *fields) *LineError {
 	if problem := syntaxProblem(line); problem != nil {
 		return problem
@@ -39,7 +39,7 @@ func (r *Reader) parseJSON(line []byte, values *fields) *LineError {
 	return nil
 }
 
-// syntaxProblem checks the whole line, including trailing data, which the token reader would accept.
+// syntaxProblem returns an error unless the line is exactly one JSON value. json.Decoder would accept data after it.
 func syntaxProblem(line []byte) *LineError {
 	var whole json.RawMessage
 	err := json.Unmarshal(line, &whole)
@@ -61,7 +61,6 @@ func valueProblem(c column, value json.Token) *LineError {
 	return &LineError{Column: c.String(), Found: describeToken(value), Want: want}
 }
 
-// describeToken names a JSON value.
 func describeToken(token json.Token) string {
 	switch value := token.(type) {
 	case json.Delim:
@@ -79,7 +78,6 @@ func describeToken(token json.Token) string {
 	return "null"
 }
 
-// shortenNumber shortens a number for an error.
 func shortenNumber(number string) string {
 	if len(number) <= quotedBytesMax {
 		return number

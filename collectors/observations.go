@@ -14,30 +14,30 @@ import (
 
 // Limits of an observation file.
 const (
-	lineBytesMax           = 64 << 10 // of a line without its end; a usual line has 90
-	endlessBytesMin        = 16 << 20 // of a line; a longer one ends the reading
-	refreshObservationsMax = 10_000   // of one refresh; all institutions, currencies and channels have 3,500
-	batchErrorsMax         = 256      // malformed lines in one batch
+	lineBytesMax           = 64 << 10 // of a line without its line end; a usual line has 90 bytes
+	endlessBytesMin        = 16 << 20 // a line of more bytes ends the reading with ErrEndlessLine
+	refreshObservationsMax = 10_000   // of one refresh; all quotes of all institutions are 3,500
+	batchErrorsMax         = 256      // malformed lines in one Batch
 	sourceIDMax            = 80       // characters, as in an institution id
 	yearMin, yearMax       = 1900, 2999
-	signatureBytes         = 4     // of the signatures of binary formats
-	sniffBytes             = 512   // that decide the format of a file without a known extension
-	quotedBytesMax         = 64    // of a wrong text in an error
+	signatureBytes         = 4     // length of the longest signature in binaryFormat
+	sniffBytes             = 512   // first bytes of a file that sniff looks at
+	quotedBytesMax         = 64    // bytes of an invalid text that an error quotes
 	internedMax            = 8_192 // strings in an interner
 )
 
 // Format is the format of an observation file.
 type Format string
 
-// The formats. AnyFormat is only for reading: the format depends on the extension of the file name (.csv; .ndjson,
-// .jsonl) or, for another extension, on the first byte: a file that begins with { is NDJSON.
+// The formats. AnyFormat is only for reading: FormatOf decides by the file name or, if its extension is unknown, the
+// content decides: a file that begins with { is NDJSON.
 const (
 	AnyFormat Format = ""
 	CSV       Format = "csv"
 	NDJSON    Format = "ndjson"
 )
 
-// FormatOf returns the format of a file by the extension of its name, or AnyFormat if the extension is not known.
+// FormatOf returns the format of a file by the extension of its name (.csv, .ndjson, .jsonl), otherwise AnyFormat.
 func FormatOf(name string) Format {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -53,14 +53,14 @@ type Observation struct {
 	engine.Observation
 	SourceID   string
 	ObservedAt time.Time // UTC
-	Line       int       // in the file, from 1; 0 = not read from a file
+	Line       int       // line in the file, from 1; 0 = not from a file
 }
 
-// Batch is one step of a Reader: a refresh, malformed lines, or both.
+// Batch is the result of Reader.Next: a refresh, malformed lines, or both.
 type Batch struct {
 	Refresh engine.Refresh
-	Lines   []int       // Lines[i] is the line of Refresh.Observations[i]
-	Errors  []LineError // malformed lines since the previous batch
+	Lines   []int       // Lines[i] is the line number of Refresh.Observations[i]; empty = no refresh
+	Errors  []LineError // malformed lines since the previous Batch
 }
 
 // LineError is the error of a malformed line.
@@ -68,7 +68,7 @@ type LineError struct {
 	File        string
 	Line        int    // from 1
 	Column      string // column or key; "" = the whole line
-	Found, Want string // phrases for people
+	Found, Want string // phrases for the error message
 }
 
 func (e LineError) Error() string {
@@ -85,14 +85,14 @@ type Reader struct {
 	lines   lineReader
 	parse   func(line []byte, values *fields) *LineError
 	strings interner
-	pending Batch // the batch that is being read
-	err     error // returned by every further Next
+	pending Batch // the next Batch, which is still incomplete
+	err     error // the error of every further Next; nil = more can be read
 }
 
-// OpenObservations returns a Reader of a file. name is for errors, and its extension for AnyFormat. OpenObservations
-// reads the header of CSV. Its error is a *HeaderError if columns are wrong, a LineError if the header is not CSV or
-// the file is compressed or a workbook, and wraps io.ErrUnexpectedEOF if a CSV file is empty. An NDJSON file may be
-// empty.
+// OpenObservations returns a Reader of a file, and reads the header of a CSV file. name is the file name. The error is
+//   - a *HeaderError if the columns are wrong,
+//   - a LineError if the header is not valid CSV, or if the file is compressed or a workbook,
+//   - an error that wraps io.ErrUnexpectedEOF if a CSV file is empty.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
 	reader := &Reader{name: name, lines: newLineReader(r)}
 	if binary := reader.lines.binaryFormat(); binary != "" {
@@ -118,16 +118,17 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	return reader, nil
 }
 
-// Bytes returns the number of bytes read so far, for progress.
+// Bytes returns the number of bytes read so far.
 func (r *Reader) Bytes() int64 { return r.lines.bytes }
 
 // Lines returns the number of lines read so far, including the header and blank lines.
 func (r *Reader) Lines() int { return r.lines.number }
 
-// Next returns the next refresh and the malformed lines before it, or many malformed lines without a refresh. No
-// refresh is Complete, because a file may lack observations. After the last batch the error is io.EOF. Any other error
-// is that of the stream, and every further call returns it. The refresh that was being read is then lost, because it
-// may be cut short.
+// Next returns the next refresh and the malformed lines before it. After many malformed lines, it returns these lines
+// without a refresh. Refreshes are not Complete, because a file may lack observations.
+//
+// After the last Batch the error is io.EOF. Any other error is a read error. Next then drops the refresh that it was
+// reading, because lines of it may be missing, and every further call returns the error again.
 func (r *Reader) Next() (Batch, error) {
 	for r.err == nil {
 		observation, problem, err := r.read()
@@ -155,7 +156,8 @@ func (r *Reader) Next() (Batch, error) {
 	return Batch{}, r.err
 }
 
-// read returns the observation of the next line that is not blank, or the error of a malformed line.
+// read reads the next line that is not blank. It returns an observation, the error of a malformed line, or the error of
+// the file.
 func (r *Reader) read() (Observation, *LineError, error) {
 	for {
 		line, long, err := r.lines.next()
@@ -192,7 +194,7 @@ func (r *Reader) locate(problem *LineError) *LineError {
 	return problem
 }
 
-// lineProblem returns the error of a line that is too long or not text, or nil.
+// lineProblem returns an error if a line is too long or not UTF-8 text.
 func lineProblem(line []byte, long bool) *LineError {
 	if long {
 		return &LineError{
@@ -235,7 +237,7 @@ func (r *Reader) startRefresh(o Observation) {
 	}
 }
 
-// finish returns the last batch at the end of the file. After another error it returns only its malformed lines.
+// finish returns the last Batch at io.EOF. After another error the Batch has only malformed lines.
 func (r *Reader) finish(err error) (Batch, error) {
 	last := r.pending
 	r.pending, r.err = Batch{}, err

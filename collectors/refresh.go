@@ -9,16 +9,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// BuildRefreshes turns the results of a source's pages into refreshes for the engine. The first refreshes are the past
-// days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or now if that is earlier. They have no
-// slot and are never Complete. Then come the current observations, with ObservedAt now and the given slot.
+// BuildRefreshes turns the results of a source's pages into refreshes for the engine. results[i] is the result of page
+// i; the zero Result means that the page was not read.
 //
-// results[i] is the result of page i; the zero Result means that the page was not read. There may be two current
-// refreshes: a Complete one with the currencies of which all pages have been read, and one with the other currencies.
-// The engine removes quotes only if they are missing in a Complete refresh. Sides on different pages are joined. An
-// observation without an expiry of its own expires by the definition.
+// The first refreshes have the past days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or now
+// if that is earlier. They have no slot and are not Complete.
 //
-// BuildRefreshes does not change its arguments.
+// After them come at most two current refreshes, with ObservedAt now and the given slot. The first is Complete: it has
+// the currencies of which all pages were read. The second has the other currencies.
+//
+// Sides on different pages are joined. The definition sets the expiry of observations without one.
 func BuildRefreshes(d *source.Definition, results []source.Result, now, slot time.Time) []engine.Refresh {
 	refreshes := historyRefreshes(d, results, now)
 	var complete, incomplete []engine.Observation
@@ -45,7 +45,7 @@ func BuildRefreshes(d *source.Definition, results []source.Result, now, slot tim
 	return refreshes
 }
 
-// historyRefreshes collects the history of all pages by day.
+// historyRefreshes returns one refresh for each past day, with the observations of all pages.
 func historyRefreshes(d *source.Definition, results []source.Result, now time.Time) []engine.Refresh {
 	days := map[engine.Date][]engine.Observation{}
 	for i := range results {
@@ -77,7 +77,7 @@ func historyRefreshes(d *source.Definition, results []source.Result, now time.Ti
 // endOfDay returns the last second of a day in Santo Domingo.
 func endOfDay(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
 
-// setExpiry sets the expiry of observations that have none, by the definition.
+// setExpiry sets the expiry of observations that have none, as the definition says.
 func setExpiry(d *source.Definition, observations []engine.Observation, checkedAt time.Time) {
 	for i := range observations {
 		if o := &observations[i]; o.ExpiresAt.IsZero() {
@@ -101,7 +101,7 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	return true
 }
 
-// trimHistory removes history that is more than days before the day of now. If days is 0, it removes nothing.
+// trimHistory removes past days that are more than days before now. If days is 0, it keeps all.
 func trimHistory(results []source.Result, days int, now time.Time) []source.Result {
 	if days == 0 {
 		return results
@@ -114,12 +114,14 @@ func trimHistory(results []source.Result, days int, now time.Time) []source.Resu
 	return trimmed
 }
 
-// selectUnpublished selects the observations that one try publishes from everything read in the slot so far. published
-// has the currencies that were published for the slot, newResults the results of this try.
+// selectUnpublished selects the observations that one try has to publish. refreshes is everything that was read in the
+// slot so far, published has the currencies that were published for the slot, and newResults is what this try has read.
 //
-// A quote with one side is skipped while a page that may have the other side is missing, because it would remove a side
-// that is still valid. The engine accepts a source and currency once for a slot. If a currency has been published for
-// the slot, only its quotes from newResults are published, in a refresh without a slot.
+// The engine accepts a source and currency once for a slot. If a currency was published for the slot by an earlier try,
+// selectUnpublished puts its quotes from newResults into a refresh without a slot.
+//
+// It skips a quote with one side if not all pages of the currency were read. The other side may be on a missing page,
+// and the engine would remove the valid side that it has.
 func selectUnpublished(refreshes []engine.Refresh, published map[string]bool, newResults []source.Result) []engine.Refresh {
 	isNew := map[quoteID]bool{}
 	for i := range newResults {
@@ -163,7 +165,7 @@ type quoteID struct {
 
 func quoteIDOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
 
-// withHistory returns results with the history of newResults, because earlier history of the slot has been published.
+// withHistory returns results with the history of newResults. The history of earlier tries has been published already.
 func withHistory(results, newResults []source.Result) []source.Result {
 	all := slices.Clone(results)
 	for i := range all {

@@ -7,35 +7,33 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Schedule has the slots at which sources are fetched: times of the wall clock, the same on every node. The engine
-// accepts a source once for each slot, even after a crash.
+// Schedule has the slots: the times at which sources are fetched. All nodes must use the same slots.
 type Schedule interface {
-	Last(now time.Time) time.Time   // the newest slot that is not after now
-	Next(after time.Time) time.Time // the first slot after an instant
+	Last(now time.Time) time.Time   // the newest slot at or before now
+	Next(after time.Time) time.Time // the first slot after a time
 }
 
-// Daily is the live schedule, that of the engine: 08:00, 12:00 and 17:00 in Santo Domingo, which has no daylight
-// saving time.
+// Daily is the schedule of live nodes: 08:00, 12:00 and 17:00 in Santo Domingo, which has no daylight saving time.
 func Daily() Schedule { return daily{} }
 
 type daily struct{}
 
-// daySpan is longer than the time between two slots.
-const daySpan = 24 * time.Hour
+// slotSpanMax is longer than the time between two slots.
+const slotSpanMax = 24 * time.Hour
 
-// Last searches from a slot that is certainly in the past.
+// Last begins with a slot that is certainly in the past, and goes forward.
 func (daily) Last(now time.Time) time.Time {
-	last := engine.NextRefresh(now.Add(-daySpan))
+	last := engine.NextRefresh(now.Add(-slotSpanMax))
 	for next := engine.NextRefresh(last); !next.After(now); next = engine.NextRefresh(last) {
 		last = next
 	}
 	return last
 }
 
-// Next returns what the API tells its clients as the next refresh.
+// Next returns the time that API clients get as the next refresh.
 func (daily) Next(after time.Time) time.Time { return engine.NextRefresh(after) }
 
-// Every is a schedule with a slot at each multiple of step since year 1, for demos and tests. It panics if step is
+// Every is a schedule for demos and tests. Its slots are the results of time.Time.Truncate(step). It panics if step is
 // not positive.
 func Every(step time.Duration) Schedule {
 	if step <= 0 {
@@ -46,8 +44,6 @@ func Every(step time.Duration) Schedule {
 
 type every time.Duration
 
-// Last rounds down to a multiple of the step.
 func (e every) Last(now time.Time) time.Time { return now.UTC().Truncate(time.Duration(e)) }
 
-// Next returns one step after Last.
 func (e every) Next(after time.Time) time.Time { return e.Last(after).Add(time.Duration(e)) }

@@ -13,16 +13,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Writer writes an observation file. A Reader returns the same values. Output is buffered: call Flush at the end. A
-// Writer is not safe for concurrent use.
+// Writer writes an observation file. It buffers its output: call Flush at the end. It is not safe for concurrent use.
 type Writer struct {
 	out     *bufio.Writer
 	write   func(*fields) error
-	written int
-	header  string // "" once it is written
+	written int    // number of observations
+	header  string // "" = there is none, or it has been written
 }
 
-// NewWriter returns a Writer of a format. AnyFormat and unknown formats are errors.
+// NewWriter returns a Writer of a format. AnyFormat is an error.
 func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	writer := &Writer{out: bufio.NewWriter(w)}
 	switch format {
@@ -37,8 +36,8 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	return writer, nil
 }
 
-// Write writes one observation, without Line and ExpiresAt, which have no column. If a Reader would refuse the
-// observation, Write returns an error that names the value, and writes nothing.
+// Write writes one observation, except Line and ExpiresAt, which have no column. If a Reader would reject the line,
+// Write returns an error that names the invalid column, and writes nothing.
 func (w *Writer) Write(o Observation) error {
 	values := fieldsOf(&o)
 	_, problem := values.observation()
@@ -61,7 +60,7 @@ func (w *Writer) Write(o Observation) error {
 	return nil
 }
 
-// Flush writes the buffered output, and the header of a file without observations.
+// Flush writes the buffered output. It writes the header even if there are no observations.
 func (w *Writer) Flush() error {
 	if err := w.writeHeader(); err != nil {
 		return err
@@ -131,7 +130,7 @@ func (w *Writer) writeJSON(values *fields) error {
 	return w.writeLine(line.String())
 }
 
-// writeLine writes one line, unless it is too long for a Reader.
+// writeLine writes one line. A line that is too long for a Reader is an error.
 func (w *Writer) writeLine(text string) error {
 	if len(text) > lineBytesMax {
 		return fmt.Errorf("%d bytes, want at most %d in a line", len(text), lineBytesMax)
