@@ -150,7 +150,7 @@ func (j *Journal) publish(p *proposal, message *nats.Msg) {
 		attemptCtx, cancel := context.WithTimeout(p.ctx, publishTimeout)
 		_, err := j.request(attemptCtx, message)
 		cancel()
-		if err == nil { // the server accepted or rejected the message: the stream has a record at the sequence, or will soon
+		if err == nil { // the server accepted or rejected the message, so the sequence has a record or gets one soon
 			j.noteAvailable(p.sequence)
 			interval = retryIntervalMax
 		}

@@ -14,7 +14,7 @@ import (
 const (
 	bucketLease        = "lease"
 	leaseTTL           = 12 * time.Second
-	leaseMargin        = 2 * time.Second // a lease counts as lost this long before leaseTTL; clocks differ
+	leaseMargin        = 2 * time.Second // clocks differ, so a lease counts as lost this long before leaseTTL
 	leaseRenewInterval = 2 * time.Second
 	leaseRetryInterval = time.Second // between attempts to acquire a lease
 )

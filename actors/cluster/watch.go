@@ -15,12 +15,12 @@ import (
 
 const (
 	watchInterval = 250 * time.Millisecond
-	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. The same holds for a
-	// peer in the raft group without a message. A peer sends a message every second.
+	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft
+	// group sends a message every second. Without a message for this time it counts as unreachable too.
 	reachableWithin = 2500 * time.Millisecond
 	// leaderChangeMax is the time for which the cluster counts as healthy although the stream has no leader. It is
-	// enough for a leadership transfer. If the majority is lost, a follower still has a leader until reachableWithin
-	// has passed, which is longer.
+	// enough for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its
+	// leader only several seconds after the leader's last message.
 	leaderChangeMax = time.Second
 	trimTicks       = 8 // trim runs once in this number of watch intervals
 )

@@ -30,8 +30,8 @@ type Mailer struct {
 	closing   bool // Close was called
 }
 
-// Stats counts emails since Open. Waiting, Sent, Refused, Exhausted, Expired, Replaced and Abandoned together count
-// each email that Send has accepted once.
+// Stats counts emails since Open. Each email that Send has accepted is counted in exactly one of Waiting, Sent,
+// Refused, Exhausted, Expired, Replaced and Abandoned.
 type Stats struct {
 	Waiting     int    // in the queue, including the email that is being sent
 	Sent        uint64 // accepted by the server

@@ -34,7 +34,7 @@ type steadyClock struct {
 	newest       atomic.Int64         // newest steady time, unless detectsSteps
 
 	detectsSteps atomic.Bool  // wall has a monotonic reading, to compare the wall time with
-	trustedWall  atomic.Int64 // wall time at steady time 0, without a suspected step; in ns since 1970
+	trustedWall  atomic.Int64 // wall time without a suspected step when the steady time was 0, in ns since 1970
 
 	mu        sync.Mutex
 	suspected suspectedStep
@@ -44,9 +44,9 @@ type steadyClock struct {
 type suspectedStep struct {
 	active      bool          // there is such a step
 	beforeStart bool          // at the start of the process the wall clock was behind the newest wall time in the log
-	step        time.Duration // wall clock minus the wall time without the step
+	step        time.Duration // result of stepAt
 	seenAt      time.Duration // steady time at which the step was detected
-	since       time.Time     // wall time since which there is any suspected step
+	since       time.Time     // wall time at which the wall clock became suspect
 }
 
 func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyClock {
@@ -89,8 +89,8 @@ func (c *steadyClock) Now() account.ClockReading {
 	return moment
 }
 
-// steadyAt returns the steady time. wall is the present time. A monotonic reading in wall never goes back by itself, so
-// steadyAt then does not use newest. Updates of newest would slow down requests on several processors.
+// steadyAt returns the steady time. wall is the present time. If detectsSteps, the monotonic reading of wall never goes
+// back, so steadyAt does not need newest. Updates of newest would slow down requests on other processors.
 func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	elapsed := wall.Sub(c.origin)
 	switch {
@@ -111,7 +111,7 @@ func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	}
 }
 
-// stepAt returns the wall clock minus the wall time without a step.
+// stepAt returns by how much the wall clock is ahead of trustedWall.
 func (c *steadyClock) stepAt(now account.ClockReading) time.Duration {
 	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trustedWall.Load())
 }

@@ -10,7 +10,8 @@ import (
 // many accounts join one write. The delay does no harm, because an account usually asks for a lease seconds early.
 const FlushDelay = 50 * time.Millisecond
 
-// outboxFlusher is a goroutine that notifies all shards with posted events, FlushDelay after the first of these events.
+// outboxFlusher is a goroutine. FlushDelay after an event is posted, it notifies each shard that has events in its
+// outbox.
 type outboxFlusher struct {
 	outboxes  []*outbox     // set before start
 	scheduled atomic.Bool   // a flush will follow

@@ -74,7 +74,7 @@ type decision struct {
 	keyPolicy bool                // one of the events changes the key policy
 }
 
-// decideFunc makes a decision. again is true if it has made one for the same request that was discarded.
+// decideFunc makes a decision. again is true if an earlier decision about the same request was discarded.
 type decideFunc func(again bool) (*decision, error)
 
 // registrarRecordsMax is the maximum number of records in one write, unless the first decision has more.

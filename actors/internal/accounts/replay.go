@@ -14,9 +14,9 @@ import (
 // Replay rebuilds the accounts, the registry of logins and the key policy from a snapshot and the events after it. Call
 // Begin, then Restore if there is a snapshot, then Apply for each event.
 type Replay struct {
-	Evicted      []map[uint64]evictedAccount // by shard; accounts without an event since the snapshot
-	Loaded       map[uint64]*account.Account // accounts with an event since the snapshot
-	claims       [][]keyindex.Entry          // for the keys in the snapshot
+	Evicted      []map[uint64]evictedAccount // accounts without an event after the snapshot; one map for each shard
+	Loaded       map[uint64]*account.Account // accounts with an event after the snapshot
+	keyEntries   [][]keyindex.Entry          // entries of the keys in the snapshot
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
 	steady       time.Duration // newest steady time in the log
@@ -61,7 +61,7 @@ func (r *Replay) Restore(accounts *SnapshotAccounts, s *record.Snapshot) error {
 			return errors.New("the snapshot has an account twice")
 		}
 	}
-	r.claims = accounts.claims
+	r.keyEntries = accounts.keyEntries
 	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, accounts.addresses...)
 	r.shareRegistry()
 	r.KeyPolicy, r.steady = s.KeyPolicy, s.Steady
@@ -149,18 +149,18 @@ func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, erro
 	if r.SharedCodes {
 		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Steady: r.steady})
 	}
-	var claims []keyindex.Entry
+	var keyEntries []keyindex.Entry
 	for id, account := range r.Loaded {
 		state := account.State()
 		r.Evicted[r.Shard(id)][id] = encodeState(state)
 		for i := range state.Record.Keys {
-			claims = append(claims, keyindex.NewEntry(state.Record.Keys[i].Digest, id))
+			keyEntries = append(keyEntries, keyindex.NewEntry(state.Record.Keys[i].Digest, id))
 		}
 	}
-	if id, ok := keys.Fill(append(r.claims, claims)); !ok {
+	if id, ok := keys.Fill(append(r.keyEntries, keyEntries)); !ok {
 		return nil, fmt.Errorf("two accounts have a key with the same fingerprint, one of them is account %d", id)
 	}
-	r.Loaded, r.claims = nil, nil
+	r.Loaded, r.keyEntries = nil, nil
 	return r.Evicted, nil
 }
 

@@ -32,8 +32,8 @@ type pendingEvent struct {
 	evicted       bool   // the account has no actor
 }
 
-// outbox collects events of the accounts of a shard. The shard takes the events when it receives OutboxFilled. It gets
-// the message at once after an urgent event, else when the outboxFlusher runs.
+// outbox collects events of the accounts of a shard. The shard takes the events when it receives OutboxFilled. An
+// urgent event sends this message at once. Other events wait for the outboxFlusher.
 type outbox struct {
 	shard    *mailbox.Ref
 	flusher  *outboxFlusher
@@ -138,8 +138,8 @@ const resultsPerMessage = 8
 // deliverMore is a message of the shard to itself: it calls deliverSome again.
 type deliverMore struct{ mailbox.OneWay }
 
-// committed handles the result of a write. After a conflict it writes the events again, except the events of the
-// accounts that caused the conflict (rejectConflicts). Any other result goes to the accounts.
+// committed handles the result of a write. After a conflict with events of another node it writes the batch again,
+// without the events that rejectConflicts removes. Any other result goes to the accounts.
 func (s *ShardActor) committed(err *engine.Error) {
 	done := s.inFlight
 	s.inFlight = nil
@@ -215,7 +215,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 	s.countReturned(pendingEvent{final: true})
 }
 
-// returnEvicted adds the event that returns the lease of an evicted account to pending.
+// returnEvicted returns the lease of an evicted account: it makes the event and adds it to pending.
 func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.ClockReading) {
 	account, err := state.load(s.node, s.common.clock.start())
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 // SnapshotAccounts collects the accounts and e-mail addresses of a snapshot. The reader of the snapshot calls Visitor's
 // functions for one part of the snapshot after the other; the outer slices have one element for each part.
 type SnapshotAccounts struct {
-	Decoder   *record.Decoder
-	accounts  [][]snapshotAccount
-	claims    [][]keyindex.Entry // entries of the index of keys
-	addresses [][]account.AddressState
+	Decoder    *record.Decoder
+	accounts   [][]snapshotAccount
+	keyEntries [][]keyindex.Entry
+	addresses  [][]account.AddressState
 }
 
 type snapshotAccount struct {
@@ -34,7 +34,7 @@ func (s *SnapshotAccounts) addPart(encoded [][]byte) error {
 	for _, data := range encoded {
 		size += len(data) + binary.MaxVarintLen32
 	}
-	memory, accounts, claims := make([]byte, 0, size), make([]snapshotAccount, 0, len(encoded)), make([]keyindex.Entry, 0, len(encoded))
+	memory, accounts, keyEntries := make([]byte, 0, size), make([]snapshotAccount, 0, len(encoded)), make([]keyindex.Entry, 0, len(encoded))
 	for _, data := range encoded {
 		state, err := s.Decoder.AccountWithoutText(data)
 		if err != nil {
@@ -44,9 +44,9 @@ func (s *SnapshotAccounts) addPart(encoded [][]byte) error {
 		memory = appendEvicted(memory, data)
 		accounts = append(accounts, snapshotAccount{state.Record.ID, evictedAccount(memory[start:len(memory):len(memory)])})
 		for i := range state.Record.Keys {
-			claims = append(claims, keyindex.NewEntry(state.Record.Keys[i].Digest, state.Record.ID))
+			keyEntries = append(keyEntries, keyindex.NewEntry(state.Record.Keys[i].Digest, state.Record.ID))
 		}
 	}
-	s.accounts, s.claims = append(s.accounts, accounts), append(s.claims, claims)
+	s.accounts, s.keyEntries = append(s.accounts, accounts), append(s.keyEntries, keyEntries)
 	return nil
 }
