@@ -3,8 +3,12 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,6 +39,32 @@ func TestCluster_Options(t *testing.T) {
 		if got := run(t, nil, nil, append(serveArgs(t.TempDir()), args...)...); got.code != exit.Usage || !strings.Contains(got.stderr, want) {
 			t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, want, got.stderr)
 		}
+	}
+}
+
+// TestCluster_ForgottenSettings: a command without the cluster's settings does not change the directory of a node of a
+// cluster, unless the node leaves for good.
+func TestCluster_ForgottenSettings(t *testing.T) {
+	data := t.TempDir()
+	identity := filepath.Join(data, "cluster.json")
+	text := `{"format": 1, "cluster": "rates", "stream": "1f", "name": "node-3", "node": 3}`
+	if err := os.WriteFile(identity, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{serveArgs(data), {"import", "--data", data, "-"}} {
+		got := run(t, nil, strings.NewReader(""), args...)
+		if got.code != exit.BadData || !strings.Contains(got.stderr, "belongs to node-3 of the cluster rates") {
+			t.Errorf("%s: code %d, %s", args[0], got.code, got.stderr)
+		}
+	}
+	node := start(t, realNow, append(serveArgs(data), "--cluster-leave")...)
+	node.listening()
+	if _, err := os.Stat(identity); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory still belongs to the cluster: %v", err)
+	}
+	got := run(t, nil, nil, append(append(serveArgs(t.TempDir()), "--cluster-leave"), clusterArgs(1, clustertest.Addresses(t, 3), newPairFiles(t))...)...)
+	if got.code != exit.Usage || !strings.Contains(got.stderr, "--cluster-leave: contradicts") {
+		t.Errorf("leaving and joining: code %d, %s", got.code, got.stderr)
 	}
 }
 

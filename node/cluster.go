@@ -22,6 +22,7 @@ type Cluster struct {
 	Listen   string   // address for other nodes; "" = the node's own address among the members
 	TLS      cluster.TLS
 	Insecure bool // no certificates; only with loopback addresses
+	Leave    bool // with Name "": makes the directory of a stopped node of a cluster one of a single node, for good
 }
 
 // Member is a node that keeps the log.
@@ -65,6 +66,8 @@ func (o Cluster) Check(c Config) error {
 // checkFields returns an error if only some fields of a cluster are set.
 func (o *Cluster) checkFields() error {
 	switch {
+	case o.Name != "" && o.Leave:
+		return errorf(Invalid, "Cluster.Leave", "contradicts Cluster.Name: a node leaves its cluster or joins it")
 	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Insecure || o.TLS != cluster.TLS{}):
 		return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
 	case o.Name == "":
@@ -88,6 +91,41 @@ func (o *Cluster) Address() string {
 		}
 	}
 	return cmp.Or(o.Listen, own)
+}
+
+// CheckSingle returns an error if the data directory belongs to a cluster. A program that changes the directory of a
+// stopped node calls it first, because the cluster does not take back a node with changes of its own.
+func CheckSingle(dir string) error {
+	m, err := cluster.ReadMembership(dir)
+	switch {
+	case err != nil:
+		return errorf(BadFile, "Dir", "%w", err)
+	case m.Cluster != "":
+		return errorf(BadFile, "Dir", "%s belongs to %s of the cluster %s, which does not take a node back that was changed without it", dir, m.Node, m.Cluster)
+	}
+	return nil
+}
+
+// leave makes the data directory one of a single node if the configuration says so, and otherwise checks that it is.
+func (o *Cluster) leave(c *Config) error {
+	if o.Name != "" {
+		return nil // joinCluster checks the directory
+	}
+	m, err := cluster.ReadMembership(c.Dir)
+	switch {
+	case err != nil:
+		return errorf(BadFile, "Dir", "%w", err)
+	case m.Cluster == "":
+		return nil
+	case !o.Leave:
+		return errorf(BadFile, "Cluster.Name", "missing: %s belongs to %s of the cluster %s, which does not take a node back that was changed "+
+			"without it; give the settings of the cluster, or leave it for good", c.Dir, m.Node, m.Cluster)
+	}
+	if err := cluster.Leave(c.Dir); err != nil {
+		return directoryError(c.Dir, fmt.Errorf("leave the cluster %s: %w", m.Cluster, err))
+	}
+	c.Logger.Warn("left the cluster "+m.Cluster+" for good: the directory is one of a single node now", "node", m.Node, "dir", c.Dir)
+	return nil
 }
 
 // config returns the configuration of package cluster.
@@ -176,6 +214,9 @@ func awaitMajority(ctx context.Context, member membership) {
 
 // clusterError adds advice for the operator to an error of joining.
 func clusterError(ctx context.Context, dir string, err error) error {
+	if errors.Is(err, cluster.ErrDiverged) {
+		return errorf(BadFile, "Dir", "%w", err)
+	}
 	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
 }
 

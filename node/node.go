@@ -137,6 +137,9 @@ func (c *Config) reference() (ReferenceData, error) {
 // openCore joins the cluster, if there is one, and opens the core.
 func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
 	c := &n.config
+	if err := c.Cluster.leave(c); err != nil {
+		return err
+	}
 	coreConfig := c.core(n.reference, n.mailer.sender)
 	if n.cluster, err = joinCluster(ctx, c, &coreConfig.Actors); err != nil {
 		return err
@@ -370,7 +373,7 @@ type Data struct {
 }
 
 // OpenData opens the data directory without listening, and waits until its log has been read. It uses only the
-// fields of Config for data and reference data.
+// fields of Config for data and reference data. A program that makes changes calls CheckSingle before.
 func OpenData(ctx context.Context, c Config) (*Data, error) {
 	c = c.withDefaults()
 	if c.Dir == "" {

@@ -72,7 +72,7 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	if c.lockFile, err = lockDir(c.config.Dir); err != nil {
 		return err
 	}
-	if err := install(&c.config); err != nil {
+	if err := install(c.config.Dir); err != nil {
 		return err
 	}
 	self, err := readIdentity(&c.config)

@@ -19,7 +19,6 @@ const (
 	bucketCodeKey = "seal"
 	entryCodeKey  = "codes"
 	codeKeyBytes  = 32
-	codeKeyFile   = "cluster.seal" // stream ID and key, in hexadecimal digits
 )
 
 // LoginCodeKey returns the secret key for hashes of login codes. All nodes have the same key, so that a login code of

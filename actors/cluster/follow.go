@@ -43,7 +43,8 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 		return fmt.Errorf("follow the stream: %w", err)
 	}
 	defer func() { err = errors.Join(err, unsubscribe(subscription)) }()
-	if err := j.cluster.verifyStream(ctx); err != nil {
+	last, sum := j.position()
+	if err := j.cluster.verifyLog(ctx, last, sum); err != nil {
 		return fmt.Errorf("follow the stream: %w", err)
 	}
 	for {

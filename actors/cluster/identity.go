@@ -1,5 +1,3 @@
-//go:build !nocluster
-
 package cluster
 
 import (
@@ -9,12 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/tasard/tasard/engine"
 )
 
 const (
 	identityName   = "cluster.json"
+	codeKeyFile    = "cluster.seal" // ID of the stream and key of login codes, in hexadecimal digits
+	streamDirName  = "stream"       // files of the embedded server
 	identityFormat = 1
 )
 
@@ -30,21 +31,64 @@ type identity struct {
 
 func (i identity) hasStream() bool { return i.Stream != "" }
 
-// readIdentity reads cluster.json. If there is no such file, it returns an identity without a stream.
-func readIdentity(c *Config) (identity, error) {
-	var i identity
-	path := filepath.Join(c.Dir, identityName)
+// readIdentityFile reads the identity file of a directory. found is false if there is none.
+func readIdentityFile(dir string) (i identity, found bool, err error) {
+	path := filepath.Join(dir, identityName)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return i, nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return i, false, nil
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &i)
 	}
 	if err != nil {
-		return i, fmt.Errorf("read which cluster the directory belongs to: %s: %w", path, err)
+		return i, true, fmt.Errorf("read which cluster the directory belongs to: %s: %w", path, err)
 	}
-	return i, i.check(c, path)
+	return i, true, nil
+}
+
+// readIdentity reads the identity file of the directory. Without a file it returns an identity without a stream.
+func readIdentity(c *Config) (identity, error) {
+	i, found, err := readIdentityFile(c.Dir)
+	if err == nil && found {
+		err = i.check(c, filepath.Join(c.Dir, identityName))
+	}
+	return i, err
+}
+
+// ErrDiverged is the error for a log with records that the stream does not have.
+var ErrDiverged = errors.New("the log of this node differs from the stream")
+
+// Membership names the cluster and the node to which a data directory belongs.
+type Membership struct{ Cluster, Node string }
+
+// ReadMembership returns the membership of a data directory. Cluster is "" if the directory does not belong to a
+// cluster.
+func ReadMembership(dir string) (Membership, error) {
+	i, found, err := readIdentityFile(dir)
+	if err == nil && found && (i.Cluster == "" || i.Name == "") {
+		err = fmt.Errorf("%s does not name a cluster and a node", filepath.Join(dir, identityName))
+	}
+	return Membership{i.Cluster, i.Name}, err
+}
+
+// Leave makes a data directory of a cluster one of a single node, for good: the cluster never takes its log back. It
+// removes everything but the log. A crash in between can be repaired by another call.
+func Leave(dir string) error {
+	lock, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	err = install(dir)
+	for _, name := range []string{streamDirName, codeKeyFile, identityName} {
+		if err == nil {
+			err = os.RemoveAll(filepath.Join(dir, name))
+		}
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	return errors.Join(err, unlockDir(lock))
 }
 
 func (i identity) check(c *Config, path string) error {

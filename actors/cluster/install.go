@@ -1,5 +1,3 @@
-//go:build !nocluster
-
 package cluster
 
 import (
@@ -65,26 +63,26 @@ func receiveBackup(c *Config, backup io.Reader, node string) (wal.BackupInfo, er
 
 // install replaces the log in DIR by the log in DIR/incoming, if there is one. After a crash at any point the next call
 // completes the replacement. The log must not be open.
-func install(c *Config) error {
-	if err := os.RemoveAll(filepath.Join(c.Dir, incomingPartialName)); err != nil {
+func install(dir string) error {
+	if err := os.RemoveAll(filepath.Join(dir, incomingPartialName)); err != nil {
 		return fmt.Errorf("remove an incomplete copy: %w", err)
 	}
-	complete, installing := filepath.Join(c.Dir, incomingName), filepath.Join(c.Dir, installName)
+	complete, installing := filepath.Join(dir, incomingName), filepath.Join(dir, installName)
 	if exists(complete) {
-		if err := removeLog(c.Dir); err != nil {
+		if err := removeLog(dir); err != nil {
 			return fmt.Errorf("remove the replaced log: %w", err)
 		}
 		if err := os.Rename(complete, installing); err != nil {
 			return err
 		}
-		if err := syncDir(c.Dir); err != nil {
+		if err := syncDir(dir); err != nil {
 			return err
 		}
 	}
 	if !exists(installing) {
 		return nil
 	}
-	if err := moveLog(installing, c.Dir); err != nil {
+	if err := moveLog(installing, dir); err != nil {
 		return fmt.Errorf("install the log of another node: %w", err)
 	}
 	return nil

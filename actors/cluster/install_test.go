@@ -80,7 +80,7 @@ func TestInstall_Crash(t *testing.T) {
 		return filesOf(t, c.Dir), filesOf(t, filepath.Join(c.Dir, incomingName))
 	}
 	finish := func(t *testing.T, when string) {
-		if err := install(&c); err != nil {
+		if err := install(c.Dir); err != nil {
 			t.Fatal(err)
 		}
 		if got := logState(t, &c); got != "new" {
@@ -145,7 +145,7 @@ func TestInstall_Torn(t *testing.T) {
 		if _, err := receiveBackup(&c, strings.NewReader(text), "n2"); err == nil {
 			t.Errorf("%s: taken", name)
 		}
-		if err := install(&c); err != nil {
+		if err := install(c.Dir); err != nil {
 			t.Error(err)
 		}
 		if got := logState(t, &c); got != "old" {

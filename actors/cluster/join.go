@@ -56,8 +56,8 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	}
 }
 
-// reconcile checks that the local log belongs to the stream. If the stream no longer has the next record of the log, it
-// replaces the log.
+// reconcile checks that the stream has the records of the local log. If the stream no longer has the next record of the
+// log, it replaces the log.
 func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState) (*wal.Log, error) {
 	switch {
 	case state.id == "":
@@ -83,7 +83,17 @@ func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState
 			return log, fmt.Errorf("query the stream: %w", err)
 		}
 	}
-	return log, nil
+	sum, err := lastChecksum(log)
+	if err != nil {
+		return log, err
+	}
+	verifyCtx, cancel := context.WithTimeout(ctx, c.config.verifyTimeout+majorityTimeout)
+	defer cancel()
+	if err := c.verifyLog(verifyCtx, log.Last(), sum); ctx.Err() != nil || verifyCtx.Err() == nil {
+		return log, err
+	}
+	c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
+	return log, nil // Follow verifies the log before it delivers a record
 }
 
 func (c *Cluster) saveIdentity(i identity) error {
@@ -129,7 +139,7 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 	if err := log.Close(); err != nil {
 		return log, err
 	}
-	if err := install(&c.config); err != nil {
+	if err := install(c.config.Dir); err != nil {
 		return log, err
 	}
 	newLog, err := wal.Open(c.config.Dir, c.config.Log)

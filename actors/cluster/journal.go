@@ -69,14 +69,21 @@ var _ actors.Shared = (*Journal)(nil)
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, request: c.server.conn.RequestMsgWithContext, wake: make(chan struct{}, 1), stop: make(chan error, 1), last: log.Last()}
 	j.snapshotSequence.Store(log.Recovery().SnapshotSequence)
-	if j.last == 0 {
-		return j, nil
+	sum, err := lastChecksum(log)
+	j.lastChecksum = sum
+	return j, err
+}
+
+// lastChecksum returns the checksum of the last record of a log, or 0 if the log is empty.
+func lastChecksum(log *wal.Log) (sum uint32, err error) {
+	if log.Last() == 0 {
+		return 0, nil
 	}
-	err := log.Read(j.last, func(_ uint64, record []byte) error {
-		j.lastChecksum = checksum(record)
+	err = log.Read(log.Last(), func(_ uint64, record []byte) error {
+		sum = checksum(record)
 		return nil
 	})
-	return j, err
+	return sum, err
 }
 
 // Node implements actors.Shared.

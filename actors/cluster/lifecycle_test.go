@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,7 +107,7 @@ func TestTrimmed(t *testing.T) {
 		f.configs[i].streamBytesMax = 1 // do not wait for a stopped node
 	}
 	f.startAll()
-	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Guest", guestJoins}, step{"LostStream", lostStream}, stopsAtDamage("cut short"))
+	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Guest", guestJoins}, step{"Diverged", diverged}, step{"LostStream", lostStream}, stopsAtDamage("cut short"))
 }
 
 // trimmedAt is the sequence of the snapshot.
@@ -172,25 +171,48 @@ func guestJoins(t *testing.T, f *testCluster) {
 	f.nodes[2].mustAppend(t, "without the guest")
 }
 
-// lostStream gives a node a record that the stream lacks, as if the members had lost it: the node stops with an
-// error, whose remedy helps.
-func lostStream(t *testing.T, f *testCluster) {
+// appendWhileStopped appends a record to the log of a stopped node.
+func (f *testCluster) appendWhileStopped(i int, record string) {
+	f.t.Helper()
+	log, err := wal.Open(f.configs[i].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
+	if err == nil {
+		_, err = log.Append([][]byte{[]byte(record)})
+	}
+	if err = errors.Join(err, log.Close()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// diverged starts a node whose log was written to outside the cluster, with a record more than the stream and with
+// another record than the stream. It is refused, and the remedy in the error helps.
+func diverged(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(f.nodes[2].last())
 	last := f.nodes[2].last()
 	f.stop(2)
-	log, err := wal.Open(f.configs[2].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
-	if err == nil {
-		_, err = log.Append([][]byte{[]byte("lost by the others")})
+	f.appendWhileStopped(2, "outside")
+	f.configs[2].verifyTimeout = joinRetryInterval
+	wantRefused(t, f.configs[2], fmt.Sprintf("ends with record %d, the stream with %d. The other members do not have", last+1, last))
+	f.nodes[0].mustAppend(t, "inside")
+	wantRefused(t, f.configs[2], fmt.Sprintf("record %d has checksum", last+1))
+	wantRefused(t, f.configs[2], hintReplace)
+	f.configs[2].Dir = f.parent.TempDir()
+	f.start(2)
+	if log := f.awaitSameRecords(last); !slices.Equal(log, []string{"inside"}) {
+		t.Errorf("log %q", log)
 	}
-	if err = errors.Join(err, log.Close()); err != nil {
-		t.Fatal(err)
+}
+
+// lostStream gives two nodes a record that the stream lacks, as if the members had lost it. The error names a remedy,
+// which helps.
+func lostStream(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(f.nodes[2].last())
+	last := f.nodes[2].last()
+	for _, i := range []int{1, 2} {
+		f.stop(i)
+		f.appendWhileStopped(i, "lost by the others")
 	}
 	f.configs[2].verifyTimeout = joinRetryInterval
-	lost := f.start(2)
-	words := fmt.Sprintf("ends with %d, this node has %d", last, last+1)
-	if err := lost.awaitEnd(t); err == nil || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), hintRestore) {
-		t.Errorf("ended with %v", err)
-	}
+	wantRefused(t, f.configs[2], fmt.Sprintf("ends with %d, this node has %d: %s", last, last+1, hintRestore))
 	f.stopAll()
 	f.restore(2)
 	f.startAll()

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	streamDirName      = "stream"
 	routePingInterval  = 3 * time.Second // the server closes a connection after two pings without a reply
 	handshakeSeconds   = 5
 	listenTimeout      = 15 * time.Second

@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -31,6 +32,7 @@ const (
 type streamState struct {
 	id          string
 	first, last uint64 // sequences
+	stream      jetstream.Stream
 }
 
 // queryStream asks the leader for the state of the stream. It returns jetstream.ErrStreamNotFound if there is no
@@ -43,7 +45,7 @@ func (c *Cluster) queryStream(ctx context.Context) (streamState, error) {
 		return streamState{}, err
 	}
 	info := s.CachedInfo()
-	return streamState{id: info.Config.Metadata[metadataStreamID], first: info.State.FirstSeq, last: info.State.LastSeq}, nil
+	return streamState{info.Config.Metadata[metadataStreamID], info.State.FirstSeq, info.State.LastSeq, s}, nil
 }
 
 // createStream creates the stream. The sequence of its first record will be last+1. A second call with the same
@@ -61,38 +63,87 @@ func (c *Cluster) createStream(ctx context.Context, id string, last uint64) erro
 	return err
 }
 
-// hintRestore says what an operator should do if the stream has lost records that a node still has.
+// hintRestore says what an operator should do if the stream has lost records that several nodes have.
 const hintRestore = "stop all nodes, choose the one with the most records, remove its " + identityName + " and its stream directory, " +
 	"empty the directories of the others, and start all members: they form a cluster again from that log"
+
+// hintReplace says what an operator should do if only this node has records that the stream lacks.
+const hintReplace = "they were written while this node ran outside the cluster, and the cluster goes on without them: keep a copy of the " +
+	"directory, empty it and start this node, and the others fill it"
 
 // duplicatesWindow has the smallest value that the server accepts, because we do not use message IDs.
 const duplicatesWindow = 100 * time.Millisecond
 
-// verifyStream waits until the leader reports the state of the stream. It returns an error if the stream is not the
-// stream of this directory. It also returns an error if the stream lacks records of the local log for longer than
-// verifyTimeout.
-func (c *Cluster) verifyStream(ctx context.Context) error {
+// verifyLog waits for the leader. It returns an error unless the stream has the ID of this directory and the records of
+// a log, of which last is the sequence of the last record and sum its checksum.
+func (c *Cluster) verifyLog(ctx context.Context, last uint64, sum uint32) error {
 	var shorterSince time.Time
-	last := c.Journal().Last()
 	for {
 		state, err := c.queryStream(ctx)
+		if err == nil && state.id == c.self.Load().Stream && state.last >= last {
+			if err = state.verifyRecord(ctx, last, sum); err == nil || errors.Is(err, ErrDiverged) || errors.Is(err, errDamaged) {
+				return err
+			}
+		}
 		switch {
 		case err != nil:
 			c.logger.Debug("stream does not answer", "cause", err.Error())
 			shorterSince = time.Time{}
 		case state.id != c.self.Load().Stream:
 			return fmt.Errorf("the cluster has stream %s, this directory belongs to stream %s", state.id, c.self.Load().Stream)
-		case state.last >= last:
-			return nil
 		case shorterSince.IsZero() || !c.Health().Majority:
 			shorterSince = c.config.Clock()
 		case c.config.Clock().Sub(shorterSince) > c.config.verifyTimeout:
-			return fmt.Errorf("the stream has lost records: it ends with %d, this node has %d: %s", state.last, last, hintRestore)
+			return c.longerError(last, state.last)
 		}
 		if err := sleep(ctx, joinRetryInterval); err != nil {
 			return err
 		}
 	}
+}
+
+// verifyRecord compares the last record of a log with the record of the stream. If the stream no longer has that
+// record, it compares the checksum that the next record has of it.
+func (s *streamState) verifyRecord(ctx context.Context, last uint64, sum uint32) error {
+	sequence := max(last, s.first)
+	if last == 0 || sequence > s.last {
+		return nil // nothing to compare
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := s.stream.GetMsg(ctx, sequence)
+	if err != nil {
+		return err
+	}
+	f, err := decodeFrame(sequence, m.Data)
+	if err != nil {
+		return err
+	}
+	streamSum := f.previous
+	if sequence == last {
+		streamSum = checksum(f.record)
+	}
+	if streamSum != sum {
+		return fmt.Errorf("%w: record %d has checksum %08x in the stream and %08x in the log. Records of this log are not in the "+
+			"stream: %s", ErrDiverged, last, streamSum, sum, hintReplace)
+	}
+	return nil
+}
+
+// longerError returns the error for a log that ends after the stream. If a majority of other members lacks the records
+// too, this node must be replaced. Otherwise the cluster must be restored.
+func (c *Cluster) longerError(last, streamLast uint64) error {
+	others := 0
+	for _, h := range c.peers.reachable(c.config.Clock()) {
+		if c.config.isMember(h.Name) && h.Name != c.config.Name && h.Last <= streamLast {
+			others++
+		}
+	}
+	if others > len(c.config.Members)/2 {
+		return fmt.Errorf("%w: it ends with record %d, the stream with %d. The other members do not have the records after it: %s",
+			ErrDiverged, last, streamLast, hintReplace)
+	}
+	return fmt.Errorf("the stream has lost records: it ends with %d, this node has %d: %s", streamLast, last, hintRestore)
 }
 
 // randomID returns 128 random bits in hexadecimal digits.

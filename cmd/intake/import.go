@@ -127,6 +127,9 @@ func withDataDir(ctx context.Context, p *process.Process, o importOptions, work 
 		return err
 	}
 	defer func() { err = errors.Join(err, report.close()) }()
+	if err := node.CheckSingle(o.node.Dir); err != nil {
+		return err
+	}
 	data, err := datadir.Open(ctx, p, o.node, p.Logger(o.log))
 	if err != nil {
 		return err

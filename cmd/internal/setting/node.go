@@ -140,6 +140,7 @@ func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "PEM `FILE` with this node's certificate")
 	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with its private key, readable only by owner and group")
 	BoolFlag(flags, &o.Insecure, "cluster-insecure", "no certificates; only with loopback addresses")
+	BoolFlag(flags, &o.Leave, "cluster-leave", "leave the cluster for good: its records stay, the cluster never takes them back")
 }
 
 // Group is a group of flags in the help, with its heading.
@@ -159,6 +160,7 @@ func Groups() []Group {
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
 		{"Cluster", []string{
 			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-insecure",
+			"cluster-leave",
 		}},
 		{"Logging", []string{"log-format", "log-level", "access-log", "metrics-listen"}},
 	}
@@ -301,7 +303,7 @@ func flagForField(field string) string {
 		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
 		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
 		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",
-		"Cluster.Listen": "--cluster-listen", "Cluster.TLS.Key": "--cluster-key",
+		"Cluster.Listen": "--cluster-listen", "Cluster.TLS.Key": "--cluster-key", "Cluster.Leave": "--cluster-leave",
 	}[field]
 }
 
