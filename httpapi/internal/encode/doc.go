@@ -1,6 +1,5 @@
-// Package encode appends JSON to a slice: without reflection, so that an answer costs no allocation, and without
-// HTML escaping. An object or an array is begun and ended by its caller; the functions put the commas in
-// between:
+// Package encode appends JSON to a slice, without reflection and without allocations. It does not escape HTML. The
+// functions add the commas between fields and elements; the caller adds brackets and braces:
 //
 //	dst = encode.Field(append(dst, '{'), "code", "USD")
 //	dst = append(encode.Int(dst, "quoteCount", 3), '}')

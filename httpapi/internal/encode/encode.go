@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Text appends a JSON string. Bytes that are not UTF-8 become U+FFFD; U+2028 and the like stay as they are.
+// Text appends a JSON string. Invalid UTF-8 becomes U+FFFD.
 func Text(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -53,12 +53,12 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 }
 
-// Field appends a comma unless the object is new, the name and a text.
+// Field appends a field with a string.
 func Field(dst []byte, name, text string) []byte {
 	return Text(Name(dst, name), text)
 }
 
-// Name appends a comma unless the object is new, and the name with its colon. Names are ours: nothing to escape.
+// Name appends the name of a field and a colon, after a comma if necessary. It does not escape the name.
 func Name(dst []byte, name string) []byte {
 	dst = Comma(dst)
 	dst = append(dst, '"')
@@ -66,7 +66,7 @@ func Name(dst []byte, name string) []byte {
 	return append(dst, '"', ':')
 }
 
-// Comma appends a comma unless an object or an array has just begun.
+// Comma appends a comma unless dst ends with '{' or '['.
 func Comma(dst []byte) []byte {
 	if last := dst[len(dst)-1]; last == '{' || last == '[' {
 		return dst
@@ -74,7 +74,7 @@ func Comma(dst []byte) []byte {
 	return append(dst, ',')
 }
 
-// Nullable appends a field that is null when its text is empty.
+// Nullable appends a field with a string, or null if the text is empty.
 func Nullable(dst []byte, name, text string) []byte {
 	if text == "" {
 		return append(Name(dst, name), "null"...)
@@ -82,12 +82,12 @@ func Nullable(dst []byte, name, text string) []byte {
 	return Field(dst, name, text)
 }
 
-// Decimal appends a decimal as text, verbatim, or null.
+// Decimal appends a field with a decimal as a string, or null if the decimal has no text.
 func Decimal(dst []byte, name string, d engine.Decimal) []byte {
 	return Nullable(dst, name, d.String())
 }
 
-// Date appends a field with a day, null when it is zero.
+// Date appends a field with a date, or null if the date is zero.
 func Date(dst []byte, name string, date engine.Date) []byte {
 	dst = Name(dst, name)
 	if date.IsZero() {
@@ -96,7 +96,7 @@ func Date(dst []byte, name string, date engine.Date) []byte {
 	return append(date.Append(append(dst, '"')), '"')
 }
 
-// Time appends an instant in UTC with Z, with a fraction of a second only where it has one; null when it is zero.
+// Time appends a field with a time in UTC (RFC 3339, with a fraction only if it is not zero), or null if t is zero.
 func Time(dst []byte, name string, t time.Time) []byte {
 	dst = Name(dst, name)
 	if t.IsZero() {
@@ -106,12 +106,12 @@ func Time(dst []byte, name string, t time.Time) []byte {
 	return append(dst, '"')
 }
 
-// Int appends a field with a whole number.
+// Int appends a field with an integer.
 func Int(dst []byte, name string, number int64) []byte {
 	return strconv.AppendInt(Name(dst, name), number, 10)
 }
 
-// Bool appends a field with a truth value.
+// Bool appends a field with true or false.
 func Bool(dst []byte, name string, value bool) []byte {
 	return strconv.AppendBool(Name(dst, name), value)
 }

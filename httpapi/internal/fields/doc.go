@@ -1,9 +1,9 @@
-// Package fields reads and writes values of HTTP header fields for all packages that answer requests. It knows neither
-// requests nor connections, works on borrowed bytes, and allocates memory in Lines only.
+// Package fields parses and formats values of HTTP header fields. It works on byte slices and knows neither requests nor
+// connections. Only Lines allocates memory.
 //
 //	encoding.go   Accept-Encoding: RFC 9110, section 12.5.3
 //	etag.go       ETag and If-None-Match: RFC 9110, sections 8.8.3 and 13.1.2
-//	forwarded.go  X-Forwarded-For, as far as trusted proxies wrote it
+//	forwarded.go  X-Forwarded-For behind trusted proxies
 //	limits.go     RateLimit: draft-ietf-httpapi-ratelimit-headers
-//	syntax.go     case-insensitive names, blanks, ports
+//	syntax.go     case-insensitive comparison, spaces and tabs, ports
 package fields

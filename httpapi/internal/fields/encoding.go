@@ -2,11 +2,11 @@ package fields
 
 import "bytes"
 
-// qualityMax is a quality of 1, in thousandths.
+// qualityMax is the quality value 1, in thousandths.
 const qualityMax = 1000
 
-// AcceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3): gzip by its name or by "*", with a quality above 0
-// and not below that of identity where that is named. Without the header the answer is not compressed.
+// AcceptsGzip reports whether Accept-Encoding allows gzip, by name or with "*", and does not prefer identity. lines are
+// the values of all header lines with this name; without lines it returns false.
 func AcceptsGzip(lines [][]byte) bool {
 	gzip, star, identity := -1, -1, -1
 	for _, line := range lines {
@@ -34,7 +34,8 @@ func AcceptsGzip(lines [][]byte) bool {
 	return gzip > 0 && gzip >= identity
 }
 
-// codingQuality splits "gzip;q=0.5". A quality that cannot be read is 0: better not compressed than not understood.
+// codingQuality splits an item such as "gzip;q=0.5". An invalid quality counts as 0, so that the response is not
+// compressed.
 func codingQuality(item []byte) (coding []byte, quality int) {
 	semicolon := bytes.IndexByte(item, ';')
 	if semicolon < 0 {
@@ -47,18 +48,18 @@ func codingQuality(item []byte) (coding []byte, quality int) {
 	return TrimBlanks(item[:semicolon]), thousandths(weight[2:])
 }
 
-// thousandths reads a quality: 0 or 1, with at most three decimals, and at most 1. Anything else is 0.
+// thousandths parses a quality value from 0 to 1 with at most three decimals. It returns 0 for invalid text.
 func thousandths(text []byte) int {
 	const lengthMax = len("0.000")
 	if len(text) == 0 || len(text) > lengthMax || text[0] != '0' && text[0] != '1' || len(text) > 1 && text[1] != '.' {
 		return 0
 	}
 	quality := int(text[0]-'0') * qualityMax
-	for place, c := 100, text[min(2, len(text)):]; len(c) > 0; place, c = place/10, c[1:] {
-		if c[0] < '0' || c[0] > '9' {
+	for place, decimals := 100, text[min(2, len(text)):]; len(decimals) > 0; place, decimals = place/10, decimals[1:] {
+		if decimals[0] < '0' || decimals[0] > '9' {
 			return 0
 		}
-		quality += int(c[0]-'0') * place
+		quality += int(decimals[0]-'0') * place
 	}
 	if quality > qualityMax {
 		return 0

@@ -5,18 +5,19 @@ import (
 	"encoding/base64"
 )
 
-// ETagDigestBytes is the length of the digest in an ETag: enough that no two states ever have the same tag.
+// ETagDigestBytes is the number of bytes of a digest that an ETag contains. 128 bits make a collision practically
+// impossible.
 const ETagDigestBytes = 16
 
-// AppendETag appends W/"…" for a digest.
+// AppendETag appends a weak ETag, W/"…", with the beginning of a digest in base64.
 func AppendETag(dst, digest []byte) []byte {
 	dst = append(dst, `W/"`...)
 	dst = base64.RawURLEncoding.AppendEncode(dst, digest[:ETagDigestBytes])
 	return append(dst, '"')
 }
 
-// IfNoneMatchHits reports whether If-None-Match allows a 304: it is "*", or one of its tags has the opaque part of etag
-// (weak comparison). A malformed tag ends the search in its line.
+// IfNoneMatchHits reports whether If-None-Match is "*" or contains etag (weak comparison), so that the response must be
+// a 304. lines are the values of all header lines with this name. In a line, tags after a malformed tag are ignored.
 func IfNoneMatchHits(lines [][]byte, etag []byte) bool {
 	if len(lines) == 1 && string(TrimBlanks(lines[0])) == "*" {
 		return true
@@ -30,7 +31,7 @@ func IfNoneMatchHits(lines [][]byte, etag []byte) bool {
 	return false
 }
 
-// listsETag walks a comma-separated list of entity tags.
+// listsETag reports whether a comma-separated list of tags contains a tag. opaque is the tag without W/.
 func listsETag(list, opaque []byte) bool {
 	for {
 		list = bytes.TrimLeft(list, " \t,")
@@ -50,8 +51,8 @@ func listsETag(list, opaque []byte) bool {
 	}
 }
 
-// etagEnd is the length of the quoted tag that text begins with, 0 when it begins with none. The bytes of a tag are
-// those of RFC 9110, section 8.8.3: anything visible but the quote.
+// etagEnd returns the length of the quoted tag at the beginning of text, or 0 if there is none. A tag may contain any
+// visible character except the quote.
 func etagEnd(text []byte) int {
 	if len(text) == 0 || text[0] != '"' {
 		return 0
@@ -67,7 +68,7 @@ func etagEnd(text []byte) int {
 	return 0
 }
 
-// Lines are the lines of a header as this package takes them.
+// Lines converts the values of a header to the type that the functions of this package take.
 func Lines(values []string) [][]byte {
 	lines := make([][]byte, len(values))
 	for i, value := range values {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// addressBytesMax bounds an entry of X-Forwarded-For: an IPv6 address, its zone, brackets and port.
+// addressBytesMax is the maximum length of an address with zone, brackets and port.
 const addressBytesMax = 80
 
 // TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
@@ -18,10 +18,13 @@ func (p TrustedProxies) Contains(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// ClientAddress finds the address of a client behind proxies in the lines of X-Forwarded-For. It walks the lists from
-// the right, where trusted proxies wrote, to the first address that does not belong to a trusted proxy: any client can
-// have written the entries to its left. A malformed entry ends the walk at the proxy that wrote it. If all entries
-// belong to trusted proxies, the leftmost is the client.
+// ClientAddress returns the address of a client behind proxies. peer is the last proxy, and lines are the values of the
+// X-Forwarded-For lines.
+//
+// Each proxy appends the address of its peer. ClientAddress therefore goes through the addresses from right to left and
+// returns the first that does not belong to a trusted proxy; the client can have made up all addresses to its left. If
+// an entry is malformed, it returns the address of the proxy that wrote the entry. If all addresses belong to trusted
+// proxies, it returns the leftmost.
 func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Addr {
 	client := peer
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -48,8 +51,8 @@ func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Add
 	return client
 }
 
-// forwardedAddress reads 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80. It drops the zone of
-// an IPv6 address, which has a meaning only on the proxy.
+// forwardedAddress parses 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80. It removes the zone
+// of an IPv6 address, which has a meaning only on the proxy.
 func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 	if len(entry) > addressBytesMax {
 		return netip.Addr{}, false
@@ -63,9 +66,9 @@ func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 		}
 	case entry[0] == '[', colon >= 0 && bytes.IndexByte(entry[colon+1:], ':') < 0:
 		if port := entry[bytes.LastIndexByte(entry, ':')+1:]; len(port) <= len("65535") {
-			var at netip.AddrPort
-			at, err = netip.ParseAddrPort(textOf(entry))
-			addr = at.Addr()
+			var addrPort netip.AddrPort
+			addrPort, err = netip.ParseAddrPort(textOf(entry))
+			addr = addrPort.Addr()
 		}
 	default:
 		addr, err = netip.ParseAddr(textOf(entry))
@@ -73,5 +76,6 @@ func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 	return addr.WithZone("").Unmap(), err == nil && addr.IsValid()
 }
 
-// textOf is a text over borrowed bytes. Danger: it lives only as long as they do; nothing may keep it.
+// textOf returns bytes as a string without a copy. Danger: if the bytes change, the string changes too, so it must not
+// be retained.
 func textOf(borrowed []byte) string { return unsafe.String(unsafe.SliceData(borrowed), len(borrowed)) }

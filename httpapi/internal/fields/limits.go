@@ -2,27 +2,27 @@ package fields
 
 import "time"
 
-// AppendWindow appends an item with two whole parameters: "day";q=1000;w=86400.
+// AppendWindow appends an item with two integer parameters, such as "day";q=1000;w=86400.
 func AppendWindow(dst []byte, window, first string, a int64, second string, b int64) []byte {
 	dst = append(append(append(append(dst, window...), ';'), first...), '=')
 	dst = append(append(append(AppendNumber(dst, a), ';'), second...), '=')
 	return AppendNumber(dst, b)
 }
 
-// AppendNumber is strconv.AppendInt for a number that is not negative, at half of its cost: each answer has seven
-// of them.
+// AppendNumber appends a number that must not be negative. It takes half the time of strconv.AppendInt. Each response
+// has seven numbers.
 func AppendNumber(dst []byte, n int64) []byte {
 	var digits [20]byte
-	at := len(digits) - 1
+	first := len(digits) - 1
 	for ; n >= 10; n /= 10 {
-		digits[at] = byte('0' + n%10)
-		at--
+		digits[first] = byte('0' + n%10)
+		first--
 	}
-	digits[at] = byte('0' + n)
-	return append(dst, digits[at:]...)
+	digits[first] = byte('0' + n)
+	return append(dst, digits[first:]...)
 }
 
-// EpochSeconds is an instant in whole seconds since 1970, rounded up.
+// EpochSeconds returns a Unix time in seconds, rounded up.
 func EpochSeconds(t time.Time) int64 {
 	if t.Nanosecond() > 0 {
 		return t.Unix() + 1
@@ -30,8 +30,8 @@ func EpochSeconds(t time.Time) int64 {
 	return t.Unix()
 }
 
-// SecondsUntil is how many seconds an instant is after now, in nanoseconds: rounded up like Retry-After, so that
-// the two agree; 0 for what is past.
+// SecondsUntil returns the seconds from now (in Unix nanoseconds) to t, rounded up like Retry-After. It returns 0 if t
+// is in the past.
 func SecondsUntil(t time.Time, now int64) int64 {
 	const second = int64(time.Second)
 	return max(0, (t.UnixNano()-now+second-1)/second)

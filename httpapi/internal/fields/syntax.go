@@ -1,20 +1,20 @@
 package fields
 
-// EqualFold compares with a name that is written in small letters and hyphens.
-// b must hold no control bytes: CR would pass for a hyphen.
-func EqualFold(b []byte, small string) bool {
-	if len(b) != len(small) {
+// EqualFold reports whether b equals a name of small letters and hyphens, ignoring case. Danger: b must not contain
+// control characters, because CR would equal a hyphen.
+func EqualFold(b []byte, lowercase string) bool {
+	if len(b) != len(lowercase) {
 		return false
 	}
 	for i, c := range b {
-		if c|0x20 != small[i] {
+		if c|0x20 != lowercase[i] {
 			return false
 		}
 	}
 	return true
 }
 
-// TrimBlanks cuts the optional blanks and tabs around a header value.
+// TrimBlanks removes spaces and tabs from both ends of a header value.
 func TrimBlanks(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
 		b = b[1:]
@@ -25,11 +25,10 @@ func TrimBlanks(b []byte) []byte {
 	return b
 }
 
-// portDigitsMax bounds a port as text; 65535 has five digits.
-const portDigitsMax = 5
+const portDigitsMax = 5 // 65535
 
-// ValidPort checks the end of an authority: it is empty, or a colon and a port of at most 65535. A colon without a port
-// stands for the default port.
+// ValidPort reports whether b is empty, or a colon and a port of at most 65535. The port may be missing after the colon
+// (RFC 3986, section 3.2.3).
 func ValidPort(b []byte) bool {
 	if len(b) == 0 {
 		return true

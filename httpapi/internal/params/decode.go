@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// IDCharactersMax is the length of an institution id in characters (interface §8).
+// IDCharactersMax is the maximum length of an id in a path.
 const IDCharactersMax = 80
 
-// percentDecoded replaces each %XX: it returns text itself when there is none, else a copy. A '+' stays a '+', because
-// no grammar takes the blank for which it stands in forms. It returns the unchanged text and false when a '%' is not
-// followed by two hexadecimal digits.
+// percentDecoded replaces each %XX. It returns text itself if there is none, else a copy. If a '%' is not followed by
+// two hexadecimal digits, it returns text and false. A '+' is not replaced by a space, because no parameter allows
+// spaces.
 func percentDecoded(text []byte) ([]byte, bool) {
 	if bytes.IndexByte(text, '%') < 0 {
 		return text, true
@@ -24,8 +24,8 @@ func percentDecoded(text []byte) ([]byte, bool) {
 	return []byte(decoded), true
 }
 
-// PathID decodes the last segment of an institution's path, once. It returns false for bad percent-encoding and for
-// more than 80 characters. A byte that is not UTF-8 counts as a character.
+// PathID decodes the id at the end of a path. It returns false for invalid percent-encoding and for more than
+// IDCharactersMax characters. Each byte that is not valid UTF-8 counts as a character.
 func PathID(encoded []byte) ([]byte, bool) {
 	id, ok := percentDecoded(encoded)
 	if !ok || utf8.RuneCount(id) > IDCharactersMax {
@@ -34,12 +34,11 @@ func PathID(encoded []byte) ([]byte, bool) {
 	return id, true
 }
 
-// editDistance counts the insertions, removals, replacements and swaps of neighbours that turn one name into the other.
-// It ignores case. Both names are short: one is truncated, the other is a known name.
+// editDistance returns the Damerau-Levenshtein distance (optimal string alignment) of two names, ignoring case. The
+// running time grows with the product of the lengths, so unknown names must be truncated.
 func editDistance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
-	before := make([]int, len(b)+1) // the row before the last
-	last, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	beforeLast, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
@@ -52,10 +51,10 @@ func editDistance(a, b string) int {
 			}
 			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
+				row[j+1] = min(row[j+1], beforeLast[j-1]+1)
 			}
 		}
-		before, last, row = last, row, before
+		beforeLast, last, row = last, row, beforeLast
 	}
 	return last[len(b)]
 }

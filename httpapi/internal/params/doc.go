@@ -1,10 +1,9 @@
-// Package params reads the query parameters of every data operation and the id in a path into a Query, which owns its
-// memory. It has the names of the parameters, their grammar and the operations that take them, and reports all problems
-// of a request at once. For an unknown name it suggests the nearest known name. Its input is the bytes of a path and a
-// query string; it does not know other parts of HTTP.
+// Package params parses the query parameters of the data operations and the id in a path. A Query has no pointer into
+// the request. All problems of a request are reported at once. For an unknown name, the message suggests the most
+// similar known name.
 //
-//	params.go  the table: each parameter's name, grammar, and the operations that take or require it
-//	query.go   the grammar of each value
-//	decode.go  percent-encoding, and the edit distance of two names
-//	reader.go  reading a request: Table.Read
+//	params.go  the table of parameters: names, grammars, and the operations that allow or require them
+//	query.go   parsing of each value
+//	decode.go  percent-decoding, and the edit distance of two names
+//	reader.go  parsing of a request: Table.Read
 package params

@@ -2,10 +2,10 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Operation is one bit for each operation, so that a set of them is a number.
+// Operation is a set of data operations, one bit for each.
 type Operation uint16
 
-// The data operations of interface §4.2–4.8.
+// Data operations.
 const (
 	Currencies Operation = 1 << iota
 	Institutions
@@ -21,10 +21,10 @@ const (
 	opLists             = opFilters | Institutions
 )
 
-// Param is the row of a query parameter in the table.
+// Param is the index of a query parameter in a Table.
 type Param uint8
 
-// The query parameters, those first that most requests have.
+// Query parameters. Frequent ones come first, because Find searches in this order.
 const (
 	ParamCurrency Param = iota
 	ParamOperation
@@ -39,19 +39,18 @@ const (
 	ParamCount
 )
 
-// Row is a query parameter: its name, the sentence that answers a refused value, and the operations that take or need
-// it. Query.set reads the value.
+// Row describes a query parameter.
 type Row struct {
 	Name       string
-	Grammar    string
+	Grammar    string // the message for an invalid value, without the name
 	AllowedBy  Operation
 	RequiredBy Operation
 }
 
-// Table is all query parameters.
+// Table has a Row for each Param.
 type Table [ParamCount]Row
 
-// NewTable is the table of all query parameters (interface §4.1, §4.7, §4.8).
+// NewTable returns the table of all query parameters. A new parameter also needs a case in Query.set.
 func NewTable() Table {
 	return Table{
 		ParamCurrency:    {"currency", "must be three capital letters, as USD", opLists, opRanking},
@@ -67,7 +66,7 @@ func NewTable() Table {
 	}
 }
 
-// compile-time: the sentences above name these limits.
+// Compile-time checks: the messages have these limits as text.
 var (
 	_ [engine.LimitMax - 200]struct{}
 	_ [200 - engine.LimitMax]struct{}
@@ -77,7 +76,7 @@ var (
 	_ [365 - engine.HistoryRangeDaysMax]struct{}
 )
 
-// Find is the row that an operation knows by a name, ParamCount when it knows none.
+// Find returns the parameter with a name, or ParamCount if the operation does not allow it.
 func (t *Table) Find(op Operation, name []byte) Param {
 	for p := range ParamCount {
 		if string(name) == t[p].Name {
@@ -90,15 +89,15 @@ func (t *Table) Find(op Operation, name []byte) Param {
 	return ParamCount
 }
 
-// nearest is the name that an operation knows and that takes the fewest changes to reach; "" when it knows none.
+// nearest returns the allowed name with the smallest edit distance to name, or "" if the operation has no parameters.
 func (t *Table) nearest(op Operation, name string) string {
-	best, fewest := "", 0
+	best, bestDistance := "", 0
 	for p := range ParamCount {
 		if t[p].AllowedBy&op == 0 {
 			continue
 		}
-		if changes := editDistance(name, t[p].Name); best == "" || changes < fewest {
-			best, fewest = t[p].Name, changes
+		if distance := editDistance(name, t[p].Name); best == "" || distance < bestDistance {
+			best, bestDistance = t[p].Name, distance
 		}
 	}
 	return best

@@ -2,10 +2,10 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Query holds the parameters of a request. It is comparable and has no pointer into the request. A parameter that was
-// not sent is zero, but limit has its default, and a history range is complete.
+// Query has the parameters of a request. It is comparable and has no pointer into the request. A missing parameter is
+// zero, but Limit has its default, and From and To are always set for History.
 type Query struct {
-	ID          string // path parameter of the detail
+	ID          string // from the path of an institution
 	Currency    string
 	Institution string
 	Channel     engine.Channel
@@ -17,20 +17,20 @@ type Query struct {
 	Cursor      int
 }
 
-// Filter selects the rates.
+// Filter returns the parameters that select rates.
 func (q Query) Filter() engine.Filter {
 	return engine.Filter{Currency: q.Currency, Institution: q.Institution, Channel: q.Channel, Kind: q.Kind}
 }
 
-// Page selects the page.
+// Page returns the parameters that select a page.
 func (q Query) Page() engine.PageRequest { return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor} }
 
-// Ranking is the query for the best rates; comparing means that it is for a conversion.
-func (q Query) Ranking(comparing bool) engine.RankingQuery {
-	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: comparing}
+// Ranking returns the query for best, or for convert.
+func (q Query) Ranking(forConvert bool) engine.RankingQuery {
+	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: forConvert}
 }
 
-// set reads a value byte for byte as it was sent. It returns false when the grammar refuses the value.
+// set parses a value, which must be percent-decoded, into its field. It returns false if the value is invalid.
 func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool) {
 	switch p {
 	case ParamCurrency:
@@ -57,7 +57,7 @@ func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool
 	return ok
 }
 
-// currencyValue reads ^[A-Z]{3}$. A code that no catalogue knows is well-formed.
+// currencyValue parses ^[A-Z]{3}$. The currency need not be in the catalogue.
 func currencyValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	if len(value) != len(engine.QuoteCurrency) {
 		return "", false
@@ -73,7 +73,7 @@ func currencyValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	return string(value), true
 }
 
-// institutionValue reads ^[a-z0-9-]+$. An id that no catalogue knows is well-formed.
+// institutionValue parses ^[a-z0-9-]+$. The institution need not be in the catalogue.
 func institutionValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	if len(value) == 0 {
 		return "", false
@@ -89,7 +89,7 @@ func institutionValue(value []byte, catalogue *engine.Catalogue) (string, bool) 
 	return string(value), true
 }
 
-// oneOf finds a word in its closed list and gives the list's own copy.
+// oneOf returns the element of words that equals value. It does not allocate.
 func oneOf[T ~string](value []byte, words []T) (T, bool) {
 	for _, word := range words {
 		if string(value) == string(word) {
@@ -99,7 +99,6 @@ func oneOf[T ~string](value []byte, words []T) (T, bool) {
 	return "", false
 }
 
-// amountValue copies the text, which the amount keeps for its echo.
 func amountValue(value []byte) (engine.Amount, bool) {
 	amount, err := engine.ParseAmount(string(value))
 	return amount, err == nil
@@ -110,9 +109,9 @@ func dateValue(value []byte) (engine.Date, bool) {
 	return date, err == nil
 }
 
-// wholeValue reads a whole number without sign or leading zero, from least to most.
-func wholeValue(value []byte, least, most int) (int, bool) {
-	const digitsMax = 6 // those of engine.CursorMax
+// wholeValue parses a whole number from minimum to maximum, without sign or leading zero.
+func wholeValue(value []byte, minimum, maximum int) (int, bool) {
+	const digitsMax = 6 // as many as engine.CursorMax has
 	if len(value) == 0 || len(value) > digitsMax || value[0] == '0' && len(value) > 1 {
 		return 0, false
 	}
@@ -123,5 +122,5 @@ func wholeValue(value []byte, least, most int) (int, bool) {
 		}
 		number = number*10 + int(c-'0')
 	}
-	return number, number >= least && number <= most
+	return number, number >= minimum && number <= maximum
 }

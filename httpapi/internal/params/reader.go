@@ -8,10 +8,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// InstitutionPath is what the path of an institution's detail begins with; the rest is its id, still encoded.
+// InstitutionPath is the path of an institution without its id.
 const InstitutionPath = "/v1/institutions/"
 
-// Messages of problems other than a value's grammar.
+// Values of Problem.Message. The messages for invalid values are in Row.Grammar.
 const (
 	problemEncoding      = "has a '%' that is not followed by two hexadecimal digits"
 	ProblemRepeated      = "must not be repeated"
@@ -26,28 +26,27 @@ const (
 )
 
 const (
-	// ProblemsMax bounds the problems of one answer: a request line can hold thousands of unknown names.
+	// ProblemsMax is the number of problems after which parsing stops. A request line can have thousands of unknown names.
 	ProblemsMax = 64
-	// NameBytesMax is how much of an unknown name is compared and repeated in the answer.
+	// NameBytesMax is the length to which TruncatedName cuts an unknown name.
 	NameBytesMax = 64
 )
 
-// Problem is a problem of a request: the name of a parameter, the index of the value (0 is the first), and a message
-// that follows the name.
+// Problem is a problem of a request.
 type Problem struct {
-	Name    string
-	Index   int
-	Message string
+	Name    string // of the parameter
+	Index   int    // of the value, if the parameter is repeated; 0 is the first value
+	Message string // to be shown after Name
 }
 
-// Options are the settings and state that reading a request depends on.
+// Options are the inputs of Table.Read besides the request.
 type Options struct {
-	Catalogue    *engine.Catalogue
-	Today        engine.Date
-	AllowUnknown bool
+	Catalogue    *engine.Catalogue // to intern known values
+	Today        engine.Date       // for a history range without an end
+	AllowUnknown bool              // ignore unknown names, except those of credentials
 }
 
-// queryReader reads a request into a query.
+// queryReader is the state of Table.Read.
 type queryReader struct {
 	table    *Table
 	op       Operation
@@ -57,8 +56,8 @@ type queryReader struct {
 	problems []Problem
 }
 
-// Read reads the path id and the raw query string of a request. It reports all problems at once (decisions Q1–Q4, Q9
-// and T6–T8). The query has no pointer into the request.
+// Read parses a request for an operation. path is the encoded path, and text is the query string. Read reports all
+// problems at once.
 func (t *Table) Read(op Operation, path, text []byte, options Options) (Query, []Problem) {
 	r := queryReader{table: t, op: op, options: options, query: Query{Limit: engine.LimitDefault}}
 	if op == Institution {
@@ -82,15 +81,14 @@ func (t *Table) Read(op Operation, path, text []byte, options Options) (Query, [
 	return r.query, r.problems
 }
 
-func (r *queryReader) refuse(name string, index int, message string) {
+func (r *queryReader) report(name string, index int, message string) {
 	r.problems = append(r.problems, Problem{name, index, message})
 }
 
-// readID decodes the id of the path once.
 func (r *queryReader) readID(encoded []byte) {
 	id, ok := PathID(encoded)
 	if !ok {
-		r.refuse("id", 0, ProblemID)
+		r.report("id", 0, ProblemID)
 		return
 	}
 	if known, interned := r.options.Catalogue.InternInstitution(id); interned {
@@ -100,7 +98,7 @@ func (r *queryReader) readID(encoded []byte) {
 	r.query.ID = string(id)
 }
 
-// readPair reads one name=value. A name without "=" has the empty value, which no grammar takes.
+// readPair parses one name=value. A name without "=" has an empty value, which is invalid for all parameters.
 func (r *queryReader) readPair(pair []byte) {
 	name, value := pair, []byte(nil)
 	if equals := bytes.IndexByte(pair, '='); equals >= 0 {
@@ -108,7 +106,7 @@ func (r *queryReader) readPair(pair []byte) {
 	}
 	name, ok := percentDecoded(name)
 	if !ok {
-		r.refuse(TruncatedName(name), 0, problemEncoding)
+		r.report(TruncatedName(name), 0, problemEncoding)
 		return
 	}
 	p := r.table.Find(r.op, name)
@@ -120,19 +118,19 @@ func (r *queryReader) readPair(pair []byte) {
 	index := r.seen[p]
 	r.seen[p]++
 	if index > 0 {
-		r.refuse(row.Name, index, ProblemRepeated)
+		r.report(row.Name, index, ProblemRepeated)
 		return
 	}
 	value, ok = percentDecoded(value)
 	switch {
 	case !ok:
-		r.refuse(row.Name, 0, problemEncoding)
+		r.report(row.Name, 0, problemEncoding)
 	case !r.query.set(p, value, r.options.Catalogue):
-		r.refuse(row.Name, 0, row.Grammar)
+		r.report(row.Name, 0, row.Grammar)
 	}
 }
 
-// readUnknown refuses an unknown name once. For the name of a credential it explains where keys go.
+// readUnknown reports an unknown name once. If it may be the name of a credential, the message says where keys go.
 func (r *queryReader) readUnknown(name string) {
 	isKey := IsCredentialName(name)
 	if r.options.AllowUnknown && !isKey {
@@ -143,11 +141,11 @@ func (r *queryReader) readUnknown(name string) {
 	}
 	switch nearest := r.table.nearest(r.op, name); {
 	case isKey:
-		r.refuse(name, 0, problemKey)
+		r.report(name, 0, problemKey)
 	case nearest == "":
-		r.refuse(name, 0, problemNoParameters)
+		r.report(name, 0, problemNoParameters)
 	default:
-		r.refuse(name, 0, problemNearest+nearest)
+		r.report(name, 0, problemNearest+nearest)
 	}
 }
 
@@ -155,13 +153,13 @@ func (r *queryReader) readUnknown(name string) {
 func (r *queryReader) findMissing() {
 	for p := range ParamCount {
 		if r.table[p].RequiredBy&r.op != 0 && r.seen[p] == 0 {
-			r.refuse(r.table[p].Name, 0, ProblemMissing+r.table[p].Grammar)
+			r.report(r.table[p].Name, 0, ProblemMissing+r.table[p].Grammar)
 		}
 	}
 }
 
-// completeRange fills in the missing ends of a history range. It refuses a reversed range (decision T7) and a range
-// that is too long (decision T8). A range that begins after today and has no end is empty, not an error.
+// completeRange fills in a missing From or To. It reports a reversed or too long range. A range that begins after today
+// and has no end is empty, not an error.
 func (r *queryReader) completeRange() {
 	if slices.ContainsFunc(r.problems, func(d Problem) bool {
 		return d.Name == r.table[ParamFrom].Name || d.Name == r.table[ParamTo].Name
@@ -173,13 +171,13 @@ func (r *queryReader) completeRange() {
 	q.From, q.To = engine.ResolveHistoryRange(q.From, q.To, r.options.Today)
 	switch {
 	case bothGiven && q.From > q.To:
-		r.refuse(r.table[ParamFrom].Name, 0, ProblemRangeReversed)
+		r.report(r.table[ParamFrom].Name, 0, ProblemRangeReversed)
 	case int(q.To)-int(q.From) > engine.HistoryRangeDaysMax:
-		r.refuse(r.table[ParamFrom].Name, 0, ProblemRangeTooLong)
+		r.report(r.table[ParamFrom].Name, 0, ProblemRangeTooLong)
 	}
 }
 
-// IsCredentialName reports whether clients put keys into URLs under a name. It ignores case.
+// IsCredentialName reports whether a name is one under which clients often send API keys by mistake. It ignores case.
 func IsCredentialName(name string) bool {
 	switch strings.ToLower(name) {
 	case "api_key", "apikey", "access_key", "key", "token":
@@ -188,5 +186,5 @@ func IsCredentialName(name string) bool {
 	return false
 }
 
-// TruncatedName is the part of an unknown name that a problem repeats.
+// TruncatedName returns the first NameBytesMax bytes of an unknown name, for a Problem.
 func TruncatedName(name []byte) string { return string(name[:min(len(name), NameBytesMax)]) }
