@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// acceptor accepts connections and passes each to the server of the current instance. During a restart new connections
-// wait for the next server.
+// acceptor accepts connections and passes each to the current server. A restart of the node replaces the server. While
+// there is none, connections wait for the next server.
 type acceptor struct {
 	listener   net.Listener
 	acceptLoop sync.WaitGroup
@@ -21,7 +21,7 @@ type acceptor struct {
 	mu      sync.Mutex
 	conns   map[*conn]bool // connections that a server handles
 	server  *httpapi.Server
-	resumed chan struct{} // closed while there is a server
+	resumed chan struct{} // closed by resume; pause makes a new one
 	closed  bool
 }
 
@@ -41,8 +41,8 @@ func (a *acceptor) accept() {
 	}
 }
 
-// serve handles a connection until it ends. If the server restarts before the client has sent anything, the next server
-// handles the connection.
+// serve lets a server handle the connection until it ends. If the node restarts before the client has sent anything, it
+// passes the connection to the next server.
 func (a *acceptor) serve(nc net.Conn) {
 	for {
 		c := a.assign(nc)
@@ -52,14 +52,14 @@ func (a *acceptor) serve(nc net.Conn) {
 		}
 		_ = c.server.ServeConn(c)
 		if a.release(c); !c.handedOver {
-			return // the server has closed it
+			return // the server has closed the connection
 		}
-		_ = nc.SetDeadline(time.Time{}) // if this fails, so does the next Read
+		_ = nc.SetDeadline(time.Time{}) // an error can be ignored, because then the next Read fails too
 	}
 }
 
-// assign assigns a connection to the current server, or waits for the next server. It returns nil when the acceptor is
-// closed.
+// assign assigns a connection to the current server. If there is none, it waits for the next server. It returns nil
+// when the acceptor is closed.
 func (a *acceptor) assign(nc net.Conn) *conn {
 	for {
 		a.mu.Lock()
@@ -79,7 +79,7 @@ func (a *acceptor) assign(nc net.Conn) *conn {
 	}
 }
 
-// release notes that the server has finished with a connection.
+// release is called when the server of a connection has returned.
 func (a *acceptor) release(c *conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,8 +95,8 @@ func (a *acceptor) resume(server *httpapi.Server) {
 	close(a.resumed)
 }
 
-// pause removes the current server and ends its connections. Connections on which the client has not sent anything
-// wait for the next server. If abrupt is false, requests in flight are answered first.
+// pause removes the current server and ends its connections (conn.end). If abrupt is false, a connection on which the
+// client has sent nothing does not end: it waits for the next server.
 func (a *acceptor) pause(abrupt bool) {
 	a.mu.Lock()
 	a.server, a.resumed = nil, make(chan struct{})
@@ -120,10 +120,10 @@ func (a *acceptor) close() error {
 	return err
 }
 
-// drainTimeout is how long connections that are ending may take to send their last response.
+// drainTimeout is how long endConns waits for the responses to requests in flight.
 const drainTimeout = time.Second
 
-// endConns ends connections and waits until the server has released them. After drainTimeout it closes all of them.
+// endConns ends connections and waits until they are released. After drainTimeout it closes all of them.
 func endConns(conns map[*conn]bool, abrupt bool) {
 	for c := range conns {
 		c.end(abrupt)
@@ -137,7 +137,7 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 		case <-timer.C:
 		}
 		for c := range conns {
-			_ = c.Conn.Close() // it may be closed already
+			_ = c.Conn.Close() // an error means that the connection is closed already
 		}
 		break
 	}
@@ -146,30 +146,30 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 	}
 }
 
-// unlimited is the write budget of an ordinary connection.
+// unlimited is the writeBudget of a connection without a fault.
 const unlimited = -1
 
-// conn is a connection while one server handles it. The server reads only when no request is in flight, so a request is
-// in flight whenever the server is not in Read.
+// conn is a connection while one server handles it. The server calls Read only if no request is in flight. While it is
+// not in Read, a request is therefore in flight.
 type conn struct {
 	net.Conn
 	server     *httpapi.Server
-	handedOver bool // the next server handles the connection; may be read once done is closed
+	handedOver bool // the next server gets the connection; may be read after done is closed
 
 	mu          sync.Mutex
 	reading     bool
 	hasRead     bool // the client has sent something
-	ending      bool
-	abrupt      bool
-	writeBudget int // bytes that may still be written
+	ending      bool // end was called
+	abrupt      bool // argument of end
+	writeBudget int  // bytes that the server may still write
 
 	once    sync.Once
 	closing chan struct{} // closed by end
-	done    chan struct{} // closed when the server has released it
+	done    chan struct{} // closed by acceptor.release
 }
 
-// Read returns io.EOF after end was called. Bytes that a Read in progress has received are still returned, so their
-// request is answered.
+// Read returns io.EOF after end was called. If a Read is in progress and has received bytes, it still returns them, so
+// that their request is answered.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.startRead() {
 		return 0, io.EOF
@@ -192,7 +192,7 @@ func (c *conn) startRead() bool {
 	return c.reading
 }
 
-// Close closes the connection, unless the next server will handle it.
+// Close closes the connection, unless the next server gets it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	handedOver := c.ending && !c.abrupt && !c.hasRead
@@ -204,7 +204,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Write writes at most the bytes of the write budget. If p has more, it closes the connection.
+// Write writes at most writeBudget bytes. If p has more, it then closes the connection.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	allowed := c.writeBudget
@@ -223,14 +223,14 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, net.ErrClosed
 }
 
-// limitWrites sets the write budget.
 func (c *conn) limitWrites(bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writeBudget = bytes
 }
 
-// end ends the connection: at once if abrupt, else after the request in flight.
+// end ends the connection. If abrupt is true, it closes the connection at once. Otherwise the server first answers the
+// request in flight.
 func (c *conn) end(abrupt bool) {
 	c.mu.Lock()
 	c.ending, c.abrupt = true, abrupt
@@ -241,6 +241,6 @@ func (c *conn) end(abrupt bool) {
 	case abrupt:
 		_ = c.Conn.Close()
 	case isReading:
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // unblocks Read; writes still work
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the Read in progress; the server can still write
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Keys creates accounts with one key each and returns the keys in the order of the accounts. A hundred thousand
+// Keys creates accounts with one key each, and returns the keys in the order of the accounts. A hundred thousand
 // accounts take seconds. The same RandomSeed gives the same keys.
 //
-// Keys restarts the node twice, so state that is only in memory is lost. Clock does not move, but the monotonic clock
-// advances one second for each account, because of the limit of 5,000 login codes an hour. Minute windows and sessions
-// therefore expire.
+// Keys restarts the node twice, so that state in memory is lost. Clock does not move. But the monotonic clock advances
+// one second for each account, because a node sends at most 5,000 login codes an hour. Sessions and the windows of
+// minute quotas may therefore expire.
 func (s *Server) Keys(count int) (keys []string) {
 	s.t.Helper()
 	s.run(func() error {
 		if count < 0 {
-			return fmt.Errorf("keys: %d accounts can't be made", count)
+			return fmt.Errorf("keys: the number of accounts is %d, want at least 0", count)
 		}
 		s.disconnect(false)
 		old := s.instance
@@ -43,7 +43,7 @@ func (s *Server) Keys(count int) (keys []string) {
 	return keys
 }
 
-// createAccounts creates accounts in a data directory that no node has open.
+// createAccounts creates accounts in a data directory that no node uses.
 func (n *Node) createAccounts(dir string, count int) ([]string, error) {
 	log, err := wal.Open(dir, wal.Options{ReserveBytes: diskReserveOff, Clock: n.Clock.Now, Logger: n.config.logger})
 	if err != nil {
@@ -70,11 +70,11 @@ func (n *Node) createAccounts(dir string, count int) ([]string, error) {
 	return keys, errors.Join(err, system.Close())
 }
 
-// generatedEmail returns the e-mail address of the account that Key or Keys creates when index accounts exist.
+// generatedEmail returns the e-mail address that Key or Keys uses for the account with an index. Indexes begin with 0.
 func generatedEmail(index int) string { return fmt.Sprintf("key-%d@apitest.example", index+1) }
 
-// signUp creates a key through the login flow, and its account if necessary. Each index has its own client address,
-// because logins are limited for each address.
+// signUp logs in with an e-mail address and creates a key. The first login creates the account. Each index has its own
+// client address, because logins from one address are limited.
 func signUp(system *actors.System, mailer *codeMailer, email string, index int) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
@@ -96,11 +96,10 @@ func signUp(system *actors.System, mailer *codeMailer, email string, index int) 
 	return secret.Reveal(), nil
 }
 
-// pendingRecordsMax is the maximum number of records that batchingJournal buffers.
-const pendingRecordsMax = 1 << 12
+const pendingRecordsMax = 1 << 12 // records in the buffer of a batchingJournal
 
-// batchingJournal buffers records and appends them to the log in large batches. Danger: it acknowledges records before
-// they are on disk.
+// batchingJournal buffers records, and appends them to the log in large batches. Danger: Append returns before the
+// records are on disk.
 type batchingJournal struct {
 	*wal.Log
 
@@ -122,7 +121,7 @@ func (j *batchingJournal) Append(expected uint64, records [][]byte) (uint64, err
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if last := j.last(); last != expected {
-		return 0, fmt.Errorf("append behind record %d: %w: it ends with %d", expected, actors.ErrPosition, last)
+		return 0, fmt.Errorf("append after record %d: %w: the last record is %d", expected, actors.ErrPosition, last)
 	}
 	if len(j.pending)+len(records) > pendingRecordsMax {
 		if err := j.flush(); err != nil {
@@ -133,7 +132,7 @@ func (j *batchingJournal) Append(expected uint64, records [][]byte) (uint64, err
 	return j.last(), nil
 }
 
-// flush appends the buffered records to the log. The caller holds the lock.
+// flush appends the buffered records to the log. The caller must hold mu.
 func (j *batchingJournal) flush() error {
 	if len(j.pending) == 0 {
 		return nil

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Epoch is the time at which the clock starts without a seed: noon of a Monday in Santo Domingo.
+// Epoch is the time at which the clock starts if there is no Seed: a Monday at noon in Santo Domingo.
 func Epoch() time.Time { return time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC) }
 
-// Clock is the node's wall clock. Only Set and Advance move it, unless it follows another clock. It is safe for
-// concurrent use.
+// Clock is the node's wall clock. Only Set and Advance move it, unless it follows another clock (FollowClock). It is
+// safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex
 	fixed  time.Time        // the time, if follow is nil
-	follow func() time.Time // the clock to follow; nil = only Set and Advance move the clock
-	offset time.Duration    // added to follow
+	follow func() time.Time // the other clock, or nil
+	offset time.Duration    // added to the time of follow
 }
 
 func newClock(t time.Time, follow func() time.Time) *Clock {
@@ -35,7 +35,7 @@ func (c *Clock) now() time.Time {
 	return c.follow().Add(c.offset).Round(0).UTC()
 }
 
-// Advance moves the clock forward, or backward if d is negative.
+// Advance moves the clock forward by d, or backward if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// ControlHandler serves the controls over HTTP, for tests that are not written in Go. Danger: every client that can
-// reach it controls the node, so serve it on a separate listener. Bodies are JSON. A control that fails returns 400
-// with {"error": "..."}.
+// ControlHandler serves the controls over HTTP, for tests that are not written in Go. Bodies are JSON. If a control
+// fails, the response is 400 with {"error": "..."}. Danger: every client that can reach the handler controls the node.
+// Serve it on a listener of its own.
 //
 //	GET    /_mock/clock                            {"now": "2026-03-02T16:00:00Z"}
 //	POST   /_mock/clock     {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}
@@ -28,7 +28,7 @@ import (
 //	POST   /_mock/keys      {"email": "ana@example.com"} or no body; returns {"key": "..."}
 //	POST   /_mock/quota     {"account": a key or an e-mail address, "day": 100, "minute": 10}
 //	GET    /_mock/requests                         the requests that the node received
-//	DELETE /_mock/requests  empties that list
+//	DELETE /_mock/requests  empties the list of requests
 //	POST   /_mock/restart, /_mock/crash
 //	POST   /_mock/reset     restores the state that the node had when ControlHandler was called
 func (n *Node) ControlHandler() (http.Handler, error) {
@@ -89,7 +89,7 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 	return mux, nil
 }
 
-// controlFunc implements one path. Its result is sent as JSON; nil is sent as {}.
+// controlFunc handles one path. Its result is sent as JSON. nil is sent as {}.
 type controlFunc func(*Server, *http.Request) any
 
 const (
@@ -97,7 +97,8 @@ const (
 	controlBodyType = "application/json"
 )
 
-// serveControl runs a control. A POST must have a JSON content type, because a page of another origin cannot send one.
+// serveControl runs a control. A POST must have a JSON content type. A web page of another origin cannot send that, so
+// it cannot control the node.
 func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, control controlFunc) {
 	var result any
 	err := errors.New("the header Content-Type: application/json is missing")
@@ -115,7 +116,7 @@ func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, control cont
 	_ = json.NewEncoder(w).Encode(result) // fails only if the client has disconnected
 }
 
-// withoutBody returns a controlFunc without body and result.
+// withoutBody returns a controlFunc that reads no body and has no result.
 func withoutBody(control func(*Server)) controlFunc {
 	return func(s *Server, _ *http.Request) any {
 		control(s)
@@ -189,13 +190,14 @@ func parseOptionalDuration(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// recordedRequest is a Request whose body is encoded as a string instead of base64.
+// recordedRequest is a Request whose JSON has the body as text instead of base64.
 type recordedRequest struct {
 	Request
 	Body string `json:"body"`
 }
 
-// ParseFault parses STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE. "503:0.01" answers one request in a hundred with 503.
+// ParseFault parses STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE. With "503:0.01", about one request in a hundred gets
+// status 503.
 func ParseFault(text string) (Fault, error) {
 	condition, route, _ := strings.Cut(text, "@")
 	status, share, hasShare := strings.Cut(condition, ":")
@@ -212,10 +214,9 @@ func ParseFault(text string) (Fault, error) {
 	return fault, fault.check()
 }
 
-// shareDecimals is the maximum number of decimals of a share.
-const shareDecimals = 6
+const shareDecimals = 6 // maximum number of decimals of a share
 
-// parseShare parses a share above 0 and up to 1 and returns it in millionths.
+// parseShare parses a share of the requests, above 0 and up to 1. It returns the share in millionths.
 func parseShare(text string) (int, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	digits := whole + fraction + strings.Repeat("0", max(0, shareDecimals-len(fraction)))

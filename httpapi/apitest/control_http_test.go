@@ -36,7 +36,7 @@ func TestControl(t *testing.T) {
 		{"POST", "/_mock/rates", `[{"institution":"ambar","currency":"USD","sell":"9"}]`, 400, `out_of_band`},
 		{"POST", "/_mock/rates", `[{"institution":"ambar","colour":"red"}]`, 400, `colour`},
 		{"POST", "/_mock/expire", `{"institution":"cooperativa-norte"}`, 200, `{}`},
-		{"POST", "/_mock/expire", `{"institution":"x"}`, 400, `nothing is published`},
+		{"POST", "/_mock/expire", `{"institution":"x"}`, 400, `no rate of institution`},
 		{"POST", "/_mock/refresh", ``, 200, `{}`},
 		{"POST", "/_mock/faults", `{"route":"/v1/rates/best","status":503,"times":1,"retryAfter":"9s"}`, 200, `{}`},
 		{"POST", "/_mock/faults", `{"status":404}`, 400, `404`},

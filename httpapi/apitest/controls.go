@@ -17,8 +17,8 @@ import (
 // operator is the operator name that the harness uses for changes of accounts.
 const operator = "apitest"
 
-// Publish publishes rates now. When it returns, they are on disk and the node serves them. A rate that the rules of
-// the node reject or quarantine is an error.
+// Publish publishes rates at the time of Clock. When it returns, the rates are on disk and the node serves them. It
+// fails if the node rejects or quarantines a rate.
 func (s *Server) Publish(rates ...Rate) {
 	s.t.Helper()
 	s.run(func() error { return s.publish(rates) })
@@ -33,7 +33,7 @@ func (n *Node) publish(rates []Rate) error {
 	return errors.Join(err, refusalError(&receipt))
 }
 
-// Observe passes observations to the node, as a collector does. The receipt lists the rejected values.
+// Observe passes observations to the node, like a collector. The receipt lists the observations that the node refused.
 func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	s.t.Helper()
 	s.run(func() (err error) {
@@ -43,7 +43,7 @@ func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	return receipt
 }
 
-// Refresh publishes the last rates of every source again, so that all of them are current.
+// Refresh publishes the last rates of every source again, so that no rate is expired.
 func (s *Server) Refresh() {
 	s.t.Helper()
 	s.run(func() error {
@@ -51,8 +51,8 @@ func (s *Server) Refresh() {
 	})
 }
 
-// Expire expires the rates of an institution in a currency, of all sources, channels and kinds. "" selects all
-// institutions or currencies.
+// Expire makes the rates of an institution in a currency expire now. They may have any source, channel and kind. ""
+// selects all institutions or all currencies.
 func (s *Server) Expire(institution, currency string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -63,7 +63,7 @@ func (s *Server) Expire(institution, currency string) {
 			return matches
 		})
 		if err == nil && !matched {
-			return fmt.Errorf("expire: nothing is published of institution %q in currency %q", institution, currency)
+			return fmt.Errorf("expire: no rate of institution %q in currency %q is published", institution, currency)
 		}
 		return err
 	})
@@ -83,27 +83,28 @@ func (s *Server) Fault(fault Fault) {
 	s.must(s.faults.add(fault))
 }
 
-// Fail answers the next requests of a route with 429, 500 or 503. If times is 0, it answers all of them. See
-// Fault.Route.
+// Fail answers the next requests of a route with status 429, 500 or 503. If times is 0, it answers all requests. For
+// route see Fault.Route.
 func (s *Server) Fail(route string, status, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Status: status, Times: times})
 }
 
-// Delay delays the next requests of a route.
+// Delay delays the next requests of a route. route and times are as in Fail.
 func (s *Server) Delay(route string, wait time.Duration, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Delay: wait, Times: times})
 }
 
-// Drop closes the connections of the next requests of a route without a response. On a connection that was used before,
-// net/http retries the request, and the fault counts the retry as another request.
+// Drop closes the connections of the next requests of a route without a response. route and times are as in Fail. If
+// the connection was used before, net/http sends the request again, which counts as another request.
 func (s *Server) Drop(route string, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Drop: true, Times: times})
 }
 
-// Truncate closes the connections of the next requests of a route after some bytes of the body.
+// Truncate closes the connections of the next requests of a route after so many bytes of the response body. route and
+// times are as in Fail.
 func (s *Server) Truncate(route string, bytes, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Truncate: bytes, Times: times})
@@ -112,14 +113,15 @@ func (s *Server) Truncate(route string, bytes, times int) {
 // ClearFaults removes all faults.
 func (n *Node) ClearFaults() { n.faults.clear() }
 
-// Requests returns the newest requests that the node received: all of them, or at least 5,000.
+// Requests returns the requests that the node has received, oldest first. Of more than 10,000 requests it returns only
+// the newest, at least 5,000.
 func (n *Node) Requests() []Request { return n.requests.all() }
 
 // ClearRequests empties the list of Requests.
 func (n *Node) ClearRequests() { n.requests.clear() }
 
-// ClientFrom returns a client with another address, to which separate limits apply. It fails on a node with OnPort or
-// OnListener, because there the node sees the real addresses.
+// ClientFrom returns a client with another address, for which the node counts requests separately. It fails with OnPort
+// or OnListener, because then the node gets the real addresses of clients.
 func (s *Server) ClientFrom(address string) (client *http.Client) {
 	s.t.Helper()
 	s.run(func() error {
@@ -128,7 +130,7 @@ func (s *Server) ClientFrom(address string) (client *http.Client) {
 			return fmt.Errorf("client: %w", err)
 		}
 		if s.inMemory == nil {
-			return errors.New("client: a node on a port sees the addresses that its callers have")
+			return errors.New("client: with OnPort or OnListener, a client has its real address")
 		}
 		client = s.inMemory.client(addr)
 		s.clients = append(s.clients, client)
@@ -151,12 +153,12 @@ func (s *Server) Restart() {
 	})
 }
 
-// Crash ends the node as SIGKILL does and starts it with the data that was on disk. Connections break. Changes whose
-// response was sent before the crash are not lost.
+// Crash ends the node like SIGKILL, and starts it again with the data that was on disk. Connections break. A change
+// whose response was sent before the crash is not lost.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.run(func() error {
-		s.disconnect(true) // before the copy, so that no change is acknowledged that the copy lacks
+		s.disconnect(true) // first, so that the node acknowledges no change that the copy lacks
 		files, err := copyLog(s.instance.dir)
 		if err != nil {
 			s.acceptor.resume(s.instance.server)
@@ -166,7 +168,7 @@ func (s *Server) Crash() {
 	})
 }
 
-// Snapshot returns the data on disk, the time and the position of the random source.
+// Snapshot returns the data on disk, the time of Clock and the position of the random source.
 func (s *Server) Snapshot() (state *State) {
 	s.t.Helper()
 	s.run(func() error {
@@ -189,11 +191,11 @@ func (s *Server) Restore(state *State) {
 		if err := s.restartOn(state.files); err != nil {
 			return err
 		}
-		return s.random.setState(state.random) // last: starting draws random numbers too
+		return s.random.setState(state.random) // last, because a start uses random numbers too
 	})
 }
 
-// restartOn stops a node that has no connections and starts it with other files.
+// restartOn stops the node and starts it with other files. The caller must have called disconnect.
 func (n *Node) restartOn(files map[string][]byte) error {
 	dir, err := newLogDir(files)
 	if err != nil {
@@ -206,8 +208,8 @@ func (n *Node) restartOn(files map[string][]byte) error {
 	return n.reopen(dir)
 }
 
-// disconnect ends all connections. If abrupt is false, the clients close their idle connections first, so that they do
-// not send a request over a closed connection.
+// disconnect ends all connections. If abrupt is false, it first makes the clients close their idle connections. A
+// client would otherwise send its next request over a connection that the node has closed.
 func (n *Node) disconnect(abrupt bool) {
 	if !abrupt {
 		for _, client := range append(slices.Clone(n.clients), n.Client) {
@@ -225,7 +227,7 @@ func (n *Node) reopen(dir string) error {
 	return nil
 }
 
-// Announce announces that keys are required from requiredAt on. It must be at least 14 days ahead.
+// Announce announces that requests need a key from requiredAt on. requiredAt must be at least 14 days ahead.
 func (s *Server) Announce(requiredAt time.Time) {
 	s.t.Helper()
 	s.run(func() error {
@@ -234,7 +236,7 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code returns the newest login code that was sent to an e-mail address. It can be used as conformance.Options.Code.
+// Code returns the newest login code that was sent to an e-mail address. conformance.Options.Code may be this method.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
@@ -247,7 +249,7 @@ func (n *Node) Code(email string) (string, error) {
 	return code, nil
 }
 
-// Code is Node.Code.
+// Code is Node.Code, but ends the test if there is no code.
 func (s *Server) Code(email string) string {
 	s.t.Helper()
 	code, err := s.Node.Code(email)
@@ -255,14 +257,15 @@ func (s *Server) Code(email string) string {
 	return code
 }
 
-// Key creates an account and returns its key, which clients send after "Bearer ".
+// Key creates an account and returns its key. Clients send it in the header Authorization, after "Bearer ".
 func (s *Server) Key() string {
 	s.t.Helper()
 	return s.KeyOf("")
 }
 
-// KeyOf creates a key for the account with an e-mail address, and the account if necessary. An account has at most two
-// active keys. Each call logs in, so the clock must advance a minute between two calls for one address.
+// KeyOf creates a key for the account with an e-mail address. If there is no such account, it creates the account. An
+// account has at most two active keys. Each call requests a login code, so the clock must advance by a minute between
+// two calls for one address.
 func (s *Server) KeyOf(email string) (key string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -275,8 +278,8 @@ func (s *Server) KeyOf(email string) (key string) {
 	return key
 }
 
-// SetQuota sets the quota of an account. The owner is its e-mail address or one of its keys. 0 means the node's
-// quota. The node must have been started with Limits or Quota.
+// SetQuota sets the quota of an account. owner is the e-mail address or a key of the account. 0 means the quota of the
+// node. The quota has an effect only if the node was started with Limits or Quota.
 func (s *Server) SetQuota(owner string, day, minute int) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error {
@@ -284,20 +287,20 @@ func (s *Server) SetQuota(owner string, day, minute int) {
 	})
 }
 
-// Suspend suspends an account, so that its keys are rejected. For owner see SetQuota.
+// Suspend suspends an account, so that the node rejects its keys. owner is as in SetQuota.
 func (s *Server) Suspend(owner string) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error { return s.instance.system.SuspendAccount(id, "by the test", operator) })
 }
 
-// Unsuspend ends a suspension.
+// Unsuspend ends the suspension of an account. owner is as in SetQuota.
 func (s *Server) Unsuspend(owner string) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error { return s.instance.system.RestoreAccount(id, operator) })
 }
 
-// onAccount calls action with the id of the account with an e-mail address or a key.
-func (s *Server) onAccount(name string, action func(id uint64) error) {
+// onAccount calls action with the id of an account. owner is as in SetQuota.
+func (s *Server) onAccount(owner string, action func(id uint64) error) {
 	s.t.Helper()
 	s.run(func() error {
 		system := s.instance.system
@@ -305,8 +308,8 @@ func (s *Server) onAccount(name string, action func(id uint64) error) {
 		if err != nil {
 			return err
 		}
-		email, emailErr := account.ParseEmail(name)
-		isKey := func(key account.KeyRecord) bool { return key.Digest == account.SecretOf(name).Digest() }
+		email, emailErr := account.ParseEmail(owner)
+		isKey := func(key account.KeyRecord) bool { return key.Digest == account.SecretOf(owner).Digest() }
 		for i := range list {
 			matches := list[i].Email == email.ID()
 			if emailErr != nil {
@@ -320,6 +323,6 @@ func (s *Server) onAccount(name string, action func(id uint64) error) {
 				return action(list[i].ID)
 			}
 		}
-		return errors.New("this is neither the e-mail address nor a key of an account")
+		return errors.New("the owner is neither the e-mail address nor a key of an account")
 	})
 }

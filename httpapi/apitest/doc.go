@@ -1,5 +1,5 @@
-// Package apitest starts a whole node inside a test, as net/http/httptest starts a server: with a real log, real
-// actors and real handlers, and with controls for time, data and failures.
+// Package apitest starts a whole node inside a test, like net/http/httptest starts a server. The node has a real log,
+// real actors and real handlers. It has controls for time, data and failures.
 //
 //	func TestMyClient(t *testing.T) {
 //		srv := apitest.Start(t, apitest.Seed("standard"))
@@ -8,47 +8,45 @@
 //		srv.Clock.Advance(26 * time.Hour) // now the rates have expired
 //	}
 //
-// Start closes the node when the test ends. Programs use Open and Close. Closing a node leaves no goroutine and no
-// file behind. A control of a Server that fails ends the test. Programs use the controls through Node.Do. The package
-// does not import testing.
+// Start closes the node when the test ends. If a control of the Server fails, it ends the test. Programs that are not
+// tests use Open, Node.Do and Node.Close. A closed node leaves no goroutine and no file behind. The package does not
+// import testing.
 //
 // # Network
 //
-// The listener is in memory unless OnPort or OnListener is given. Client reaches it under every host name, over http
-// and (without encryption) https, from the address 192.0.2.1; ClientFrom makes clients with other addresses.
+// The listener is in memory, unless OnPort or OnListener is given. Client reaches it under every host name, over http
+// and https (without encryption). Its address is 192.0.2.1. ClientFrom makes clients with other addresses.
 //
 // # Time
 //
-// Clock stands still until a test moves it. Everything that depends on the time of day follows it: expiry, midnight,
-// quotas, login codes, sessions, the Date header. It starts at the time of the seed, or at Epoch. In a bubble of
-// testing/synctest, FollowClock(time.Now) makes it follow the time of the bubble. Connection timeouts and Delay use
-// real time.
+// Clock stands still until a test moves it. Everything that depends on the time of day uses it: expiry, midnight,
+// quotas, login codes, sessions, the Date header. Clock starts at the time of the seed, or at Epoch. In a bubble of
+// testing/synctest, use FollowClock(time.Now). Connection timeouts and Delay use real time.
 //
 // # Data
 //
-// Seed loads a data set. "standard/v1" is a data set that never changes, "standard" is its newest version. The same
-// seed gives the same responses byte for byte on every machine, including request ids and keys. The rules of a real
-// node apply to Rates and Publish. Lenient turns off the rules against values that jump.
+// Seed loads a data set. With the same seed, every machine gives the same responses byte for byte, including request
+// ids and keys. The validation of a real node applies to Rates and Publish. Lenient turns off two of its rules.
 //
 // # Failures
 //
-// Fail, Delay, Drop, Truncate and Fault affect requests of a route: the next n, all, or a random share. A planted 429,
-// 500 or 503 has the body and headers that a node sends. Restart stops and starts the node. Crash does the same as
-// SIGKILL and a new start: data that was not on disk is lost.
+// Fail, Delay, Drop, Truncate and Fault affect requests of a route: the next n, all, or a random share. The error
+// responses 429, 500 and 503 have the body and headers of a real node. Restart stops the node and starts it again.
+// Crash is like SIGKILL followed by a start: data that was not on disk is lost.
 //
 // # The check at the end
 //
-// When the node is closed, its log is replayed into a second node, and both must have the same rates, history,
-// accounts and keys. A difference fails the test.
+// When the node is closed, a second node replays its log. The test fails if the two nodes do not have the same rates,
+// history, accounts and keys.
 //
 // # Limits
 //
-// Quotas and required keys are off unless Limits, Quota or KeysRequired is given. Restart and Keys lose state that a
-// real node keeps in memory: login codes and the counters of clients without a key.
+// The node enforces quotas only with Limits or Quota, and requires keys only with KeysRequired. Restart and Keys lose
+// what a node keeps only in memory: login codes, and the counts of requests without a key.
 //
 // # Where to start reading
 //
-//	node.go        opens and closes a node; server.go, controls.go, control_http.go: its controls
+//	node.go        opens and closes a node; server.go, controls.go and control_http.go have the controls
 //	acceptor.go    keeps connections across a restart
 //	middleware.go  records requests and applies the faults of fault.go; httpapi/harness.go writes the error responses
 //	seed.go        data sets: seeds/NAME-vN.json; a new version is a new file, with a golden file in testdata

@@ -14,36 +14,35 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fault makes requests fail. Only the first fault that matches a request is applied to it.
+// Fault makes requests fail. If several faults match a request, only the first one affects it.
 type Fault struct {
-	// Route is a path, such as "/v1/rates/best", "/v1/institutions/{id}" or "POST /v1/account/codes". {id} matches any
-	// one segment. "" matches every path.
+	// Route is a path, such as "/v1/rates/best", or a method and a path, such as "POST /v1/account/codes". A segment in
+	// braces, as in "/v1/institutions/{id}", matches any segment. "" matches every request.
 	Route string
 	// Status is the status of an error response that replaces the real response: 429, 500 or 503. 0 = the real response.
 	Status int
-	// Code is error.code of the error response. It must belong to the status. "" = rate_limited, internal_error or
+	// Code is error.code of the error response. It must belong to Status. "" = rate_limited, internal_error or
 	// data_unavailable.
 	Code engine.Code
-	// RetryAfter is sent with 429 and 503. 0 = 1 s.
+	// RetryAfter is the header Retry-After of a response with status 429 or 503. 0 = 1 s.
 	RetryAfter time.Duration
 	// Delay is how long the request waits before it is executed, in real time.
 	Delay time.Duration
-	// Drop closes the connection instead of answering. The request is executed.
+	// Drop closes the connection without a response. The request is executed.
 	Drop bool
-	// Truncate is the number of bytes of the body after which the connection is closed. 0 = never.
+	// Truncate is the number of bytes of the response body after which the connection is closed. 0 = never.
 	Truncate int
 
 	// Times is how many requests the fault affects. 0 = all, until ClearFaults.
 	Times int
-	// PerMillion is the share of requests that the fault affects, in millionths. Seed seeds the random choice. 0 = all
-	// requests.
+	// PerMillion is the share of requests that the fault affects, in millionths, chosen at random. 0 = all requests.
 	PerMillion int
-	Seed       uint64
+	// Seed is the seed of the random choice of PerMillion.
+	Seed uint64
 }
 
 const million = 1_000_000
 
-// check validates a fault.
 func (f *Fault) check() error {
 	problem := ""
 	switch {
@@ -65,7 +64,7 @@ func (f *Fault) check() error {
 	return fmt.Errorf("fault of %s: %s", cmp.Or(f.Route, "all routes"), problem)
 }
 
-// faultErrors returns the possible errors by status, the default first.
+// faultErrors returns the possible errors of each status. The first one is the default.
 func faultErrors() map[int][]engine.Error {
 	return map[int][]engine.Error{
 		http.StatusTooManyRequests: {
@@ -82,7 +81,7 @@ func faultErrors() map[int][]engine.Error {
 	}
 }
 
-// error returns the error of a fault, or nil if Status or Code is unknown.
+// error returns the error that the fault answers, or nil if Status or Code is unknown.
 func (f *Fault) error() *engine.Error {
 	choices := faultErrors()[f.Status]
 	index := 0
@@ -115,17 +114,15 @@ func (f *Fault) matches(method, path string) bool {
 	})
 }
 
-// faults holds the active faults of a node.
 type faults struct {
 	mu   sync.Mutex
 	list []*activeFault
 }
 
-// activeFault is a fault with its remaining count and its random source.
 type activeFault struct {
 	Fault
-	remaining int
-	random    *rand.Rand
+	remaining int        // requests that the fault still affects, if Times is not 0
+	random    *rand.Rand // chooses the requests of PerMillion
 }
 
 func (f *faults) add(fault Fault) error {
@@ -144,7 +141,7 @@ func (f *faults) clear() {
 	f.list = nil
 }
 
-// take returns the first fault whose route matches a request and whose share selects it.
+// take returns the first fault that affects a request, and counts the request.
 func (f *faults) take(method, path string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// codeMailer stores the newest login code of each e-mail address.
+// codeMailer keeps the newest login code of each e-mail address instead of sending e-mails.
 type codeMailer struct {
 	mu    sync.Mutex
 	codes map[account.Email]account.Secret

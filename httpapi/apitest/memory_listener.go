@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// defaultClientAddr is the address of Node.Client, from the range for documentation (RFC 5737).
+// defaultClientAddr is the address of Node.Client. It is from a range that is reserved for documentation (RFC 5737).
 func defaultClientAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, 1}) }
 
-// memoryListener is a listener without a network. Its connections are made with net.Pipe, which blocks only on
-// channels, so testing/synctest can tell when all goroutines are blocked.
+// memoryListener is a listener without a network. Its connections are those of net.Pipe, which block only on channels.
+// testing/synctest can therefore tell when all goroutines of a test are blocked.
 type memoryListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -43,10 +43,9 @@ func (m *memoryListener) Close() error {
 // Addr implements net.Listener.
 func (m *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 0), Port: 80} }
 
-// ephemeralPortMin is the lowest port of a client.
-const ephemeralPortMin = 1 << 15
+const ephemeralPortMin = 1 << 15 // lowest port of a client
 
-// dial connects a client with an address.
+// dial connects a client that has the address clientAddr.
 func (m *memoryListener) dial(ctx context.Context, clientAddr netip.Addr) (net.Conn, error) {
 	client, server := net.Pipe()
 	port := ephemeralPortMin + int(m.ports.Add(1)%ephemeralPortMin)
@@ -60,7 +59,7 @@ func (m *memoryListener) dial(ctx context.Context, clientAddr netip.Addr) (net.C
 	}
 }
 
-// addressedConn is a connection with the address of its client.
+// addressedConn is the server's end of a connection, with the address of the client.
 type addressedConn struct {
 	net.Conn
 	remote net.Addr

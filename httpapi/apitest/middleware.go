@@ -14,19 +14,18 @@ import (
 
 // Request is a request that the node received.
 type Request struct {
-	At     time.Time   `json:"at"` // the node's time
+	At     time.Time   `json:"at"` // time of Node.Clock
 	Method string      `json:"method"`
-	Path   string      `json:"path"`  // as sent, still encoded
+	Path   string      `json:"path"`  // as sent, with its percent-encoding
 	Query  string      `json:"query"` // as sent
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
-	Status int         `json:"status"` // of the answer
+	Status int         `json:"status"` // of the response
 }
 
-// requestsMax is the maximum number of stored requests.
-const requestsMax = 10_000
+const requestsMax = 10_000 // requests in a requestLog
 
-// requestLog stores the newest requests. When it is full, it drops the older half.
+// requestLog has the newest requests. When it is full, it drops the older half.
 type requestLog struct {
 	mu   sync.Mutex
 	list []Request
@@ -47,10 +46,9 @@ func (r *requestLog) all() []Request {
 	return slices.Clone(r.list)
 }
 
-// loggedRequestsMax is the maximum number of requests that a failing test logs.
-const loggedRequestsMax = 10
+const loggedRequestsMax = 10 // requests that a failing test logs
 
-// newest formats the newest requests, oldest first.
+// newest returns the last loggedRequestsMax requests as lines of text, oldest first.
 func (r *requestLog) newest() []string {
 	all, lines := r.all(), []string{}
 	for _, request := range all[max(0, len(all)-loggedRequestsMax):] {
@@ -85,7 +83,7 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// copyRequest copies a request, whose buffers fasthttp reuses.
+// copyRequest copies a request, because fasthttp reuses its buffers.
 func copyRequest(ctx *fasthttp.RequestCtx, now time.Time) Request {
 	uri, header := ctx.URI(), http.Header{}
 	for name, value := range ctx.Request.Header.All() {
@@ -96,7 +94,7 @@ func copyRequest(ctx *fasthttp.RequestCtx, now time.Time) Request {
 	}
 }
 
-// delayRequest waits, at most until the connection is closing.
+// delayRequest waits for a time. It returns earlier if conn.end is called for the connection.
 func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	c, ok := ctx.Conn().(*conn)
 	if wait == 0 || !ok {
@@ -110,7 +108,7 @@ func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	}
 }
 
-// truncateResponse limits the bytes of the response that are written.
+// truncateResponse limits how many bytes of the response are written, for Fault.Drop and Fault.Truncate.
 func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
 	c, ok := ctx.Conn().(*conn)
 	body := len(ctx.Response.Body())

@@ -31,20 +31,20 @@ type Node struct {
 
 	config   *config
 	acceptor *acceptor
-	inMemory *memoryListener // nil = with OnPort or OnListener
+	inMemory *memoryListener // nil with OnPort or OnListener
 	faults   faults
 	requests requestLog
 	mailer   codeMailer
 	random   *lockedRandom
-	clients  []*http.Client // created by ClientFrom
+	clients  []*http.Client // of ClientFrom
 
-	mu       sync.Mutex // held by controls
+	mu       sync.Mutex // held while a control runs
 	instance *instance
 	closed   bool
 	closeErr error
 }
 
-// instance is the part of a node that a restart replaces.
+// instance has the parts of a node that a restart replaces.
 type instance struct {
 	dir    string
 	system *actors.System
@@ -52,7 +52,7 @@ type instance struct {
 	admin  *admin.Server
 }
 
-// Open starts a node. Stop it with Close.
+// Open starts a node. The caller must call Close.
 func Open(options ...Option) (*Node, error) {
 	c := newConfig(options)
 	seed, err := c.resolve()
@@ -95,7 +95,7 @@ func (n *Node) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// client returns a client with an address. https URLs work without encryption.
+// client returns a client that has the address clientAddr. It uses no encryption, even for https URLs.
 func (m *memoryListener) client(clientAddr netip.Addr) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, clientAddr) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
@@ -126,7 +126,7 @@ func (n *Node) start(seed *seed) error {
 	return nil
 }
 
-// publishInitial publishes the rates of the options.
+// publishInitial applies the options KeysRequired, Seed and Rates to a new node.
 func (n *Node) publishInitial(seed *seed) error {
 	if n.config.keysRequired {
 		if err := n.requireKeys(); err != nil {
@@ -145,7 +145,8 @@ func (n *Node) publishInitial(seed *seed) error {
 	return nil
 }
 
-// requireKeys announces required keys with the clock set back by the notice period, so that they are required now.
+// requireKeys makes keys required now. Keys can be required only some time after the announcement, so it sets the clock
+// back for the announcement.
 func (n *Node) requireKeys() error {
 	requiredAt := n.Clock.Now().Truncate(time.Second)
 	n.Clock.Advance(-account.KeyNoticeMin - time.Second)
@@ -157,12 +158,12 @@ func (n *Node) requireKeys() error {
 	return nil
 }
 
-// openInstance opens the node with a data directory. It uses the same core as a real node, with another clock and with
-// the middleware of the harness.
+// openInstance opens an instance with a data directory. It uses the package of a real node (node/core), but with the
+// clock and the middleware of this package.
 func (n *Node) openInstance(dir string) error {
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, so that a new use does not change the keys and codes of a seed
+		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, so that core's use does not change the keys and codes of a RandomSeed
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {
@@ -175,7 +176,7 @@ func (n *Node) openInstance(dir string) error {
 	return nil
 }
 
-// Admin returns the handler of the management API, which a real node serves on a socket.
+// Admin returns the handler of the management API. A real node serves it on a Unix socket.
 func (n *Node) Admin() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
@@ -189,16 +190,14 @@ func (n *Node) Admin() http.Handler {
 	})
 }
 
-// Limits of tables, small because many nodes run side by side in tests.
+// These limits are small, because tests run many nodes at the same time.
 const (
 	anonymousMax  = 256
 	accountShards = 2
 )
 
-// diskReserveOff disables the check for free disk space.
-const diskReserveOff = -1
+const diskReserveOff = -1 // does not check the free disk space
 
-// systemConfig returns the configuration of the actors.
 func (n *Node) systemConfig(dir string) actors.Config {
 	return actors.Config{
 		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
@@ -208,7 +207,7 @@ func (n *Node) systemConfig(dir string) actors.Config {
 	}
 }
 
-// openSystem starts the actors and waits until the log is replayed.
+// openSystem opens a System and waits until it has replayed the log.
 func openSystem(c *actors.Config) (*actors.System, error) {
 	system, err := actors.Open(*c)
 	if err != nil {
@@ -217,7 +216,7 @@ func openSystem(c *actors.Config) (*actors.System, error) {
 	return system, awaitReady(system)
 }
 
-// awaitReady waits until the log is replayed. If the system fails before that, awaitReady closes it.
+// awaitReady waits until the system has replayed the log. If the replay fails, it closes the system.
 func awaitReady(system *actors.System) error {
 	select {
 	case <-system.Ready():
@@ -227,8 +226,8 @@ func awaitReady(system *actors.System) error {
 	}
 }
 
-// Close closes the node, replays its log into a second node and compares the state of both. A difference is an error.
-// Further calls return the same result.
+// Close closes the node. Before that it replays the log into a second node, and returns an error if the two nodes have
+// different states. Further calls return the same result.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -257,10 +256,10 @@ func (n *Node) stopAndRemove() error {
 	return err
 }
 
-// errClosed is the error of a control on a closed node.
+// errClosed is returned by a control if the node is closed.
 var errClosed = errors.New("the node is closed")
 
-// lockedRandom is a seeded random source for several goroutines.
+// lockedRandom is a seeded random source that is safe for concurrent use.
 type lockedRandom struct {
 	mu     sync.Mutex
 	source *rand.ChaCha8
@@ -270,7 +269,7 @@ type lockedRandom struct {
 func (r *lockedRandom) state() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	state, _ := r.source.MarshalBinary() // never fails
+	state, _ := r.source.MarshalBinary() // never returns an error
 	return state
 }
 

@@ -12,11 +12,11 @@ import (
 // Option configures the node of Start or Open.
 type Option func(*config)
 
-// config is the result of the options.
+// config has the values that the options set.
 type config struct {
 	seed         string
 	rates        []Rate
-	start        time.Time // zero = the time of the seed or Epoch
+	start        time.Time // zero = the time of the seed, or Epoch if there is no seed
 	follow       func() time.Time
 	onPort       bool
 	listener     net.Listener
@@ -38,56 +38,56 @@ func newConfig(options []Option) *config {
 	return c
 }
 
-// Seed loads a data set with its catalogue and sets the clock to its time. "standard/v1" never changes, "standard" is
-// the newest version.
+// Seed loads a data set with its catalogue, and sets the clock to the time of the data set. "standard/v1" never
+// changes. "standard" is its newest version.
 func Seed(name string) Option { return func(c *config) { c.seed = name } }
 
-// Rates publishes rates at the start, after those of the seed. It may be given several times.
+// Rates publishes rates at the start, after those of the seed. Several Rates options add up.
 func Rates(rates ...Rate) Option { return func(c *config) { c.rates = append(c.rates, rates...) } }
 
-// At sets the time at which the clock starts. Rates of a seed keep their own times.
+// At sets the time at which the clock starts. It does not change the times in a seed.
 func At(start time.Time) Option { return func(c *config) { c.start = start } }
 
-// FollowClock makes the clock follow another clock, such as time.Now in a bubble of testing/synctest. Set, Advance and
-// the time of a seed change the offset from the other clock.
+// FollowClock makes Node.Clock follow another clock, such as time.Now in a bubble of testing/synctest. Clock.Set,
+// Clock.Advance and the time of a seed set the offset between the two clocks.
 func FollowClock(clock func() time.Time) Option { return func(c *config) { c.follow = clock } }
 
 // OnPort listens on a free port of the loopback interface, for other processes. Node.URL has the port.
 func OnPort() Option { return func(c *config) { c.onPort = true } }
 
-// OnListener accepts connections from a listener, and closes it at the end.
+// OnListener accepts the connections of a listener. Node.Close closes the listener.
 func OnListener(listener net.Listener) Option { return func(c *config) { c.listener = listener } }
 
-// Catalogue sets institutions, currencies and sources. The default is the catalogue of the seed, or without a seed
-// engine.DefaultCatalogue.
+// Catalogue sets the institutions, currencies and sources. The default is the catalogue of the seed. If there is no
+// seed, it is engine.DefaultCatalogue.
 func Catalogue(catalogue *engine.Catalogue) Option {
 	return func(c *config) { c.catalogue = catalogue }
 }
 
-// Lenient turns off the rules against values that jump or are far from the market. Zero, crossed sides and values
-// outside the plausible range of a currency are still rejected.
+// Lenient turns off two rules of validation: against values that jump, and against values that are far from the market.
+// Zero, crossed sides and values outside the plausible range of a currency are still refused.
 func Lenient() Option {
 	return func(c *config) { c.rules.JumpPermille, c.rules.MedianPermille = million, million }
 }
 
-// Limits enforces the quotas of a real node: 1,000 requests a day and 60 a minute.
+// Limits makes the node enforce the default quotas: 1,000 requests a day and 60 a minute.
 func Limits() Option { return func(c *config) { c.limits = true } }
 
-// Quota is Limits with other quotas. 0 means the quota of a real node.
+// Quota is Limits with other quotas. 0 means the default quota.
 func Quota(day, minute int) Option {
 	return func(c *config) { c.limits, c.quota = true, account.Quota{Day: day, Minute: minute} }
 }
 
-// KeysRequired refuses requests without a valid key with 401.
+// KeysRequired makes the node answer requests without a valid key with status 401.
 func KeysRequired() Option { return func(c *config) { c.keysRequired = true } }
 
-// RandomSeed sets the seed of request ids, keys, codes and sessions. The default is 1, so they are the same in every
-// run.
+// RandomSeed sets the seed of request ids, keys, codes and sessions. The default is 1. With the same seed they are the
+// same in every run.
 func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = seed } }
 
-// Logger sets the logger of the node. By default its log is discarded.
+// Logger sets the logger of the node. The default discards all messages.
 func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }
 
-// FromState starts the node with the data and the time of a State. Of a seed only the catalogue is used then. Rates and
-// KeysRequired have no effect.
+// FromState starts the node with the data and the time of a State. Of the option Seed, only the catalogue then has an
+// effect. Rates and KeysRequired have none.
 func FromState(state *State) Option { return func(c *config) { c.state = state } }

@@ -9,18 +9,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Rate is a rate that an institution publishes. Buy and Sell are decimal texts; "" = not published.
+// Rate is a rate that an institution publishes. Buy and Sell are decimal numbers; "" = not published.
 type Rate struct {
 	Institution   string         `json:"institution"`
 	Currency      string         `json:"currency"`
-	Buy           string         `json:"buy"`  // compra: the institution pays it
-	Sell          string         `json:"sell"` // venta: the institution charges it
+	Buy           string         `json:"buy"`  // compra: what the institution pays
+	Sell          string         `json:"sell"` // venta: what the institution charges
 	Channel       engine.Channel `json:"channel"`
 	Kind          engine.Kind    `json:"kind"`
 	Source        string         `json:"source"`        // "" = the institution's id and "-test"
 	EffectiveDate string         `json:"effectiveDate"` // YYYY-MM-DD, "" = not stated
 	PublishedAt   time.Time      `json:"publishedAt"`   // zero = not stated
-	ExpiresAt     time.Time      `json:"expiresAt"`     // zero = by the catalogue, 26 h by default
+	ExpiresAt     time.Time      `json:"expiresAt"`     // zero = after the lifetime in the catalogue, usually 26 h
 }
 
 func (r *Rate) source() string {
@@ -30,7 +30,7 @@ func (r *Rate) source() string {
 	return r.Source
 }
 
-// refreshes groups rates by source, in the order in which the sources first occur.
+// refreshes converts rates to one refresh for each source, in the order in which the sources first occur.
 func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
 	for i := range rates {
@@ -59,7 +59,7 @@ func parseDate(text string) (engine.Date, error) {
 	return engine.ParseDate(text)
 }
 
-// refusalError returns an error with the rejected values, or nil if there are none.
+// refusalError returns an error that lists the refused rates, or nil if there are none.
 func refusalError(receipt *engine.Receipt) error {
 	if len(receipt.Refused) == 0 {
 		return nil
@@ -76,11 +76,10 @@ func refusalError(receipt *engine.Receipt) error {
 	return fmt.Errorf("the node's rules refuse %d of the rates: %s", len(receipt.Refused), strings.Join(lines, "; "))
 }
 
-// refusalsShownMax is the maximum number of rejected rates that an error names.
-const refusalsShownMax = 3
+const refusalsShownMax = 3 // refused rates that refusalError lists
 
-// republishedRates returns the published rates that match, as input for publish. If expires is zero, they expire after
-// their usual lifetime.
+// republishedRates returns the published rates for which match returns true, as arguments for publish. expires becomes
+// their ExpiresAt.
 func republishedRates(states []engine.SavedCurrency, expires time.Time, match func(currency string, quote *engine.SourceQuote) bool) []Rate {
 	var rates []Rate
 	for _, state := range states {

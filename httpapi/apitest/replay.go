@@ -34,7 +34,7 @@ func readLoggedState(system *actors.System) (*loggedState, error) {
 			return nil, fmt.Errorf("read account %d: %w", account.ID, err)
 		}
 		for i := range record.Keys {
-			record.Keys[i].LastUsed = time.Time{} // not exact in the log: written only with leases and snapshots
+			record.Keys[i].LastUsed = time.Time{} // not exact in the log, which has it only in leases and snapshots
 		}
 		state.records = append(state.records, record)
 	}
@@ -42,10 +42,10 @@ func readLoggedState(system *actors.System) (*loggedState, error) {
 }
 
 // errReplay is wrapped by the error of Node.Close if the states differ.
-var errReplay = errors.New("the log, replayed into a fresh node, does not give what the node knows")
+var errReplay = errors.New("a second node that replays the log has another state than the node")
 
-// checkReplay compares a node with the replay of its log. In the replay an account may have spent up to two leases
-// more, because leases are logged before they are spent.
+// checkReplay compares the state of a node with the state after the replay of its log. In the replayed state an account
+// may have used up to two quota leases more, because the log has a lease before the account uses it.
 func checkReplay(live, replayed *loggedState, lease int) error {
 	for _, part := range []struct {
 		name       string
@@ -60,18 +60,17 @@ func checkReplay(live, replayed *loggedState, lease int) error {
 		}
 	}
 	for i, account := range live.accounts {
-		// One lease may be partly spent, and the next may have been taken in advance.
+		// The account may have used a part of one lease and have taken the next lease in advance.
 		if spent := replayed.accounts[i].SpentToday; spent < account.SpentToday || spent > account.SpentToday+2*lease {
-			return fmt.Errorf("%w: account %d: it has spent %d requests, replayed %d", errReplay, account.ID, account.SpentToday, spent)
+			return fmt.Errorf("%w: account %d: it has spent %d requests, in the replayed state %d", errReplay, account.ID, account.SpentToday, spent)
 		}
 	}
 	return nil
 }
 
-// differenceContextBytes is the length of the text before and after a difference that is shown.
-const differenceContextBytes = 200
+const differenceContextBytes = 200 // text before and after a difference that firstDifference shows
 
-// firstDifference shows where two values differ. It returns "" if they are equal.
+// firstDifference returns a text that shows where two values differ first, or "" if they are equal.
 func firstDifference(want, have any) string {
 	wantText, haveText := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", have)
 	if wantText == haveText {
@@ -87,7 +86,7 @@ func firstDifference(want, have any) string {
 	return fmt.Sprintf("live ...%s... replayed ...%s...", excerpt(wantText), excerpt(haveText))
 }
 
-// replay copies the log of a data directory, replays the copy and returns the state.
+// replay replays a copy of the log in a data directory, and returns the state.
 func (n *Node) replay(dir string) (*loggedState, error) {
 	files, err := copyLog(dir)
 	if err != nil {
@@ -106,7 +105,7 @@ func (n *Node) replay(dir string) (*loggedState, error) {
 	return replayed, errors.Join(err, system.Close(), os.RemoveAll(scratch))
 }
 
-// checkLog replays the log and compares the result with the node.
+// checkLog replays the log and returns an error if the replayed state is not that of the node.
 func (n *Node) checkLog() error {
 	if err := n.instance.system.Err(); err != nil {
 		return fmt.Errorf("the node stopped by itself: %w", err)

@@ -11,12 +11,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// standardFile is a seedFile. It never changes. A new version is a new file, with a golden file.
+// standardFile is an encoded seedFile. It must never change: a new version is a new file, with a new golden file.
 //
 //go:embed seeds/standard-v1.json
 var standardFile []byte
 
-// seed is a data set.
 type seed struct {
 	name      string
 	start     time.Time
@@ -24,28 +23,26 @@ type seed struct {
 	refreshes []engine.Refresh
 }
 
-// seedFile is the file of a data set: the time at which the clock starts, a catalogue file, and the publications of the
-// sources, in order.
+// seedFile is the content of a seed file.
 type seedFile struct {
-	Start        time.Time         `json:"now"`
-	Catalogue    json.RawMessage   `json:"catalogue"`
-	Publications []seedPublication `json:"said"`
+	Start        time.Time         `json:"now"`       // time at which the clock starts
+	Catalogue    json.RawMessage   `json:"catalogue"` // a catalogue file
+	Publications []seedPublication `json:"said"`      // in order of time
 }
 
-// seedPublication has the rates that a source published at a time.
+// seedPublication has the rates that a source published at one time.
 type seedPublication struct {
 	Source string    `json:"source"`
 	At     time.Time `json:"at"`
 	Rates  []Rate    `json:"rates"`
 }
 
-// newestSeed is the newest version of the only data set.
+// newestSeed is the newest version of the data set "standard".
 const newestSeed = "standard/v1"
 
-// standardSeed parses the data set once. The result is immutable, so nodes can share it.
+// standardSeed parses standardFile once. All nodes share the result, so it must not be modified.
 var standardSeed = sync.OnceValues(func() (*seed, error) { return parseSeed(newestSeed, standardFile) })
 
-// readSeed finds a data set by name.
 func readSeed(name string) (*seed, error) {
 	if name != "standard" && name != newestSeed {
 		return nil, fmt.Errorf("there is no seed %q; there is %s", name, newestSeed)
@@ -53,7 +50,6 @@ func readSeed(name string) (*seed, error) {
 	return standardSeed()
 }
 
-// parseSeed decodes a data set.
 func parseSeed(full string, data []byte) (*seed, error) {
 	var file seedFile
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -80,7 +76,7 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	return s, nil
 }
 
-// resolve sets the defaults of the options and returns the seed, or nil if there is none.
+// resolve sets the defaults of catalogue and start. It returns the seed, or nil if no seed was given.
 func (c *config) resolve() (*seed, error) {
 	var s *seed
 	if c.seed != "" {

@@ -1,6 +1,6 @@
 package apitest
 
-// TB is the part of testing.TB that the harness uses.
+// TB has the methods of testing.TB that this package uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -10,7 +10,7 @@ type TB interface {
 	Name() string
 }
 
-// Server is a Node with its controls. A control that fails ends the test; within Node.Do it ends the function.
+// Server is a Node with its controls. If a control fails, it ends the test. Within Node.Do it ends the function.
 type Server struct {
 	*Node
 	t TB
@@ -34,7 +34,7 @@ func Start(t TB, options ...Option) *Server {
 	return &Server{node, t}
 }
 
-// must ends the test if there is an error.
+// must ends the test if err is not nil.
 func (s *Server) must(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) must(err error) {
 	}
 }
 
-// run runs a control with the lock held.
+// run runs a control. Only one control runs at a time.
 func (s *Server) run(control func() error) {
 	s.t.Helper()
 	s.must(s.withLock(control))
@@ -57,8 +57,8 @@ func (n *Node) withLock(control func() error) error {
 	return control()
 }
 
-// Do calls f with the controls, for programs without a test. The first control that fails ends f, and Do returns its
-// error.
+// Do calls f with a Server, for programs that are not tests. If a control of the Server fails, f ends there and Do
+// returns the error.
 func (n *Node) Do(f func(s *Server)) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -73,10 +73,10 @@ func (n *Node) Do(f func(s *Server)) (err error) {
 	return nil
 }
 
-// controlError is the panic value of a control within Do.
+// controlError is the panic value of a control that fails within Do.
 type controlError struct{ error }
 
-// panicTB is the TB of Do. Only must calls its Fatalf.
+// panicTB is the TB of Do. Its Fatalf panics. Controls call no other method of a TB, except Helper.
 type panicTB struct{ TB }
 
 // Helper implements TB.

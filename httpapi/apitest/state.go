@@ -13,17 +13,18 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// State is the data that a node had on disk at a time. It is immutable. Any number of nodes can start from it.
+// State is the data that a node had on disk at one time. It is immutable. Any number of nodes can start from it
+// (FromState).
 type State struct {
 	files  map[string][]byte
 	clock  time.Time
 	random []byte // position of the random source
 }
 
-// copyAttemptsMax is how many times copyLog starts again because the node has removed old segments.
-const copyAttemptsMax = 5
+const copyAttemptsMax = 5 // attempts of copyLog
 
-// copyLog reads the files of a log. A node may write to the log at the same time.
+// copyLog reads the files of a log. A node may write to the log at the same time. If the node removes an old file
+// meanwhile, copyLog starts again.
 func copyLog(dir string) (map[string][]byte, error) {
 	for range copyAttemptsMax {
 		files, err := readFiles(dir)
@@ -44,11 +45,11 @@ func copyLog(dir string) (map[string][]byte, error) {
 			return files, nil
 		}
 	}
-	return nil, fmt.Errorf("read the log: its files changed %d times in the middle", copyAttemptsMax)
+	return nil, fmt.Errorf("read the log: the node removed files during each of %d attempts", copyAttemptsMax)
 }
 
-// readFiles reads the files in the order of wal.Files. That order has the high-water mark first, so the mark is never
-// newer than the log.
+// readFiles reads the files in the order of wal.Files, which has the high-water mark first. The copy of the mark is
+// therefore never newer than that of the log.
 func readFiles(dir string) (map[string][]byte, error) {
 	paths, err := wal.Files(dir)
 	if err != nil {
@@ -68,7 +69,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// newLogDir creates a temporary data directory with the files.
+// newLogDir creates a temporary data directory and writes the files to it.
 func newLogDir(files map[string][]byte) (string, error) {
 	dir, err := os.MkdirTemp("", "tasard-apitest-")
 	if err != nil {
@@ -89,8 +90,8 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// Write creates a data directory for tasard serve --data. The directory must be missing or empty. Only the owner can
-// read the files. They are not synced.
+// Write creates a data directory for tasard serve --data. dir must not exist or be empty. Only the user of the process
+// can read the files. Write does not sync them to disk.
 func (s *State) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write the state: %w", err)
@@ -100,7 +101,7 @@ func (s *State) Write(dir string) error {
 		return fmt.Errorf("write the state: %w", err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("write the state: %s holds %s already; name an empty directory", dir, entries[0].Name())
+		return fmt.Errorf("write the state: %s is not empty, it has %s; name an empty directory", dir, entries[0].Name())
 	}
 	if err := writeFiles(dir, s.files); err != nil {
 		return fmt.Errorf("write the state to %s: %w", dir, err)

@@ -18,24 +18,24 @@ import (
 
 const (
 	requestTimeout = 30 * time.Second
-	attemptsMax    = 3              // for one request
-	bodyMax        = 8 << 20        // bytes
-	waitMax        = 25 * time.Hour // until the quota of the next day
+	attemptsMax    = 3              // attempts for one request
+	bodyMax        = 8 << 20        // bytes of a response body
+	waitMax        = 25 * time.Hour // longer than until the quota of the next day
 	accountPath    = "/v1/account/"
 )
 
-// recordingClient sends requests and records all responses, for the rules that check every response. It records the
-// responses to its own requests, which may be invalid on purpose, and those to the typed clients.
+// recordingClient sends requests and records all responses, because some rules check every response. Its own requests
+// may be invalid on purpose. Valid requests usually go through dataClient and accountClient.
 type recordingClient struct {
 	ctx           context.Context
 	base          string
 	options       Options
 	http          *http.Client
-	dataClient    *client.Client // waits and retries while a limit is exceeded
+	dataClient    *client.Client // waits and retries if a limit is exceeded
 	accountClient *client.Client // never retries
 	configErr     error          // error of client.New
 	responses     []*response
-	emailCount    int // generated e-mail addresses
+	emailCount    int // number of addresses that newAddress has returned
 }
 
 func newRecordingClient(ctx context.Context, base string, options Options) *recordingClient {
@@ -93,7 +93,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, bodyMax))
 	if err = errors.Join(err, res.Body.Close()); err != nil {
-		return nil, fmt.Errorf("%d: the body breaks off: %w", res.StatusCode, err)
+		return nil, fmt.Errorf("status %d: read the body: %w", res.StatusCode, err)
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	target := strings.TrimPrefix(req.URL.String(), r.client.base)
@@ -104,7 +104,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 // last returns the newest response.
 func (c *recordingClient) last() *response { return c.responses[len(c.responses)-1] }
 
-// response is a response with method and target of its request.
+// response is a recorded response, with the method and target of its request.
 type response struct {
 	method, target string
 	status         int
@@ -116,17 +116,17 @@ func (res *response) String() string {
 	return fmt.Sprintf("%s %s: %d", res.method, res.target, res.status)
 }
 
-// isData reports whether the response is from a data operation, not from an account operation.
-func (a *response) isData() bool { return !strings.HasPrefix(a.target, accountPath) }
+// isData reports whether the request was for data, not for an account.
+func (res *response) isData() bool { return !strings.HasPrefix(res.target, accountPath) }
 
-// request is a request to send.
 type request struct {
 	method, target, body string
-	header               []string // alternating names and values
-	waitForLimit         bool     // wait and repeat while a limit is exceeded
+	header               []string // names and values, alternating
+	waitForLimit         bool     // if the status is 429, wait and send the request again
 }
 
-// send sends a request, and repeats it after Retry-After if waitForLimit is set.
+// send sends a request. If waitForLimit is set and the status is 429, it waits for the time in Retry-After and sends
+// the request again.
 func (k *ruleRun) send(r request) *response {
 	for range attemptsMax {
 		res := k.sendOnce(r)
@@ -169,12 +169,12 @@ func (k *ruleRun) sendOnce(r request) *response {
 	return k.last()
 }
 
-// get sends a GET. It waits while a limit is exceeded.
+// get sends a GET with waitForLimit.
 func (k *ruleRun) get(target string, header ...string) *response {
 	return k.send(request{method: http.MethodGet, target: target, header: header, waitForLimit: true})
 }
 
-// getOK sends a GET that must be answered 200.
+// getOK sends a GET. It aborts the rule if the status is not 200.
 func (k *ruleRun) getOK(target string, header ...string) *response {
 	res := k.get(target, header...)
 	if res.status != http.StatusOK {
@@ -183,7 +183,7 @@ func (k *ruleRun) getOK(target string, header ...string) *response {
 	return res
 }
 
-// list has the fields of a page that the rules read without the typed client.
+// list is a page of a list, with the fields that the rules read.
 type list[T any] struct {
 	Data []T
 	Meta struct {
@@ -193,19 +193,18 @@ type list[T any] struct {
 	}
 }
 
-// decode decodes a body.
 func decode[T any](k *ruleRun, res *response) T {
 	var value T
 	if err := json.Unmarshal(res.body, &value); err != nil {
-		k.fatalf("%s: the body is not the JSON of the contract: %v: %.300s", res, err, res.body)
+		k.fatalf("%s: the body is not the JSON of the API specification: %v: %.300s", res, err, res.body)
 	}
 	return value
 }
 
-// getList sends a GET for a page of a list.
+// getList sends a GET and decodes the page.
 func getList[T any](k *ruleRun, target string) list[T] { return decode[list[T]](k, k.getOK(target)) }
 
-// withParameters appends parameters to a target.
+// withParameters appends query parameters to a target.
 func withParameters(target, format string, args ...any) string {
 	separator := "?"
 	if strings.Contains(target, "?") {
@@ -214,7 +213,7 @@ func withParameters(target, format string, args ...any) string {
 	return target + separator + fmt.Sprintf(format, args...)
 }
 
-// getAllPages returns the items of all pages of a list.
+// getAllPages returns the items of all pages of a list, with limit items on a page.
 func getAllPages[T any](k *ruleRun, target string, limit int) []T {
 	var all []T
 	for cursor, pages := 0, 0; ; pages++ {
@@ -230,7 +229,7 @@ func getAllPages[T any](k *ruleRun, target string, limit int) []T {
 	}
 }
 
-// errorBody is the body of an error.
+// errorBody is the body of an error response.
 type errorBody struct {
 	Error struct {
 		Code      string
@@ -246,7 +245,7 @@ type errorDetail struct {
 	Message string
 }
 
-// wantError sends a GET that must be answered with an error.
+// wantError sends a GET and reports a problem if the response is not this error.
 func (k *ruleRun) wantError(target string, status int, code string) errorBody {
 	res := k.get(target)
 	return k.checkError(res, status, code)
@@ -264,7 +263,7 @@ func (k *ruleRun) checkError(res *response, status int, code string) errorBody {
 	return f
 }
 
-// wantBadParameter sends a GET that must be answered 400, with a detail about a parameter.
+// wantBadParameter sends a GET and reports a problem if the response is not 400 with a detail about the parameter.
 func (k *ruleRun) wantBadParameter(target, name string) {
 	f := k.wantError(target, http.StatusBadRequest, "invalid_parameters")
 	if !slices.ContainsFunc(f.Error.Details, func(d errorDetail) bool { return len(d.Path) > 0 && d.Path[0] == name }) {
@@ -272,7 +271,7 @@ func (k *ruleRun) wantBadParameter(target, name string) {
 	}
 }
 
-// notFoundPaths checks that paths are answered 404.
+// notFoundPaths returns a check that the server answers each target with 404.
 func notFoundPaths(targets ...string) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, target := range targets {
@@ -281,7 +280,7 @@ func notFoundPaths(targets ...string) func(*ruleRun) {
 	}
 }
 
-// badParameters checks that targets are answered 400 because of a parameter.
+// badParameters returns a check that the server answers each target with 400 because of the parameter.
 func badParameters(name string, targets ...string) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, target := range targets {

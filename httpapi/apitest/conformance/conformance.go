@@ -10,37 +10,36 @@ import (
 	"time"
 )
 
-// Options configures a check. With the zero value it only reads data, without a key.
+// Options configures a check. With zero Options, the check only reads data and sends no key.
 type Options struct {
 	// Client sends the requests; nil = a new client. Redirects are not followed, because the API has none.
 	Client *http.Client
-	// Key is sent with every data request, after "Bearer ".
+	// Key is the API key for requests for data. "" = no key.
 	Key string
-	// Wait waits; nil = in real time. If the server has a test clock, Wait can advance that clock instead.
+	// Wait waits for a time. nil = real time. If the server has a test clock, Wait can advance that clock instead.
 	Wait func(time.Duration)
-	// Code returns the newest login code that was sent to an e-mail address. nil = the rules of accounts and keys are
-	// skipped.
+	// Code returns the newest login code that was sent to an e-mail address. If it is nil, the rules about accounts and
+	// keys are not checked.
 	Code func(email string) (string, error)
-	// Domain is the domain of the e-mail addresses that Code knows. "" = conformance.example.
+	// Domain is the domain of the e-mail addresses that the check uses. "" = conformance.example.
 	Domain string
-	// Rules selects rules by id; nil = all.
+	// Rules has the ids of the rules to check. nil = all rules.
 	Rules []string
 	// Exhaust adds a rule that uses up the minute quota. The server must enforce limits.
 	Exhaust bool
 }
 
-// Finding is the result of a rule.
+// Finding is the result of checking one rule.
 type Finding struct {
 	Rule        string // id, such as S2
 	Description string
 	Problems    []string // violations of the rule
-	Notes       []string // what could not be checked
+	Notes       []string // parts of the rule that could not be checked
 }
 
-// problemsMax is the maximum number of reported problems of a rule.
-const problemsMax = 20
+const problemsMax = 20 // problems that are reported for one rule
 
-// Run checks the rules, each as a subtest.
+// Run checks the rules and reports each as a subtest.
 func Run(t *testing.T, baseURL string, options Options) {
 	t.Helper()
 	for _, finding := range Check(t.Context(), baseURL, options) {
@@ -56,8 +55,8 @@ func Run(t *testing.T, baseURL string, options Options) {
 	}
 }
 
-// Check checks the rules and returns the results. A rule that fails is checked a second time, because the data may have
-// changed during the first.
+// Check checks the rules and returns the results. A rule that fails is checked a second time, because data may have
+// changed during the first check.
 func Check(ctx context.Context, baseURL string, options Options) []Finding {
 	c := newRecordingClient(ctx, strings.TrimSuffix(baseURL, "/"), options)
 	var findings []Finding
@@ -75,15 +74,14 @@ func Check(ctx context.Context, baseURL string, options Options) []Finding {
 	return findings
 }
 
-// rule is a rule of the API specification.
 type rule struct {
 	id, description string
 	check           func(*ruleRun)
 	enabled         func(*Options) bool // nil = always
-	afterOthers     bool                // the rule checks all recorded responses
+	afterOthers     bool                // the rule sends no request, but checks all recorded responses
 }
 
-// runRule runs a rule once.
+// runRule checks a rule once.
 func (c *recordingClient) runRule(r *rule) (finding Finding) {
 	k := &ruleRun{recordingClient: c}
 	defer func() {
@@ -104,7 +102,7 @@ func (c *recordingClient) runRule(r *rule) (finding Finding) {
 	return finding
 }
 
-// ruleRun is one run of a rule.
+// ruleRun is one check of a rule.
 type ruleRun struct {
 	*recordingClient
 	problems, notes []string

@@ -7,10 +7,8 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// santoDomingoOffset is the offset of America/Santo_Domingo, which has no summer time.
-const santoDomingoOffset = -4 * time.Hour
+const santoDomingoOffset = -4 * time.Hour // there is no summer time
 
-// parseGeneratedAt parses meta.generatedAt.
 func (k *ruleRun) parseGeneratedAt(generatedAt string) time.Time {
 	t, err := time.Parse(generatedAtLayout, generatedAt)
 	if err != nil {
@@ -36,7 +34,7 @@ func checkStale(k *ruleRun) {
 			if r.Stale {
 				staleCount++
 			}
-			// generatedAt is rounded down to a second.
+			// generatedAt is rounded down to whole seconds.
 			if r.Stale && !generatedAt.Add(time.Second).After(r.ExpiresAt) || !r.Stale && !generatedAt.Before(r.ExpiresAt) {
 				k.errorf("%s: stale is %v at %s, it expires %s", r.ID, r.Stale, generatedAt, r.ExpiresAt)
 			}
@@ -101,7 +99,7 @@ func checkRanges(k *ruleRun) {
 
 func checkLongRange(k *ruleRun) {
 	k.wantBadParameter("/v1/rates/history?from=2024-01-01&to=2025-01-01", "from") // 366 days
-	k.getOK("/v1/rates/history?from=2025-01-01&to=2026-01-01&limit=1")            // 365
+	k.getOK("/v1/rates/history?from=2025-01-01&to=2026-01-01&limit=1")            // 365 days
 }
 
 func checkFuture(k *ruleRun) {
@@ -113,7 +111,7 @@ func checkFuture(k *ruleRun) {
 			k.errorf("history from %s on has %d rows", future, len(rows))
 		}
 	}
-	k.getOK("/v1/rates/history?from=1990-01-01&to=1990-12-31") // before the first day: not an error
+	k.getOK("/v1/rates/history?from=1990-01-01&to=1990-12-31") // a range before the first row is not an error
 }
 
 func checkDates(k *ruleRun) {

@@ -10,19 +10,19 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// Paths that the typed client does not export.
+// Paths that package client does not export.
 const (
 	codesPath = accountPath + "codes"
 	keysPath  = accountPath + "keys"
 )
 
-// newAddress returns a new e-mail address.
+// newAddress returns an e-mail address that no rule has used.
 func (k *ruleRun) newAddress() string {
 	k.emailCount++
 	return fmt.Sprintf("kit-%d@%s", k.emailCount, k.options.Domain)
 }
 
-// signIn opens a session with a new login code.
+// signIn requests a login code, opens a session with it and returns the session token.
 func (k *ruleRun) signIn(email string) client.Secret {
 	k.requestCode(email)
 	session, err := k.accountClient.SignIn(k.ctx, email, k.code(email))
@@ -35,13 +35,13 @@ func (k *ruleRun) requestCode(email string) {
 	k.wantStatus(http.StatusAccepted, err)
 }
 
-// wantInvalidCode checks that a login with a code is rejected.
+// wantInvalidCode checks that the server rejects a login with the code.
 func (k *ruleRun) wantInvalidCode(email, code string) {
 	_, err := k.accountClient.SignIn(k.ctx, email, code)
 	k.wantRefusal(err, http.StatusUnauthorized, client.CodeInvalidCode)
 }
 
-// wantInvalidSession checks that a secret is rejected as a session token.
+// wantInvalidSession checks that the server rejects the secret as a session token.
 func (k *ruleRun) wantInvalidSession(secret client.Secret) {
 	_, err := k.accountClient.Keys(k.ctx, secret)
 	k.wantRefusal(err, http.StatusUnauthorized, client.CodeInvalidSession)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// limitWindows returns the windows of RateLimit and RateLimit-Policy by name, or false if the server sends no limit
-// headers.
+// limitWindows parses the headers RateLimit and RateLimit-Policy. It returns their windows by name, or false if the
+// response has no header RateLimit.
 func (k *ruleRun) limitWindows(res *response) (windows map[string]window, ok bool) {
 	state := res.header.Get("RateLimit")
 	if state == "" {
@@ -37,8 +37,11 @@ func (k *ruleRun) limitWindows(res *response) (windows map[string]window, ok boo
 	return windows, true
 }
 
-// window is the state of a quota window. reset is in seconds from now.
-type window struct{ limit, remaining, reset int }
+// window is the state of a quota window.
+type window struct {
+	limit, remaining int // requests
+	reset            int // seconds until the window ends
+}
 
 func (k *ruleRun) intHeader(res *response, name string) int {
 	n, err := strconv.Atoi(res.header.Get(name))
@@ -107,8 +110,7 @@ func checkErrorPrecedence(k *ruleRun) {
 	k.checkError(k.send(request{method: http.MethodPut, target: "/v1/rates?limit=0"}), http.StatusMethodNotAllowed, "method_not_allowed")
 }
 
-// exhaustMax is the number of requests after which checkExhaust gives up.
-const exhaustMax = 1000
+const exhaustMax = 1000 // requests after which checkExhaust gives up
 
 func checkExhaust(k *ruleRun) {
 	windows, ok := k.limitWindows(k.getOK("/v1/currencies"))

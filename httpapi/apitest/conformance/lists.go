@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// pagedPaths returns a target for each list with pages.
+// pagedPaths returns one target for each list that has pages, and some with filters.
 func (k *ruleRun) pagedPaths() []string {
 	currency := k.currencies()[0]
 	return []string{
@@ -69,7 +69,6 @@ func checkListOrders(k *ruleRun) {
 	})
 }
 
-// generatedAtLayout is the format of meta.generatedAt.
 const generatedAtLayout = "2006-01-02T15:04:05Z"
 
 func checkGeneratedAt(k *ruleRun) {
@@ -81,8 +80,11 @@ func checkGeneratedAt(k *ruleRun) {
 	}
 }
 
-// counts has the number of rates of a currency or institution.
-type counts struct{ all, current, currencies int }
+// counts has numbers for one currency or institution.
+type counts struct {
+	all, current int // rates
+	currencies   int // currencies that have rates
+}
 
 func countsOf(rates []client.Rate, keyOf func(*client.Rate) string) map[string]counts {
 	byKey, seen := map[string]counts{}, map[string]bool{}
@@ -140,7 +142,7 @@ func checkListedInstitutions(k *ruleRun) {
 		if got, want := idsOf(must(k, detail, err).Rates), idsOf(k.rates(client.Filter{Institution: id})); !slices.Equal(got, want) {
 			k.errorf("institution %s has the rates %q, the list %q", id, got, want)
 		}
-		break // a single institution is enough, because each costs three requests
+		break // one institution is enough, because the check costs three requests
 	}
 	k.wantError("/v1/institutions/no-such-institution", http.StatusNotFound, "institution_not_found")
 }

@@ -123,8 +123,7 @@ func checkPathIDs(k *ruleRun) {
 	k.wantBadParameter("/v1/institutions/"+strings.Repeat("x", 81), "id")
 }
 
-// gzipBytesMin is the smallest size of a response that is compressed.
-const gzipBytesMin = 1 << 10
+const gzipBytesMin = 1 << 10 // smallest body that the server must compress
 
 func checkGzip(k *ruleRun) {
 	for _, target := range k.operationPaths() {
@@ -154,7 +153,7 @@ func checkGzip(k *ruleRun) {
 
 var generatedAtField = regexp.MustCompile(`"generatedAt":"[^"]*"`)
 
-// sameExceptGeneratedAt compares two bodies without meta.generatedAt.
+// sameExceptGeneratedAt reports whether two bodies differ in nothing but meta.generatedAt.
 func sameExceptGeneratedAt(a, b []byte) bool {
 	return bytes.Equal(generatedAtField.ReplaceAll(a, nil), generatedAtField.ReplaceAll(b, nil))
 }
@@ -177,7 +176,7 @@ func checkETags(k *ruleRun) {
 			k.errorf("%s with another ETag in If-None-Match", other)
 		}
 	}
-	// Two seconds later the body differs only in generatedAt, and the tag must be the same.
+	// Two seconds later the body differs only in generatedAt, and the ETag must be the same.
 	first := k.getOK("/v1/rates")
 	k.options.Wait(2 * time.Second)
 	second := k.getOK("/v1/rates")
@@ -187,8 +186,7 @@ func checkETags(k *ruleRun) {
 	}
 }
 
-// maxAgeLimit is the longest allowed max-age in seconds.
-const maxAgeLimit = 60
+const maxAgeLimit = 60 // longest max-age in seconds
 
 func checkMaxAge(k *ruleRun) {
 	for _, target := range k.operationPaths() {
@@ -201,7 +199,7 @@ func checkMaxAge(k *ruleRun) {
 		}
 		var body list[json.RawMessage]
 		if json.Unmarshal(res.body, &body) != nil || body.Meta.GeneratedAt == "" {
-			continue // currencies and a single institution have no meta
+			continue // the responses with all currencies or one institution have no meta
 		}
 		cachedUntil := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
 		for _, raw := range body.Data {

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// eachRanking calls visit with the ranking of every currency and operation.
+// eachRanking calls visit with the ranking of each currency for each operation.
 func (k *ruleRun) eachRanking(visit func(name string, currency string, operation client.Operation, ranked []client.Rate)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
@@ -18,7 +18,7 @@ func (k *ruleRun) eachRanking(visit func(name string, currency string, operation
 	}
 }
 
-// eachAdjacentPair calls visit with every two consecutive rates of every ranking.
+// eachAdjacentPair calls visit with each pair of neighbours in each ranking. a comes directly before b.
 func (k *ruleRun) eachAdjacentPair(visit func(name string, operation client.Operation, a, b *client.Rate)) {
 	k.eachRanking(func(name, _ string, operation client.Operation, ranked []client.Rate) {
 		for i := 1; i < len(ranked); i++ {
@@ -27,7 +27,7 @@ func (k *ruleRun) eachAdjacentPair(visit func(name string, operation client.Oper
 	})
 }
 
-// eachConversion calls visit with every conversion of an amount, for every currency and operation.
+// eachConversion calls visit with each conversion of the amount, of all currencies and operations.
 func (k *ruleRun) eachConversion(amount client.Decimal, visit func(name string, operation client.Operation, item *client.Conversion)) {
 	for _, currency := range k.currencies() {
 		for _, operation := range operations() {
@@ -53,7 +53,7 @@ func sideText(side *client.Decimal) client.Decimal {
 	return *side
 }
 
-// compareSides orders rates as rankings do: the best for the caller first.
+// compareSides is negative if a is better for the caller than b.
 func compareSides(operation client.Operation, a, b *client.Rate) int {
 	order := sideText(a.Side(operation)).Cmp(sideText(b.Side(operation)))
 	if operation == client.Sell {
@@ -92,7 +92,7 @@ func checkTies(k *ruleRun) {
 	}
 }
 
-// eligible returns the ids of the rates that a ranking must contain.
+// eligible returns the ids of the rates that a ranking must contain, sorted.
 func eligible(rates []client.Rate, currency string, operation client.Operation, kind client.Kind) []string {
 	var ids []string
 	for i := range rates {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// eachResponse returns a rule's check that calls check with every recorded response.
+// eachResponse returns a function for rule.check that calls check with every recorded response.
 func eachResponse(check func(*ruleRun, *response)) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, res := range k.responses {
@@ -19,7 +19,7 @@ func eachResponse(check func(*ruleRun, *response)) func(*ruleRun) {
 	}
 }
 
-// wantHeader checks the value of a header; "" = the header is missing.
+// wantHeader checks the value of a header. If want is "", the header must be missing.
 func (k *ruleRun) wantHeader(res *response, name, want string) {
 	if got := res.header.Get(name); got != want {
 		k.errorf("%s: %s is %q, want %q", res, name, got, want)
@@ -60,13 +60,13 @@ func checkRequestIDs(k *ruleRun) {
 	}
 }
 
-// errorBody decodes the error of a response, and reports whether it has one.
+// errorBody decodes an error response. It returns false if the response is not an error or has no JSON body.
 func (res *response) errorBody() (errorBody, bool) {
 	var f errorBody
 	return f, res.status >= http.StatusBadRequest && res.method != http.MethodHead && json.Unmarshal(res.body, &f) == nil
 }
 
-// statusByCode returns the closed list of error codes with their statuses.
+// statusByCode returns all error codes of the API, each with its status.
 func statusByCode() map[string]int {
 	statuses := map[string]int{}
 	for status, codes := range map[int]string{
@@ -138,14 +138,14 @@ func checkLimitHeaders(k *ruleRun) {
 	}
 }
 
-// schema lists the fields of an object, separated by spaces.
+// schema describes a JSON object, or a list of objects.
 type schema struct {
-	required string
-	nested   map[string]schema
+	required string // names of fields, separated by spaces
 	optional string
+	nested   map[string]schema // schemas of fields that are objects or lists
 }
 
-// schemas returns the schemas of all bodies by path.
+// schemas returns the schema of each response body by path, and of error responses as "error".
 func schemas() map[string]schema {
 	rate := schema{required: "institutionId currency quoteCurrency buy sell channel kind effectiveDate publishedAt upstreamSource id institutionName institutionType " +
 		"website sourceId sourceName sourceUrl collectedAt lastCheckedAt expiresAt priority manual stale datePrecision"}
@@ -169,7 +169,7 @@ func schemas() map[string]schema {
 	}
 }
 
-// problems returns the missing and the unknown fields of a value. All items of a list have the same schema.
+// problems lists the missing and unknown fields of a value. If value is a list, all its items must have the schema.
 func (s schema) problems(path string, value any) []string {
 	var problems []string
 	switch v := value.(type) {

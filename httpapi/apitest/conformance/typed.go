@@ -9,7 +9,6 @@ import (
 
 func operations() []client.Operation { return []client.Operation{client.Buy, client.Sell} }
 
-// collect returns all items of an iterator.
 func collect[T any](k *ruleRun, walk iter.Seq2[T, error]) []T {
 	var items []T
 	for item, err := range walk {
@@ -21,7 +20,7 @@ func collect[T any](k *ruleRun, walk iter.Seq2[T, error]) []T {
 	return items
 }
 
-// must returns the value of a call that must succeed.
+// must returns the value. It aborts the rule if err is not nil.
 func must[T any](k *ruleRun, value T, err error) T {
 	if err != nil {
 		k.fatalf("%v", err)
@@ -29,42 +28,41 @@ func must[T any](k *ruleRun, value T, err error) T {
 	return value
 }
 
-// rates returns all rates of a filter.
+// rates returns all rates that match a filter.
 func (k *ruleRun) rates(filter client.Filter) []client.Rate {
 	return collect(k, k.dataClient.AllRates(k.ctx, filter))
 }
 
-// best returns a whole ranking.
+// best returns all rates of a ranking.
 func (k *ruleRun) best(currency string, operation client.Operation) []client.Rate {
 	return collect(k, k.dataClient.AllBest(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}))
 }
 
-// conversions returns the conversions of an amount.
 func (k *ruleRun) conversions(currency string, operation client.Operation, amount client.Decimal, kind client.Kind) []client.Conversion {
 	return collect(k, k.dataClient.AllConversions(k.ctx, client.ConvertQuery{Filter: client.Filter{Currency: currency, Kind: kind}, Operation: operation, Amount: amount}))
 }
 
-// institutions returns all institutions, or those of a currency.
+// institutions returns the institutions with rates of a currency. If currency is "", it returns all.
 func (k *ruleRun) institutions(currency string) []client.Institution {
 	return collect(k, k.dataClient.AllInstitutions(k.ctx, client.InstitutionsQuery{Currency: currency}))
 }
 
-// catalogue returns all currencies.
+// catalogue returns all currencies that the server lists.
 func (k *ruleRun) catalogue() []client.Currency {
 	list, err := k.dataClient.Currencies(k.ctx)
 	return must(k, list, err)
 }
 
-// history returns the rows of a range.
+// history returns the rows from one date to another. The zero Date means that the end of the range is not given.
 func (k *ruleRun) history(from, to client.Date) []client.HistoryEntry {
 	return collect(k, k.dataClient.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
 }
 
-// currencies returns the codes of the currencies with published rates. It fails the rule if there are none.
+// currencies returns the codes of the currencies that have rates. It aborts the rule if there are none.
 func (k *ruleRun) currencies() []string {
 	var codes []string
 	previous := ""
-	for _, r := range k.rates(client.Filter{}) { // rates come ordered by currency
+	for _, r := range k.rates(client.Filter{}) { // sorted by currency
 		if r.Currency != previous {
 			codes, previous = append(codes, r.Currency), r.Currency
 		}
@@ -75,7 +73,7 @@ func (k *ruleRun) currencies() []string {
 	return codes
 }
 
-// wantStatus checks that an account operation has succeeded with a status.
+// wantStatus checks that the last call of accountClient has succeeded with a status. It aborts the rule after an error.
 func (k *ruleRun) wantStatus(status int, err error) {
 	if err != nil {
 		k.fatalf("%v", err)
@@ -85,7 +83,7 @@ func (k *ruleRun) wantStatus(status int, err error) {
 	}
 }
 
-// wantRefusal checks that an account operation has failed with a status and a code.
+// wantRefusal checks that the last call of accountClient has failed with a status and a code.
 func (k *ruleRun) wantRefusal(err error, status int, code string) {
 	var apiErr *client.Error
 	if !errors.As(err, &apiErr) || apiErr.Status != status || apiErr.Code != code {
