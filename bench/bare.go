@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Settings of the bare server. A test checks that they are equal to those of the same names in httpapi/server.go.
+// Settings of the bare server. A test checks that constants in httpapi with the same names have the same values.
 const (
 	readTimeoutDefault      = 5 * time.Second
 	writeTimeoutDefault     = 5 * time.Second
@@ -25,9 +25,9 @@ const (
 	connsDefault            = 16384
 )
 
-// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It serves the node's response to the one
-// request of the mix from memory, with the same HTTP library and settings. It has none of the node's optimizations of
-// heads and deadlines, because they are part of what is measured.
+// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It requests the response to the only
+// request of the mix from the node once, and serves it from memory. It uses the same HTTP library and settings as the
+// node, but none of the node's optimizations of response heads and deadlines: the comparison is to show their effect.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 && len(args) != 5 || len(mixes()[args[2]]) != 1 {
 		return fmt.Errorf("bench bare: want NODE KEY MIX, of one operation, and perhaps a certificate and its key; found %q", args)
@@ -44,7 +44,7 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 	return serveUntil(ctx, out, func(listener net.Listener) error { return server.ServeTLS(listener, args[3], args[4]) })
 }
 
-// serveUntil serves on a free loopback port and prints the address. It returns when ctx ends.
+// serveUntil prints a free loopback address and serves on it until ctx ends.
 func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,7 +58,7 @@ func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) err
 	select {
 	case err := <-serveErr:
 		return err
-	case <-ctx.Done(): // open connections are closed at the exit of the process
+	case <-ctx.Done(): // the exit of the process closes open connections
 		err := listener.Close()
 		if serveFailure := <-serveErr; !errors.Is(serveFailure, net.ErrClosed) {
 			err = errors.Join(err, serveFailure)
@@ -87,8 +87,8 @@ func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// bareHandler returns the same response to every request. It keeps the node's spelling of header names, which the
-// library would normalize.
+// bareHandler returns a handler that sends the same response to every request. It keeps the node's spelling of field
+// names, which the library would normalize.
 func bareHandler(raw, body []byte) fasthttp.RequestHandler {
 	header := new(fasthttp.ResponseHeader)
 	header.SetNoDefaultContentType(true)

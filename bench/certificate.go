@@ -21,7 +21,7 @@ import (
 // certificate is a self-signed certificate for the loopback address.
 type certificate struct {
 	file, key string      // PEM files
-	client    *tls.Config // for clients that trust the certificate
+	client    *tls.Config // of a client that trusts the certificate
 }
 
 // newCertificate writes a certificate and its key into a directory.

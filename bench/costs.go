@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// cost is the cost of one request, in figures that vary little between runs and machines.
+// cost is the cost of one request. Its figures vary little between runs and machines.
 type cost struct {
-	// Calls has the number of successful system calls by name, without waitCalls.
+	// Calls counts the successful system calls by name, except those of waitCalls.
 	Calls map[string]float64 `json:"calls,omitempty"`
-	// Failed is the number of failed system calls, usually reads from a connection without data.
+	// Failed counts the failed system calls, usually reads from a connection without data.
 	Failed float64 `json:"failed"`
 	// Bytes is the number of bytes that the client receives.
 	Bytes float64 `json:"bytes"`
-	// Allocations is the number of objects that the process allocates, in the round with the fewest.
+	// Allocations is the number of objects that the node allocates, in the round in which it allocates the fewest.
 	Allocations float64 `json:"allocations"`
-	// CPU is the CPU time divided by that of the bare server in the same round.
+	// CPU is the ratio of the node's CPU time to that of the bare server in the same round.
 	CPU spread `json:"cpu"`
 }
 
-// spread has the quartiles of the rounds of a figure.
+// spread shows how a figure varies between rounds.
 type spread struct {
 	Low    float64 `json:"low"` // lower quartile
 	Median float64 `json:"median"`
@@ -41,21 +41,22 @@ func spreadOf(rounds []float64) spread {
 // hundredths rounds a figure to two decimals.
 func hundredths(figure float64) float64 { return math.Round(figure*100) / 100 }
 
-// costList has the cost of a request of each mix.
+// costList has the cost of a request by name of the mix.
 type costList map[string]cost
 
-// Tolerances above the accepted costs. They are larger than the cost of the node's background work on a busy machine,
-// and small enough to find one more system call or allocation in every second request.
+// Tolerances: a measured cost may exceed the accepted cost by this much. They allow for the background work of the
+// node on a busy machine. They are small enough to find one more system call or allocation in every second request.
 const (
 	callsRiseMax       = 0.1 // for each system call
 	failedRiseMax      = 0.5
 	bytesRiseMax       = 16 // numbers vary in length
 	allocationsRiseMax = 0.4
-	// cpuRiseMax is large, because on a busy machine the ratio of the same program varied from 1.18 to 1.50.
+	// cpuRiseMax is a factor. It is large, because on a busy machine the ratio of the same program varied from 1.18 to
+	// 1.50.
 	cpuRiseMax = 1.25
 )
 
-// exceeded returns a line for each cost that exceeds the accepted one.
+// exceeded returns a line for each measured cost that exceeds the accepted cost.
 func (accepted costList) exceeded(measured costList) (lines []string) {
 	addLine := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(measured)) {
@@ -79,7 +80,7 @@ func (accepted costList) exceeded(measured costList) (lines []string) {
 		if got.Allocations > want.Allocations+allocationsRiseMax {
 			addLine("%s: %.2f allocations a request, %.2f are accepted", name, got.Allocations, want.Allocations)
 		}
-		if limit := want.CPU.High * cpuRiseMax; got.CPU.Low > limit { // a smaller rise may be noise
+		if limit := want.CPU.High * cpuRiseMax; got.CPU.Low > limit { // low, because a smaller rise may be noise
 			addLine("%s: %.2f to %.2f times the CPU time of the bare server, at most %.2f is accepted", name, got.CPU.Low, got.CPU.High, limit)
 		}
 	}
@@ -98,7 +99,7 @@ func sum(calls map[string]float64) (total float64) {
 	return total
 }
 
-// table formats measured costs next to the accepted ones.
+// table formats the measured costs, with the accepted costs in parentheses.
 func (accepted costList) table(measured costList) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%-8s %22s %18s %18s %24s\n", "request", "system calls", "bytes", "allocations", "CPU of the bare server")
@@ -121,7 +122,6 @@ func (accepted costList) table(measured costList) string {
 	return text.String()
 }
 
-// readCosts reads a file of costs.
 func readCosts(path string) (list costList, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -29,18 +29,18 @@ func costMixes() []string { return []string{mixBestRates, mixFull, mixConvert} }
 
 const (
 	costRounds      = 11
-	costConnections = 8 // few enough that a busy machine does not shed load
+	costConnections = 8 // few enough that a node on a busy machine sheds no load
 	costMeasure     = 300 * time.Millisecond
-	// traceMeasure is enough time for some thousands of requests under strace.
+	// traceMeasure is long enough for some thousands of requests, although strace slows the node down.
 	traceMeasure = 2 * time.Second
 	traceAnswers = 1000
-	// acceptTraces is the number of traces of each mix before costs are accepted. System calls vary with the state of
-	// the node's overload watch.
+	// acceptTraces is the number of traces of each mix for bench costs accept. The number of system calls varies from
+	// trace to trace.
 	acceptTraces = 4
 )
 
 // waitCalls returns the system calls that are not counted. Threads use them to wait, to wake each other and to manage
-// memory, and their number depends on the machine and its load.
+// memory. Their number depends on the machine and its load.
 func waitCalls() []string {
 	return []string{
 		"futex", "epoll_pwait", "epoll_wait", "nanosleep", "clock_nanosleep", "sched_yield", "tgkill", "rt_sigreturn", "getpid", "madvise", "munmap", "mmap",
@@ -48,7 +48,8 @@ func waitCalls() []string {
 	}
 }
 
-// runCosts is the subcommand bench costs check|accept|show. It compares the costs of requests with the accepted costs.
+// runCosts is the subcommand bench costs check|accept|show. It measures the costs of requests and compares them with
+// the accepted costs.
 func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("bench costs", flag.ContinueOnError)
 	flags.SetOutput(progress)
@@ -87,8 +88,8 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 	return nil
 }
 
-// measureCosts measures the cost of a request of each mix. If there are several traces, the highest count of each
-// system call is used.
+// measureCosts measures the cost of a request of each mix. Of several traces it uses the highest count of each system
+// call.
 func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (measured costList, err error) {
 	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128}
 	r, err := newRunner(options, tasard, progress)
@@ -112,11 +113,11 @@ func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes 
 	if straceErr != nil {
 		return measured, nil
 	}
-	// The node is stopped first, because the traced node uses the same data.
+	// Stop the node first, because the traced node needs its data directory.
 	return measured, errors.Join(r.stopStarted(), r.stopNode(), r.countCalls(ctx, measured, traces))
 }
 
-// countCalls adds the system calls of each mix to its cost.
+// countCalls adds the system calls of a request to the cost of each mix.
 func (r *runner) countCalls(ctx context.Context, costs costList, traces int) error {
 	idle, err := r.trace(ctx, "")
 	if err != nil {
@@ -146,7 +147,7 @@ func (r *runner) countCalls(ctx context.Context, costs costList, traces int) err
 	return nil
 }
 
-// costOf measures the cost of a request of a mix, except system calls.
+// costOf measures the cost of a request of a mix, without system calls.
 func (r *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	pairs, err := r.compareBaseline(ctx, mix, bareName)
 	if err != nil {
@@ -166,16 +167,16 @@ func (r *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
 }
 
-// callCount has the number of all and of failed calls of one system call.
+// callCount counts all calls of one system call, and those of them that failed.
 type callCount struct{ calls, failed int }
 
-// syscallTrace has the system calls of a node from start to exit, and the number of requests that it served.
+// syscallTrace counts the system calls of a node from its start to its exit, and the requests that it served.
 type syscallTrace struct {
 	calls    map[string]callCount
 	requests uint64
 }
 
-// perRequest returns the system calls per request. It subtracts the calls of a node without requests (idle).
+// perRequest returns the system calls per request. It subtracts those of idle, a trace of a node without requests.
 func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64, failed float64) {
 	calls = map[string]float64{}
 	for name, count := range t.calls {
@@ -191,7 +192,7 @@ func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64,
 	return calls, max(0, hundredths(failed))
 }
 
-// trace runs a node under strace with requests of a mix, or without requests if mix is "".
+// trace runs a node under strace and sends it requests of a mix, or none if mix is "".
 func (r *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	file := filepath.Join(r.dir, "calls.txt")
 	node, err := startNode(ctx, []string{"strace", "-f", "-qq", "-c", "-o", file, r.tasard}, r.fixture, serverCore)
@@ -213,8 +214,9 @@ func (r *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	return result, err
 }
 
-// loadTraced puts a load on a traced node and returns the number of responses. It does not measure CPU time, which
-// would be that of strace, or allocations, which would need another request.
+// loadTraced generates a load on a traced node and returns the number of responses. It passes sample a server without
+// processes and data, so that sample measures only responses. CPU time would include strace's, and reading the number
+// of allocations would need another request.
 func (r *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
 	group := &load.Clients{Requests: newMix(benchHost, r.fixture.keys, mixes()[mix]), Connections: r.options.Connections}
 	s, err := r.sample(ctx, &server{name: "the traced node", address: node.address}, &load.Generator{Groups: []*load.Clients{group}, Measure: traceMeasure})
@@ -224,7 +226,7 @@ func (r *runner) loadTraced(ctx context.Context, node *server, mix string) (uint
 	return s.Responses, err
 }
 
-// stopTraced signals the process group to stop. strace ignores the signal, but writes its counts and exits after the
+// stopTraced sends SIGTERM to the process group. strace ignores the signal; it writes its counts and exits after the
 // node.
 func stopTraced(node *server) error {
 	strace := node.processes[0]
@@ -236,7 +238,8 @@ func stopTraced(node *server) error {
 	return strace.awaitExit(ctx)
 }
 
-// parseCalls parses the table of strace -c: share of time, seconds, time per call, calls, errors if any, name.
+// parseCalls parses the table of strace -c. Its columns are: share of time, seconds, time per call, calls, errors
+// (may be missing), name.
 func parseCalls(text []byte) (map[string]callCount, error) {
 	calls := map[string]callCount{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

@@ -17,36 +17,37 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// fixtureSize is the amount of data.
+// fixtureSize is the amount of data in a fixture.
 type fixtureSize struct {
-	// institutions is the number of institutions that publish rates in every currency, besides the central bank. If the
-	// node's catalogue has fewer institutions or currencies, the others are invented.
+	// institutions is the number of institutions that publish rates in every currency, without the central bank.
+	// currencies is the number of currencies. If the program's catalogue has fewer of them, newFixture invents more.
 	institutions, currencies int
 	accounts                 int // each with one key
 	days                     int // of history, including today
 }
 
-// standardSize is about the size of a public node: all institutions of the catalogue.
+// standardSize is about the size of a public node. It has all institutions of the catalogue.
 func standardSize() fixtureSize {
 	return fixtureSize{institutions: 44, currencies: 8, accounts: 1000, days: 30}
 }
 
-// fixture is a node's data on disk, with the keys of its accounts.
+// fixture is a data directory for a node, with the keys of its accounts.
 type fixture struct {
-	// dir is the data directory. A node that runs on it changes it.
+	// dir is the data directory. A node that uses it changes its contents.
 	dir string
-	// catalogue is the path of a file of invented institutions and currencies for --catalogue; "" if there are none.
+	// catalogue is the path of a file for the flag --catalogue, with the invented institutions and currencies; "" if
+	// there are none.
 	catalogue string
-	// keys has one API key of each account.
+	// keys has one API key for each account.
 	keys []string
-	// certificate makes the node serve HTTPS; nil = HTTP.
+	// certificate is for a node that serves HTTPS; nil for HTTP.
 	certificate *certificate
 }
 
-// fixtureSeed makes the data reproducible. Only dates differ: the last day is today.
+// fixtureSeed makes the data the same in each run, except for the dates: the last day is today.
 const fixtureSeed = 20
 
-// newFixture creates the data in a new or empty directory.
+// newFixture creates the data in dir, which must be new or empty.
 func newFixture(dir string, size fixtureSize) (*fixture, error) {
 	f := &fixture{dir: filepath.Join(dir, "data")}
 	if err := f.make(dir, size); err != nil {
@@ -89,11 +90,11 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 	return state.Write(f.dir)
 }
 
-// publishDays publishes a quote of every source once a day. The last day is today.
+// publishDays publishes one quote of each source a day. The last day is today.
 func publishDays(node *apitest.Server, sources []quoteSource, days int) {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
-		// Whole seconds, because PostgreSQL stores microseconds and must return the same times as the node.
+		// The times are whole seconds, because PostgreSQL stores microseconds and must return the same times as the node.
 		observedAt, rates := time.Now().AddDate(0, 0, -day).Truncate(time.Second), []apitest.Rate{}
 		for i := range sources {
 			sources[i].drift(random)
@@ -113,7 +114,7 @@ type quoteSource struct {
 	hasDate               bool // quotes have an effective date
 }
 
-// newMarket returns the quote sources of all institutions, including the central bank's reference rates.
+// newMarket returns the quote sources of all institutions. Those of the central bank are reference rates.
 func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
 	var sources []quoteSource
@@ -142,7 +143,7 @@ func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	return sources
 }
 
-// drift changes the mid price at random by at most a thousandth, as much as prices change in a day.
+// drift changes the mid price at random by at most a thousandth. Real prices change by about as much in a day.
 func (q *quoteSource) drift(random *rand.Rand) { q.mid += random.IntN(q.mid/500+1) - q.mid/1000 }
 
 func (q *quoteSource) rate(at time.Time) apitest.Rate {
@@ -156,14 +157,14 @@ func (q *quoteSource) rate(at time.Time) apitest.Rate {
 	return r
 }
 
-// midRates are plausible mid prices of some currencies, in hundredths of a peso. The others have otherMidRate.
+// midRates returns plausible mid prices in hundredths of a peso. Other currencies have the price otherMidRate.
 func midRates() map[string]int {
 	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
 
 const otherMidRate = 2000
 
-// pickCurrencies returns the codes of count currencies, those of midRates first.
+// pickCurrencies returns count currency codes, those of midRates first.
 func pickCurrencies(catalogue *engine.Catalogue, count int) []string {
 	codes := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
 	for _, currency := range catalogue.Currencies() {
@@ -174,11 +175,11 @@ func pickCurrencies(catalogue *engine.Catalogue, count int) []string {
 	return codes[:min(count, len(codes))]
 }
 
-// inventedCatalogue returns a catalogue file of the institutions and currencies that a size needs beyond the program's
-// catalogue; nil if there are none.
+// inventedCatalogue returns a catalogue file with the institutions and currencies that a size needs in addition to
+// the program's catalogue. It returns nil if none are needed.
 func inventedCatalogue(size fixtureSize) ([]byte, error) {
 	type entry map[string]string
-	file := map[string][]entry{"institutions": {}, "currencies": {}} // null is not a valid list
+	file := map[string][]entry{"institutions": {}, "currencies": {}} // not nil: null in JSON is not a valid list
 	count := 0
 	for _, known := range engine.DefaultCatalogue().Institutions() {
 		if known.Active && known.Type != engine.Official {
@@ -207,15 +208,16 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 // observationHeader is the first line of an observations file.
 const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
 
-// appendLine appends a line of an observations file: the quote as published by source at a time.
+// appendLine appends a quote as a line of an observations file.
 func (q *quoteSource) appendLine(dst []byte, source string, at time.Time) []byte {
 	r := q.rate(at)
 	return fmt.Appendf(dst, "%s,%s,%s,%s,%s,%s,%s,%s,%s,\n", at.UTC().Format(time.RFC3339), r.Institution, r.Currency, engine.Unspecified, r.Kind,
 		r.Buy, r.Sell, source, r.EffectiveDate)
 }
 
-// writeObservations writes an observations file with at least so many lines, in whole rounds of a market. age returns
-// how long ago a line was observed. source is the source of all lines; "" means the source of each quote.
+// writeObservations writes an observations file. It repeats the quotes of the market until the file has at least the
+// given number of lines. age returns how long ago a line was observed. source is the source ID in each line; "" means
+// the source of each quote.
 func writeObservations(path string, market []quoteSource, lines int, source string, age func(line int) time.Duration) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

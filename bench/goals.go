@@ -16,7 +16,6 @@ type scenario struct {
 	run         func(ctx context.Context, l *runner, g *goal) error
 }
 
-// scenarios returns all goals.
 func scenarios() []scenario {
 	return []scenario{
 		{"F1", "the ten best rates, with a key, against the bare server", measureBestRates},
@@ -58,7 +57,8 @@ func selectGoals(list string) (selected []scenario, err error) {
 	return selected, nil
 }
 
-// measureGoal measures a goal and adds it to the report. It skips a goal whose programs are not installed.
+// measureGoal measures a goal and adds it to the report. If a program that the goal needs is not installed, the
+// report lists the goal as skipped.
 func (r *runner) measureGoal(ctx context.Context, s scenario) error {
 	_, _ = fmt.Fprintf(r.progress, "%s  %s\n", s.goal, s.title)
 	result := goal{ID: s.goal, Title: s.title}
@@ -75,8 +75,9 @@ func (r *runner) measureGoal(ctx context.Context, s scenario) error {
 	return nil
 }
 
-// addComparison adds the comparison of the node with another server to a goal: requests per second, which must be at
-// least wantRate, p99 and CPU time, which must be at most wantCPU unless that is 0.
+// addComparison adds three ratios of the node to another server: requests per second, CPU time of a request, and p99.
+// Requests per second must be at least wantRate times those of the other server. CPU time must be at most wantCPU
+// times; 0 sets no bound.
 func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCPU float64) {
 	names := [2]string{"node", other}
 	g.require(ratioOf("requests/s, "+label, "/s", pairs, names, requestsPerSecond), "≥", wantRate)
@@ -89,7 +90,7 @@ func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCP
 	g.add(ratioOf("p99 under full load, "+label, "ns", pairs, names, p99))
 }
 
-// againstBaseline compares the node with a baseline on one mix.
+// againstBaseline compares the node with a baseline on the requests of one mix, and adds the result to a goal.
 func (r *runner) againstBaseline(ctx context.Context, g *goal, mix, baseline string, wantRate, wantCPU float64) ([]pair, error) {
 	pairs, err := r.compareBaseline(ctx, mix, baseline)
 	label := mix
@@ -108,7 +109,8 @@ func measureBestRates(ctx context.Context, r *runner, g *goal) error {
 		return err
 	}
 	share := measurement{Name: "part of its core that the load generator used, against bare", Unit: "×"}
-	for i := range pairs { // close to 1, the load generator limits requests per second, and CPU time is the better figure
+	// If this share is close to 1, the load generator limits requests per second, and CPU time is the better figure.
+	for i := range pairs {
 		share.Rounds = append(share.Rounds, pairs[i].b.generatorCPU.Seconds()/pairs[i].b.Elapsed.Seconds())
 	}
 	g.add(share)
@@ -147,12 +149,14 @@ func measurePostgres(ctx context.Context, r *runner, g *goal) error {
 }
 
 const (
-	// allocationsMax stands for none: leases, tickers and connections allocate occasionally.
+	// allocationsMax is not 0, because leases, tickers and connections allocate occasionally. A request should allocate
+	// nothing.
 	allocationsMax = 0.05
 	callsMax       = 2.1
 )
 
-// measureAllocations counts all objects that a node allocates, and its system calls if strace is installed.
+// measureAllocations counts the objects that a node allocates for a request, and its system calls if strace is
+// installed.
 func measureAllocations(ctx context.Context, r *runner, g *goal) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -174,7 +178,7 @@ func measureAllocations(ctx context.Context, r *runner, g *goal) error {
 		return nil
 	}
 	costs := costList{mixBestRates: {}}
-	if err := errors.Join(r.stopNode(), r.countCalls(ctx, costs, 1)); err != nil { // the traced node uses the same data
+	if err := errors.Join(r.stopNode(), r.countCalls(ctx, costs, 1)); err != nil { // the traced node needs the data directory
 		return err
 	}
 	g.require(measurement{Name: "system calls for each request", Rounds: []float64{sum(costs[mixBestRates].Calls)}}, "≤", callsMax)
@@ -204,7 +208,7 @@ func measureLatency(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// halfCapacity returns half of the requests per second of a side under full load.
+// halfCapacity returns half of the requests per second that a server reaches without a fixed rate.
 func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
 	var capacity []float64
 	for round := range min(r.options.Rounds, repeatsMax) {

@@ -26,15 +26,15 @@ const (
 	manyAccounts  = 100_000
 	importLines   = 300_000
 	growthFactor  = 10
-	// repeatsMax is the largest number of starts or imports of which the median is taken.
+	// repeatsMax is the largest number of repetitions of slow measurements, such as starts and imports.
 	repeatsMax = 7
 )
 
 // importedPrefix is the beginning of the log line that a node writes after an import.
 const importedPrefix = "imported "
 
-// measureStartup measures the time from the start of the process until a response with status 200. Nodes are killed
-// instead of stopped, so every start reads the same directory.
+// measureStartup measures the time from the start of the process until a response with status 200. It kills each node
+// instead of stopping it, so that the data directory has the same contents at each start.
 func measureStartup(ctx context.Context, r *runner, g *goal) error {
 	for _, tc := range []struct {
 		name, dir string
@@ -66,8 +66,8 @@ func measureStartup(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// growLog lets a node import startRecords observations one by one and kills it. The directory then has snapshots, and
-// records newer than the last snapshot.
+// growLog lets a node import startRecords observations one by one, and then kills the node. The data directory then
+// contains snapshots, and records newer than the last snapshot.
 func (r *runner) growLog(ctx context.Context, fix *fixture) error {
 	market, file := newMarket(engine.DefaultCatalogue(), fixtureSize{institutions: 44, currencies: 8}), filepath.Join(r.dir, "records.csv")
 	age := func(line int) time.Duration { return time.Duration(startRecords-line) * time.Second / 2 }
@@ -85,8 +85,9 @@ func (r *runner) growLog(ctx context.Context, fix *fixture) error {
 	return errors.Join(err, os.Remove(file))
 }
 
-// measureAccountHeap compares the heap of a node with many accounts and one with few, after a request for each account
-// and again after a restart. Before the restart an account uses more, because its actor stays loaded for some minutes.
+// measureAccountHeap measures the heap of an account: it compares a node with many accounts and a node with few. It
+// does so after a request for each account, and again after a restart. An account needs more memory before the
+// restart, because its actor stays loaded for some minutes.
 func measureAccountHeap(ctx context.Context, r *runner, g *goal) error {
 	var restarted, active [2]float64
 	for i, accounts := range []int{fewAccounts, manyAccounts} {
@@ -127,7 +128,7 @@ func (r *runner) heapWithAccounts(ctx context.Context, fix *fixture) (active, re
 	return active, restarted, err
 }
 
-// heap returns the live heap of a node, after a garbage collection.
+// heap returns the bytes of live objects in a node, after a garbage collection.
 func (s *server) heap(ctx context.Context) (float64, error) {
 	if _, err := s.adminGet(ctx, "/debug/pprof/heap?gc=1"); err != nil {
 		return 0, err
@@ -135,7 +136,8 @@ func (s *server) heap(ctx context.Context) (float64, error) {
 	return s.metric(ctx, "go_memstats_heap_alloc_bytes")
 }
 
-// useAllAccounts sends at least one request for each account, so that the node loads all accounts and leases quota.
+// useAllAccounts sends at least one request for each account. The node then loads all accounts, and each gets a token
+// lease.
 func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string) error {
 	return retry(ctx, func() error {
 		source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBestRates])}
@@ -149,8 +151,8 @@ func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string
 	})
 }
 
-// measureImport measures tasard import of a file in which one aggregator updates the quotes of all institutions. Each
-// round imports into a new directory.
+// measureImport measures the command tasard import. The file has updates of the quotes of all institutions, from one
+// aggregator. Each round imports it into a new directory.
 func measureImport(ctx context.Context, r *runner, g *goal) error {
 	market, file := newMarket(engine.DefaultCatalogue(), standardSize()), filepath.Join(r.dir, "import.csv")
 	// An aggregator publishes the rates of one institution together.
@@ -176,8 +178,8 @@ func measureImport(ctx context.Context, r *runner, g *goal) error {
 	return os.Remove(file)
 }
 
-// measureGrowth compares a small node with nodes that have more institutions, currencies or accounts. All requests ask
-// for the same page.
+// measureGrowth compares a small node with nodes that have more institutions, currencies or accounts. All requests
+// are for the same page.
 func measureGrowth(ctx context.Context, r *runner, g *goal) error {
 	base := fixtureSize{institutions: 44, currencies: 8, accounts: 100, days: 7}
 	small, err := r.startSide(ctx, "growth-base", base)
@@ -210,8 +212,9 @@ func measureGrowth(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// measureRefresh compares the latency of a node at half of its capacity with and without an update of all quotes. A
-// node imports one file, at its start. Each round therefore starts a node that imports from a pipe.
+// measureRefresh compares the latency of a node with and without an update of all quotes, at half of the node's
+// capacity. tasard serve imports a file only when it starts. Each round therefore starts a node that imports from a
+// named pipe, and writes the update into the pipe later.
 func measureRefresh(ctx context.Context, r *runner, g *goal) error {
 	size := standardSize()
 	size.accounts = r.options.Accounts
@@ -245,13 +248,13 @@ func measureRefresh(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// refreshRound measures one round: first p.b without the update, then p.a with it.
+// refreshRound measures first p.b, without the update, and then p.a, during the update.
 func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteSource, rate float64, round int) (p pair, err error) {
 	pipe := filepath.Join(r.dir, fmt.Sprintf("refresh-%d.csv", round))
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return p, fmt.Errorf("make a pipe: %w", err)
 	}
-	// With O_RDWR the open does not block until the node opens the pipe.
+	// Without O_RDWR, OpenFile would block until the node opens the pipe.
 	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	if err != nil {
 		return p, fmt.Errorf("open the pipe: %w", err)
@@ -261,22 +264,22 @@ func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteS
 		return p, errors.Join(err, writer.Close())
 	}
 	defer func() { err = errors.Join(err, node.stop()) }()
-	load := side{server: node, keys: fix.keys, mix: mixBestRates, rate: rate}
-	if p.b, err = r.measure(ctx, load, round); err != nil {
+	s := side{server: node, keys: fix.keys, mix: mixBestRates, rate: rate}
+	if p.b, err = r.measure(ctx, s, round); err != nil {
 		return p, errors.Join(err, writer.Close())
 	}
 	writeErr := make(chan error, 1)
-	go func() { // the load uses this thread
+	go func() { // measure needs this goroutine
 		writeErr <- errors.Join(writeMarket(ctx, writer, market, r.options.Warmup+r.options.Measure/10), writer.Close())
 	}()
-	p.a, err = r.measure(ctx, load, round)
+	p.a, err = r.measure(ctx, s, round)
 	if err = errors.Join(err, <-writeErr); err == nil {
 		_, err = node.processes[0].awaitLine(ctx, importedPrefix)
 	}
 	return p, err
 }
 
-// writeMarket waits for the delay and writes the quotes of a market.
+// writeMarket writes the quotes of a market after a delay.
 func writeMarket(ctx context.Context, file *os.File, market []quoteSource, delay time.Duration) error {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

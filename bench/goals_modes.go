@@ -24,7 +24,7 @@ const (
 	firstMeasure = 400 * time.Millisecond
 )
 
-// startSide creates a node's data in a subdirectory of the scratch directory and starts the node.
+// startSide creates data in a subdirectory of the scratch directory and starts a node on it.
 func (r *runner) startSide(ctx context.Context, dir string, size fixtureSize, flags ...string) (side, error) {
 	fix, err := newFixture(filepath.Join(r.dir, dir), size)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *runner) startSide(ctx context.Context, dir string, size fixtureSize, fl
 	return side{server: node, keys: fix.keys, mix: mixBestRates}, err
 }
 
-// startLeased starts a node with many accounts and sends requests for all of them.
+// startLeased starts a node with many accounts and leases of the given size, and sends requests for all accounts.
 func (r *runner) startLeased(ctx context.Context, dir, lease string) (side, error) {
 	size := standardSize()
 	size.accounts, size.days = leasedAccounts, 1
@@ -61,7 +61,8 @@ func measureLeasedAccounts(ctx context.Context, r *runner, g *goal) error {
 	return err
 }
 
-// measureFirstRequests restarts the node in each round, so that most requests are the first ones of their accounts.
+// measureFirstRequests restarts the node in each round, so that most requests are the first requests of their
+// accounts.
 func measureFirstRequests(ctx context.Context, r *runner, g *goal) error {
 	size := standardSize()
 	size.accounts, size.days = firstAccounts, 1
@@ -99,8 +100,8 @@ func (r *runner) firstRequests(ctx context.Context, s *server, keys []string) (s
 	return r.sample(ctx, s, &load.Generator{Groups: []*load.Clients{group}, Measure: min(r.options.Measure, firstMeasure)})
 }
 
-// measureLatencyWithLeases compares a node that writes new leases every few seconds with one whose leases are not
-// used up.
+// measureLatencyWithLeases compares a node that writes new leases every few seconds with a node that writes none,
+// because its leases are not used up.
 func measureLatencyWithLeases(ctx context.Context, r *runner, g *goal) error {
 	writing, err := r.startLeased(ctx, "writing", "16")
 	if err != nil {
@@ -121,8 +122,8 @@ func measureLatencyWithLeases(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// coresBenchmark is a benchmark in package actors. It measures admission and ranking, and a control without shared
-// data.
+// coresBenchmark is a benchmark of package actors. It measures admission and ranking. Its control does work that
+// shares no data.
 const coresBenchmark = "BenchmarkCores"
 
 // measureCores runs coresBenchmark with one and two processors.
@@ -151,7 +152,7 @@ func measureCores(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// benchmarkTimes returns the nanoseconds per operation of each sub-benchmark in the output of a benchmark.
+// benchmarkTimes parses the output of a benchmark. It returns the nanoseconds per operation of each sub-benchmark.
 func benchmarkTimes(output string) map[string]float64 {
 	times := map[string]float64{}
 	for line := range strings.Lines(output) {
@@ -166,7 +167,8 @@ func benchmarkTimes(output string) map[string]float64 {
 	return times
 }
 
-// measureModes compares the node with the bare server without keep-alive, with pipelined requests, and over TLS.
+// measureModes compares the node with the bare server in three modes: a new connection for each request, pipelined
+// requests, and TLS.
 func measureModes(ctx context.Context, r *runner, g *goal) error {
 	bare, err := r.startBaseline(ctx, bareName, mixBestRates)
 	if err != nil {

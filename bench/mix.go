@@ -18,7 +18,7 @@ const (
 	mixCurrencies   = "currencies"
 	mixInstitutions = "institutions"
 	mixInstitution  = "institution"
-	mixAll          = "all" // all operations, weighted by estimated use
+	mixAll          = "all" // all operations, weighted by their estimated use
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 	benchHost = "tasard.test"
 	// benchInstitution has rates and history in dollars.
 	benchInstitution = "popular"
-	// amountsMax is the number of different amounts, in cents. A run hardly draws one of them twice.
+	// amountsMax is the number of different amounts, in cents. A run hardly uses one of them twice.
 	amountsMax = 100_000_000_000
 )
 
@@ -36,10 +36,10 @@ type requestTemplate struct {
 	weight       int    // relative frequency
 	path         string // request target; a random amount is appended if randomAmount is set
 	randomAmount bool
-	headers      string // besides Host and Authorization, each with CR LF
+	headers      string // header fields other than Host and Authorization, each with CR LF
 }
 
-// mixes returns a mix for each operation, and mixAll.
+// mixes returns all mixes by name: one for each operation, and mixAll.
 func mixes() map[string][]requestTemplate {
 	all := []requestTemplate{
 		{operation: mixBestRates, weight: 50, path: "/v1/rates/best?currency=USD&operation=buy&limit=10"},
@@ -59,7 +59,7 @@ func mixes() map[string][]requestTemplate {
 	return table
 }
 
-// request returns one HTTP request. key may be "".
+// request returns one HTTP request, without a key if key is "".
 func (q *requestTemplate) request(key string) []byte {
 	m := newMix(benchHost, nil, []requestTemplate{*q})
 	if key != "" {
@@ -71,14 +71,15 @@ func (q *requestTemplate) request(key string) []byte {
 // authorization returns the Authorization header and the empty line that ends a request.
 func authorization(key string) string { return "Authorization: Bearer " + key + "\r\n\r\n" }
 
-// mix draws requests at random: a template according to its weight, and a key.
+// mix generates random requests. It draws a template according to its weight, and a key.
 type mix struct {
-	templates   []requestTemplate // path begins with the method, headers with the HTTP version
+	templates   []requestTemplate // path includes the method, and headers the HTTP version and Host
 	totalWeight int
 	lastHeaders []string // the Authorization header of each key, and the empty line
 }
 
-// newMix returns a mix of requests to a host. All keys are equally likely. Without keys, requests have no key.
+// newMix returns a mix of requests to a host. All keys are equally likely. Without keys the requests have no
+// Authorization header.
 func newMix(host string, keys []string, templates []requestTemplate) *mix {
 	m := &mix{}
 	for _, t := range templates {
@@ -110,7 +111,7 @@ func (m *mix) Next(dst []byte, random *rand.Rand) []byte {
 	return append(dst, m.lastHeaders[random.IntN(len(m.lastHeaders))]...)
 }
 
-// perAccount generates the same request for each account in turn.
+// perAccount generates the same request for each account in turn, endlessly.
 type perAccount struct {
 	keys []string
 	mix  *mix

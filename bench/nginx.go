@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// nginxConfig serves one file, without an access log. Its arguments are the user, the directory, the address, the path,
-// the content type, the content encoding, and nginxCommon or nginxTuned.
+// nginxConfig configures nginx to serve one file, without an access log. The verbs are, in order: the user directive,
+// directory, address, path, content type, content encoding, and nginxCommon or nginxTuned.
 const nginxConfig = `daemon off;
 worker_processes 1;
 %[1]spid %[2]s/nginx.pid;
@@ -54,8 +54,8 @@ const (
 	nginxTuned  = "sendfile off; open_file_cache max=1000 inactive=1h; open_file_cache_valid 1h;"
 )
 
-// startNginx runs nginx, which serves the body of the node's response as a static file. It ignores the query, does not
-// check keys and quotas, and sends fewer headers than the node.
+// startNginx runs nginx, which serves the body of the node's response as a static file. nginx ignores the query,
+// checks neither keys nor quotas, and sends fewer header fields than the node.
 func startNginx(ctx context.Context, node *server, key string, q *requestTemplate, tuned bool, core int) (*server, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil { // Debian's path
@@ -76,7 +76,7 @@ func startNginx(ctx context.Context, node *server, key string, q *requestTemplat
 		s.name, sendSettings = nginxTunedName, nginxTuned
 	}
 	if os.Geteuid() == 0 {
-		user = "user root root;\n" // its worker must be able to read root's files
+		user = "user root root;\n" // otherwise nginx's worker could not read files of root
 	}
 	s.address, err = freeAddress()
 	location, _, _ := strings.Cut(q.path, "?")

@@ -23,11 +23,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgresConnections is enough to keep one core busy.
+// postgresConnections is the size of the connection pool: enough to keep one core busy.
 const postgresConnections = 4
 
-// startPostgres runs a net/http server with a connection pool to a new PostgreSQL that has the node's rates. Both run
-// on one core, as the node does. Each request runs one indexed query. Keys and quotas are not checked.
+// startPostgres runs PostgreSQL with the node's rates, and a net/http server in front of it. Both run on one core, as
+// the node does. Each request runs one indexed query; keys and quotas are not checked.
 func startPostgres(ctx context.Context, self string, node *server, key string, core int) (*server, error) {
 	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian's path
 	if path, err := exec.LookPath("postgres"); err == nil {
@@ -51,8 +51,8 @@ func startPostgres(ctx context.Context, self string, node *server, key string, c
 	return nil, errors.Join(err, database.stop())
 }
 
-// startDatabase initializes and starts PostgreSQL, with settings for a small database in memory on one core. It listens
-// only on a socket that other users cannot open.
+// startDatabase initializes and starts PostgreSQL, with settings for a small database in memory on one core. It
+// listens only on a Unix socket that other users cannot open.
 func (s *server) startDatabase(ctx context.Context, programs string, core int) error {
 	if os.Geteuid() == 0 {
 		if text, err := exec.CommandContext(ctx, "chown", "postgres", s.scratchDir).CombinedOutput(); err != nil {
@@ -89,18 +89,18 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 	return err
 }
 
-// asPostgresUser returns a command line that runs argv as the user postgres if the bench runs as root, because
-// PostgreSQL refuses to run as root.
+// asPostgresUser returns a command line that runs argv as the user postgres if the bench runs as root. PostgreSQL
+// refuses to run as root.
 func asPostgresUser(argv ...string) []string {
 	if os.Geteuid() != 0 {
 		return argv
 	}
-	// The change of user resets Pdeathsig, so setpriv sets it again.
+	// A change of user resets Pdeathsig (see startProcess), so setpriv sets it again.
 	return append([]string{"setpriv", "--pdeathsig", "INT", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"}, argv...)
 }
 
-// A row has the JSON of a rate in the node's response, and the columns by which rates are selected and ranked. The
-// index returns rows in the order of the ranking.
+// A row of the table has the JSON of a rate from the node's response, and the columns that select and rank rates. The
+// index has the rows in the order of the ranking.
 const (
 	databaseTable = `CREATE TABLE rates (currency text, kind text, sell numeric, priority bigint, collected text, institution text, channel text,
 		expires timestamptz, shown json)`
@@ -113,8 +113,9 @@ const (
 		ORDER BY sell, priority, collected DESC, institution, channel LIMIT $2`
 )
 
-// runPostgres is the subcommand bench postgres DIRECTORY NODE KEY. It copies a node's rates into the database whose
-// socket is in DIRECTORY, prints its address and serves /v1/rates/best?operation=buy from the database.
+// runPostgres is the subcommand bench postgres DIRECTORY NODE KEY. DIRECTORY has the socket of a database.
+// runPostgres copies the rates of a node into this database, prints its own address and serves
+// /v1/rates/best?operation=buy.
 func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 {
 		return fmt.Errorf("bench postgres: want a directory, the address of a node and a key, found %q", args)
@@ -137,7 +138,7 @@ func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	return serveUntil(ctx, out, server.Serve)
 }
 
-// fillDatabase copies the node's rates into the database, and vacuums and checkpoints it.
+// fillDatabase copies the node's rates into the database, then vacuums the table and writes a checkpoint.
 func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key string) error {
 	if _, err := pool.Exec(ctx, databaseTable); err != nil {
 		return err
@@ -169,7 +170,7 @@ func fillDatabase(ctx context.Context, pool *pgxpool.Pool, node *server, key str
 	return nil
 }
 
-// serveBestRates returns the same response as the node. It supports only the requests of mixBestRates.
+// serveBestRates returns the same response body as the node. It supports only the requests of mixBestRates.
 func serveBestRates(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 	values := r.URL.Query()
 	limit, err := strconv.Atoi(values.Get("limit"))
@@ -188,7 +189,7 @@ func serveBestRates(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) 
 		Operation string `json:"operation"`
 	}
 	page.Data = make([]json.RawMessage, 0, min(limit, 200))
-	rows, _ := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // ForEachRow returns its error
+	rows, _ := pool.Query(r.Context(), rankingQuery, values.Get("currency"), limit) // ForEachRow returns the error of Query
 	var rate json.RawMessage
 	if _, err := pgx.ForEachRow(rows, []any{&page.Meta.Total, &rate}, func() error {
 		page.Data = append(page.Data, slices.Clone(rate))

@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A server that has not responded after startTimeout, or has not exited after stopTimeout, is killed.
+// If a server has not responded after startTimeout, or not exited after stopTimeout, it is killed.
 const (
 	startTimeout = 60 * time.Second
 	stopTimeout  = 15 * time.Second
 	// pollInterval is short enough to measure milliseconds, and long enough to cause no load.
 	pollInterval = time.Millisecond
-	// outputBytesMax is the size of the kept output of a process.
+	// outputBytesMax is how much output of a process is kept.
 	outputBytesMax = 32 << 10
 )
 
@@ -35,12 +35,12 @@ type command struct {
 	name string      // used in errors: nginx
 	argv []string    // program and arguments
 	dir  string      // working directory; "" = that of the bench
-	tls  *tls.Config // for clients of a server with TLS
-	// stopSignal is the signal that stops the process. The kernel also sends it when the bench dies. 0 is SIGTERM.
+	tls  *tls.Config // of clients of the process; nil without TLS
+	// stopSignal stops the process; 0 means SIGTERM. The kernel also sends it to the process if the bench dies.
 	stopSignal syscall.Signal
 }
 
-// process is a child process. stop and kill wait until it has exited.
+// process is a child process. Each started process must be stopped, killed or awaited.
 type process struct {
 	*command
 	cmd     *exec.Cmd
@@ -51,11 +51,11 @@ type process struct {
 	output []byte
 }
 
-// startProcess starts a process on one core, or on any core if core < 0. It puts the process into its own process
-// group, so that an interrupt at the terminal reaches only the bench, which then stops its processes in order.
+// startProcess starts a process on one core, or on any core if core < 0. The process gets its own process group: an
+// interrupt at the terminal then reaches only the bench, which stops its processes in order.
 //
-// Danger: the kernel sends Pdeathsig when the thread that started the process ends. The Go runtime ends a thread only
-// if a goroutine exits while locked to it, so such a goroutine must not start a process.
+// Danger: the kernel sends the signal Pdeathsig when the thread that started the process ends. The Go runtime ends a
+// thread only if a goroutine exits while locked to it, so such a goroutine must not start a process.
 func startProcess(c *command, core int) (*process, error) {
 	if c.stopSignal == 0 {
 		c.stopSignal = syscall.SIGTERM
@@ -64,7 +64,7 @@ func startProcess(c *command, core int) (*process, error) {
 	p := &process{command: c, cmd: cmd, done: make(chan struct{})}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, environment(), p, p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.stopSignal}
-	cmd.WaitDelay = stopTimeout // child processes may keep the output open
+	cmd.WaitDelay = stopTimeout // limits the wait for children of the process that keep the output open
 	if err := pinToCore(core, cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)
 	}
@@ -75,8 +75,8 @@ func startProcess(c *command, core int) (*process, error) {
 	return p, nil
 }
 
-// environment returns the environment variables of processes. It copies only paths of the caller's environment, because
-// settings of Go, the node or PostgreSQL there would change the figures.
+// environment returns the environment variables of child processes. It copies only paths from the environment of the
+// bench, because other variables could change settings of Go, the node or PostgreSQL, and so the figures.
 func environment() []string {
 	env := []string{"LC_ALL=C", "GOMAXPROCS=1"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
@@ -87,7 +87,7 @@ func environment() []string {
 	return env
 }
 
-// Write appends to the kept output, of which the last outputBytesMax bytes remain.
+// Write receives the output of the process. It keeps the last outputBytesMax bytes.
 func (p *process) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *process) findLine(text string) string {
 	return ""
 }
 
-// withOutput adds the state of the process and its last output to an error.
+// withOutput adds the name and state of the process and its last output to an error.
 func (p *process) withOutput(cause error) error {
 	state := "it runs"
 	select {
@@ -121,10 +121,9 @@ func (p *process) withOutput(cause error) error {
 	return fmt.Errorf("%s: %w (%s); last output:\n%s", p.name, cause, state, p.output[max(0, len(p.output)-2000):])
 }
 
-// errExited means that a process exited unexpectedly.
 var errExited = errors.New("exited unexpectedly")
 
-// await polls until ok returns true. It returns an error if the process exits or ctx ends first.
+// await calls ok repeatedly until it returns true. await returns an error if the process exits or ctx ends first.
 func (p *process) await(ctx context.Context, what string, ok func() bool) error {
 	pause := time.NewTicker(pollInterval)
 	defer pause.Stop()
@@ -149,7 +148,8 @@ func (p *process) awaitLine(ctx context.Context, text string) (line string, err 
 	return line, err
 }
 
-// awaitExit waits until the process exits. When ctx ends first, it kills the process.
+// awaitExit waits until the process exits, and returns an error if it fails. If ctx ends first, awaitExit kills the
+// process.
 func (p *process) awaitExit(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -163,8 +163,8 @@ func (p *process) awaitExit(ctx context.Context) error {
 	return nil
 }
 
-// stop signals the process to exit and waits for it. It returns an error if the process had exited before, exits with
-// an error, or must be killed.
+// stop sends the stop signal and waits until the process has exited. It returns an error if the process had already
+// exited, fails, or has to be killed.
 func (p *process) stop() error {
 	select {
 	case <-p.done:
@@ -183,10 +183,10 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// pinToCore calls do while the thread is pinned to a core; processes that do starts are pinned too. If core < 0, it
-// does not pin.
+// pinToCore pins the current thread to a core, calls do, and restores the thread. A process that do starts inherits
+// the core. If core < 0, pinToCore only calls do.
 //
-// The Go runtime starts no threads from a locked thread, so other threads of the bench are not pinned.
+// Other threads of the bench are not pinned, because the Go runtime starts no threads from a locked thread.
 func pinToCore(core int, do func() error) error {
 	if core < 0 {
 		return do()
@@ -202,12 +202,12 @@ func pinToCore(core int, do func() error) error {
 	return errors.Join(err, unix.SchedSetaffinity(0, &before))
 }
 
-// cpuClockKind selects the scheduler's clock of a process, which counts the nanoseconds of all its threads, including
+// cpuClockKind selects the kernel's CPU clock of a process. The clock counts the time of all threads, including
 // threads that have ended.
 const cpuClockKind = 2
 
-// cpuTime returns the user and system CPU time of a process and its running child processes, such as nginx's worker and
-// PostgreSQL's backends.
+// cpuTime returns the user and system CPU time of a process and its running children. Children are, for example, the
+// worker of nginx and the backends of PostgreSQL.
 func cpuTime(pid int) (time.Duration, error) {
 	var cpu unix.Timespec
 	if err := unix.ClockGettime(int32(^pid)<<3|cpuClockKind, &cpu); err != nil {
@@ -222,7 +222,6 @@ func cpuTime(pid int) (time.Duration, error) {
 	return total, nil
 }
 
-// childPIDs returns the running child processes of a process.
 func childPIDs(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
 	for _, list := range lists {

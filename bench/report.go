@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// report is the result of a run, written as report.json and report.txt.
+// report is the result of a run.
 type report struct {
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"tookNanoseconds"`
@@ -46,9 +46,9 @@ type goal struct {
 	Measures []measurement `json:"measures"`
 }
 
-// measurement is one figure: the median of its rounds. A comparison is a ratio between two sides of the same run,
-// because absolute figures vary on a shared machine. The figures of each side (Sides) only show the order of
-// magnitude.
+// measurement is one figure: the median of its rounds. A comparison of two servers is a ratio, because absolute
+// figures vary on a shared machine. For a comparison Sides has the absolute figures of each server; they only show
+// the order of magnitude.
 type measurement struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit"`
@@ -73,21 +73,20 @@ func (g *goal) require(m measurement, bound string, want float64) {
 	g.add(m)
 }
 
-// quartiles returns the lower and the upper quartile of the rounds.
 func (m *measurement) quartiles() (low, high float64) {
 	sorted := slices.Sorted(slices.Values(m.Rounds))
 	return sorted[len(sorted)/4], sorted[len(sorted)-1-len(sorted)/4]
 }
 
-// differs reports whether a comparison shows a difference: whether the distance between the quartiles of its rounds is
-// at most the distance of the ratio from 1.
+// differs reports whether a comparison shows a difference: the distance between the quartiles must be at most the
+// distance of the ratio from 1. It returns true for a measurement that is not a comparison.
 func (m *measurement) differs() bool {
 	low, high := m.quartiles()
 	return m.Sides == nil || !(high-low > math.Abs(m.Value-1))
 }
 
-// met reports whether the figure is within its bound. A comparison that shows no difference meets a bound of 1. It
-// meets another bound if the worse quartile does. NaN meets no bound.
+// met reports whether the value is within its bound. A comparison that shows no difference (see differs) meets a
+// bound of 1. It meets another bound if both quartiles do. NaN meets no bound.
 func (m *measurement) met() bool {
 	low, high := m.Value, m.Value
 	if !m.differs() {
@@ -98,7 +97,6 @@ func (m *measurement) met() bool {
 	return m.Bound == "" || m.Bound == "≥" && low >= m.Want || m.Bound == "≤" && high <= m.Want
 }
 
-// formatResult formats the value, or says that there is no difference.
 func (m *measurement) formatResult() string {
 	if !m.differs() {
 		return "no difference shown"
@@ -110,7 +108,6 @@ func (m *measurement) formatResult() string {
 	return value
 }
 
-// formatBound formats the bound, "" without one.
 func (m *measurement) formatBound() string {
 	if m.Bound == "" {
 		return ""
@@ -132,7 +129,7 @@ func newReport(options runOptions) report {
 		}
 	}
 	cpu := "unknown processor"
-	text, _ := os.ReadFile("/proc/cpuinfo") // the name of the processor is optional
+	text, _ := os.ReadFile("/proc/cpuinfo") // without it the processor stays unknown
 	if _, rest, found := strings.Cut(string(text), "model name"); found {
 		rest, _, _ = strings.Cut(rest, "\n")
 		cpu = strings.Trim(rest, "\t :")
@@ -142,7 +139,7 @@ func newReport(options runOptions) report {
 	return r
 }
 
-// missedGoals returns the IDs of the goals that miss a bound, and the number of all bounds.
+// missedGoals returns the IDs of the goals that miss a bound, and the total number of bounds.
 func (r *report) missedGoals() (ids []string, bounds int) {
 	for _, g := range r.Goals {
 		for i := range g.Measures {
@@ -160,7 +157,7 @@ func (r *report) missedGoals() (ids []string, bounds int) {
 // write writes report.txt and report.json into a directory.
 func (r *report) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil { // NaN, of a round without responses
+	if err != nil { // a figure is NaN: a round had no response
 		return fmt.Errorf("write the report: %w", err)
 	}
 	err = errors.Join(
@@ -173,7 +170,7 @@ func (r *report) write(dir string) error {
 	return nil
 }
 
-// text formats the report for people.
+// text returns the contents of report.txt.
 func (r *report) text() string {
 	var out strings.Builder
 	o := &r.Options
@@ -194,7 +191,7 @@ func (r *report) text() string {
 	return out.String()
 }
 
-// text writes one line of report.txt.
+// text writes the line of a measurement.
 func (m *measurement) text(out io.Writer) {
 	verdict := ""
 	switch {
@@ -208,7 +205,7 @@ func (m *measurement) text(out io.Writer) {
 	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %19s  %-10s (%s)\n", verdict, m.Name, m.formatResult(), m.formatBound(), strings.Join(notes, ", "))
 }
 
-// formatSides formats the medians of the compared sides.
+// formatSides formats the median of each side.
 func (m *measurement) formatSides() (medians []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Sides)) {
 		medians = append(medians, name+" "+formatValue(median(m.Sides[name]), m.SidesUnit))
@@ -216,8 +213,8 @@ func (m *measurement) formatSides() (medians []string) {
 	return medians
 }
 
-// formatValue formats a number with at least three significant digits and its unit. It converts nanoseconds to
-// microseconds.
+// formatValue formats a number with its unit, in general with three significant digits or more. It converts
+// nanoseconds to microseconds.
 func formatValue(value float64, unit string) string {
 	if unit == "ns" {
 		value, unit = value/1000, "µs"

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	serverCore = 0 // all servers run here; only one at a time gets load
-	loadCore   = 1 // the load generator runs here
+	serverCore = 0 // core of all servers; only one of them at a time has load
+	loadCore   = 1 // core of the load generator
 )
 
 // mallocsMetric counts the objects that a node has allocated.
 const mallocsMetric = "go_memstats_mallocs_total"
 
-// runner measures goals. It has the data, the running servers and the report.
+// runner measures goals and reports them.
 type runner struct {
 	options  runOptions
 	tasard   string // path of the node's program
@@ -34,10 +34,9 @@ type runner struct {
 
 	fixture *fixture
 	node    *server   // the node that serves fixture
-	started []*server // for the current goal
+	started []*server // other servers of the current goal
 }
 
-// newRunner makes a scratch directory.
 func newRunner(options runOptions, tasard string, progress io.Writer) (*runner, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -55,7 +54,7 @@ func (r *runner) close() error {
 	return errors.Join(r.stopStarted(), r.stopNode(), os.RemoveAll(r.dir))
 }
 
-// stopStarted stops the servers of a goal, in reverse order of their start.
+// stopStarted stops the servers that were started for a goal, the last one first.
 func (r *runner) stopStarted() error {
 	var errs []error
 	for _, s := range slices.Backward(r.started) {
@@ -65,7 +64,6 @@ func (r *runner) stopStarted() error {
 	return errors.Join(errs...)
 }
 
-// stopNode stops the node that serves fixture.
 func (r *runner) stopNode() (err error) {
 	if r.node != nil {
 		err, r.node = r.node.stop(), nil
@@ -73,7 +71,7 @@ func (r *runner) stopNode() (err error) {
 	return err
 }
 
-// track remembers a started server for stopStarted.
+// track adds a started server to r.started. It returns its arguments.
 func (r *runner) track(s *server, err error) (*server, error) {
 	if err == nil {
 		r.started = append(r.started, s)
@@ -81,12 +79,11 @@ func (r *runner) track(s *server, err error) (*server, error) {
 	return s, err
 }
 
-// startNode starts a node on the servers' core.
 func (r *runner) startNode(ctx context.Context, f *fixture, flags ...string) (*server, error) {
 	return startNode(ctx, []string{r.tasard}, f, serverCore, flags...)
 }
 
-// prepare makes the standard data and starts a node on it, unless it is running.
+// prepare creates the standard data and starts a node on it. It does nothing if both exist.
 func (r *runner) prepare(ctx context.Context) (err error) {
 	if r.fixture == nil {
 		size := standardSize()
@@ -101,7 +98,7 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// side is one of two servers that are compared, and the load that it gets.
+// side is one of two servers in a comparison, and the load that it gets.
 type side struct {
 	*server
 	keys []string
@@ -110,19 +107,19 @@ type side struct {
 	mode loadMode
 }
 
-// loadMode is how clients use connections. With "" they keep them open and send one request at a time.
+// loadMode is how clients use connections. In mode "" a client keeps its connection open and sends one request at a
+// time.
 type loadMode string
 
 const (
 	newConnections loadMode = "a new connection for each request"
 	pipelined      loadMode = "pipelined 16 deep"
 	pipelineDepth           = 16
-	// newConnectionsSubnet and newConnectionsPerAddress spread new connections over many source addresses, because each
-	// address has a limited number of ports.
+	// In mode newConnections, clients have many source addresses, because each address has a limited number of ports.
 	newConnectionsSubnet, newConnectionsPerAddress = 9, 8
 )
 
-// sample is the result of one load, with the resources that the server used.
+// sample is the result of one load, and the resources that the server used meanwhile.
 type sample struct {
 	load.Results
 	cpu          time.Duration // of the server's processes
@@ -130,7 +127,7 @@ type sample struct {
 	generatorCPU time.Duration // CPU time of the load generator
 }
 
-// pair is one round: the samples of both sides, taken one directly after the other.
+// pair has the samples of both sides in one round. The loads run directly one after the other.
 type pair struct{ a, b sample }
 
 // Names of the baselines: the servers that the node is compared with.
@@ -141,7 +138,7 @@ const (
 	postgresName   = "postgres"
 )
 
-// startBaseline starts a baseline that serves the requests of one mix.
+// startBaseline starts a baseline for the requests of one mix.
 func (r *runner) startBaseline(ctx context.Context, name, mix string) (*server, error) {
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
@@ -165,8 +162,8 @@ func (r *runner) compareBaseline(ctx context.Context, mix, name string) ([]pair,
 	return r.compare(ctx, side{server: r.node, keys: r.fixture.keys, mix: mix}, side{server: baseline, keys: r.fixture.keys, mix: mix})
 }
 
-// compare measures two sides alternately, so that other activity on the machine affects both. The order changes in each
-// round. A response other than 200 is an error.
+// compare measures two sides alternately, so that other activity on the machine affects both. The order changes each
+// round. A response with a status other than 200 is an error.
 func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err error) {
 	for round := range r.options.Rounds {
 		var p pair
@@ -185,7 +182,7 @@ func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 	return pairs, nil
 }
 
-// measure measures one side once.
+// measure generates one load on a side.
 func (r *runner) measure(ctx context.Context, s side, round int) (result sample, err error) {
 	o := &r.options
 	err = retry(ctx, func() (err error) {
@@ -206,11 +203,10 @@ func (r *runner) measure(ctx context.Context, s side, round int) (result sample,
 	return result, err
 }
 
-// measureAttempts is the largest number of attempts of one measurement.
 const measureAttempts = 5
 
 // retry calls measure until it succeeds, at most measureAttempts times. On a busy machine a node may get no CPU time
-// for a while and reject requests.
+// for a while and then sheds load, which makes the measurement fail.
 func retry(ctx context.Context, measure func() error) (err error) {
 	for range measureAttempts {
 		if err = measure(); err == nil || ctx.Err() != nil {
@@ -220,7 +216,8 @@ func retry(ctx context.Context, measure func() error) (err error) {
 	return err
 }
 
-// sample runs a load with one group of clients and measures the resources that the server used.
+// sample generates a load with one group of clients on a server, and measures the resources that the server uses. If
+// the server is a node, sample counts its allocated objects too.
 func (r *runner) sample(ctx context.Context, node *server, l *load.Generator) (s sample, err error) {
 	l.Address, l.TLS = node.address, node.tls
 	l.OnMeasureStart = func() error { return s.addUsage(ctx, node, -1) }
@@ -235,7 +232,7 @@ func (r *runner) sample(ctx context.Context, node *server, l *load.Generator) (s
 	return s, nil
 }
 
-// addUsage adds the resources that the server has used since its start, or subtracts them if sign is -1.
+// addUsage adds the resources that the server has used since its start. With sign -1 it subtracts them.
 func (s *sample) addUsage(ctx context.Context, node *server, sign int) error {
 	cpu, err := node.cpu()
 	if err == nil && node.data != "" {
@@ -247,7 +244,7 @@ func (s *sample) addUsage(ctx context.Context, node *server, sign int) error {
 	return err
 }
 
-// scrapeAllocations returns how many objects the node allocates for one request for its metrics.
+// scrapeAllocations returns how many objects the node allocates for a request of its metrics.
 func (r *runner) scrapeAllocations(ctx context.Context) (float64, error) {
 	var counts [3]float64
 	for i := range counts {
@@ -259,14 +256,14 @@ func (r *runner) scrapeAllocations(ctx context.Context) (float64, error) {
 	return counts[2] - counts[1], nil
 }
 
-// Figures that can be computed from a sample.
+// Figures of a sample. Times are in nanoseconds.
 func requestsPerSecond(s *sample) float64 { return float64(s.Responses) / s.Elapsed.Seconds() }
 func cpuPerRequest(s *sample) float64     { return float64(s.cpu.Nanoseconds()) / float64(s.Responses) }
 func p50(s *sample) float64               { return float64(s.Latency.ValueAtQuantile(50)) }
 func p99(s *sample) float64               { return float64(s.Latency.ValueAtQuantile(99)) }
 func latencyMax(s *sample) float64        { return float64(s.Latency.Max()) }
 
-// ratioOf returns, for each round, the figure of the first side divided by that of the second.
+// ratioOf returns the ratio of a figure between the two sides, in each round.
 func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measurement {
 	m := measurement{Name: name, Unit: "×", SidesUnit: unit, Sides: map[string][]float64{}}
 	for i := range pairs {
@@ -278,7 +275,7 @@ func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*samp
 	return m
 }
 
-// median returns the median of at least one figure.
+// median returns the median of figures, which must not be empty.
 func median(figures []float64) float64 {
 	sorted := slices.Sorted(slices.Values(figures))
 	middle := len(sorted) / 2

@@ -22,34 +22,35 @@ import (
 
 const (
 	answerTimeout = 60 * time.Second
-	// nodeQuotaDay and nodeQuotaMinute are the largest quotas that a node accepts. The default quotas would be used up
-	// within a second.
+	// nodeQuotaDay and nodeQuotaMinute are the largest quotas that a node accepts. A load would use up the default
+	// quotas within a second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
-	// nodeLease and nodeQuotaMinute are both several hundred times the default values (16 and 60), so a lease lasts about
-	// as long as with the default values.
+	// nodeLease is the number of requests in a token lease. nodeLease and nodeQuotaMinute are both several hundred times
+	// their defaults (16 and 60), so a lease lasts about as long as by default.
 	nodeLease = "10000"
-	// listeningText precedes the address in the output of the node and of our other servers.
+	// listeningText precedes the address in the output of the node and of the servers bench bare and bench postgres.
 	listeningText = "listening on http"
 )
 
-// server is a running server.
+// server is a running server: a node or a baseline.
 type server struct {
-	tls           *tls.Config   // for clients; nil without TLS
-	name, address string        // node, bare, nginx, postgres
-	processes     []*process    // the listening process is the first one
-	data          string        // data directory of a node
+	tls           *tls.Config // of clients of the server; nil without TLS
+	name, address string
+	processes     []*process    // the first one listens
+	data          string        // data directory of a node; "" for other servers
 	startDuration time.Duration // from the start of the process to the first response
 	scratchDir    string        // removed when the server stops
 }
 
-// missingError names a program that is not installed on this machine. Goals that need it are skipped.
+// missingError reports a program that is not installed on this machine.
 type missingError struct{ name, why string }
 
 func (e *missingError) Error() string { return e.name + ": " + e.why }
 
-// startNode runs tasard serve on the data of a fixture and waits until it returns rates. program is its path, possibly
-// after another command such as strace. A flag in flags overrides the same flag set here.
+// startNode runs tasard serve on the data of a fixture and waits until the node returns rates. program is the path of
+// tasard, possibly after a command that runs it, such as strace. flags are further flags of tasard serve. A flag in
+// flags overrides the same flag set here.
 func startNode(ctx context.Context, program []string, f *fixture, core int, flags ...string) (*server, error) {
 	argv := append(program[:len(program):len(program)],
 		"serve", "--no-collect", "--data", f.dir, "--listen", "127.0.0.1:0", "--log-format", "text",
@@ -69,7 +70,7 @@ func startNode(ctx context.Context, program []string, f *fixture, core int, flag
 	return s, err
 }
 
-// startBare runs the bare server for a mix of one operation. certificate may be nil.
+// startBare runs the bare server for a mix with only one operation. cert may be nil.
 func startBare(ctx context.Context, self string, node *server, key, mix string, cert *certificate, core int) (*server, error) {
 	c := &command{name: bareName, argv: []string{self, "bare", node.address, key, mix}}
 	if cert != nil {
@@ -78,13 +79,14 @@ func startBare(ctx context.Context, self string, node *server, key, mix string, 
 	return startListening(ctx, c, core, key)
 }
 
-// startListening starts a server that prints its address, and waits for its first response.
+// startListening starts a server that prints its address, and waits for its first response with status 200.
 func startListening(ctx context.Context, cmd *command, core int, key string) (*server, error) {
 	s := &server{name: cmd.name, tls: cmd.tls}
 	return s, s.start(ctx, cmd, core, key)
 }
 
-// start starts the listening process and waits for its first response. If there is none, it kills the process.
+// start starts the listening process of s and waits for its first response with status 200. If there is none, start
+// kills the process.
 func (s *server) start(ctx context.Context, cmd *command, core int, key string) error {
 	startTime := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -127,7 +129,7 @@ func (s *server) awaitAnswer(ctx context.Context, key string) error {
 	return nil
 }
 
-// ask sends a request on a new connection and returns the raw and the parsed response.
+// ask sends a request on a new connection and returns the response, both raw and parsed.
 func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Response, error) {
 	return exchange(ctx, "tcp", s.address, s.tls, request)
 }
@@ -152,7 +154,7 @@ func exchange(ctx context.Context, network, address string, tlsConfig *tls.Confi
 	return raw.Bytes(), response, err
 }
 
-// capture returns the response to a request. A status other than 200 is an error.
+// capture is like ask, but a status other than 200 is an error.
 func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([]byte, *fasthttp.Response, error) {
 	raw, response, err := s.ask(ctx, q.request(key))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
@@ -164,7 +166,7 @@ func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([
 	return raw, response, nil
 }
 
-// stop stops the server's processes in order and removes its scratch directory.
+// stop stops the processes, the listening one first, and removes the scratch directory.
 func (s *server) stop() error {
 	var errs []error
 	for _, p := range s.processes {
@@ -198,7 +200,7 @@ func (s *server) cpu() (total time.Duration, err error) {
 	return total, nil
 }
 
-// metric returns the value of a metric without labels, from a node's management socket.
+// metric returns the value of a metric without labels. It reads it from the management socket of a node.
 func (s *server) metric(ctx context.Context, name string) (value float64, err error) {
 	text, err := s.adminGet(ctx, "/metrics")
 	if err != nil {
@@ -212,7 +214,7 @@ func (s *server) metric(ctx context.Context, name string) (value float64, err er
 	return value, nil
 }
 
-// adminGet requests a path from a node's management socket.
+// adminGet sends a GET request to the management socket of a node and returns the body.
 func (s *server) adminGet(ctx context.Context, path string) (body string, err error) {
 	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), nil, (&requestTemplate{path: path}).request(""))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// figuresFile has the accepted figures.
+// figuresFile stores the accepted figures.
 const figuresFile = ".ci/figures.json"
 
 // tableFiles returns the documents with a table of figures, and the goals in each table; nil means all goals.
@@ -28,7 +28,7 @@ const (
 	tableEnd   = "<!-- end of figures -->\n"
 )
 
-// acceptedGoal has the figures of a goal in figuresFile, and when and where they were measured.
+// acceptedGoal is an entry of figuresFile: the figures of a goal, with the date and machine of the measurement.
 type acceptedGoal struct {
 	goal
 	Date    string `json:"date"`
@@ -47,7 +47,8 @@ func readFigures(root string) (accepted []acceptedGoal, err error) {
 	return accepted, err
 }
 
-// accept writes the figures of the measured goals to figuresFile and to the tables. Figures of other goals remain.
+// accept writes the figures of the measured goals to figuresFile and to the tables. It keeps the figures of all other
+// goals.
 func (r *report) accept(root string) error {
 	accepted, err := readFigures(root)
 	if err != nil {
@@ -90,7 +91,8 @@ func rewriteTable(name, table string) error {
 	return os.WriteFile(name, []byte(before+tableBegin+table+tableEnd+after), 0o600)
 }
 
-// table formats the figures of some goals, or of all goals if goals is nil, and when and where they were measured.
+// table formats the figures of the given goals, with a line below that names dates and machines. nil selects all
+// goals.
 func table(accepted []acceptedGoal, goals []string) string {
 	var text strings.Builder
 	text.WriteString("| | Measured | Result | Goal | Compared |\n|---|---|---|---|---|\n")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Modes of files and directories in every package.
+// Modes of packed files and directories.
 const (
 	modeFile    = 0o644
 	modeProgram = 0o755
@@ -30,7 +30,6 @@ type file struct {
 	owner int   // user and group; 0 = root
 }
 
-// modeOrDefault returns the mode of the file.
 func (f file) modeOrDefault() int64 {
 	if strings.HasSuffix(f.name, "/") {
 		return cmp.Or(f.mode, modeDir)
@@ -38,13 +37,13 @@ func (f file) modeOrDefault() int64 {
 	return cmp.Or(f.mode, modeFile)
 }
 
-// sorted sorts files by name, the order in which every archive is packed.
+// sorted sorts files by name.
 func sorted(files []file) []file {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return files
 }
 
-// writeTar packs files in the order given, all with the modification time at.
+// writeTar packs files in the order of the slice. Every file gets the modification time at.
 func writeTar(out io.Writer, files []file, at time.Time) error {
 	w := tar.NewWriter(out)
 	for _, f := range files {
@@ -68,7 +67,7 @@ func writeTar(out io.Writer, files []file, at time.Time) error {
 	return nil
 }
 
-// compress compresses data with gzip, without a name and a time.
+// compress compresses data with gzip. The header has no name and no time, so that the same data gives the same bytes.
 func compress(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)

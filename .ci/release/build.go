@@ -10,20 +10,20 @@ import (
 	"strconv"
 )
 
-// program is the built program of one architecture.
+// program is tasard, built for one architecture.
 type program struct {
 	arch    string
 	data    []byte
 	modules []linkedModule
-	notices []byte // licences of what is linked
+	notices []byte // licences of the linked modules
 }
 
-// name returns the base name of the files of an architecture, without extension.
+// name returns the name of a program's release files without extension.
 func (r *release) name(p *program) string {
 	return fmt.Sprintf("tasard-%s-linux-%s", r.source.version, p.arch)
 }
 
-// toolchain returns environment variables for the go command, so that no setting of the machine changes the output.
+// toolchain returns environment variables for the go command that override all settings of this machine.
 func toolchain(goos, arch string) []string {
 	return []string{
 		"GOTOOLCHAIN=" + runtime.Version(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch,
@@ -31,7 +31,7 @@ func toolchain(goos, arch string) []string {
 	}
 }
 
-// build builds the program into path and checks the version and commit stamped into it.
+// build builds the program into path, and checks the version and commit that the go command has put into it.
 func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinfo.BuildInfo, error) {
 	_, err := command(ctx, r.source.dir, toolchain(goos, arch), "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, ".")
 	if err != nil {
@@ -53,7 +53,8 @@ func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinf
 	return built, nil
 }
 
-// programs builds the program for this machine, which generates the documentation, and for each architecture.
+// programs builds the program for each architecture, and for this machine. The program for this machine (host)
+// generates the documentation.
 func (r *release) programs(ctx context.Context) (host string, all []program, err error) {
 	host = filepath.Join(r.work, "tasard-host")
 	if _, err := r.build(ctx, runtime.GOOS, runtime.GOARCH, host); err != nil {
@@ -80,10 +81,10 @@ func (r *release) programs(ctx context.Context) (host string, all []program, err
 	return host, all, nil
 }
 
-// documents runs the program to generate man pages and shell completions in the clone.
+// documents runs the program to generate man pages and shell completions, and writes them into the clone.
 func (r *release) documents(ctx context.Context, host string) error {
 	r.step("man pages, completions")
-	// SOURCE_DATE_EPOCH is the date of the pages.
+	// The man pages show the date in SOURCE_DATE_EPOCH.
 	environ := []string{"SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.source.time.Unix(), 10)}
 	for shell, name := range map[string]string{"bash": "tasard.bash", "zsh": "_tasard", "fish": "tasard.fish"} {
 		text, err := command(ctx, r.work, environ, host, "completion", shell)

@@ -11,10 +11,10 @@ import (
 	"github.com/goreleaser/nfpm/v2/files"
 )
 
-// nfpmFile describes the package. Its paths are relative to the clone, where generated files are staged.
+// nfpmFile describes the Debian package. Its paths are relative to the clone, into which stage has written the
+// generated files.
 const nfpmFile = "packaging/nfpm.yaml"
 
-// deb builds the Debian package.
 func (r *release) deb(p *program) error {
 	r.step("linux/%s: Debian package", p.arch)
 	config, err := nfpm.ParseFileWithEnvMapping(r.source.path(nfpmFile), func(name string) string {
@@ -32,7 +32,7 @@ func (r *release) deb(p *program) error {
 		*script = r.source.path(*script)
 	}
 	for _, content := range info.Contents {
-		// Owner and mode must not depend on the machine.
+		// Do not take the owner and mode from this machine.
 		content.Source = r.source.path(content.Source)
 		attributes := cmp.Or(content.FileInfo, &files.ContentFileInfo{})
 		attributes.Owner, attributes.Group = cmp.Or(attributes.Owner, "root"), cmp.Or(attributes.Group, "root")

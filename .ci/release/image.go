@@ -21,11 +21,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// imageUser is the user id of the program in the image and the owner of its data, above the ids that distributions
-// give to people.
+// imageUser is the user ID of the program in the image and the owner of its data. It is above the IDs that
+// distributions give to people.
 const imageUser = 65532
 
-// image writes one OCI image for all architectures, as an archive of an OCI layout.
+// image writes one OCI image for all architectures, packed as a tar file.
 func (r *release) image(programs []program) error {
 	r.step("OCI image")
 	base, err := r.baseFiles()
@@ -62,7 +62,7 @@ func (r *release) image(programs []program) error {
 	return r.packLayout(dir)
 }
 
-// imageOf returns the image of one architecture: the common layer, and one with the program.
+// imageOf returns the image of one architecture. It has a layer with the base files and a layer with the program.
 func (r *release) imageOf(p *program, base []file) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, part := range []struct {
@@ -112,7 +112,6 @@ func (r *release) imageOf(p *program, base []file) (v1.Image, error) {
 	return configured, nil
 }
 
-// annotations returns the OCI annotations of the image.
 func (r *release) annotations() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":         "tasard",
@@ -142,7 +141,7 @@ func (r *release) layer(files []file) (v1.Layer, error) {
 	return layer, nil
 }
 
-// baseFiles returns the files that the program needs from an operating system: a user, root certificates and writable
+// baseFiles returns the files that the program needs from an operating system: user, root certificates and writable
 // directories.
 func (r *release) baseFiles() ([]file, error) {
 	settings, err := r.source.read("packaging/image/tasard.toml")
@@ -166,8 +165,8 @@ func (r *release) baseFiles() ([]file, error) {
 	}, nil
 }
 
-// rootCertificates returns Mozilla's root certificates as PEM, without those that are trusted only for certificates
-// issued before a date: a PEM file can't express that, and no source of rates needs them.
+// rootCertificates returns Mozilla's root certificates as PEM. It omits those that are trusted only for certificates
+// issued before a certain date, because a PEM file cannot express that. No source of rates needs them.
 func rootCertificates() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -186,7 +185,7 @@ func rootCertificates() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// packLayout packs the OCI layout into the file that podman, skopeo and docker load.
+// packLayout packs the directory of an OCI layout into a tar file, which podman, skopeo and docker can load.
 func (r *release) packLayout(dir string) error {
 	var files []file
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// architectures returns the released architectures, by their GOARCH names.
+// architectures returns the GOARCH names of the released architectures.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
-// release is one run.
+// release is one run of this command.
 type release struct {
 	source   *source
 	work     string // scratch directory, removed at the end
@@ -37,7 +37,6 @@ func main() {
 	}
 }
 
-// run parses the arguments and builds the release.
 func run(ctx context.Context, args []string, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(progress)
@@ -60,7 +59,7 @@ func run(ctx context.Context, args []string, progress io.Writer) (err error) {
 	return r.make(ctx)
 }
 
-// begin checks the output directory and clones the commit.
+// begin checks the output directory, and clones the commit.
 func (r *release) begin(ctx context.Context, repository, version, commit string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return fmt.Errorf("make the output directory: %w", err)
@@ -82,8 +81,8 @@ func (r *release) begin(ctx context.Context, repository, version, commit string)
 	return nil
 }
 
-// make builds all files. SHA256SUMS comes last, so that a directory without it is incomplete. Programs are built
-// before any file is staged in the clone, because the go command stamps a modified work tree.
+// make builds all files. It writes SHA256SUMS last, so that an incomplete release has no SHA256SUMS. It builds the
+// programs before it writes files into the clone: otherwise the go command would mark the programs as modified.
 func (r *release) make(ctx context.Context) error {
 	host, programs, err := r.programs(ctx)
 	if err != nil {
@@ -106,7 +105,6 @@ func (r *release) make(ctx context.Context) error {
 	return r.sums()
 }
 
-// step reports progress.
 func (r *release) step(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.progress, "release +%3.0fs  %s\n", time.Since(r.started).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -119,7 +117,7 @@ func (r *release) write(name string, data []byte) error {
 	return nil
 }
 
-// sums writes SHA256SUMS, which sha256sum -c reads.
+// sums writes SHA256SUMS, in the format of sha256sum.
 func (r *release) sums() error {
 	entries, err := os.ReadDir(r.out) // sorted by name
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// linkedModule is a module whose code is in the program, including Go's standard library.
+// linkedModule is a module whose code is in the program. Go's standard library counts as a module.
 type linkedModule struct {
 	path, version, dir string
-	title              string // "" = path
+	title              string // "" means path
 	url                string // package URL (purl)
-	sum                string // as in go.sum; "" for other than Go modules
+	sum                string // checksum from go.sum; "" if it is not a Go module
 	licence            string // an SPDX expression
 }
 
-// embedded is the directory of Swagger UI, which the program serves; .ci/docs-assets fetches it.
+// embedded is the directory of Swagger UI, which is embedded in the program. The script .ci/docs-assets downloads it.
 const embedded = "httpapi/pages/docs/vendored"
 
-// linked returns the modules linked into a program and the packages embedded in it. Their directories come from the
-// go command, their licences from .ci/licences; a module of the built program that either lacks is an error.
+// linked returns the modules that are linked into a program or embedded in it. It asks the go command for their
+// directories, and .ci/licences for their licences. A module without either is an error.
 func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module) ([]linkedModule, error) {
 	environ := toolchain("linux", arch)
 	const form = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
@@ -75,7 +75,8 @@ func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module)
 	return append([]linkedModule{library}, modules...), err
 }
 
-// licencesOf parses the output of .ci/licences: comma-separated licences, module, version. The keys are module@version.
+// licencesOf parses the output of .ci/licences. Each line has the licences (separated by commas), module and version.
+// The keys of the result are module@version.
 func licencesOf(table string) map[string]string {
 	licences := map[string]string{}
 	for line := range strings.Lines(table) {
@@ -86,7 +87,7 @@ func licencesOf(table string) map[string]string {
 	return licences
 }
 
-// notices returns the licences and notices of the modules, which must accompany every copy of the program.
+// notices returns the text of all licences and notices. It must accompany every copy of the program.
 func notices(modules []linkedModule) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString("Licences and notices of the modules linked into tasard.\n")
@@ -108,7 +109,7 @@ func notices(modules []linkedModule) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// legalFiles returns the licence and notice files in the root directory of a module.
+// legalFiles returns the contents of the licence and notice files in a module's root directory.
 func legalFiles(dir string) ([][]byte, error) {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {

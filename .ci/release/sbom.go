@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// sbom writes the SBOM of a program, with licences.
+// sbom writes the SBOM of a program. It includes licences.
 func (r *release) sbom(p *program) error {
 	r.step("linux/%s: SBOM of %d modules", p.arch, len(p.modules)-1)
 	bom := cyclonedx.NewBOM()
@@ -29,14 +29,13 @@ func (r *release) sbom(p *program) error {
 	bom.Components = &components
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: whole.BOMRef, Dependencies: &parts}}
 	var out bytes.Buffer
-	// Version 1.6 rather than the newest: tools that read SBOMs support it.
+	// Version 1.6 is not the newest, but tools that read SBOMs support it.
 	if err := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
 		return fmt.Errorf("write the SBOM: %w", err)
 	}
 	return r.write(r.name(p)+".cdx.json", out.Bytes())
 }
 
-// mainComponent describes the program itself.
 func (r *release) mainComponent(p *program) cyclonedx.Component {
 	url := fmt.Sprintf("pkg:golang/github.com/tasard/tasard@v%s?goos=linux&goarch=%s&type=module", r.source.version, p.arch)
 	return cyclonedx.Component{
@@ -62,7 +61,7 @@ func moduleComponent(m linkedModule) cyclonedx.Component {
 	return component
 }
 
-// licensed returns one licence by its SPDX id, or an SPDX expression.
+// licensed takes an SPDX ID or an SPDX expression.
 func licensed(expression string) *cyclonedx.Licenses {
 	if strings.Contains(expression, " ") {
 		return &cyclonedx.Licenses{{Expression: expression}}

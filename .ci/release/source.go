@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// source is a clone of the released commit.
+// source is a clone of the commit to release.
 type source struct {
 	dir     string
 	version string // without the v
@@ -23,10 +23,11 @@ type source struct {
 	dirty   bool      // the work tree has uncommitted changes
 }
 
-// versionForm matches SemVer without build metadata, which Debian packages and image tags do not allow.
+// versionForm matches semantic versions. It allows no build metadata, because Debian packages and image tags cannot
+// have any.
 const versionForm = `^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z]+(\.[0-9A-Za-z]+)*)?$`
 
-// openSource clones the commit and tags it with its version; "" takes the version from the commit's tag.
+// openSource clones the commit and tags the clone with the version. Without a version it uses the tag of the commit.
 func openSource(ctx context.Context, repository, version, commit, dir string) (*source, error) {
 	s := &source{dir: dir, version: version}
 	var err error
@@ -53,8 +54,8 @@ func openSource(ctx context.Context, repository, version, commit, dir string) (*
 	return s, s.clone(ctx, repository)
 }
 
-// findVersion takes the version from the commit's tag when none was given, and rejects a version whose tag is on
-// another commit.
+// findVersion finds the version in the commit's tag if none was given. A version whose tag is on another commit is an
+// error.
 func (s *source) findVersion(ctx context.Context, repository string) error {
 	if s.version == "" {
 		tag, err := git(ctx, repository, "describe", "--exact-match", "--tags", "--match", "v[0-9]*", s.commit)
@@ -74,7 +75,7 @@ func (s *source) findVersion(ctx context.Context, repository string) error {
 	return nil
 }
 
-// clone fetches only the commit: another tag could change the version that the go command stamps.
+// clone fetches only the commit. Other tags could change the version that the go command puts into the program.
 func (s *source) clone(ctx context.Context, repository string) error {
 	from, err := filepath.Abs(repository)
 	if err != nil {
@@ -93,7 +94,6 @@ func (s *source) clone(ctx context.Context, repository string) error {
 	return nil
 }
 
-// path returns the path of a file in the clone.
 func (s *source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
 
 func (s *source) read(name string) ([]byte, error) {
@@ -104,7 +104,6 @@ func (s *source) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// write writes a generated file into the clone.
 func (s *source) write(name string, data []byte) error {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(s.path(name)), modeDir), os.WriteFile(s.path(name), data, modeFile)); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)
@@ -112,14 +111,14 @@ func (s *source) write(name string, data []byte) error {
 	return nil
 }
 
-// git runs git in a repository and returns its output, trimmed.
+// git runs git in a repository and returns its output without surrounding white space.
 func git(ctx context.Context, repository string, args ...string) (string, error) {
 	out, err := command(ctx, repository, nil, "git", args...)
 	return strings.TrimSpace(string(out)), err
 }
 
-// command runs a program and returns its output; environ is added to the environment. The error includes its standard
-// error.
+// command runs a program and returns its standard output. It adds environ to the environment. The error includes the
+// standard error.
 func command(ctx context.Context, dir string, environ []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
