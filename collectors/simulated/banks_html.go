@@ -2,7 +2,7 @@ package simulated
 
 import "net/http"
 
-// bankPages are the web pages of banks, savings associations and exchange houses.
+// bankPages returns the web pages of banks, savings associations and exchange houses.
 func bankPages() []route {
 	return []route{
 		htmlRoute("banreservas", "www.banreservas.com", "/", "banreservas.html"),
@@ -30,7 +30,7 @@ func bankPages() []route {
 	}
 }
 
-// plainTextRoute is one of the text files of Banco Empire, which contain only a number.
+// plainTextRoute returns the route of a text file of Banco Empire. Such a file contains only a price.
 func plainTextRoute(file, currency string, buy bool) route {
 	return route{
 		method: http.MethodGet, host: "www.bancoempire.com.do", path: "/txt/" + file + ".txt", institution: "empire",

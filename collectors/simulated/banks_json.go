@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// bankServices are the JSON services that the pages of banks call.
+// bankServices returns the JSON services that scripts in the pages of banks call.
 func bankServices() []route {
 	promerica := htmlRoute("promerica", "www.promerica.com.do", "/", "promerica.html")
 	promerica.apiPath = "/umbraco/Surface/TipoCambio/Consultar"
@@ -39,7 +39,7 @@ func banreservasRates(v *pageData) document {
 		jsonStringOrNull(usd.Buy), jsonStringOrNull(usd.Sell), jsonStringOrNull(eur.Buy), jsonStringOrNull(eur.Sell))
 }
 
-// popularRates is a SharePoint list in its verbose form.
+// popularRates returns a SharePoint list in the verbose JSON of SharePoint.
 func popularRates(v *pageData) document {
 	usd, eur := v.Quote("popular", "USD"), v.Quote("popular", "EUR")
 	d := jsonDocument(`{"d":{"results":[{"__metadata":{"id":"Web/Lists(guid'5890')/Items(1)","etag":"\"5957\"","type":"SP.Data.RatesListItem"},`+
@@ -66,7 +66,7 @@ func bhdRates(v *pageData) document {
 		v.Now.UTC().Format("2006-01-02T15:04:05.000Z"), strings.Join(rows, ","))
 }
 
-// bhdTable is a table that editors of the bank maintain by hand, so its rates are text.
+// bhdTable returns a table that the bank edits by hand, so its rates are texts such as "58.90 DOP".
 func bhdTable(v *pageData) document {
 	usd, eur := v.Quote("bhd", "USD"), v.Quote("bhd", "EUR")
 	cell := func(side string) string {
@@ -101,7 +101,7 @@ func santaCruzLegacy(v *pageData) document {
 		entry("USD"), entry("EUR"))
 }
 
-// isPromericaRequest reports whether a request is valid. The server answers others with an empty body.
+// isPromericaRequest reports whether a request is valid. The server sends an empty body for any other request.
 func isPromericaRequest(r *http.Request) bool {
 	return strings.ReplaceAll(r.Form.Get("json"), " ", "") == `{"operacion":2}` && r.Header.Get("X-Requested-With") == "XMLHttpRequest"
 }

@@ -15,7 +15,7 @@ const (
 	documents     = "/documents/estadisticas/mercado-cambiario/documents/"
 )
 
-// bcrdRoutes are the sites of the central bank.
+// bcrdRoutes returns the routes of the central bank (BCRD).
 func bcrdRoutes() []route {
 	history := htmlRoute("bcrd", centralBank, "/SectorExterno/HistoricoTasas", "bcrd_historico.html")
 	history.cookies = bcrdCookies()
@@ -33,7 +33,7 @@ func bcrdRoutes() []route {
 	return all
 }
 
-// bcrdCookies are the cookies that the pages set. wptem is set twice, and only the second value is right.
+// bcrdCookies returns the cookies that the first page sets. It sets wptem twice, and only the second value is valid.
 func bcrdCookies() []string {
 	return []string{
 		"wptem=; path=/",
@@ -43,7 +43,7 @@ func bcrdCookies() []string {
 	}
 }
 
-// hasBCRDCookies reports whether a request has all cookies. The server answers others with an empty body.
+// hasBCRDCookies reports whether a request has all cookies. The server sends an empty body for any other request.
 func hasBCRDCookies(r *http.Request) bool {
 	for name, value := range map[string]string{"wptem": "5D0A58C1", sessionCookie: "58k9dq0hzr1yx5", "TS01f058a1": "0158caf9"} {
 		sent := r.CookiesNamed(name)
@@ -64,13 +64,13 @@ func bcrdActual(v *pageData) document {
 		jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell), q.Date, jsonStringOrNull(q.Buy), jsonStringOrNull(q.Sell))
 }
 
-// referenceQuotes are the reference rates of one day, by currency.
+// referenceQuotes has the reference rates of one day.
 type referenceQuotes struct {
 	date   engine.Date
-	quotes map[string]shownQuote
+	quotes map[string]shownQuote // by currency
 }
 
-// referenceRates returns the reference rates by day, oldest first. The fault of the response is in the newest day.
+// referenceRates returns the reference rates of each day, oldest first. Faults of prices are only in the newest day.
 func (v *pageData) referenceRates() []referenceQuotes {
 	var all []referenceQuotes
 	for _, day := range v.days {
@@ -90,7 +90,7 @@ func (v *pageData) referenceRates() []referenceQuotes {
 	return all
 }
 
-// bcrdDollars is the workbook with the history of the US dollar.
+// bcrdDollars returns the workbook with the reference rates of the US dollar.
 func bcrdDollars(v *pageData) document {
 	rows := [][]string{{"TASA DE CAMBIO DE REFERENCIA DEL DÓLAR DE LOS ESTADOS UNIDOS (RD$/US$)"}, {"Promedio ponderado del mercado spot"},
 		{"Año", "Mes", "Día", "Compra", "Venta"}}
@@ -107,7 +107,7 @@ func bcrdDollars(v *pageData) document {
 	return bcrdWorkbook(v, book)
 }
 
-// bcrdOthers is the workbook with one value for each other currency.
+// bcrdOthers returns the workbook with the other currencies, which have a single rate for both sides.
 func bcrdOthers(v *pageData) document {
 	columns := []struct{ heading, currency string }{
 		{"DOLAR AUSTRALIANO", "AUD"}, {"REAL BRASILENO", "BRL"}, {"DOLAR CANADIENSE", "CAD"}, {"FRANCO SUIZO", "CHF"}, {"YUAN CHINO", "CNY"},
@@ -134,7 +134,8 @@ func bcrdOthers(v *pageData) document {
 	return bcrdWorkbook(v, []sheet{{"Diario", rows}, {"PromMensual", [][]string{{"Año", "Mes", "EURO"}, {"2025", "Ene", "64.1203"}}}})
 }
 
-// bcrdWorkbook writes a workbook and applies the faults of workbooks. Its date is that of the newest rate.
+// bcrdWorkbook writes a workbook and applies the faults Bomb and Layout. Its time of modification depends on the newest
+// rate.
 func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	modified := v.Now
 	if q := v.Quote("bcrd", "USD"); q.Date != 0 {
@@ -158,7 +159,7 @@ func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	return document{contentType: contentWorkbook, body: workbook(sheets, padding), modified: modified}
 }
 
-// dayCells returns year, month and day in the form of the central bank.
+// dayCells returns the cells with the year, the month and the day, as the central bank writes them.
 func dayCells(date engine.Date) []string {
 	months := []string{"Ene", "Feb", "Mar", "Abr", "May", "Jun", "Jul", "Ago", "Sep", "Oct", "Nov", "Dic"}
 	day := localDay(date)

@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	otherHost  = "sitio-de-otro.example" // used by the faults WrongName and Redirect
-	validFrom  = 2000                    // years; the clocks of all tests are between them
-	validUntil = 2199
-	expiredIn  = 2001
+	otherHost  = "sitio-de-otro.example" // for the faults WrongName and Redirect
+	validFrom  = 2000                    // year; the clocks of tests are between validFrom and validUntil
+	validUntil = 2199                    // year
+	expiredIn  = 2001                    // year, for the fault Expired
 )
 
-// certificateSet has the certificate authority of a Site and the certificates of its server.
+// certificateSet has the certificates of a Site.
 type certificateSet struct {
-	roots  *x509.CertPool
-	good   *tls.Certificate
-	faulty map[Fault]*tls.Certificate
+	roots  *x509.CertPool             // the authority that clients must trust
+	good   *tls.Certificate           // for all hosts
+	faulty map[Fault]*tls.Certificate // for the faults of the handshake
 }
 
-// generate makes a certificate authority and its certificates.
 func (s *certificateSet) generate(hosts []string) error {
 	var firstErr error
 	issue := func(issuer *tls.Certificate, until int, hosts ...string) *tls.Certificate {
@@ -50,7 +49,7 @@ func (s *certificateSet) generate(hosts []string) error {
 	return firstErr
 }
 
-// newCertificate makes a certificate for hosts, signed by issuer. With a nil issuer it makes a certificate authority.
+// newCertificate makes a certificate for hosts, signed by issuer. If issuer is nil, it makes a certificate authority.
 func newCertificate(issuer *tls.Certificate, until int, hosts []string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -78,7 +77,7 @@ func newCertificate(issuer *tls.Certificate, until int, hosts []string) (*tls.Ce
 
 func startOfYear(year int) time.Time { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// certificate returns the certificate for a handshake, a faulty one if the host has such a fault.
+// certificate returns the certificate for a handshake. If the host has a fault of the handshake, it is a faulty one.
 func (s *Site) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if active := s.faults.find(Fault.affectsHandshake, hello.ServerName); active.fault != "" {
 		return s.certificates.faulty[active.fault], nil

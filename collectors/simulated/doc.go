@@ -1,34 +1,37 @@
-// Package simulated has an invented market and the web sites of its institutions. It is for the demo, and for tests of
-// the whole path from a page to a rate without a network.
+// Package simulated has an invented exchange market and the websites of its institutions. It is for the demo, and for
+// tests of the whole path from a page to a rate without a network.
 //
-// NewMarket(seed) returns a market of the institutions in the catalogue. History returns its past as refreshes, Step
-// moves it. NewSite publishes it: a TLS server on loopback answers at the real addresses of the built-in definitions,
-// with pages in the form of each institution.
+//	Market  --snapshot-->  pageData (with a Fault)  --render-->  Site: a TLS server on loopback
+//	   |                                                           answers for the real host names
+//	   +--History, Refreshes-->  []engine.Refresh
+//
+// NewMarket returns a market with the institutions of the catalogue. Step moves its rates. NewSite returns a site with
+// their pages, each in the form of the institution.
 //
 //	market := simulated.NewMarket(1)
 //	site := simulated.NewSite(market)
-//	err := site.Start()              // then site.Close()
-//	market.Step(now)                 // before the first step all responses are 503
+//	err := site.Start()              // later: site.Close()
+//	market.Step(now)                 // before the first step all responses have status 503
 //	set := simulated.Definitions(source.DefaultSet())
 //	client := fetch.New(fetch.Config{Dial: site.Dial, Roots: site.Roots(), ...})
 //
-// Sources of the demo have ids demo-..., and names that say that they are simulated. History assigns each quote to
-// the source that a node would prefer, so that collection continues with the same sources. SetFault sets a fault of
-// a source or a host while the site runs. Document returns a page without the network.
+// Definitions gives sources ids such as demo-popular, and names that say that the rates are simulated.
 //
-//	market.go, institutions.go, snapshot.go      the market: levels, institutions, what each source publishes
+//	market.go, institutions.go, snapshot.go      the market, its institutions, the quotes of each source
 //	site.go, serve.go, certificate.go            the server: addresses, cookies, validators, certificates
-//	fault.go, fault_response.go, page_data.go    faults of values, documents and transfers
-//	bcrd.go, banks_html.go, banks_json.go, infodolar.go, pages/     the publications
-//	render.go, workbook.go                       pages, JSON values, workbooks
+//	fault.go, fault_response.go, page_data.go    faults of prices, documents and transfers
+//	bcrd.go, banks_html.go, banks_json.go, infodolar.go, pages/     the pages of institutions and aggregators
+//	render.go, workbook.go                       writing of pages, JSON and workbooks
 //
 // # Adding a page
 //
-// Write it from the real page, not from its definition: tests read the page by the definition, and find an error in it
-// only if both were written independently. Put an HTML page into pages/ (renderPage explains the placeholders) and a
-// line with its host and path into banks_html.go. JSON and workbooks are functions from pageData to a document. Take
-// every value from pageData (Quote, Quotes), because faults are applied there. Then add the institution to
-// institutions.go.
+// Write the page from the real page, not from its definition. Tests read the page with the definition. They find an
+// error in the definition only if page and definition were written independently.
+//
+//   - HTML: put the page into pages/ (renderPage explains the placeholders), and its host and path into banks_html.go.
+//   - JSON and workbooks: write a function from pageData to a document.
+//   - Take all prices from pageData (Quote, Quotes), because it applies the faults.
+//   - Add the institution to institutions.go.
 //
 // All pages are synthetic; none is copied from an institution.
 //

@@ -7,48 +7,47 @@ import (
 	"sync"
 )
 
-// Fault is one way in which a publication goes wrong. Real sites show most of them; the others are attacks.
+// Fault is a defect of a site. Real sites have most of these faults; the others are attacks.
 type Fault string
 
-// The faults: wrong values on a page that looks right, another document than the requested one, a wrong time, and
-// failures of the transfer.
+// Faults in four groups: wrong prices, wrong documents, wrong dates, failures of the transfer.
 const (
-	Zeros         Fault = "zeros"          // every value is 0.00, as in a page before its script fills it
-	Swapped       Fault = "swapped"        // buy and sell exchanged
-	SameTwice     Fault = "same-twice"     // the sell side shown as both sides
-	LostDecimal   Fault = "lost-decimal"   // 58.90 as 5890
-	DecimalComma  Fault = "decimal-comma"  // 58.90 as 58,90
-	WrongCurrency Fault = "wrong-currency" // each row has the values of the next currency
-	MissingSide   Fault = "missing-side"   // no sell
-	Footnote      Fault = "footnote"       // 58.90 with a superscript 1 after it
-	NotAvailable  Fault = "not-available"  // N/A instead of every value
-	Reordered     Fault = "reordered"      // rows in reverse order; still correct for a reader that goes by labels
+	Zeros         Fault = "zeros"          // every price is 0.00, as in a page before its script has filled it
+	Swapped       Fault = "swapped"        // buy and sell are exchanged
+	SameTwice     Fault = "same-twice"     // both sides show the sell price
+	LostDecimal   Fault = "lost-decimal"   // 5890 instead of 58.90
+	DecimalComma  Fault = "decimal-comma"  // 58,90 instead of 58.90
+	WrongCurrency Fault = "wrong-currency" // each quote has the prices of another currency
+	MissingSide   Fault = "missing-side"   // the sell side is missing
+	Footnote      Fault = "footnote"       // a superscript 1 follows each price
+	NotAvailable  Fault = "not-available"  // N/A instead of every price
+	Reordered     Fault = "reordered"      // rows in reverse order, with the right labels
 
-	Layout    Fault = "layout"     // classes, ids, keys and headings renamed
-	Challenge Fault = "challenge"  // the challenge page of a bot wall, with status 200
-	Forbidden Fault = "forbidden"  // the challenge page of a bot wall, with status 403
+	Layout    Fault = "layout"     // classes, ids, keys and headings are renamed
+	Challenge Fault = "challenge"  // challenge page of a bot wall, with status 200
+	Forbidden Fault = "forbidden"  // challenge page of a bot wall, with status 403
 	EmptyBody Fault = "empty"      // status 200 with an empty body
-	Half      Fault = "half"       // page or workbook cut off in the middle
-	ErrorPage Fault = "error-page" // an HTML error page with status 200, for any request
+	Half      Fault = "half"       // page or workbook that is cut off in the middle
+	ErrorPage Fault = "error-page" // HTML error page with status 200, for any request
 
-	Frozen     Fault = "frozen"      // the document of the day before, from now on
-	FutureDate Fault = "future-date" // dated thirty days ahead
+	Frozen     Fault = "frozen"      // the document never changes: prices and dates of the day before
+	FutureDate Fault = "future-date" // all dates are 30 days later
 
 	ServerError   Fault = "server-error"      // status 500
 	TooMany       Fault = "too-many-requests" // status 429 with Retry-After
 	Hang          Fault = "hang"              // no response until the client gives up
-	HangBody      Fault = "hang-body"         // half a response, then nothing
+	HangBody      Fault = "hang-body"         // half of the response, and no end
 	Trickle       Fault = "trickle"           // one byte each second
-	Redirect      Fault = "redirect"          // to another site
-	RedirectLoop  Fault = "redirect-loop"     // to itself
-	Huge          Fault = "huge"              // 1 GiB
-	Bomb          Fault = "bomb"              // 10 GiB in 10 MB of gzip, or a workbook that decompresses to a hundred times its size
-	WrongName     Fault = "wrong-name"        // the certificate of another host
-	Expired       Fault = "expired"           // a certificate that expired years ago
-	UnknownSigner Fault = "unknown-signer"    // a certificate of an unknown authority
+	Redirect      Fault = "redirect"          // redirect to another site
+	RedirectLoop  Fault = "redirect-loop"     // redirect to the same address
+	Huge          Fault = "huge"              // a response of 1 GiB
+	Bomb          Fault = "bomb"              // 10 GiB in 10 MB of gzip, or a workbook that decompresses to 100 times its size
+	WrongName     Fault = "wrong-name"        // certificate of another host
+	Expired       Fault = "expired"           // certificate that expired years ago
+	UnknownSigner Fault = "unknown-signer"    // certificate of an authority that is not in Roots
 )
 
-// Faults returns all faults in order.
+// Faults returns all faults.
 func Faults() []Fault {
 	return []Fault{
 		Zeros, Swapped, SameTwice, LostDecimal, DecimalComma, WrongCurrency, MissingSide, Footnote, NotAvailable, Reordered,
@@ -58,26 +57,26 @@ func Faults() []Fault {
 	}
 }
 
-// affectsHandshake reports whether the fault shows in the TLS handshake, before any request.
+// affectsHandshake reports whether the fault affects the TLS handshake instead of a response.
 func (f Fault) affectsHandshake() bool { return f == WrongName || f == Expired || f == UnknownSigner }
 
 func (f Fault) affectsResponse() bool { return !f.affectsHandshake() }
 
-// activeFault is a fault that is switched on; the zero value means no fault.
+// activeFault is a fault that SetFault has set. The zero value means no fault.
 type activeFault struct {
 	fault  Fault
-	frozen func() *snapshot // only for Frozen: the market on the day before the first response
+	frozen func() *snapshot // for Frozen: the market one day before the first response with the fault
 }
 
-// activeFaults are the active faults by host or source id.
+// activeFaults has the active faults of a Site.
 type activeFaults struct {
 	mu       sync.Mutex
-	byTarget map[string]activeFault
+	byTarget map[string]activeFault // by host or source id
 }
 
-// SetFault switches a fault on until ClearFaults. target is a host name or the id of a definition, with or without
-// demo-. The fault of a source affects requests for a document of that source, the fault of a host all its requests.
-// A target has one fault at a time.
+// SetFault sets the fault of a target, until ClearFaults or another SetFault. target is a host name or the id of a
+// definition, with or without demo-. The fault of a host affects all its responses. The fault of a source affects only
+// the documents of the source or, for a fault of the TLS handshake, its host.
 func (s *Site) SetFault(target string, fault Fault) error {
 	if !slices.Contains(Faults(), fault) {
 		return fmt.Errorf("%q is not a fault; want one of %q", fault, Faults())
@@ -96,7 +95,7 @@ func (s *Site) SetFault(target string, fault Fault) error {
 	return nil
 }
 
-// ClearFaults switches off all faults of a host or source.
+// ClearFaults removes the fault of a target.
 func (s *Site) ClearFaults(target string) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -107,8 +106,8 @@ func (s *Site) ClearFaults(target string) {
 	}
 }
 
-// faultTarget returns the key of a fault in byTarget. For a source and a fault of the handshake it is the host of the
-// source.
+// faultTarget returns the key of a fault in activeFaults.byTarget. A handshake is for a host, so the key of a source
+// with such a fault is its host.
 func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	id := strings.TrimPrefix(name, demoPrefix)
 	definition, isSource := s.definitions.Find(id)
@@ -123,7 +122,7 @@ func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	return "", fmt.Errorf("%q is neither the id of a source nor a host that the simulated site answers for", name)
 }
 
-// find returns the fault of the first target that has a matching one, otherwise the zero activeFault.
+// find returns the fault of the first target whose fault matches, or the zero activeFault.
 func (a *activeFaults) find(matches func(Fault) bool, targets ...string) activeFault {
 	a.mu.Lock()
 	defer a.mu.Unlock()

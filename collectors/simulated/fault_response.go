@@ -15,13 +15,13 @@ import (
 const (
 	hugeBytes   = 1 << 30
 	chunkBytes  = 64 << 10
-	memberBytes = 4 << 20  // blanks in one member of the gzip stream of Bomb
-	memberCount = 2560     // members in that stream: 10 GiB of blanks
-	sheetBytes  = 48 << 20 // blanks in a workbook of Bomb: more than a reader should decompress
+	memberBytes = 4 << 20  // blanks in one gzip member of Bomb
+	memberCount = 2560     // gzip members of Bomb: 10 GiB of blanks
+	sheetBytes  = 48 << 20 // blanks in a workbook of Bomb, more than a reader should decompress
 	footnote    = "¹"
 )
 
-// applyResponseFault sends the response if a fault replaces or delays the document. It reports whether it did.
+// applyResponseFault sends the response if the fault replaces or delays it. Otherwise it returns false.
 func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, rt *route, v *pageData) bool {
 	switch v.fault {
 	case ServerError:
@@ -50,7 +50,7 @@ func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, rt *ro
 	return true
 }
 
-// waitForEnd waits until the client or the site closes.
+// waitForEnd waits until the client disconnects or the site is closed.
 func (s *Site) waitForEnd(r *http.Request) {
 	select {
 	case <-r.Context().Done():
@@ -58,7 +58,7 @@ func (s *Site) waitForEnd(r *http.Request) {
 	}
 }
 
-// sendSlowly sends one byte at each interval of pace, or without trickle half the document and then nothing.
+// sendSlowly sends one byte every s.pace. Without trickle, it sends half of the document and waits for the end.
 func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, trickle bool) {
 	w.Header().Set("Content-Type", d.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(d.body)))
@@ -85,7 +85,7 @@ func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, tr
 	}
 }
 
-// sendHuge sends the document followed by blanks, 1 GiB in total.
+// sendHuge sends the document and blanks after it, 1 GiB in total.
 func sendHuge(w http.ResponseWriter, d document) {
 	w.Header().Set("Content-Type", d.contentType)
 	_, err := w.Write(d.body)
@@ -95,8 +95,8 @@ func sendHuge(w http.ResponseWriter, d document) {
 	}
 }
 
-// sendBomb sends a small response that decompresses to a very large one: a gzip stream of many members, or a workbook
-// with a sheet of blanks.
+// sendBomb sends a small response that decompresses to a very large document. It is a gzip stream of many members, or a
+// workbook with a sheet of blanks.
 func (s *Site) sendBomb(w http.ResponseWriter, d document) {
 	w.Header().Set("Content-Type", d.contentType)
 	if d.contentType == contentWorkbook { // bcrdWorkbook has padded it
@@ -118,14 +118,14 @@ func gzippedBlanks() []byte {
 	return out.Bytes()
 }
 
-// blankReader is an endless stream of blanks.
+// blankReader is an endless reader of blanks.
 type blankReader struct{}
 
 func (blankReader) Read(p []byte) (int, error) { return copy(p, blanks), nil }
 
 const blanks = "                                                                                                                                "
 
-// applyDocumentFault applies a fault that changes the whole document.
+// applyDocumentFault applies a fault that changes or replaces the document.
 func (v *pageData) applyDocumentFault(d document) document {
 	switch v.fault {
 	case Layout:
@@ -147,7 +147,7 @@ func (v *pageData) applyDocumentFault(d document) document {
 	return d
 }
 
-// raisedFootnote replaces a footnote mark by what pages have: a superscript 1 in HTML, a separate digit elsewhere.
+// raisedFootnote replaces each footnote mark by <sup>1</sup> in HTML, and by a separate digit elsewhere.
 func raisedFootnote(d document) []byte {
 	body := d.body
 	if strings.HasPrefix(d.contentType, "text/html") {
@@ -156,7 +156,7 @@ func raisedFootnote(d document) []byte {
 	return bytes.ReplaceAll(body, []byte(footnote), []byte(" 1"))
 }
 
-// redesigned renames classes, ids, keys and headings, as after the redesign of a page.
+// redesigned renames classes, ids, keys and headings, like a redesign of the page.
 func redesigned(d document) []byte {
 	type change struct{ from, to string }
 	changes := []change{{`"([A-Za-z_]\w*)"\s*:`, `"${1}V2":`}}

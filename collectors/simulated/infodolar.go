@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// aggregatorRoutes are the sites that repeat the rates of institutions.
+// aggregatorRoutes returns the routes of aggregators, which are sites that copy the rates of institutions.
 func aggregatorRoutes() []route {
 	infodolar := func(path, currency string) route {
 		return route{method: http.MethodGet, host: "www.infodolar.com.do", path: path,
@@ -24,12 +24,11 @@ func aggregatorRoutes() []route {
 	}
 }
 
-// infodolarEntity is an institution in the list of InfoDolar. If direct is set, the institution also has a site here,
-// and its row stays when that site is silent.
+// infodolarEntity is a row in the list of InfoDolar.
 type infodolarEntity struct {
 	institution, name string
 	channel           engine.Channel // of the quote in the row; "" = unspecified
-	direct            bool
+	direct            bool           // the institution also has its own site here; the row stays while that site is silent
 }
 
 func infodolarEntities() []infodolarEntity {
@@ -57,7 +56,7 @@ func infodolarEntities() []infodolarEntity {
 	}
 }
 
-// infodolarPage is the list of one currency.
+// infodolarPage returns the list of one currency.
 func infodolarPage(v *pageData, currency string) document {
 	rows, texts := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
 	if currency == "EUR" {
@@ -85,7 +84,7 @@ func (v *pageData) infodolarQuotes(currency string) []shownQuote {
 	return rows
 }
 
-// average returns the mean of a side with two decimals, over the rows that have it.
+// average returns the mean of a side over the rows that have it, with two decimals.
 func average(rows []shownQuote, side func(shownQuote) string) string {
 	sum, count := new(big.Rat), int64(0)
 	for _, row := range rows {
@@ -108,7 +107,7 @@ func livedolar(v *pageData) document {
 	return jsonDocument("[%s]", strings.Join(rows, ","))
 }
 
-// indexa answers a request with a token; others get an error text with status 200.
+// indexa returns the rates of a bank. For a request without a token it returns an error text; its status is 200 too.
 func indexa(v *pageData) document {
 	if v.request.Header.Get("X-Access-Token") == "" {
 		return jsonDocument(`{"status":"error","message":"Token is missing"}`)

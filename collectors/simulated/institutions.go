@@ -7,40 +7,39 @@ type publishedSides uint8
 
 const (
 	usuallyBoth publishedSides = iota
-	alwaysBoth                 // never one: its page has no labels, so a reader could not tell the sides apart
-	buyOnly                    // some associations and exchange houses
-	singleRate                 // one value for both sides: the central bank for most currencies
+	alwaysBoth                 // never a single side: the page has no labels, so a reader could not tell which side it is
+	buyOnly                    // as some associations and exchange houses do
+	singleRate                 // one price for both sides, as the central bank does for most currencies
 )
 
-// dating is how an institution dates its rates.
+// dating says which date an institution gives its rates.
 type dating uint8
 
 const (
-	undated      dating = iota
-	dayDated            // with the day of the request
-	minuteDated         // with the minute of the last price change
-	businessDays        // with the last business day whose rate has been published
+	undated      dating = iota // no date
+	dayDated                   // the day of the request
+	minuteDated                // day and minute of the last price change
+	businessDays               // the last business day whose rate has been published
 )
 
 // quoteSpec describes quotes of one institution.
 type quoteSpec struct {
 	institution string
-	spread      int64 // sell − buy for USD, in ten-thousandths of a peso; levelSpec widens it for other currencies
+	spread      int64 // sell - buy for USD, in ten-thousandths of a peso; see levelSpec.spreadPermille
 	currencies  []string
 	channel     engine.Channel
 	published   publishedSides
 	dating      dating
 }
 
-// levelSpec is the mid rate of a currency in mid-2026, in ten-thousandths of a peso, and its usual spread in
-// thousandths of the spread of USD.
+// levelSpec describes a currency.
 type levelSpec struct {
 	code           string
-	level          int64
-	spreadPermille int64
+	level          int64 // mid rate in mid-2026, in ten-thousandths of a peso
+	spreadPermille int64 // usual spread, in thousandths of the spread of USD
 }
 
-// levelSpecs are the currencies that institutions quote, then those that have only a reference rate.
+// levelSpecs returns the currencies that institutions quote. After them come those with only a reference rate.
 func levelSpecs() []levelSpec {
 	return []levelSpec{
 		{"USD", 59_1000, 1000}, {"EUR", 69_4000, 1500}, {"GBP", 79_5000, 2000}, {"CHF", 74_5000, 2000}, {"CAD", 42_5000, 1600},
@@ -49,7 +48,7 @@ func levelSpecs() []levelSpec {
 	}
 }
 
-// quoteSpecs are the quotes of all institutions, grouped by institution. Spreads are medians of 2026.
+// quoteSpecs returns the quotes of all institutions, grouped by institution. Spreads are medians of 2026.
 func quoteSpecs() []quoteSpec {
 	usd, usdEUR := []string{"USD"}, []string{"USD", "EUR"}
 	fiveCurrencies := []string{"USD", "EUR", "GBP", "CHF", "CAD"}

@@ -9,31 +9,33 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Rates of the demo market are in ten-thousandths of a peso, their changes in parts per million.
+// HistoryHour is the hour of the day in Santo Domingo of the refreshes of History, and of the reference rate.
+const HistoryHour = 17
+
+// Rates are in ten-thousandths of a peso, changes of rates in parts per million.
 const (
 	peso                = 10_000
-	stepMax             = 3_000               // largest change of a level, or of the rate of an institution, in one step: 0.3 %
-	noiseMax            = 1_000               // largest random change in one step, common to all currencies or of one currency
-	reversion           = 20                  // divisor: a step also removes 1/20 of the distance to the initial level
-	offsetMax           = 2_000               // largest offset of an institution from the level of the market
-	belowPercent        = 73                  // part of a commercial spread that is below the middle of the market
+	stepMax             = 3_000               // largest change of a level or of a quote in one step (0.3 %)
+	noiseMax            = 1_000               // largest random change in one step; see moveLevels
+	reversion           = 20                  // divisor: in one step, a level loses 1/20 of its distance to the initial level
+	offsetMax           = 2_000               // largest distance of an institution from the market level
+	belowPercent        = 73                  // percent of a commercial spread that is below quoteState.middle
 	commercialTick      = 500                 // commercial prices are multiples of 5 centavos
-	followOdds          = 2                   // an institution follows the market in one of 2 steps
-	hideOdds            = 100                 // a changed quote lacks a side in one of 100 cases
+	followOdds          = 2                   // an institution follows the market in 1 of 2 steps
+	hideOdds            = 100                 // 1 of 100 changed quotes lacks a side
 	silenceInterval     = 60 * 24 * time.Hour // mean time between two silences of an institution
-	silenceMin          = 27 * time.Hour      // longer than the default lifetime of a rate, so that rates go stale
-	silenceSpan         = 24 * time.Hour      // largest random time added to silenceMin
-	HistoryHour         = 17                  // in Santo Domingo: when History and the reference rate are published
-	referenceDaysMax    = 420                 // days in the workbooks of the reference rate
-	referenceDaysBefore = 40                  // business days in the workbooks before the first step
-	marketStream        = 0x7461736172642131  // the stream of the random generator
+	silenceMin          = 27 * time.Hour      // longer than the default lifetime of a rate, so that rates expire
+	silenceSpan         = 24 * time.Hour      // a silence takes at most silenceMin + silenceSpan
+	referenceDaysMax    = 420                 // days in the workbooks of reference rates
+	referenceDaysBefore = 40                  // business days in these workbooks before the first step
+	marketStream        = 0x7461736172642131  // stream of the random generator
 	millionth           = 1_000_000
 )
 
-// Market is a simulated market of the institutions of the catalogue. Its levels move around the rates of mid-2026. An
-// institution follows them in some steps, by at most 0.3 %. Sometimes a side is missing. Sometimes a site is silent
-// for a day or two, so that its rates go stale. Buy never exceeds sell, and rates stay within the plausible ranges of
-// the catalogue.
+// Market is a simulated market with the institutions of the catalogue. The market has one level for each currency,
+// which moves around the rate of mid-2026. An institution follows the levels in some steps, by at most 0.3 % a step.
+// Sometimes a side is missing. Sometimes a site is silent for a day or two, so that its rates expire. Buy never exceeds
+// sell, and rates stay within the plausible ranges of the catalogue.
 //
 // Everything depends only on the seed and the calls. A Market is safe for concurrent use.
 type Market struct {
@@ -41,7 +43,7 @@ type Market struct {
 	random       *rand.Rand
 	levels       []marketLevel
 	institutions []institutionState
-	last         time.Time // of the last step
+	last         time.Time // time of the last step
 	sources      []sourceQuotes
 }
 
@@ -54,32 +56,32 @@ type institutionState struct {
 	institution   string
 	dating        dating
 	quotes        []quoteState
-	pricedAt      time.Time
-	effective     engine.Date // with businessDays
-	silentUntil   time.Time
-	referenceDays []referenceDay // with businessDays, oldest first
+	pricedAt      time.Time      // time of the last price change
+	effective     engine.Date    // for businessDays
+	silentUntil   time.Time      // the site is silent before this time
+	referenceDays []referenceDay // for businessDays, oldest first
 }
 
 type quoteState struct {
 	code      string
-	currency  int // index of levels
+	currency  int // index in Market.levels
 	channel   engine.Channel
 	kind      engine.Kind
 	published publishedSides
 	spread    int64
-	tick      int64
-	offset    int64 // parts per million of the level
-	middle    int64
+	tick      int64 // prices are multiples of it
+	offset    int64 // distance from the level, in parts per million
+	middle    int64 // rate of the institution between buy and sell; follows the level
 	buy, sell int64 // 0 = not published
 }
 
-// referenceDay is what an institution with business days published for one of them, in the order of its quotes.
+// referenceDay has the quotes of the central bank for one business day.
 type referenceDay struct {
 	date   engine.Date
-	quotes []engine.Observation
+	quotes []engine.Observation // in the order of institutionState.quotes
 }
 
-// NewMarket returns the market of a seed. All institutions begin at the level of the market.
+// NewMarket returns the market of a seed.
 func NewMarket(seed uint64) *Market {
 	m := &Market{random: rand.New(rand.NewPCG(seed, marketStream))}
 	for _, spec := range levelSpecs() {
@@ -119,14 +121,14 @@ func (m *Market) newQuote(spec *quoteSpec, code string) quoteState {
 	return q
 }
 
-// Step moves the market to an instant, which should not be before that of the previous step.
+// Step moves the market. now should not be before the time of the previous step.
 func (m *Market) Step(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.advance(now, true)
 }
 
-// Refreshes steps the market and returns the refreshes that a collector would then publish. Silent sites have none.
+// Refreshes calls Step and returns the refreshes that a collector would then publish. Silent sites have none.
 func (m *Market) Refreshes(now time.Time) []engine.Refresh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,8 +136,8 @@ func (m *Market) Refreshes(now time.Time) []engine.Refresh {
 	return m.currentRefreshes()
 }
 
-// History returns the refreshes of each day in [from, to], at 17:00 in Santo Domingo. Rates do not move on Sundays.
-// History steps the market, so call it before Step. A year has about 9,500 refreshes with 32,000 observations.
+// History moves the market through the days from, ..., to and returns the refreshes of each day, at 17:00 in Santo
+// Domingo. Call it before Step. Rates do not move on Sundays. A year has about 9,500 refreshes and 32,000 observations.
 func (m *Market) History(from, to engine.Date) []engine.Refresh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,8 +167,9 @@ func (m *Market) advance(now time.Time, moveRates bool) {
 	}
 }
 
-// moveLevels changes every level by a random step for all currencies, a random step of its own, and a pull towards its
-// initial value. At a distance of 4 % the pull equals both random steps, so a level stays within it.
+// moveLevels changes every level by the sum of three steps: a random step that is the same for all currencies, a random
+// step of its own, and a pull back to its initial level. At a distance of 4 % the pull is as large as both random steps
+// together, so a level stays within 4 %.
 func (m *Market) moveLevels() {
 	common := m.randomBetween(-noiseMax, noiseMax)
 	for i := range m.levels {
@@ -178,8 +181,8 @@ func (m *Market) moveLevels() {
 
 func (m *Market) silent(inst *institutionState) bool { return m.last.Before(inst.silentUntil) }
 
-// goSilent reports whether an institution is silent, or becomes so by chance. The probability grows with the elapsed
-// time, so that a demo with fast steps has no more silence.
+// goSilent reports whether an institution is silent. It may make it silent at random. The probability is proportional
+// to the elapsed time, so that a demo with many fast steps does not have more silences.
 func (m *Market) goSilent(inst *institutionState, elapsed time.Duration) bool {
 	if m.silent(inst) {
 		return true
@@ -191,18 +194,19 @@ func (m *Market) goSilent(inst *institutionState, elapsed time.Duration) bool {
 	return true
 }
 
-// updateQuotes moves the quotes of an institution towards the market, if it is due.
+// updateQuotes moves the quotes of an institution towards the market, in some steps at random. An institution with
+// business days moves them on each business day.
 func (m *Market) updateQuotes(inst *institutionState, moveRates bool) {
-	due := moveRates && m.random.IntN(followOdds) == 0
+	moves := moveRates && m.random.IntN(followOdds) == 0
 	if inst.dating == businessDays {
 		day := lastBusinessDay(m.last)
-		due = day != inst.effective
+		moves = day != inst.effective
 		inst.effective = day
 	}
 	if inst.pricedAt.IsZero() {
 		inst.pricedAt = m.last
 	}
-	if !due {
+	if !moves {
 		return
 	}
 	inst.pricedAt = m.last
@@ -220,7 +224,7 @@ func (m *Market) updateQuotes(inst *institutionState, moveRates bool) {
 	}
 }
 
-// addReferenceDay adds a day for the workbooks. The first call also adds earlier days with the same values.
+// addReferenceDay adds a day to the workbooks. The first call also adds earlier days with the same prices.
 func (m *Market) addReferenceDay(inst *institutionState) {
 	if len(inst.referenceDays) == 0 {
 		for date := inst.effective.AddDays(-referenceDaysBefore * 7 / 5); date < inst.effective; date++ {
@@ -230,12 +234,12 @@ func (m *Market) addReferenceDay(inst *institutionState) {
 		}
 	}
 	if len(inst.referenceDays) == referenceDaysMax {
-		inst.referenceDays = append([]referenceDay(nil), inst.referenceDays[1:]...) // a snapshot may still use the old slice
+		inst.referenceDays = append([]referenceDay(nil), inst.referenceDays[1:]...) // copied, because snapshots share the slice
 	}
 	inst.referenceDays = append(inst.referenceDays, referenceDay{inst.effective, m.observations(inst, inst.effective)})
 }
 
-// hideSide removes a side at random.
+// hideSide removes a side in 1 of hideOdds cases.
 func (m *Market) hideSide(q *quoteState) {
 	switch m.random.IntN(2 * hideOdds) {
 	case 0:
@@ -247,7 +251,7 @@ func (m *Market) hideSide(q *quoteState) {
 
 func (q *quoteState) target(level int64) int64 { return level + level*q.offset/millionth }
 
-// setSides sets buy and sell around the middle. It rounds buy down and sell up to the tick.
+// setSides sets buy and sell around q.middle. It rounds buy down and sell up to a multiple of q.tick.
 func (q *quoteState) setSides() {
 	if q.published == singleRate {
 		q.buy, q.sell = q.middle, q.middle
@@ -264,7 +268,7 @@ func (q *quoteState) setSides() {
 	}
 }
 
-// lastBusinessDay returns the last weekday whose reference rate has been published at an instant.
+// lastBusinessDay returns the last weekday whose reference rate has been published by the time t.
 func lastBusinessDay(t time.Time) engine.Date {
 	day := engine.DateOf(t.Add(-HistoryHour * time.Hour))
 	for isWeekend(day) {
@@ -282,5 +286,5 @@ func weekdayOf(day engine.Date) time.Weekday { return day.Start().In(engine.Loca
 // randomBetween returns a number from low to high, both included.
 func (m *Market) randomBetween(low, high int64) int64 { return low + m.random.Int64N(high-low+1) }
 
-// clamp limits value to the range -limit to limit.
+// clamp limits value to the range from -limit to limit.
 func clamp(value, limit int64) int64 { return min(max(value, -limit), limit) }

@@ -9,28 +9,27 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const futureDays = 30 // added to dates by FutureDate; more than the engine accepts
+const futureDays = 30 // days that FutureDate adds to dates; the engine rejects such dates
 
-// pageData is the input of one response: the market at one instant, with the fault of the response applied.
+// pageData is the input for one response: the market at one time, with the fault of the response.
 type pageData struct {
 	snapshot
 	Now         time.Time // in Santo Domingo
 	fault       Fault
-	frozen      bool // the market of the day before is shown
+	frozen      bool // snapshot is that of the day before, because of the fault Frozen
 	request     *http.Request
-	quotesShown []shownQuote
+	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
 }
 
-// shownQuote is a quote as a page shows it. A side is "" if the institution does not publish it. A fault can make it
-// any text.
+// shownQuote is a quote as a page shows it.
 type shownQuote struct {
 	Institution, Currency string
-	Name                  string // of the institution, in lists
+	Name                  string // of the institution; only in lists of aggregators
 	Channel               engine.Channel
 	Kind                  engine.Kind
-	Buy, Sell             string
-	Date                  engine.Date // zero = the institution gives none
-	Published             time.Time   // in Santo Domingo; zero = the institution gives none
+	Buy, Sell             string      // "" = not published; a fault may make it any text
+	Date                  engine.Date // zero = the institution gives no date
+	Published             time.Time   // in Santo Domingo; zero = the institution gives no time
 }
 
 func (s *Site) pageData(r *http.Request, active activeFault) *pageData {
@@ -68,7 +67,7 @@ func shownQuoteOf(o engine.Observation, fault Fault) shownQuote {
 	return q
 }
 
-// dayBefore returns the snapshot with all dates one day earlier.
+// dayBefore returns a copy of the snapshot, with all dates one day earlier.
 func (s snapshot) dayBefore() *snapshot {
 	s.time = s.time.AddDate(0, 0, -1)
 	s.quotes = slices.Clone(s.quotes)
@@ -110,8 +109,8 @@ func (v *pageData) applyValueFault() {
 	}
 }
 
-// exchangeCurrencies gives each quote the values of another currency of its institution. If there is no other currency,
-// the values are about those of a Canadian dollar.
+// exchangeCurrencies gives each quote the prices of another currency of its institution. If there is no other currency,
+// it uses otherCurrencyText.
 func (v *pageData) exchangeCurrencies() {
 	original := slices.Clone(v.quotesShown)
 	for i := range v.quotesShown {
@@ -126,7 +125,7 @@ func (v *pageData) exchangeCurrencies() {
 	}
 }
 
-// otherCurrencyText returns about the price of a Canadian dollar, with the decimals of text.
+// otherCurrencyText returns a price near that of a Canadian dollar, with the decimals of text.
 func otherCurrencyText(text string) string {
 	if _, decimals, ok := strings.Cut(text, "."); ok {
 		return "41." + decimals
@@ -134,7 +133,7 @@ func otherCurrencyText(text string) string {
 	return text
 }
 
-// faultyText returns a side with a fault. A missing side stays missing.
+// faultyText applies a fault to the text of a side. A missing side stays missing.
 func faultyText(text string, fault Fault) string {
 	if text == "" {
 		return ""
@@ -160,8 +159,8 @@ func (v *pageData) Quotes(institution string) []shownQuote {
 	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool { return q.Institution != institution })
 }
 
-// Quote returns the quote of a currency and channel, or the first of any channel if no channel is given. If there is
-// no such quote, both sides are "".
+// Quote returns the quote of a currency and channel. Without channel it returns the first quote of the currency. If
+// there is no such quote, both sides of the result are "".
 func (v *pageData) Quote(institution, currency string, channel ...engine.Channel) shownQuote {
 	for _, q := range v.quotesShown {
 		if q.Institution == institution && q.Currency == currency && (len(channel) == 0 || q.Channel == channel[0]) {

@@ -23,12 +23,12 @@ var (
 )
 
 // renderPage renders a file of pages/. The first line of the file has the character set, a phone number and the title.
-// All pages share top.html and bottom.html. The placeholders are
+// top.html comes before every page, and bottom.html after it. The placeholders are
 //
-//	{{usd.buy}}              a value of a quote (see placeholders) or of the page (values)
-//	{{RD$ |usd.buy| DOP|-}}  a value with text before and after it, or the last part if there is no value
-//	{{USD=Dólar|EUR=Euro}}   a text that depends on the currency or channel of the row
-//	{{each}} ... {{end}}     once for each quote; {{each cash}}: only those of that channel
+//	{{usd.buy}}              a named text of a quote (see placeholders) or of the page (see values below)
+//	{{RD$ |usd.buy| DOP|-}}  the text with "RD$ " before it and " DOP" after it; "-" if the text is empty
+//	{{USD=Dólar|EUR=Euro}}   a choice by the currency or channel of the quote
+//	{{each}} ... {{end}}     repeated for each quote; {{each cash}}: only for quotes of that channel
 func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
 	meta := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
@@ -37,7 +37,8 @@ func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]
 		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
 	}
 	maps.Copy(values, extra)
-	for _, q := range slices.Backward(quotes) { // of several quotes of a currency the first counts, or the one without a channel
+	// If a currency has several quotes, the one without a channel is used, or else the first.
+	for _, q := range slices.Backward(quotes) {
 		if prefix := strings.ToLower(q.Currency) + "."; values[prefix+"channel"] != string(engine.Unspecified) {
 			maps.Copy(values, q.placeholders(prefix))
 		}
@@ -53,12 +54,12 @@ func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]
 	})
 	d := document{contentType: contentHTML, body: []byte(fillPlaceholders(text, values))}
 	if meta[0] == "windows-1252" {
-		d.contentType, d.windows1252 = "text/html", true // the header does not name the character set, only the page does
+		d.contentType, d.windows1252 = "text/html", true // only the page names the character set, not the header
 	}
 	return d
 }
 
-// placeholders returns the values of a quote by name.
+// placeholders returns the texts of a quote by the names of their placeholders.
 func (q shownQuote) placeholders(prefix string) map[string]string {
 	return map[string]string{
 		prefix + "buy": q.Buy, prefix + "sell": q.Sell, prefix + "buy2": twoDecimals(q.Buy), prefix + "sell2": twoDecimals(q.Sell),
@@ -68,7 +69,7 @@ func (q shownQuote) placeholders(prefix string) map[string]string {
 	}
 }
 
-// fillPlaceholders replaces placeholders by values.
+// fillPlaceholders replaces all placeholders except each.
 func fillPlaceholders(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(block string) string {
 		parts := strings.Split(strings.Trim(block, "{}"), "|")
@@ -101,7 +102,7 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// htmlRoute is the route of a page of pages/ that needs only the quotes of its institution.
+// htmlRoute returns the route of a page in pages/ with the quotes of one institution.
 func htmlRoute(institution, host, path, file string) route {
 	return route{
 		method: http.MethodGet, host: host, path: path, institution: institution,
@@ -113,7 +114,7 @@ func allRoutes() []route {
 	return slices.Concat(bcrdRoutes(), bankPages(), bankServices(), aggregatorRoutes())
 }
 
-// encodeWindows1252 encodes text in windows-1252; other characters become a question mark.
+// encodeWindows1252 encodes text in windows-1252. Characters outside it become question marks.
 func encodeWindows1252(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -131,7 +132,7 @@ func encodeWindows1252(text []byte) []byte {
 	return out
 }
 
-// twoDecimals truncates a price to centavos, as the home page of the central bank does.
+// twoDecimals truncates a price to centavos. The home page of the central bank does so.
 func twoDecimals(text string) string {
 	if dot := strings.Index(text, "."); dot >= 0 && len(text) > dot+3 {
 		return text[:dot+3]
@@ -151,8 +152,8 @@ func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// jsonNumberOrNull returns a side as a JSON number without trailing zeros. A missing side is null, and a side that is
-// not a number is a JSON string.
+// jsonNumberOrNull returns a side as a JSON number without trailing zeros. For a missing side it returns null, for a
+// text that is not a number a JSON string.
 func jsonNumberOrNull(text string) string {
 	switch {
 	case text == "":
@@ -170,10 +171,10 @@ func trimZeros(text string) string {
 	return text
 }
 
-// jsonString returns a JSON string. The texts of pages need only escapes that are the same in Go and JSON.
+// jsonString returns a JSON string. The texts here need only escapes that are the same in Go and JSON.
 func jsonString(text string) string { return fmt.Sprintf("%q", text) }
 
-// jsonStringOrNull returns a side as a JSON string, as null if it is missing.
+// jsonStringOrNull returns a side as a JSON string, or null if it is missing.
 func jsonStringOrNull(side string) string {
 	if side == "" {
 		return "null"
@@ -201,7 +202,6 @@ func robotsTXT(*pageData) document {
 		"User-agent: *\nDisallow: /wp-admin/\nDisallow: /admin/\nAllow: /wp-admin/admin-ajax.php\n")}
 }
 
-// botWallPage is the challenge page of a bot wall.
 func botWallPage(v *pageData) []byte {
 	return fmt.Appendf(nil, `<html style="height:100%%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><meta name="format-detection" content="telephone=no">
 <script type="text/javascript" src="/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3"></script></head>

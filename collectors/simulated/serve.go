@@ -19,42 +19,42 @@ import (
 const (
 	formBytesMax = 64 << 10
 	gzipBytesMin = 512
-	retryAfter   = 2 // seconds, of TooMany and of silent sites
+	retryAfter   = 2 // seconds; for TooMany and silent sites
 	contentHTML  = "text/html; charset=utf-8"
 	contentJSON  = "application/json; charset=utf-8"
 	acceptPage   = "text/html,application/xhtml+xml,*/*;q=0.8"
 	formContent  = "application/x-www-form-urlencoded"
 )
 
-// route is an address of a site and the function that renders its response.
+// route is an address of a site, with the function that renders its document.
 type route struct {
 	method, host, path string
 	query              string                   // name=value that must be in the query; "" = any query
 	cookies            []string                 // Set-Cookie values, in order
-	accepts            func(*http.Request) bool // reports whether a request is valid. An invalid one gets 200 with an empty body. nil = all are valid
-	apiPath            string                   // path of the API that the page names, for a source with AddressFrom; "" = none
+	accepts            func(*http.Request) bool // false = the response is 200 with an empty body; nil = accepts all
+	apiPath            string                   // path that the page names for AddressFrom; "" = none
 	render             func(*pageData) document
-	institution        string   // the route returns 503 while it is silent; "" = never
-	sources            []string // ids of the definitions whose documents it serves
+	institution        string   // the response is 503 while this institution is silent; "" = never
+	sources            []string // ids of the definitions that get their document from the route
 }
 
-// targets returns the keys of faults that affect the route.
+// targets returns the keys in activeFaults.byTarget of faults that affect the route.
 func (r *route) targets() []string { return append(append([]string{}, r.sources...), r.host) }
 
-// document is a response before it is sent.
+// document is a response that is not sent yet.
 type document struct {
 	contentType string
 	body        []byte
-	modified    time.Time // zero = without validators
+	modified    time.Time // for the validators ETag and Last-Modified; zero = no validators
 	status      int       // 0 = 200
-	windows1252 bool      // encode the body in windows-1252
+	windows1252 bool      // the body must be encoded in windows-1252
 }
 
-// ServeHTTP answers as the requested host.
+// ServeHTTP answers for the host that the request names.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host := hostName(r.Host)
 	if s.faults.find(Fault.affectsHandshake, host).fault != "" {
-		panic(http.ErrAbortHandler) // the connection is older than the fault; abort it, so that the client makes a new handshake
+		panic(http.ErrAbortHandler) // the connection is older than the fault; close it to force a new handshake
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 	r.URL.Host = host
@@ -67,7 +67,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		_ = r.ParseForm() // an invalid form has no fields
 	} else {
-		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client disconnects
+		_, _ = io.Copy(io.Discard, r.Body) // net/http notices a disconnect only after the body has been read
 	}
 	if rt == nil {
 		rt = &route{method: r.Method, host: host, path: r.URL.Path, render: notFoundPage}
@@ -96,7 +96,7 @@ func (s *Site) respond(w http.ResponseWriter, r *http.Request, rt *route, active
 	}
 }
 
-// document renders the document of a route and applies the faults of documents.
+// document renders the document of a route and applies a fault of the document.
 func (v *pageData) document(rt *route) document {
 	d := v.applyDocumentFault(rt.render(v))
 	if d.windows1252 {
@@ -105,7 +105,7 @@ func (v *pageData) document(rt *route) document {
 	return d
 }
 
-// send sends a document with validators, compressed if the client accepts it.
+// send sends a document, compressed if the client accepts gzip.
 func send(w http.ResponseWriter, r *http.Request, d document) {
 	header := w.Header()
 	header.Set("Content-Type", d.contentType)
@@ -115,7 +115,7 @@ func send(w http.ResponseWriter, r *http.Request, d document) {
 		_, _ = w.Write(d.body) // the client may be gone
 		return
 	}
-	if !d.modified.IsZero() { // only workbooks, which are not compressed
+	if !d.modified.IsZero() { // a workbook, which gzip would not make smaller
 		sum := sha256.Sum256(d.body)
 		header.Set("ETag", `"0x`+hex.EncodeToString(sum[:8])+`"`)
 		http.ServeContent(w, r, "", d.modified, bytes.NewReader(d.body))
@@ -138,7 +138,6 @@ func gzipped(body []byte) []byte {
 	return out.Bytes()
 }
 
-// redirectToHTTPS is the handler of port 80.
 func redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "https://"+hostName(r.Host)+r.URL.RequestURI(), http.StatusMovedPermanently)
 }
@@ -150,7 +149,7 @@ func hostName(host string) string {
 	return host
 }
 
-// requestOf returns the HTTP request that a client would send for a request of a definition.
+// requestOf returns the HTTP request that a client sends for a request of a definition.
 func requestOf(request *source.Request, rt *route) *http.Request {
 	r := &http.Request{Method: rt.method, Header: http.Header{}, URL: &url.URL{Scheme: "https", Host: rt.host, Path: rt.path}}
 	if address, err := url.Parse(request.URL); err == nil && request.URL != "" {

@@ -20,16 +20,16 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// Site serves the web sites of all institutions from loopback. Dial connects their real addresses to it, and Roots
-// has the certificate authority that clients must trust.
+// Site serves the websites of all institutions on loopback. A client must connect with Dial, which maps the real host
+// names to the Site, and trust the certificate authority in Roots.
 type Site struct {
 	market       *Market
-	pace         time.Duration // between two bytes of Trickle
+	pace         time.Duration // time between two bytes of Trickle
 	definitions  *source.Set
 	routes       map[string][]*route // by method and host
-	hosts        []string
+	hosts        []string            // sorted
 	faults       activeFaults
-	blanks       func() []byte // returns one member of a gzip stream of blanks
+	blanks       func() []byte // returns memberBytes blanks as a gzip member
 	certificates certificateSet
 
 	listeners []net.Listener
@@ -39,8 +39,8 @@ type Site struct {
 	closing   chan struct{}
 }
 
-// NewSite returns a site for a market that answers at the addresses of all built-in definitions. Until the caller
-// steps the market for the first time, every institution is silent.
+// NewSite returns a site for a market. It has the pages of all built-in definitions. Before the first step of the
+// market every institution is silent.
 func NewSite(market *Market) *Site {
 	s := &Site{
 		market: market, pace: time.Second, definitions: source.DefaultSet(), routes: map[string][]*route{},
@@ -59,7 +59,7 @@ func NewSite(market *Market) *Site {
 	return s
 }
 
-// attachSource adds a source to the routes of its documents. A fault of the source affects only these.
+// attachSource adds a source to the routes of its documents, and its hosts to s.hosts.
 func (s *Site) attachSource(d *source.Definition) {
 	for page := range d.Pages {
 		if r := s.documentRoute(d, page); r != nil {
@@ -95,7 +95,7 @@ func (s *Site) documentRoute(d *source.Definition, page int) *route {
 	return nil
 }
 
-// find returns the route of an address, or nil.
+// find returns the route of a method and an address, or nil.
 func (s *Site) find(method string, address *url.URL) *route {
 	path := cmp.Or(address.Path, "/")
 	for _, r := range s.routes[cmp.Or(method, http.MethodGet)+" "+address.Hostname()] {
@@ -120,7 +120,7 @@ func hostOf(d *source.Definition) string {
 	return address.Hostname()
 }
 
-// Start listens on two free loopback ports, one with TLS.
+// Start starts the servers on two free loopback ports, one with TLS and one without.
 func (s *Site) Start() error {
 	if err := s.certificates.generate(s.hosts); err != nil {
 		return fmt.Errorf("make the certificates of the simulated site: %w", err)
@@ -138,15 +138,15 @@ func (s *Site) Start() error {
 		}
 		server := &http.Server{
 			Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: s.trackConn,
-			ErrorLog: log.New(io.Discard, "", 0), // some faults make clients refuse the certificate
+			ErrorLog: log.New(io.Discard, "", 0), // clients reject faulty certificates, which net/http would log
 		}
 		s.servers = append(s.servers, server)
-		s.serving.Go(func() { _ = server.Serve(listener) }) // Serve returns an error after Close
+		s.serving.Go(func() { _ = server.Serve(listener) }) // Serve always returns an error, after Close ErrServerClosed
 	}
 	return nil
 }
 
-// trackConn counts the open connections, for Close.
+// trackConn counts the open connections in s.conns.
 func (s *Site) trackConn(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -157,7 +157,7 @@ func (s *Site) trackConn(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// Close closes all connections and waits for all goroutines and connections of the site.
+// Close closes all connections and waits until they and all goroutines of the site have ended.
 func (s *Site) Close() error {
 	select {
 	case <-s.closing:
@@ -175,14 +175,14 @@ func (s *Site) Close() error {
 		}
 	}
 	s.serving.Wait()
-	for _, server := range s.servers { // connections accepted during the first Close
+	for _, server := range s.servers { // closes connections that were accepted during the first Close
 		errs = append(errs, server.Close())
 	}
 	s.conns.Wait()
 	return errors.Join(errs...)
 }
 
-// Dial connects every host to the site: port 443 to the TLS listener, port 80 to the other one.
+// Dial connects every host name to the site. It accepts the ports 443 (with TLS) and 80 (without).
 func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -195,11 +195,11 @@ func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, s.listeners[listener].Addr().String())
 }
 
-// Roots returns the certificate authority of the site, nil before Start.
+// Roots returns the certificate authority of the site. It returns nil before Start.
 func (s *Site) Roots() *x509.CertPool { return s.certificates.roots }
 
-// Document returns the document that the site would serve for a page of a source, including active faults. The
-// prefix demo- of the id is optional. Document returns nil if there is no such page.
+// Document returns the document that the site serves for a page of a source, with active faults, but without the
+// network. sourceID may have the prefix demo-. Document returns nil if there is no such page.
 func (s *Site) Document(sourceID string, page int) *source.Document {
 	d, ok := s.definitions.Find(strings.TrimPrefix(sourceID, demoPrefix))
 	if !ok || page < 0 || page >= len(d.Pages) {

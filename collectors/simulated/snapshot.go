@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const demoPrefix = "demo-" // of the ids of simulated sources
+const demoPrefix = "demo-" // first part of the ids of simulated sources
 
 // Definitions returns copies of the definitions of a set, with ids and names that say that the rates are simulated.
 // They request the same addresses as the originals: fetch them only through Site.Dial.
@@ -30,17 +30,17 @@ type quoteID struct {
 	currency string
 }
 
-// sourceQuotes are the quotes of one source in History and Refreshes: those that no other source has priority for.
+// sourceQuotes has the quotes that one source publishes in History and Refreshes.
 type sourceQuotes struct {
-	source string
-	dated  bool
+	source string // id, with demoPrefix
+	dated  bool   // the source reads the dates of its quotes
 	quotes []quoteIndex
 }
 
-type quoteIndex struct{ institution, quote int } // indexes of Market.institutions and of its quotes
+type quoteIndex struct{ institution, quote int } // indexes in Market.institutions and institutionState.quotes
 
-// assignQuotes assigns every quote to the enabled source with the best priority for it. Quotes without a source are
-// left out. Sources are in the order of their first quotes.
+// assignQuotes assigns each quote to one enabled source: of those that can read it, the one with the best priority, as
+// a node does. Quotes that no source reads are omitted. Sources are in the order of their first quotes.
 func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	best := map[quoteID]*source.Definition{}
 	for _, d := range set.Definitions() {
@@ -88,7 +88,7 @@ func isDated(d *source.Definition) bool {
 	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
-// currentRefreshes returns a refresh of every source, without the quotes of silent institutions.
+// currentRefreshes returns a refresh of each source. It omits the quotes of silent institutions.
 func (m *Market) currentRefreshes() []engine.Refresh {
 	all := make([]engine.Refresh, 0, len(m.sources))
 	for i := range m.sources {
@@ -111,7 +111,8 @@ func (m *Market) currentRefreshes() []engine.Refresh {
 	return all
 }
 
-// Quotes returns the current quotes of all institutions, including silent ones, dated as each institution dates them.
+// Quotes returns the current quotes of all institutions, with the dates that the institutions give. It includes silent
+// institutions.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
 func (m *Market) snapshot() snapshot {
@@ -131,11 +132,11 @@ func (m *Market) snapshot() snapshot {
 	return s
 }
 
-// snapshot is the market at one instant. It is immutable.
+// snapshot is the market at one time. It is immutable.
 type snapshot struct {
-	time   time.Time
+	time   time.Time // of the last step
 	quotes []engine.Observation
-	silent map[string]bool // institutions whose sites are silent
+	silent map[string]bool // whether the site of an institution is silent
 	days   []referenceDay  // of the central bank, oldest first
 }
 
@@ -144,7 +145,7 @@ func (inst *institutionState) quoteID(quote int) quoteID {
 	return quoteID{engine.QuoteKey{Institution: inst.institution, Channel: q.channel, Kind: q.kind}, q.code}
 }
 
-// observations returns all quotes of an institution, dated with a day.
+// observations returns all quotes of an institution, with a date.
 func (m *Market) observations(inst *institutionState, date engine.Date) []engine.Observation {
 	all := make([]engine.Observation, len(inst.quotes))
 	for i := range inst.quotes {
@@ -172,7 +173,7 @@ func (m *Market) observation(inst *institutionState, quote int) engine.Observati
 	return o
 }
 
-// text formats commercial prices with two decimals, reference rates with up to four.
+// text formats a price: a commercial price with two decimals, a reference rate with up to four.
 func (q *quoteState) text(value int64) string {
 	switch {
 	case value == 0:

@@ -16,18 +16,19 @@ const (
 	mainSpace       = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 	relationSpace   = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 	packageSpace    = "http://schemas.openxmlformats.org/package/2006/"
-	doubleBits      = 53 // in the mantissa of a double
-	doubleDigits    = 17 // enough to identify a double
+	doubleBits      = 53 // bits in the mantissa of a double
+	doubleDigits    = 17 // decimal digits that identify a double
 )
 
-// sheet has rows of cells. A text that is a number is written as a number. An empty text is a cell without value.
+// sheet is a sheet of a workbook. A cell with the text of a number is written as a number, an empty text as an empty
+// cell.
 type sheet struct {
 	name string
 	rows [][]string
 }
 
-// workbook writes sheets as XLSX: a zip of XML parts with a table of shared strings. The same sheets give the same
-// bytes. padding is the number of blanks added to the first sheet.
+// workbook returns sheets as an XLSX file. The same sheets always give the same bytes. padding is the number of blanks
+// after the first sheet, for the fault Bomb.
 func workbook(sheets []sheet, padding int64) []byte {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
@@ -87,7 +88,7 @@ func (s *sheet) xml(shared *sharedStrings) string {
 	return fmt.Sprintf(`<worksheet xmlns="%s"><sheetData>%s</sheetData></worksheet>`, mainSpace, &rows)
 }
 
-// sharedStrings is the table of the texts of a workbook.
+// sharedStrings is the table of texts of a workbook; cells refer to a text by its index.
 type sharedStrings struct {
 	index map[string]int
 	all   []string
@@ -119,8 +120,8 @@ func escaped(text string) string {
 	return out.String()
 }
 
-// withBinaryNoise returns a number with all digits of its double, as spreadsheet files have it: 58.95 becomes
-// 58.950000000000003.
+// withBinaryNoise returns a number with 17 digits, as spreadsheet programs write a double: 58.95 becomes
+// 58.950000000000003. A text that is not a number is returned unchanged.
 func withBinaryNoise(text string) string {
 	if !jsonNumber.MatchString(text) {
 		return text
