@@ -123,12 +123,12 @@ type Collector struct {
 	running   atomic.Bool   // Run was called
 
 	tried, failing          atomic.Int64 // number of sources that were tried, and that are failing
-	allFailing, someFailing engine.Fault // conditions of Condition
+	allFailing, someFailing engine.Fault // what Condition reports
 
 	parse func(d *source.Definition, page int, doc *source.Document) (source.Result, error)
 }
 
-// New returns a collector. It does not check the configuration; Run and Check do, and return its error.
+// New returns a collector. If the configuration is invalid, Run and Check return an error.
 func New(c Config) *Collector {
 	c = c.withDefaults()
 	byID := func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) }

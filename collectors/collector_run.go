@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// clockCheckMax is the longest wait of a runner before it reads the clock again. So it notices that the clock was set
-// or that the machine was suspended.
+// clockCheckMax is the longest wait of a runner before it reads the clock again. Otherwise it would not notice that the
+// clock was set, or that the machine was suspended.
 const clockCheckMax = time.Minute
 
 // clockErrorMin is how far runner.slot may be in the future. A later slot comes from a wrong clock and is ignored.
@@ -29,7 +29,7 @@ type runner struct {
 	random     *rand.Rand
 
 	slot                time.Time       // the current slot: the newest that was begun or skipped
-	catchUp             bool            // until the first call of plan: a new slot was missed before the start
+	catchUp             bool            // plan has not run yet, so a slot that it begins was missed before the start
 	pendingPages        []int           // pages that still have to be published for the slot; empty = the slot has ended
 	results             []source.Result // results of the slot so far, by index in Definition.Pages
 	publishedCurrencies map[string]bool // currencies that were published for the slot

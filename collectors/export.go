@@ -12,9 +12,9 @@ import (
 // and the same API responses. It exports each source quote, each history entry, and the quarantined quotes that a later
 // observation may confirm.
 //
-// An import differs from the original in three ways. Other quarantined quotes are omitted. The import computes expiries
-// and the publication times of old quotes again, because a file has no columns for them. It also checks quotes again
-// that an operator released from quarantine.
+// An import differs from the original in three ways. Quarantined quotes that can't be confirmed are omitted. The import
+// computes expiries and the publication times of old quotes again, because a file has no columns for them. It also
+// checks quotes again that an operator released from quarantine.
 //
 // Observations are in the order of their times, so that the rules of the engine give the same results as originally.
 // There are two exceptions:
@@ -195,7 +195,7 @@ func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time)
 }
 
 // historyLine returns the line from which an import creates a history entry. quote is the current quote of the source,
-// or nil. An entry does not have the time of publication, only whether the source gave one; if so, the line uses
+// or nil. An entry does not have the time of publication, only whether the source gave one. If so, the line uses
 // ObservedAt.
 func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{

@@ -10,9 +10,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// changeDetector finds sources that still return valid documents, but always with the same prices. It remembers when
-// the prices of each page last changed. Only this process remembers it. When a page is read for the first time, the
-// dates of its quotes say how old the prices are.
+// changeDetector finds sources that still return valid documents, but always with the same prices. It remembers in
+// memory when the prices of each page last changed. When a page is read for the first time after a start, the dates of
+// its quotes say how old the prices are.
 type changeDetector struct {
 	pages map[int]unchangedPage // by index in Definition.Pages
 }

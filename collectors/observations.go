@@ -29,8 +29,8 @@ const (
 // Format is the format of an observation file.
 type Format string
 
-// The formats. AnyFormat is only for reading: FormatOf decides by the file name or, if its extension is unknown, the
-// content decides: a file that begins with { is NDJSON.
+// The formats. AnyFormat is only for reading: the format is then that of FormatOf. If the extension is unknown, a file
+// that begins with { is NDJSON, any other file CSV.
 const (
 	AnyFormat Format = ""
 	CSV       Format = "csv"

@@ -120,8 +120,8 @@ func trimHistory(results []source.Result, days int, now time.Time) []source.Resu
 // The engine accepts a source and currency once for a slot. If a currency was published for the slot by an earlier try,
 // selectUnpublished puts its quotes from newResults into a refresh without a slot.
 //
-// It skips a quote with one side if not all pages of the currency were read. The other side may be on a missing page,
-// and the engine would remove the valid side that it has.
+// It skips a quote with one side if not all pages of the currency were read. The other side may be on a missing page.
+// The engine would remove this other side, which may still be valid.
 func selectUnpublished(refreshes []engine.Refresh, published map[string]bool, newResults []source.Result) []engine.Refresh {
 	isNew := map[quoteID]bool{}
 	for i := range newResults {

@@ -15,7 +15,7 @@ const (
 	cachedBytesMax    = 1 << 20  // of one document
 	cacheBytesMax     = 32 << 20 // of all documents; a document that does not fit empties the cache
 	validatorBytesMax = 1 << 10
-	cacheAgeMax       = 24 * time.Hour // a server may answer 304 by mistake; its rates are frozen no longer than this
+	cacheAgeMax       = 24 * time.Hour // a server that wrongly answers 304 would otherwise freeze its rates
 )
 
 type pageKey struct {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// keysMax is the number of keys at which a table of locks evicts unused keys with their values. An evicted host loses
-// its pause, an evicted origin its cached robots.txt. Only a site with many subdomains has so many.
+// keysMax bounds a table of locks: above it, unused keys are evicted. An evicted host loses its pause, and an evicted
+// origin loses its cached robots.txt. Only a site with many subdomains has so many hosts.
 const keysMax = 256
 
 // keyedLocks is a table of locks by key. Each lock guards a value. Goroutines get a lock in the order of their calls.

@@ -112,8 +112,8 @@ func (s *session) header(accept string) http.Header {
 	}
 }
 
-// accept returns the Accept header of a request. The document of a page depends on its extraction method; the responses
-// before it are HTML.
+// accept returns the Accept header of a request. For the document of a page it depends on the extraction method;
+// earlier requests ask for HTML.
 func accept(method source.Method, isDocument bool) string {
 	const page = "text/html,application/xhtml+xml,*/*;q=0.5"
 	switch {

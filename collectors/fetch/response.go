@@ -37,8 +37,8 @@ type rawResponse struct {
 
 var errTooLarge = errors.New("too large")
 
-// readBody reads a body of at most limit bytes. If the body is longer, readBody returns its first limit bytes with
-// truncate, and errTooLarge without. contentLength is -1 if it is unknown.
+// readBody reads a body of at most limit bytes. A longer body is errTooLarge; with truncate, readBody returns its first
+// limit bytes instead. contentLength is -1 if it is unknown.
 func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]byte, error) {
 	if contentLength > int64(limit) && !truncate {
 		return nil, errTooLarge

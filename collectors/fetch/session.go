@@ -203,7 +203,7 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 	}
 	body, err := readBody(response.Body, response.ContentLength, limit, truncate)
 	if err == nil {
-		err = ctx.Err() // a timeout is reported even if the body is complete: some servers then send an empty body
+		err = ctx.Err() // after the timeout, the body may be empty and look complete
 	}
 	switch {
 	case errors.Is(err, errTooLarge):

@@ -22,8 +22,8 @@ type connections struct {
 	ended bool // closeAll was called
 }
 
-// dialTracked is the DialContext of the transport. It ignores the context that the transport passes, because that one
-// may outlive the Fetch.
+// dialTracked is the DialContext of the transport. It ignores the context that the transport passes, because that
+// context may outlive the Fetch.
 func (c *connections) dialTracked(_ context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dial(c.ctx, network, address)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	peso                = 10_000
 	stepMax             = 3_000               // largest change of a level or of a quote in one step (0.3 %)
 	noiseMax            = 1_000               // largest random change in one step; see moveLevels
-	reversion           = 20                  // divisor: in one step, a level loses 1/20 of its distance to the initial level
+	reversion           = 20                  // divisor: in one step, a level returns 1/20 of the way to its initial level
 	offsetMax           = 2_000               // largest distance of an institution from the market level
 	belowPercent        = 73                  // percent of a commercial spread that is below quoteState.middle
 	commercialTick      = 500                 // commercial prices are multiples of 5 centavos

@@ -8,13 +8,13 @@ import (
 
 // stringReader reads BIFF8 strings from the data of a record and of the CONTINUE records after it. A string is
 //
-//	+--------+-------+------+--------+------------+------+--------+
-//	| length | flags | runs | extent | characters | runs | extent |
-//	+--------+-------+------+--------+------------+------+--------+
+//	+--------+-------+------+--------+------------+---------+----------+
+//	| length | flags | runs | extent | characters | formats | phonetic |
+//	+--------+-------+------+--------+------------+---------+----------+
 //
-// runs (formats) is present only with flagRichText, extent (phonetic text) only with flagExtended. The first runs and
-// extent are the sizes of the second ones, which are skipped. If a record ends within the characters, the next record
-// begins with new flags, because the remaining characters may have another width.
+// runs is the number of formats, and present only with flagRichText. extent is the size of the phonetic text, and
+// present only with flagExtended. Formats and phonetic text are skipped. If a record ends within the characters, the
+// next record begins with new flags, because the remaining characters may have another width.
 type stringReader struct {
 	first  record   // first record of the data, for error messages
 	chunks [][]byte // unread data; one chunk for each record

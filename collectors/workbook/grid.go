@@ -31,7 +31,7 @@ func (g *grid) put(row, column int, text string) error {
 		if g.cells += added; g.cells > cellsMax {
 			return tooLarge("at %s there are more than %d cells", cellName(row, column), cellsMax)
 		}
-		cells = slices.Grow(cells, added)[:column+1] // the new cells are empty: no row was longer before
+		cells = slices.Grow(cells, added)[:column+1] // the new cells are empty, because rows never get shorter
 		g.rows[row] = cells
 	}
 	if cells[column] != "" {

@@ -19,5 +19,5 @@ const (
 	textBytesMax     = 64 << 10 // text of one cell; in XLSX each XML element of the cell counts as one more byte
 )
 
-// At compile time: the longest text fits into one XML token.
+// Compile-time check: the longest text fits into one XML token.
 const _ = uint(tokenBytesMax - textBytesMax)
