@@ -17,7 +17,7 @@ const (
 	leaseMax = 100_000
 )
 
-// completeAccounts is complete for the fields about accounts.
+// completeAccounts checks the fields about accounts and sets their defaults.
 func (c Config) completeAccounts() (Config, error) {
 	orDefault(&c.QuotaPolicy.DefaultQuota.Day, account.DayLimitDefault)
 	orDefault(&c.QuotaPolicy.DefaultQuota.Minute, account.MinuteLimitDefault)

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The requests about one currency. The directory answers some of them if they are about all currencies.
+// The requests that a currency actor answers. The directory answers some of them too, for all currencies.
 type (
 	ranking    = mailbox.Request[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates      = mailbox.Request[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -19,8 +19,8 @@ type (
 
 type quarantineQuery struct{}
 
-// currencyActor has the state of one currency. It answers from the snapshot of the state after the last applied change.
-// It does long work on the state in jobs (mailbox.Ref.StartJob), so that it handles each message quickly.
+// currencyActor has the state of one currency. It answers reads from snapshot, an immutable copy of the state. It does
+// long work on the state in jobs (mailbox.Ref.StartJob), so that it handles each message quickly.
 type currencyActor struct {
 	self      *mailbox.Ref
 	clock     func() time.Time
@@ -72,7 +72,8 @@ func (c *currencyActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic over a change is fatal: the state may be half changed, or a command be lost.
+// Fatal implements mailbox.Actor. A panic over a change is fatal, because the state may be half changed, or a command
+// lost.
 func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	switch msg.(type) {
 	case *command, *decided, *commitlog.Committed, *applied, *commitlog.RemoteEvents[engine.Event], *commitlog.SnapshotRequest, *mailbox.Halt:

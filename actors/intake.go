@@ -52,17 +52,17 @@ func (s *System) beginChange() error {
 // accountsHost implements the interface host of package accounts.
 type accountsHost struct{ *System }
 
-// Available is available.
+// Available exports available to package accounts.
 func (h accountsHost) Available() error { return h.available() }
 
-// BeginChange is beginChange.
+// BeginChange exports beginChange to package accounts.
 func (h accountsHost) BeginChange() error { return h.beginChange() }
 
 // EndChange ends a call for which BeginChange returned nil.
 func (h accountsHost) EndChange() { h.calls.leave() }
 
 // beginCall must be called first in a method that needs the journal. It returns an error if the node cannot use the
-// journal. After nil the method must call s.calls.leave at its end, for which Close waits.
+// journal. If it returns nil, the method must call s.calls.leave at its end. Close waits for that.
 func (s *System) beginCall() error {
 	if err := s.available(); err != nil {
 		return err
@@ -140,8 +140,8 @@ func observeParts(parts []engine.CurrencyRefresh) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// add adds the receipt of one command. A refusal in it has the index of a refresh in the command, which add replaces
-// with the index in the call of Observe.
+// add adds the receipt of one command. The refusals in the receipt have indexes of refreshes in the command. add
+// replaces them with the indexes in the call of Observe.
 func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	call.receipt.Accepted += receipt.Accepted
 	call.receipt.Changed += receipt.Changed

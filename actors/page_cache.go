@@ -8,8 +8,8 @@ const (
 )
 
 // pageCache keeps the pages of one state by query. Equal queries then get the same page, which keeps its rendered
-// responses. A cache has two generations of pages. When recent is full, it becomes previous, whose pages are dropped. A
-// hit does not move a page between the generations.
+// responses. A cache has two generations of pages. When recent is full, put drops previous, and recent becomes
+// previous. A hit does not move a page between the generations.
 type pageCache[K comparable, T any] struct {
 	recent, previous map[K]*engine.Page[T]
 	rows             int // in recent
@@ -33,7 +33,7 @@ func (c *pageCache[K, T]) get(key K) *engine.Page[T] {
 	return c.previous[key]
 }
 
-// put adds a page to the recent generation.
+// put adds a page to recent.
 func (c *pageCache[K, T]) put(key K, page *engine.Page[T]) {
 	rows := len(page.Items) + pageRowsBase
 	if c.recent == nil || c.rows+rows > pageRowsMax {

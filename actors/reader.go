@@ -16,8 +16,8 @@ import (
 //
 // A reader drops a page when the page expires, or when a pagesChanged message comes. A currency actor sends these
 // messages before it acknowledges a change, and the directory before it answers from the new state. A reader handles
-// pagesChanged before any later request. Therefore no caller gets a page from before a change that was acknowledged, or
-// seen by another caller, before its request.
+// pagesChanged before any later request. Therefore a caller sees every change that was acknowledged, or seen by another
+// caller, before its request.
 type readerActor struct {
 	self   *mailbox.Ref
 	clock  func() time.Time

@@ -31,7 +31,7 @@ func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 		return
 	}
 	w.remoteSeq++
-	w.queued = append(w.queued, &remoteBatch{RemoteEvents: m}) // bounded by the replication window
+	w.queued = append(w.queued, &remoteBatch{RemoteEvents: m}) // bounded by commitlog.ReplicationWindow
 	c.next()
 }
 

@@ -20,7 +20,7 @@ func (s *System) available() error {
 	}
 }
 
-// published is available for rates. It also returns an error if no rate has been published yet (decision E4).
+// published returns nil if the node can answer reads and a rate has been published (decision E4), else the reason.
 func (s *System) published() error {
 	if err := s.available(); err != nil {
 		return err

@@ -26,7 +26,7 @@ const (
 // slowly does not delay the other actors, even on a single processor.
 const workersMin = 2
 
-// closeTimeout is how long Close waits until the leases are returned, and again until the last snapshot is taken.
+// closeTimeout limits how long Close waits for the return of leases, and how long it waits for the last snapshot.
 const closeTimeout = 2 * time.Minute
 
 // accountsAPI is implemented by accounts.Accounts.
@@ -37,7 +37,7 @@ type accountsAPI interface {
 }
 
 // System is a node without its HTTP server. Actors have the state of all currencies and accounts, and a journal makes
-// changes durable. All methods may be called concurrently. The function visit of Export must not call them.
+// changes durable. All methods may be called concurrently. But the visit function of Export must not call them.
 type System struct {
 	accountsAPI
 	accounts *accounts.Accounts

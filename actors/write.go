@@ -20,10 +20,14 @@ const (
 // command asks for a change of one currency.
 type command = mailbox.Request[engine.Command, engine.Receipt]
 
-// writes are the commands of one currency. They are processed in batches, one batch at a time, in three steps: a job
-// (mailbox.Ref.StartJob) decides which events the commands cause, the journal makes the events durable, and another job
-// applies them to the state. While a job runs, only the job accesses currencyActor.state. The actor answers reads from
-// the snapshot.
+// writes are the commands of one currency. The actor processes them in batches, one batch at a time. A batch has three
+// steps:
+//
+//	decide   a job (mailbox.Ref.StartJob) decides which events the commands cause
+//	write    the journal makes the events durable
+//	apply    another job applies the events to the state
+//
+// While a job runs, only the job accesses currencyActor.state.
 type writes struct {
 	pendingMax   int        // Config.PendingWritesMax
 	waiting      []*command // commands that are not in a batch yet
@@ -98,7 +102,8 @@ func (c *currencyActor) next() {
 	})
 }
 
-// job starts a job. The actor must not access the state until it receives the message that work returns.
+// job runs work in a job and sends its result to the actor. Until the actor has received the result, it must not access
+// the state.
 func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 	c.writes.jobRunning = true
 	c.self.StartJob(func(pause func()) {
@@ -110,7 +115,7 @@ func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 }
 
 // decided sends the records of a decided batch to the journal. If the batch has no records, it answers the commands. If
-// the decision failed, it decides each command again in a batch of its own.
+// the decision failed, each command is decided again in a batch of its own, so that only the faulty command fails.
 func (c *currencyActor) decided(m *decided) {
 	w := &c.writes
 	done := w.inFlight
@@ -131,7 +136,7 @@ func (c *currencyActor) decided(m *decided) {
 	case m.err == nil:
 		answer(done.commands, m.decision)
 	case len(done.commands) > 1:
-		w.decideSingly = len(done.commands) // find the command that fails
+		w.decideSingly = len(done.commands)
 		w.waiting = append(done.commands, w.waiting...)
 	default:
 		done.commands[0].Reply(engine.Receipt{}, m.err)

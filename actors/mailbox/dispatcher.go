@@ -10,7 +10,7 @@ import (
 // dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
 // Ref.run adds an actor for which its caller has handled enough messages. Each actor is in the queue at most once.
 type dispatcher struct {
-	workers  sync.WaitGroup // jobs too
+	workers  sync.WaitGroup // worker goroutines and jobs
 	jobSlots chan struct{}  // semaphore: its capacity is the number of jobs that may run at once
 
 	mu         sync.Mutex

@@ -18,8 +18,8 @@ const (
 	ringMin       = 8   // initial length of a ring
 )
 
-// Ref is the address of an actor and its mailbox. At any time, at most one goroutine runs the actor: that of a caller,
-// or a worker of the dispatcher. Messages that arrive meanwhile wait in a bounded queue. The actor receives the
+// Ref is the address of an actor, and has its mailbox. At any time, at most one goroutine runs the actor: that of a
+// caller, or a worker of the dispatcher. Messages that arrive meanwhile wait in a bounded queue. The actor receives the
 // messages of one sender in order. After the actor has stopped, every message is rejected.
 type Ref struct {
 	system *System
@@ -280,7 +280,7 @@ func (r *Ref) recoverPanic(m Message) {
 }
 
 // handlePanic rejects the message over which the actor panicked. It also stops the node if Actor.Fatal says that the
-// actor's state may now be wrong. A start of the node then restores the state from the log.
+// actor's state may now be wrong. The next start of the node restores the state from the log.
 func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
 	if !r.actor.Fatal(m) {

@@ -133,11 +133,11 @@ func (a *RequestPool[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, er
 	return q.Wait(deadline)
 }
 
-// AskFirst asks the actor first. It asks the actor other instead if first is nil or has stopped.
-func (a *RequestPool[Q, A]) AskFirst(first, other *Ref, query Q, deadline time.Duration) (A, error) {
+// AskFirst asks the actor preferred. If preferred is nil or has stopped, it asks the actor fallback instead.
+func (a *RequestPool[Q, A]) AskFirst(preferred, fallback *Ref, query Q, deadline time.Duration) (A, error) {
 	q := a.request(query)
-	if first == nil || !first.TrySend(q) {
-		other.Send(q)
+	if preferred == nil || !preferred.TrySend(q) {
+		fallback.Send(q)
 	}
 	return q.Wait(deadline)
 }

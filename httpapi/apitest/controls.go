@@ -51,8 +51,7 @@ func (s *Server) Refresh() {
 	})
 }
 
-// Expire makes the rates of an institution in a currency expire now. They may have any source, channel and kind. ""
-// selects all institutions or all currencies.
+// Expire makes all rates of an institution in a currency expire now. "" means all institutions or all currencies.
 func (s *Server) Expire(institution, currency string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -236,7 +235,7 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code returns the newest login code that was sent to an e-mail address. conformance.Options.Code may be this method.
+// Code returns the newest login code that was sent to an e-mail address. It fits conformance.Options.Code.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {

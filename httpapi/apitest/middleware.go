@@ -94,7 +94,7 @@ func copyRequest(ctx *fasthttp.RequestCtx, now time.Time) Request {
 	}
 }
 
-// delayRequest waits for a time. It returns earlier if conn.end is called for the connection.
+// delayRequest waits. It returns early if conn.end is called for the connection.
 func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	c, ok := ctx.Conn().(*conn)
 	if wait == 0 || !ok {

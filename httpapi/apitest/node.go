@@ -163,7 +163,7 @@ func (n *Node) requireKeys() error {
 func (n *Node) openInstance(dir string) error {
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, so that core's use does not change the keys and codes of a RandomSeed
+		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, from which the keys and codes of a RandomSeed come
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {

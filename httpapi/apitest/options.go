@@ -88,6 +88,6 @@ func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = se
 // Logger sets the logger of the node. The default discards all messages.
 func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }
 
-// FromState starts the node with the data and the time of a State. Of the option Seed, only the catalogue then has an
-// effect. Rates and KeysRequired have none.
+// FromState starts the node with the data and the time of a State. Then Seed sets only the catalogue. Rates and
+// KeysRequired have no effect.
 func FromState(state *State) Option { return func(c *config) { c.state = state } }

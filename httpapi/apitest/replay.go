@@ -34,7 +34,7 @@ func readLoggedState(system *actors.System) (*loggedState, error) {
 			return nil, fmt.Errorf("read account %d: %w", account.ID, err)
 		}
 		for i := range record.Keys {
-			record.Keys[i].LastUsed = time.Time{} // not exact in the log, which has it only in leases and snapshots
+			record.Keys[i].LastUsed = time.Time{} // a replay may give an older time: the log has it only in leases and snapshots
 		}
 		state.records = append(state.records, record)
 	}

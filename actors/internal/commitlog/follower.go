@@ -22,20 +22,20 @@ const (
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// WindowEntry is the place of a record in the replication window. The place is free again when all owners have applied
-// the record, that is when Release was called as often as Retain.
+// WindowEntry counts the references to a record in the replication window. Each owner that must apply events of the
+// record has a reference.
 type WindowEntry struct {
 	window     chan struct{}
 	references atomic.Int64
 }
 
-// Retain adds a reference for an owner of events in the record.
+// Retain adds a reference.
 func (w *WindowEntry) Retain() *WindowEntry {
 	w.references.Add(1)
 	return w
 }
 
-// Release removes a reference. With the last reference it removes the entry from the window.
+// Release removes a reference. After the last one the record no longer counts for ReplicationWindow.
 func (w *WindowEntry) Release() {
 	if w.references.Add(-1) == 0 {
 		<-w.window

@@ -11,7 +11,7 @@ import (
 type Journal interface {
 	// Last returns the sequence of the newest durable record, or 0. The first record has sequence 1.
 	Last() uint64
-	// Append makes all records durable, or none, and returns the new Last. The error is ErrPosition if Last was not
+	// Append makes all records durable, or none, and returns the new Last. ErrPosition means that Last was not equal to
 	// expected. After wal.ErrNoSpace and wal.ErrLimit nothing was written, and the journal can still be used. After any
 	// other error the journal cannot be used. Only the next open then shows whether the records were written.
 	Append(expected uint64, records [][]byte) (last uint64, err error)

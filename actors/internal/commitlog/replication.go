@@ -22,9 +22,9 @@ import (
 //	           (ErrConflict), and proposes the other writes again
 //	owner      applies the events; after ErrConflict it makes its records again from the new state
 //
-// A rule that one owner enforces therefore holds across all nodes. Only a delivered record decides about a write: the
-// return of Append does not. All nodes apply all records in the same order, so their snapshots at one sequence are
-// equal. The follower waits while ReplicationWindow records are delivered but not yet applied. While the cluster has no
+// A rule that one owner enforces therefore holds across all nodes. A write is committed when its record is delivered,
+// not when Append returns. All nodes apply all records in the same order, so their snapshots at one sequence are equal.
+// The follower waits while ReplicationWindow records are delivered but not yet applied. While the cluster has no
 // majority, all writes are rejected. Reads still work, and so does quota that this node has leased.
 type replication struct {
 	currencies map[string]*mailbox.Ref
@@ -54,7 +54,7 @@ func (a *Actor) propose(records [][]byte) {
 	a.submitAppend([][]byte{bundle})
 }
 
-// proposalReturned handles the return of Append. It answers no write: delivered does so.
+// proposalReturned handles the return of Append. It does not answer the writes: delivered does.
 func (a *Actor) proposalReturned(m *written) {
 	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.stopCause == nil {
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))

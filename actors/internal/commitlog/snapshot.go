@@ -141,8 +141,8 @@ func (a *Actor) answerStateRequests() {
 }
 
 const (
-	// accountsFraction makes snapshots rarer if the accounts are large. The records since the last snapshot must have at
-	// least 1/accountsFraction of the size of all accounts.
+	// accountsFraction makes snapshots rarer if the accounts are large. The records since the last snapshot must be at
+	// least 1/accountsFraction as large as all accounts.
 	accountsFraction = 4
 	// overdueSnapshots is how many snapshots must be overdue until Health reports that the next snapshot is late.
 	overdueSnapshots = 4

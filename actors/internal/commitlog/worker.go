@@ -16,7 +16,7 @@ const CheckInterval = 500 * time.Millisecond
 // spaceMargin is how many bytes must at least fit on the disk until Health reports that the disk is no longer full.
 const spaceMargin = 64 << 10
 
-// worker is a goroutine that runs jobs that wait for the disk. Actors must not run them, because they must not block.
+// worker is a goroutine for work that waits for the disk. An actor must not do such work, because it must not block.
 type worker struct {
 	jobs chan func()
 	done sync.WaitGroup

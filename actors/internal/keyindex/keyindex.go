@@ -33,9 +33,10 @@ type slot struct {
 }
 
 const (
-	slotsMin        = 1 << 10
-	loadNumerator   = 3 // the table grows when this many
-	loadDenominator = 4 // of this many slots are used
+	slotsMin = 1 << 10
+	// A table grows before more than 3/4 of its slots are used.
+	loadNumerator   = 3
+	loadDenominator = 4
 )
 
 // New returns an empty index.

@@ -213,7 +213,7 @@ func withParameters(target, format string, args ...any) string {
 	return target + separator + fmt.Sprintf(format, args...)
 }
 
-// getAllPages returns the items of all pages of a list, with limit items on a page.
+// getAllPages returns the items of all pages of a list. It requests the pages with the given limit.
 func getAllPages[T any](k *ruleRun, target string, limit int) []T {
 	var all []T
 	for cursor, pages := 0, 0; ; pages++ {
@@ -245,7 +245,7 @@ type errorDetail struct {
 	Message string
 }
 
-// wantError sends a GET and reports a problem if the response is not this error.
+// wantError sends a GET and reports a problem if the response has another status or error code.
 func (k *ruleRun) wantError(target string, status int, code string) errorBody {
 	res := k.get(target)
 	return k.checkError(res, status, code)
