@@ -90,8 +90,8 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// Write creates a data directory for tasard serve --data. dir must be missing or empty. Only the user of the process can
-// read the files. Write does not sync them to disk.
+// Write creates a data directory for tasard serve --data. dir must be missing or empty. Only the user of the process
+// can read the files. Write does not sync them to disk.
 func (s *State) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write the state: %w", err)
