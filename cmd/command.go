@@ -20,10 +20,11 @@ import (
 	"github.com/tasard/tasard/cmd/sources"
 )
 
-// commands builds and runs the command tree of a process.
+// commands is the command tree of a process.
 type commands struct{ *process.Process }
 
-// run runs the command that the arguments name and returns the exit code. When ctx ends, commands stop in order.
+// run runs the command that the arguments name, and returns the exit code. When ctx ends, the command stops in an
+// orderly way.
 func (p *commands) run(ctx context.Context) int {
 	stdout := &terminal.ErrWriter{W: p.Stdout}
 	p.Stdout = stdout
@@ -43,7 +44,6 @@ func (p *commands) run(ctx context.Context) int {
 	return exit.Code(err)
 }
 
-// newRoot returns the whole command tree.
 func (p *commands) newRoot() *cobra.Command {
 	version := false
 	root := command.Spec{
@@ -86,10 +86,11 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 	return root
 }
 
-// unknownCommand returns an error if the arguments name no command. Cobra would report an unknown flag first.
+// unknownCommand returns an error if the arguments name no command. Without it cobra would report an unknown flag
+// first.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
-	command, remaining, _ := root.Find(args) // its error is rewritten here
+	command, remaining, _ := root.Find(args) // the error is written below
 	if !command.HasSubCommands() || len(remaining) == 0 || strings.HasPrefix(remaining[0], "-") {
 		return nil
 	}
@@ -101,7 +102,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		command.CommandPath()+" "+remaining[0], setting.DidYouMean(remaining[0], names), command.CommandPath())
 }
 
-// flagError rewrites cobra's errors about flags.
+// flagError rewrites cobra's errors about flags, and gives them an exit code.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError

@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// shells returns the supported shells.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func (p *commands) newCompletion() (cmd *cobra.Command) {
@@ -53,7 +52,8 @@ func checkShellArgument(_ *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "want one of %s, found %s", strings.Join(shells(), ", "), found)
 }
 
-// writeCompletionScript writes cobra's script, which calls cobra's hidden completion command.
+// writeCompletionScript writes cobra's completion script. The script runs this program with a hidden command of cobra
+// (isCompletionRequest).
 func writeCompletionScript(root *cobra.Command, shell string, out io.Writer) error {
 	switch shell {
 	case "bash":
@@ -66,19 +66,19 @@ func writeCompletionScript(root *cobra.Command, shell string, out io.Writer) err
 	return root.GenPowerShellCompletionWithDesc(out)
 }
 
-// isCompletionRequest reports whether a completion script runs the program. Cobra handles such a run.
+// isCompletionRequest reports whether a completion script has started this process. Cobra handles such requests.
 func isCompletionRequest(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// registerCompletions registers completion functions for cmd and the commands below it. Use determines how arguments
-// are completed, and the kind of its value how a flag is completed.
+// registerCompletions registers completion functions for cmd and its subcommands. Arguments are completed by the
+// words in Use, values of flags by the kind of the value.
 func registerCompletions(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = completeArguments(cmd)
 	}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// It fails only for an unknown flag or a second function.
+		// An error would mean an unknown flag or a second function.
 		_ = cmd.RegisterFlagCompletionFunc(flag.Name, completeValue(flag))
 	})
 	for _, child := range cmd.Commands() {
@@ -86,8 +86,8 @@ func registerCompletions(cmd *cobra.Command) {
 	}
 }
 
-// completeArguments completes arguments by the words in capitals of Use, in order. If Use contains "...", the last word
-// applies to all further arguments.
+// completeArguments completes each argument according to the word in capitals at its place in Use, such as FILE. If
+// Use contains "...", the last word applies to all further arguments.
 func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	var kinds []string
 	repeated := strings.Contains(cmd.Use, "...")
@@ -114,8 +114,8 @@ func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	}
 }
 
-// completeValue completes the value of a flag by the name of the value in its usage, which is more specific than its
-// type.
+// completeValue completes the value of a flag according to the value's name in the help, which is more specific than
+// its type.
 func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	kind, _ := pflag.UnquoteUsage(flag)
 	if strings.Contains(flag.Value.Type(), "|") {
@@ -130,7 +130,8 @@ func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	}
 }
 
-// completionsOfKind returns the values of a kind that are built into the program. It reads no file and calls no node.
+// completionsOfKind returns the values of a kind that are built into the program. It reads no files and calls no
+// node.
 func completionsOfKind(kind string) (completions []cobra.Completion, directive cobra.ShellCompDirective) {
 	catalogue := engine.DefaultCatalogue()
 	directive = cobra.ShellCompDirectiveNoFileComp

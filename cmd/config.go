@@ -79,17 +79,17 @@ configuration is valid.`,
 	return cmd
 }
 
-// resolvedSetting is a setting of serve with its effective value.
+// resolvedSetting is a setting of serve with its value and origin.
 type resolvedSetting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"` // a flag, a variable, FILE:LINE, or default
-	Set   bool   `json:"set"`  // not the default
+	Set   bool   `json:"set"`  // by a flag, variable or file
 
 	redacted bool // a password was removed from Value
 }
 
-// resolvedSettings returns the settings of a command with their values and origins.
+// resolvedSettings returns all settings of a command.
 func resolvedSettings(flags *pflag.FlagSet) []resolvedSetting {
 	var settings []resolvedSetting
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -119,7 +119,7 @@ func countSet(flags *pflag.FlagSet) (count int) {
 	return count
 }
 
-// redactPassword replaces user and password in a URL.
+// redactPassword hides the user and password in a URL.
 func redactPassword(text string) string {
 	address, err := url.Parse(text)
 	if err != nil || address.User == nil {
@@ -145,7 +145,7 @@ func printSettings(out io.Writer, settings []resolvedSetting, format string) err
 	return table.Flush()
 }
 
-// printTOML prints a configuration file. Settings without a value, or with a removed password, are comments.
+// printTOML prints a configuration file. Settings that have no value, or whose password was removed, are comments.
 func printTOML(out io.Writer, settings []resolvedSetting) error {
 	for _, s := range settings {
 		var value any = s.Value

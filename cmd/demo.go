@@ -31,17 +31,16 @@ import (
 )
 
 const (
-	demoDaysMax      = 365 // of history
+	demoDaysMax      = 365 // days of history
 	demoStepDefault  = 5 * time.Second
 	demoStepMin      = time.Second
 	demoStepMax      = time.Hour
-	demoPollInterval = 10 * time.Millisecond // between checks whether all sources have been fetched
+	demoPollInterval = 10 * time.Millisecond // between checks of awaitFirstFetch
 	demoPollsMax     = 300
 )
 
-// demoOptions are the settings of the demo command.
 type demoOptions struct {
-	setting.Node // Dir "" = a directory that is removed at the end
+	setting.Node // without Dir the demo uses a temporary directory
 	log          terminal.LogOptions
 	seed         uint64
 	step         time.Duration
@@ -50,7 +49,7 @@ type demoOptions struct {
 	market       *simulated.Market
 }
 
-// injectedFault is a fault of a source from --break.
+// injectedFault is a value of --break: a source and its fault.
 type injectedFault struct {
 	source string
 	fault  simulated.Fault
@@ -87,7 +86,7 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(faultsValue(&o.faults), "break", "inject a fault into a source, such as bhd-site=zeros; repeatable")
-			// Not a setting: a variable meant for serve must not fill its directory with made-up rates.
+			// --data is not a setting, because a variable meant for serve must not fill that directory with made-up rates.
 			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
@@ -95,8 +94,7 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 	return cmd
 }
 
-// demo runs the demo until ctx ends. listenSet reports whether the user has set the address. If not, and the default
-// port is in use, it listens on a free port.
+// demo runs the demo until ctx ends. listenSet reports whether the user has set the address.
 func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (err error) {
 	log := p.Logger(o.log)
 	ctx, shutdown := p.demoContext(ctx)
@@ -138,7 +136,8 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (er
 	return errors.Join(err, n.Close(ctx))
 }
 
-// demoListener listens on address. If that is the default and in use, it listens on a free port and returns a note.
+// demoListener listens on an address. If the address is the default and in use, it listens on a free port and returns
+// a note for the user.
 func demoListener(address string, listenSet bool) (net.Listener, string, error) {
 	listener, err := node.Listen(address, "HTTP.Listen")
 	if !listenSet && errors.Is(err, syscall.EADDRINUSE) {
@@ -148,12 +147,14 @@ func demoListener(address string, listenSet bool) (net.Listener, string, error) 
 	return listener, "", err
 }
 
-// demoReference returns simulated sources in place of the built-in ones. Their ids mark every rate as made up.
+// demoReference returns reference data with simulated sources instead of the built-in ones. Their IDs mark every rate
+// as made up.
 func demoReference() (node.ReferenceData, error) {
 	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
 
-// startSite starts the simulated sites with the injected faults, and directs every request of this process to them.
+// startSite starts the simulated sites with the injected faults, and directs all connections of this process to
+// sources to them.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(o.market)
 	for _, injected := range o.faults {
@@ -168,7 +169,7 @@ func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	return site, nil
 }
 
-// runDemo fills the node with history, prints commands to try, and publishes until ctx ends.
+// runDemo publishes history, prints commands to try, and advances the market until ctx ends.
 func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
@@ -182,7 +183,7 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	}
 	start := p.Clock()
 	today := engine.DateOf(start)
-	newestDay := engine.DateOf(start.Add(-simulated.HistoryHour * time.Hour)) // published by now, so that a source that fails from the start has rates too
+	newestDay := engine.DateOf(start.Add(-simulated.HistoryHour * time.Hour)) // a day that is over, so that sources with injected faults have rates too
 	accepted, err := publish(n, o.market.History(max(lastDay, today.AddDays(-o.days))+1, newestDay))
 	if err != nil {
 		return err
@@ -201,8 +202,8 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	return p.advanceMarket(ctx, n, o, log)
 }
 
-// awaitFirstFetch waits until every source has been fetched. It stops waiting after a few seconds, because a source
-// with an injected fault may never answer.
+// awaitFirstFetch waits until every source has been fetched, at most a few seconds: a source with an injected fault
+// may never respond.
 func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoPollInterval)
 	defer ticker.Stop()
@@ -217,14 +218,14 @@ func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, err
 	return true, nil
 }
 
-// allFetched reports whether every source has been fetched, by this process or an earlier one.
+// allFetched reports whether every source has been fetched, in this process or before.
 func allFetched(sources []collectors.Health) bool {
 	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
 		return h.State == collectors.Never && h.LastSlot.IsZero()
 	})
 }
 
-// acceptedCount returns the number of observations that were accepted in the newest slot of each source.
+// acceptedCount returns how many observations were accepted in the newest slot of each source, in total.
 func acceptedCount(sources []collectors.Health) int {
 	sum := 0
 	for i := range sources {
@@ -233,7 +234,7 @@ func acceptedCount(sources []collectors.Health) int {
 	return sum
 }
 
-// advanceMarket moves the market once per step. The collector fetches the new rates at its next slot.
+// advanceMarket advances the market by one step at each tick. The collector fetches the new rates at its next slot.
 func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
@@ -254,8 +255,8 @@ func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
 	return receipt.Accepted, nil
 }
 
-// lastDemoDay returns the newest day of history in the directory, or zero if it has none. It returns an error if the
-// directory has real rates.
+// lastDemoDay returns the newest day of the history in the data directory, zero if there is none. It returns an error
+// if the directory has real rates.
 func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
 	states, err := datadir.States(ctx, n.System())
 	if err != nil {
@@ -275,7 +276,6 @@ func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, e
 	return newest, nil
 }
 
-// describeDemoSources describes the simulated sources in one line.
 func describeDemoSources(set *source.Set) string {
 	count, methods := 0, map[string]bool{}
 	for _, d := range node.DescribeSources(set).Sources {
@@ -290,7 +290,7 @@ func describeDemoSources(set *source.Set) string {
 	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(methods))
 }
 
-// faultsValue is a list of faults. Each use of the flag adds a fault.
+// faultsValue is the value of --break. Each use of the flag adds a fault.
 func faultsValue(target *[]injectedFault) pflag.Value {
 	parse := func(text string) ([]injectedFault, error) {
 		name, faultName, _ := strings.Cut(text, "=")
@@ -317,7 +317,6 @@ func joinFaults(faults []simulated.Fault) string {
 	return strings.Join(names, ", ")
 }
 
-// printBestRates prints a table of the current best rates.
 func printBestRates(out io.Writer, n *node.Node) error {
 	table := terminal.NewTable(out, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
 	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
@@ -343,7 +342,7 @@ func printBestRates(out io.Writer, n *node.Node) error {
 	return nil
 }
 
-// exampleCommands returns commands that show the node's answers.
+// exampleCommands returns shell commands to try with the node.
 func exampleCommands(program, url, socket string) string {
 	return fmt.Sprintf(`  curl '%[1]s/v1/rates/best?currency=USD&operation=buy&limit=3'
   curl '%[1]s/v1/convert?currency=EUR&operation=sell&amount=250.00&limit=3'

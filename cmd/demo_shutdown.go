@@ -9,21 +9,21 @@ import (
 	"syscall"
 )
 
-// removeTriesMax is the number of attempts to remove a directory to which a node still writes.
+// removeTriesMax is the number of attempts to remove a directory. An attempt fails if the node creates a file in it.
 const removeTriesMax = 10
 
-// demoShutdown ends a demo when the terminal hangs up or standard output is closed. On a second signal it removes the
-// demo's directory and kills the process.
+// demoShutdown handles the signals of a demo. The first signal (SIGINT, SIGTERM or SIGHUP) ends the demo. The second
+// one removes the demo's temporary directory and kills the process.
 type demoShutdown struct {
-	directory atomic.Pointer[string] // removed on the second signal; nil = none
-	release   func()                 // stops watching and restores the default effect of signals
+	directory atomic.Pointer[string] // removed on the second signal; nil if there is none
+	release   func()                 // restores the default effect of all signals
 }
 
-// demoContext returns a context that also ends on the first SIGHUP, and when standard output is closed.
+// demoContext returns a context that ends with ctx, with the first signal, or when standard output is closed.
 func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutdown) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.Stdout = &cancelingWriter{p.Stdout, cancel}
-	pipes := make(chan os.Signal, 1) // so that a write to a closed pipe fails instead of killing the process
+	pipes := make(chan os.Signal, 1) // with a handler, a write to a closed pipe fails instead of killing the process
 	signal.Notify(pipes, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
@@ -52,7 +52,7 @@ func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutd
 	return ctx, d
 }
 
-// abort removes the directory and sends the signal to the process again, with its default effect.
+// abort removes the demo's temporary directory and sends the signal to this process again, with its default effect.
 func (d *demoShutdown) abort(sig os.Signal) {
 	directory := d.directory.Load()
 	for range removeTriesMax {
@@ -62,17 +62,17 @@ func (d *demoShutdown) abort(sig os.Signal) {
 	}
 	signal.Reset(sig)
 	if sysSignal, ok := sig.(syscall.Signal); ok {
-		_ = syscall.Kill(os.Getpid(), sysSignal) // if it fails, the orderly stop continues
+		_ = syscall.Kill(os.Getpid(), sysSignal) // on an error, the orderly stop continues
 	}
 }
 
-// cancelingWriter cancels the context of the demo when a write fails.
+// cancelingWriter ends the context of the demo when a write fails.
 type cancelingWriter struct {
 	w      io.Writer
 	cancel context.CancelFunc
 }
 
-// Write writes, and cancels on an error.
+// Write implements io.Writer.
 func (c *cancelingWriter) Write(bytes []byte) (int, error) {
 	n, err := c.w.Write(bytes)
 	if err != nil {

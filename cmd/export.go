@@ -22,16 +22,14 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// exportOptions are the settings and flags of the export command.
 type exportOptions struct {
 	node   node.Config
 	log    terminal.LogOptions
-	format string // "" = by the name of the output, else csv
+	format string // "" means according to the name of the output, or csv
 	what   string
-	output string // "" = stdout
+	output string // "" means standard output
 }
 
-// Values of --what.
 const (
 	exportAll     = "all"
 	exportCurrent = "current"
@@ -69,7 +67,7 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
-	// If the path is a file, datadir.Open reports it, as in other commands.
+	// Only a directory is checked here. datadir.Open reports a path that is a file, as for other commands.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
 		if err := datadir.RequireLog(o.node.Dir); err != nil {
 			return err
@@ -103,7 +101,8 @@ func writeObservations(out io.Writer, format collectors.Format, observations []c
 	return writer.Flush()
 }
 
-// writeOutput calls write with a temporary file, and renames the file to path when it is complete. Path "" is stdout.
+// writeOutput calls write with a temporary file, which replaces the file at path when it is complete. If path is "",
+// write gets stdout.
 func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return outputError(write(stdout))

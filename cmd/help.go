@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-// topic is a text of tasard help that does not belong to a command.
+// topic is a help text that belongs to no command: tasard help TOPIC.
 type topic struct{ name, short, text string }
 
 func topics() []topic {
@@ -49,7 +49,7 @@ access ends.`},
 	}
 }
 
-// newHelp returns the help command, which prints the help of a command, a topic, or the list of topics.
+// newHelp returns the command help. It prints the help of a command, a topic, or the list of topics.
 func newHelp(out io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command | topic]",
@@ -65,14 +65,14 @@ func newHelp(out io.Writer) *cobra.Command {
 			if err := unknownCommand(cmd.Root(), args); err != nil {
 				return exit.Wrap(exit.Usage, fmt.Errorf("%w; tasard help topics lists the topics", err))
 			}
-			target, _, _ := cmd.Root().Find(args) // unknownCommand has checked it
+			target, _, _ := cmd.Root().Find(args) // unknownCommand has checked args
 			target.InitDefaultHelpFlag()
 			return target.Help()
 		},
 	}
 }
 
-// printTopic prints the named topic, or for "topics" the list, and reports whether the name exists.
+// printTopic prints a topic, or with the name "topics" the list of topics. It reports whether the name exists.
 func printTopic(out io.Writer, name string) bool {
 	all := topics()
 	if name == "topics" {
@@ -80,7 +80,7 @@ func printTopic(out io.Writer, name string) bool {
 		for _, t := range all {
 			terminal.Fprintf(table, "  tasard help %s\t%s\n", t.name, t.short)
 		}
-		_ = table.Flush() // out keeps its error
+		_ = table.Flush() // out is an ErrWriter, which keeps errors
 		return true
 	}
 	i := slices.IndexFunc(all, func(t topic) bool { return t.name == name })
@@ -90,10 +90,11 @@ func printTopic(out io.Writer, name string) bool {
 	return i >= 0
 }
 
-// groupedFlagsMin is the smallest number of flags that are printed in groups.
+// groupedFlagsMin is the number of flags from which the help divides them into groups.
 const groupedFlagsMin = 15
 
-// usage prints the help of a command after its description, like cobra, but with flags in groups.
+// usage prints the help of a command below its description. It does the same as cobra's own function, but puts flags
+// into groups.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	terminal.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
@@ -120,13 +121,14 @@ func usage(cmd *cobra.Command) error {
 	return nil
 }
 
-// flagGroup is a group of flags in the help, with its heading.
+// flagGroup is a group of flags with its heading.
 type flagGroup struct {
 	title string
 	flags *pflag.FlagSet
 }
 
-// flagGroups divides the flags of a command with many of them into groups, in the order of setting.Groups.
+// flagGroups divides the flags of a command into the groups of setting.Groups. Fewer than groupedFlagsMin flags are
+// one group.
 func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 	count := 0
 	all.VisitAll(func(*pflag.Flag) { count++ })

@@ -59,7 +59,8 @@ func (p *commands) man(directory string) error {
 	return manPages(root, header, directory)
 }
 
-// builtAt returns the commit time of the build, so that the same sources give the same pages, or the current time.
+// builtAt returns the commit time of this build, so that the same commit gives the same pages. If it is unknown,
+// builtAt returns the current time.
 func (p *commands) builtAt() time.Time {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range build.Settings {
@@ -71,7 +72,7 @@ func (p *commands) builtAt() time.Time {
 	return p.Clock()
 }
 
-// manPages writes the page of a command and those of the commands below it.
+// manPages writes the pages of a command and its subcommands.
 func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) error {
 	text, err := manPage(cmd, header)
 	if err != nil {
@@ -95,7 +96,7 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 	return nil
 }
 
-// manPage returns the page of a command. header is passed by value, because cobra changes it.
+// manPage returns the page of a command. It takes header by value, because cobra changes it.
 func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 	cmd.DisableAutoGenTag = true
 	cmd.InitDefaultHelpFlag()
@@ -110,8 +111,8 @@ func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// manText converts a help text for cobra's generator: indented lines become literal blocks, and Markdown characters
-// elsewhere are escaped.
+// manText converts a help text for cobra's generator, which expects Markdown. Indented lines become literal blocks;
+// elsewhere special characters are escaped.
 func manText(help string) string {
 	escaper := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`", "[", `\[`)
 	var text strings.Builder

@@ -29,20 +29,19 @@ import (
 
 const (
 	mcpPath          = "/mcp"
-	mcpRetryAfterMax = 10 * time.Second // longer ones are reported to the model
-	// Limits of one connection of --http. An answer waits for the node and its Retry-After.
+	mcpRetryAfterMax = 10 * time.Second // after a longer Retry-After the model gets an error
+	// Limits of one connection of --http. A response may wait for the node, and for its Retry-After.
 	mcpReadMax   = 10 * time.Second
 	mcpWriteMax  = 2 * time.Minute
 	mcpHeaderMax = 16 << 10
 )
 
-// mcpOptions are the settings of the mcp command.
 type mcpOptions struct {
 	url       string
 	keyFile   string
 	publicURL string
-	listen    string   // "" = standard input and output
-	names     []string // host names of this server, besides loopback names
+	listen    string   // "" means standard input and output
+	names     []string // host names of this server, in addition to loopback names
 	log       terminal.LogOptions
 }
 
@@ -71,7 +70,7 @@ name that they use; requests with other host names are refused.`,
 	}.Command(p.Process)
 }
 
-// namesValue is a list of host names. Each use of the flag adds names.
+// namesValue is the value of a list of host names. Each use of the flag adds names.
 func namesValue(target *[]string) pflag.Value {
 	name := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 	parse := func(text string) ([]string, error) {
@@ -87,7 +86,7 @@ func namesValue(target *[]string) pflag.Value {
 	return setting.NewValue(target, "HOST", parse, func(list []string) string { return strings.Join(list, ",") })
 }
 
-// mcp serves until the client closes standard input, or ctx ends.
+// mcp serves until standard input is closed or ctx ends.
 func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	if err := o.check(); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	return nil
 }
 
-// check checks settings that depend on each other.
+// check returns an error if settings contradict each other.
 func (o *mcpOptions) check() error {
 	nodeURL, err := url.Parse(o.url)
 	switch {
@@ -126,13 +125,13 @@ func (o *mcpOptions) check() error {
 	return exit.Errorf(exit.Usage, "--http %s: reachable from other machines; give the name that they use with --http-name, or listen on 127.0.0.1", o.listen)
 }
 
-// isLoopback reports whether only this machine can reach the host.
+// isLoopback reports whether host is a loopback address or localhost.
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openMCP creates the server. It sends no request to the node, which may be started later.
+// openMCP creates the server. It does not connect to the node, which may be started later.
 func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, error) {
 	var key account.Secret
 	if o.keyFile != "" {
@@ -145,12 +144,11 @@ func (p *commands) openMCP(o *mcpOptions, logger *slog.Logger) (*mcp.Server, err
 		BaseURL: o.url, Key: client.Secret(key.Reveal()), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpRetryAfterMax, Random: p.Random,
 	})
 	if err != nil {
-		return nil, exit.Errorf(exit.Usage, "--key-file: %s", strings.TrimPrefix(err.Error(), "client: ")) // check has parsed the URL
+		return nil, exit.Errorf(exit.Usage, "--key-file: %s", strings.TrimPrefix(err.Error(), "client: ")) // the URL is valid, so the error is about the key
 	}
 	return mcp.New(mcp.Config{Client: nodeClient, Site: o.publicURL, Version: process.Version(), Hosts: o.names, Logger: logger})
 }
 
-// mcpOverHTTP serves until ctx ends.
 func (p *commands) mcpOverHTTP(ctx context.Context, server *mcp.Server, o *mcpOptions, logger *slog.Logger) error {
 	listener, err := node.Listen(o.listen, "")
 	if err != nil {

@@ -27,12 +27,11 @@ const (
 	mockHeaderTimeout  = 5 * time.Second
 )
 
-// mockOptions are the settings of the mock command.
 type mockOptions struct {
 	listen       string
 	control      string
 	seed         string
-	clock        time.Time // zero = the data set's
+	clock        time.Time // the zero value means the time of the data set
 	clockRuns    bool
 	limits       bool
 	keysRequired bool
@@ -69,7 +68,7 @@ codes, keys, quota, requests, restart, crash, reset. docs/testing.md describes t
 	}.Command(p.Process)
 }
 
-// mockFaultsValue is a list of faults. Each use of the flag adds a fault.
+// mockFaultsValue is the value of --fail. Each use of the flag adds a fault.
 func mockFaultsValue(target *[]apitest.Fault) pflag.Value {
 	parse := func(text string) ([]apitest.Fault, error) {
 		fault, err := apitest.ParseFault(text)
@@ -87,7 +86,6 @@ func mockFaultsValue(target *[]apitest.Fault) pflag.Value {
 	})
 }
 
-// mock runs the node and its controls until ctx ends.
 func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	mock, err := p.openMock(o)
 	if err != nil {
@@ -115,7 +113,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
-// openMock starts the node. Its errors name the flags.
+// openMock starts the node. Its errors name flags.
 func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	listener, err := node.Listen(o.listen, "HTTP.Listen")
 	if err != nil {
@@ -141,7 +139,7 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	return mock, nil
 }
 
-// dataFlags returns the flags that can cause an error of the data set, for messages.
+// dataFlags returns the flags that select the data set, for error messages.
 func (o *mockOptions) dataFlags() string {
 	if o.clock.IsZero() {
 		return "--seed " + o.seed
@@ -149,10 +147,10 @@ func (o *mockOptions) dataFlags() string {
 	return fmt.Sprintf("--clock %s --seed %s", o.clock.Format(time.RFC3339), o.seed)
 }
 
-// serverShutdownMax is the time for requests in flight after ctx has ended.
+// serverShutdownMax is how long serveUntilDone waits for running requests when ctx has ended.
 const serverShutdownMax = 15 * time.Second
 
-// serveUntilDone serves until ctx ends, then waits for requests in flight.
+// serveUntilDone serves until ctx ends, then waits for running requests, at most serverShutdownMax.
 func serveUntilDone(ctx context.Context, server *http.Server, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

@@ -14,17 +14,17 @@ import (
 
 const (
 	notifyVariable = "NOTIFY_SOCKET"
-	// keepAliveInterval is the interval of keep-alives while the log is read, unless the watchdog needs a shorter one.
+	// keepAliveInterval is the interval between keep-alives, unless the service manager's watchdog needs a shorter one.
 	keepAliveInterval = 10 * time.Second
-	// keepAlivesPerTimeout is the number of keep-alives within the service manager's timeout.
+	// keepAlivesPerTimeout is the number of keep-alives within the timeout of the service manager.
 	keepAlivesPerTimeout = 3
-	// responseMax is the longest time in which a live node answers a query. Clients wait that long too.
+	// responseMax is the time in which the actors must answer a query. Clients wait for an answer as long as this.
 	responseMax = 5 * time.Second
 )
 
 // notifier reports the state of the node to the service manager (sd_notify(3)): ready, reloading, stopping, and
-// keep-alives for its watchdog. A node is alive if its actors answer. A restart does not mend a slow disk or failing
-// sources, so they do not count. A nil notifier does nothing.
+// keep-alives for its watchdog. It sends keep-alives as long as the actors respond. Slow disks and failing sources do
+// not count, because a restart would not repair them. A nil notifier does nothing.
 type notifier struct {
 	node  *node.Node
 	clock func() time.Time
@@ -36,7 +36,7 @@ type notifier struct {
 	done     chan struct{}
 }
 
-// newNotifier starts to send keep-alives. It returns nil if there is no service manager.
+// newNotifier starts a notifier, which sends keep-alives until stop. It returns nil if there is no service manager.
 func (p *commands) newNotifier(n *node.Node, log *slog.Logger) *notifier {
 	if p.Getenv(notifyVariable) == "" {
 		return nil
@@ -53,7 +53,6 @@ func (p *commands) newNotifier(n *node.Node, log *slog.Logger) *notifier {
 	return t
 }
 
-// send sends lines to the service manager.
 func (t *notifier) send(lines ...string) {
 	if t == nil {
 		return
@@ -63,13 +62,12 @@ func (t *notifier) send(lines ...string) {
 	}
 }
 
-// ready reports that the node serves.
+// ready reports that the node serves requests.
 func (t *notifier) ready(status string) { t.send(daemon.SdNotifyReady, "STATUS="+status) }
 
-// reloading reports that files are read again. ready reports the end.
+// reloading reports that the node reads its files again. Call ready afterwards.
 func (t *notifier) reloading() { t.send(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
 
-// run sends keep-alives until stop.
 func (t *notifier) run() {
 	defer close(t.done)
 	ticker := time.NewTicker(t.interval)
@@ -84,7 +82,8 @@ func (t *notifier) run() {
 	}
 }
 
-// keepAlive sends a keep-alive if the node is alive. While the log is read it extends the start timeout.
+// keepAlive sends one keep-alive, unless the actors do not respond. As long as the node reads its log, keepAlive
+// extends the start timeout of the service manager.
 func (t *notifier) keepAlive() {
 	var lines []string
 	select {
@@ -104,14 +103,13 @@ func (t *notifier) keepAlive() {
 	}
 }
 
-// responds queries the actors. An error counts as a response, unless it took longer than responseMax.
+// responds queries the actors and reports whether they answered within responseMax. An error is an answer too.
 func (t *notifier) responds() bool {
 	start := t.clock()
-	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time of the answer matters
+	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time matters
 	return t.node.System().Err() == nil && t.clock().Sub(start) < responseMax
 }
 
-// stop ends the keep-alives.
 func (t *notifier) stop() {
 	if t == nil {
 		return

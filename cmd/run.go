@@ -17,8 +17,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 )
 
-// Run runs the command that the process's arguments name, with the real environment, streams, clock and random
-// numbers, and returns the exit code. When ctx ends, commands stop in order.
+// Run runs the command that the arguments of the process name, and returns its exit code. The command uses the real
+// environment, streams, clock and random numbers. When ctx ends, it stops in an orderly way.
 func Run(ctx context.Context) int {
 	p := &commands{&process.Process{
 		Name: os.Args[0], Args: os.Args[1:], Environ: os.Environ(),
@@ -32,8 +32,8 @@ func Run(ctx context.Context) int {
 	return p.run(ctx)
 }
 
-// SignalContext returns a context that ends with the first SIGINT or SIGTERM. The next signal then kills the
-// process, in case the orderly stop hangs.
+// SignalContext returns a context that ends with the first SIGINT or SIGTERM. A second signal kills the process, in
+// case the orderly stop hangs.
 func SignalContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -46,25 +46,25 @@ func SignalContext() context.Context {
 	return ctx
 }
 
-// setProcessors sets GOMAXPROCS to 1 if a control group limits the process to one processor. By default the runtime
-// runs at least two threads. Both stall when the CPU quota is used up, and the node served only half the requests under
-// overload.
+// setProcessors sets GOMAXPROCS to 1 if a control group limits the process to one processor. By default the Go
+// runtime uses at least two threads. When the CPU quota is used up, both threads stall: under overload, a node with
+// two threads served only half as many requests.
 func setProcessors() {
 	const runtimeMin = 2
 	if runtime.GOMAXPROCS(0) != runtimeMin {
 		return
 	}
 	roundUp := func(limit float64) int { return int(math.Ceil(limit)) }
-	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on failure the runtime's value stays
+	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error the runtime's value stays
 }
 
-// gcPercent is the GOGC value of a node that has read its log. Requests do not allocate, so a low value costs little
-// CPU time, and it saves memory when thousands of clients are connected.
+// gcPercent is the GOGC value of a node after it has read its log. Requests do not allocate, so a low value costs
+// little CPU time. It saves memory when thousands of clients are connected.
 const gcPercent = 30
 
-// randomSeed returns a seed from the system's random source, which does not fail.
+// randomSeed returns an unpredictable seed.
 func randomSeed() uint64 {
 	var bytes [8]byte
-	_, _ = rand.Read(bytes[:])
+	_, _ = rand.Read(bytes[:]) // never fails
 	return binary.LittleEndian.Uint64(bytes[:])
 }

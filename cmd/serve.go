@@ -53,7 +53,6 @@ tasard help settings, signals and quotas explain more.`,
 	}.Command(p.Process)
 }
 
-// serve runs the node until ctx ends or the node fails.
 func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	hangups, release := hangupSignals()
 	defer release()
@@ -87,16 +86,17 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	return err
 }
 
-// serveLoop is what runNode needs besides the node.
+// serveLoop has the parameters of runNode.
 type serveLoop struct {
-	collects bool             // --no-collect is not set
-	file     *input.File      // to import; nil = none
-	reload   <-chan os.Signal // SIGHUP: read the files again
+	collects bool             // the node collects rates
+	file     *input.File      // to import; nil if there is none
+	reload   <-chan os.Signal // receives SIGHUP
 	notifier *notifier
 	log      *slog.Logger
 }
 
-// runNode waits until the node is ready, imports the file if there is one, and reloads on SIGHUP until the node stops.
+// runNode waits until the node is ready and imports the file if there is one. It then reloads at each SIGHUP, until
+// the node stops.
 func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) error {
 	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
@@ -131,19 +131,18 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 	}
 }
 
-// statusLine describes the node in one line for the service manager.
 func statusLine(n *node.Node) string {
 	return fmt.Sprintf("%s rates, %s", terminal.Thousands(n.Rates()), n.URL())
 }
 
-// hangupSignals returns a channel of SIGHUP signals, which works until release is called.
+// hangupSignals returns a channel that receives SIGHUP until release is called.
 func hangupSignals() (hangups <-chan os.Signal, release func()) {
-	signals := make(chan os.Signal, 1) // a SIGHUP during a reload causes another reload
+	signals := make(chan os.Signal, 1) // of SIGHUPs during a reload, one is kept and causes another reload
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reload reads the files again. On errors it logs them, and the node continues unchanged.
+// reload makes the node read its files again. It logs errors; the node then continues with the old contents.
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
@@ -172,8 +171,8 @@ func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
 	return input.Failed(o.ImportFile, err), nil
 }
 
-// importWhileServing imports a file. It returns when the import has ended, or when the node stops, because a pipe may
-// wait for a writer forever.
+// importWhileServing imports a file. It returns when the import has ended or the node stops. The import may wait
+// forever, if the file is a named pipe without a writer.
 func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
 	importCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -192,8 +191,8 @@ func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *i
 	return importErr
 }
 
-// await returns true when events yields a value or is closed. It returns false when ctx has ended, and false with the
-// error when the node has failed.
+// await returns true when events yields a value or is closed. If ctx ends or the node fails first, it returns false,
+// in the second case with the error.
 func await[T any](ctx context.Context, n *node.Node, events <-chan T) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil

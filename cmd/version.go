@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// contractVersion is the version of the /v1 contract.
+// contractVersion is the version of the /v1 API.
 const contractVersion = "1.0.0"
 
 func (p *commands) newVersion() *cobra.Command {
@@ -33,7 +33,6 @@ func (p *commands) version(context.Context, []string) error {
 	return nil
 }
 
-// printVersion prints the build information; build may be nil.
 func printVersion(out io.Writer, build *debug.BuildInfo) {
 	version, commit := "(unknown)", "(unknown)"
 	if build != nil {

@@ -30,7 +30,6 @@ const (
 	backupSuffix = ".tar.zst"
 )
 
-// backupOptions has the flags of tasard backup.
 type backupOptions struct {
 	data   string
 	socket string
@@ -102,13 +101,12 @@ func backup(ctx context.Context, p *process.Process, o *backupOptions) error {
 	return b.toFile(ctx)
 }
 
-// backupRun is one run of tasard backup.
 type backupRun struct {
 	process *process.Process
 	options *backupOptions
 	info    wal.BackupInfo
 	counter *actors.BackupCounter
-	source  string         // description of the source, for the summary
+	source  string         // for the summary: where the backup comes from
 	out     countingWriter // destination
 }
 
@@ -153,7 +151,6 @@ func (b *backupRun) toFile(ctx context.Context) error {
 	return err
 }
 
-// print prints the summary of a finished backup.
 func (b *backupRun) print(out io.Writer, name string) {
 	terminal.Fprintf(out, "backup    %s\ntaken     %s, %s\n", name, terminal.FormatInstant(b.info.TakenAt), b.source)
 	printContents(out, &b.info, b.counter)
@@ -174,7 +171,7 @@ func printContents(out io.Writer, info *wal.BackupInfo, counter *actors.BackupCo
 		terminal.Plural(c.Rates, "rate"), terminal.Thousands(c.HistoryRows), rows, terminal.Plural(c.Accounts, "account"))
 }
 
-// countingWriter counts the bytes that are written and stores the error of a write.
+// countingWriter counts the bytes written to a Writer and keeps the last error.
 type countingWriter struct {
 	io.Writer
 	bytes int64
@@ -191,7 +188,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// contextReader returns an error from Read when its context is done.
+// contextReader fails when its context has ended.
 type contextReader struct {
 	ctx context.Context
 	io.Reader
@@ -205,13 +202,13 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A node that starts or stops locks the directory but does not respond for a moment.
+// A node that starts or stops holds the lock of its directory, but does not respond for a moment.
 const (
 	lockWaitMax      = 3 * time.Second
 	lockPollInterval = 50 * time.Millisecond
 )
 
-// write copies the backup from the running node, or from the directory if no node listens at the socket.
+// write writes the backup to out. If no node listens at the socket, it reads the files of the directory.
 func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 	b.out.Writer = out
 	data := b.options.data
@@ -229,7 +226,7 @@ func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		select {
-		case <-poll.C: // nothing is written yet
+		case <-poll.C: // the next attempt; nothing has been written yet
 		case <-ctx.Done():
 			return errInterrupted
 		case <-timeout.C:
@@ -276,10 +273,10 @@ func (b *backupRun) copyFromDirectory(ctx context.Context) error {
 	return file.Close()
 }
 
-// errNoNode means that no node listens at the socket. The directory is copied instead.
+// errNoNode means that no node listens at the socket.
 var errNoNode = errors.New("no node is running")
 
-// nodeError returns the error of a backup request with its exit code.
+// nodeError gives the error of a backup request an exit code.
 func nodeError(n *remote.Node, err error) error {
 	var apiErr *admin.Error
 	switch {
@@ -293,7 +290,8 @@ func nodeError(n *remote.Node, err error) error {
 	return n.Explain(err)
 }
 
-// streamError returns the error of a copy with its exit code. If the node ended the copy it has the node's reason.
+// streamError gives an error of copying the backup an exit code. If the node has broken off the backup, the error has
+// the node's reason.
 func streamError(ctx context.Context, stream *admin.BackupStream, err error) error {
 	var damage *wal.DamageError
 	switch {

@@ -90,7 +90,7 @@ log is not changed.`,
 	}.Command(p)
 }
 
-// withLog returns a function that calls run if the data directory has a log.
+// withLog returns a Spec.Run function that calls run. It returns an error if the data directory has no log.
 func withLog(data *string, run func(context.Context) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
 		if err := datadir.RequireLog(*data); err != nil {
@@ -129,7 +129,7 @@ func verifyLog(out io.Writer, data string) error {
 	return nil
 }
 
-// printDamagedSnapshots prints a warning for each damaged snapshot, and returns their number.
+// printDamagedSnapshots prints a warning for each damaged snapshot, and returns how many there are.
 func printDamagedSnapshots(out io.Writer, report *wal.Report) (damaged int) {
 	for _, snapshot := range report.Snapshots {
 		if snapshot.Damage != nil {
@@ -140,7 +140,7 @@ func printDamagedSnapshots(out io.Writer, report *wal.Report) (damaged int) {
 	return damaged
 }
 
-// dumpedRecord is an output line of tasard log dump.
+// dumpedRecord is one line of the output of tasard log dump.
 type dumpedRecord struct {
 	Sequence uint64          `json:"sequence"`
 	Segment  string          `json:"segment"`
@@ -168,7 +168,7 @@ func dumpLog(ctx context.Context, out io.Writer, data string) error {
 	return datadir.ExplainLogError(data, err)
 }
 
-// previewRepair returns an error with the damage that repair --yes would repair.
+// previewRepair returns an error that describes the damage that log repair --yes would repair.
 func previewRepair(out io.Writer, data string) error {
 	report, err := wal.Verify(data)
 	var damage *wal.DamageError

@@ -22,7 +22,6 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// restoreOptions has the flags of tasard restore.
 type restoreOptions struct {
 	from string
 	data string
@@ -65,7 +64,7 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()     // nothing was written to it
-	if seeker, ok := file.(io.Seeker); ok { // else the backup is verified while it is restored
+	if seeker, ok := file.(io.Seeker); ok { // otherwise the backup is verified only while it is restored
 		if _, err := wal.VerifyBackup(contextReader{ctx, file}, name, actors.NewBackupCounter().Visitor()); err != nil {
 			return backupError(err)
 		}
@@ -85,7 +84,7 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	return nil
 }
 
-// restoreError returns an error about the new directory with its exit code.
+// restoreError gives an error about the new directory an exit code.
 func restoreError(data string, err error) error {
 	switch {
 	case err == nil:
@@ -100,13 +99,13 @@ func restoreError(data string, err error) error {
 	return backupError(err)
 }
 
-// backupError returns an error of reading a backup with its exit code.
+// backupError gives an error of reading a backup an exit code.
 func backupError(err error) error {
 	var damageErr *wal.DamageError
 	var formatErr *wal.FormatError
 	var exitErr *exit.Error
 	switch {
-	case errors.As(err, &exitErr): // drops errors that are joined to it
+	case errors.As(err, &exitErr): // without errors that are joined to exitErr
 		return exitErr
 	case errors.As(err, &damageErr):
 		return exit.Errorf(exit.BadData, "%w", damageErr)
@@ -141,7 +140,7 @@ func printBackup(p *process.Process, info *wal.BackupInfo, counter *actors.Backu
 	printContents(p.Stdout, info, counter)
 }
 
-// formatAge formats an age. A negative age shows that a clock is or was wrong.
+// formatAge formats the age of a backup. The age is negative if the clock of one of the machines was wrong.
 func formatAge(age time.Duration) string {
 	switch {
 	case age < 0:

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// clockYearMin is the year of the program's first build: an earlier clock was never set.
+	// clockYearMin is the year of the program's first build. A clock that shows an earlier year was never set.
 	clockYearMin = 2026
-	// clockStepMax is the largest difference between wall and monotonic time during the examination.
+	// clockStepMax is the largest step of the clock without a warning.
 	clockStepMax = 100 * time.Millisecond
-	// clockErrorMax is the largest error of the clock without a warning. Quotas count whole seconds.
+	// clockErrorMax is the largest error of the clock without a warning. Quotas count in whole seconds.
 	clockErrorMax = 500 * time.Millisecond
 )
 
-// clockState is the state of the clock that the kernel reports.
+// clockState is what the kernel reports about the clock.
 type clockState struct {
-	known        bool // false: the system does not report the state
+	known        bool // false if the system reports nothing
 	synchronised bool
 	errorMax     time.Duration
 }
 
-// clock compares wall and monotonic time, and queries whether the kernel's clock is synchronised. It is the last check,
-// so that some time has passed since the start.
+// clock checks whether the clock is synchronised, and whether it has stepped since the start. It is the last check,
+// so that some time has passed.
 func (d *doctor) clock(context.Context) {
 	now := d.Clock()
 	const advice = "set the clock, and synchronise it with chrony or systemd-timesyncd"
@@ -32,7 +32,7 @@ func (d *doctor) clock(context.Context) {
 		d.add(findingFail, "clock", advice, "it is %s: the clock was never set", terminal.FormatInstant(now))
 		return
 	}
-	// Round(0) removes the monotonic reading: the first Sub uses wall time, the second monotonic time.
+	// Round(0) removes the monotonic reading. The first Sub therefore uses wall time, and the second Sub monotonic time.
 	if step := now.Round(0).Sub(d.startedAt.Round(0)) - now.Sub(d.startedAt); step.Abs() > clockStepMax {
 		d.add(findingWarn, "clock", "check the time synchronisation: expiry and quotas depend on the clock", "the clock has just stepped by %s", step)
 		return

@@ -14,14 +14,13 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// memberTimeout is the time in which another node must send its greeting.
 const memberTimeout = 5 * time.Second
 
-// cluster checks the certificate and address of a clustered node, and the other nodes.
+// cluster checks the certificate and address of a node in a cluster, and connects to the other nodes.
 func (d *doctor) cluster(ctx context.Context) {
 	o := &d.o.Config.Cluster
 	if o.Check(d.config()) != nil {
-		return // reported by settings
+		return // the check settings reports it
 	}
 	if o.Name == "" {
 		d.add(findingOK, "cluster", "", "none (--cluster)")
@@ -29,7 +28,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 	tlsConfig, err := o.TLS.Load()
 	if err != nil {
-		return // o.Check has just loaded it
+		return // impossible: o.Check has loaded the same files
 	}
 	if tlsConfig != nil {
 		d.clusterCertificate(o, tlsConfig)
@@ -42,7 +41,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 }
 
-// clusterCertificate checks this node's certificate as the other nodes do.
+// clusterCertificate checks the certificate of this node in the way the other nodes check it.
 func (d *doctor) clusterCertificate(o *node.Cluster, tlsConfig *tls.Config) {
 	const renew = "make a new one and restart this node; see packaging/cluster/README.md"
 	leaf, now := tlsConfig.Certificates[0].Leaf, d.Clock()
@@ -62,8 +61,8 @@ func (d *doctor) clusterCertificate(o *node.Cluster, tlsConfig *tls.Config) {
 	}
 }
 
-// verifyCertificate checks that the authority has signed a certificate, directly or through intermediates, for use by
-// servers and by clients.
+// verifyCertificate checks that the authority has signed a certificate, directly or through intermediates. The
+// certificate must be valid for both servers and clients.
 func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time.Time) error {
 	intermediates := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
@@ -82,7 +81,7 @@ func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time
 	return nil
 }
 
-// checkMember connects to another node as this node does when it starts, and disconnects.
+// checkMember connects to another node in the way a starting node does, and disconnects.
 func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
@@ -94,7 +93,7 @@ func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.
 	d.add(findingOK, "cluster", "", "%s at %s is reachable", node.NodeName(m.Node), m.Address)
 }
 
-// readGreeting connects to a node's cluster address and reads the greeting.
+// readGreeting connects to the cluster address of a node and reads the node's greeting.
 func (d *doctor) readGreeting(ctx context.Context, address string, tlsConfig *tls.Config) error {
 	conn, err := d.connect(ctx, address)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// A node is read-only with less free space than diskFailBelow (actors.LogConfig). The doctor warns below
+	// A node with less free space than diskFailBelow is read-only (see actors.LogConfig). The doctor warns below
 	// diskWarnBelow.
 	diskFailBelow = 64 << 20
 	diskWarnBelow = 1 << 30
-	// timeSyncs writes and syncs a block of scratchBytes, as the log does with a batch, scratchSyncs times.
+	// To time the disk, the doctor writes and syncs a block of scratchBytes, scratchSyncs times. The log does the same
+	// with each batch of records.
 	scratchSyncs     = 20
 	scratchBytes     = 4 << 10
 	syncSlow         = 20 * time.Millisecond
-	dataModeRefused  = 0o022 // other users can change the directory
+	dataModeRefused  = 0o022 // with these bits other users can change the directory
 	scratchName      = ".doctor-*"
 	dataModeWanted   = 0o700
 	directoryMissing = "serve will create it"
 )
 
-// fileSystem describes the file system of a directory.
 type fileSystem struct {
 	free   uint64 // bytes available to this user
 	system string // kind of file system; "" = unknown
@@ -70,7 +70,7 @@ func (d *doctor) missingDirectory(path string) {
 	d.add(findingOK, "data", "", "%s does not exist; %s", path, directoryMissing)
 }
 
-// writable checks that a file can be created in the directory, and removes it.
+// writable checks that a file can be created in the directory. It removes the file.
 func writable(directory string) error {
 	file, err := os.CreateTemp(directory, scratchName)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *doctor) owner(path string, info fs.FileInfo) {
 	d.add(findingOK, "data", "", "%s has mode %04o", path, info.Mode().Perm())
 }
 
-// log verifies the log, unless a running node uses it.
+// log verifies the log, unless a node is running.
 func (d *doctor) log(context.Context) {
 	found, err := wal.Exists(d.o.Config.Dir)
 	if err != nil || !found {
@@ -105,11 +105,11 @@ func (d *doctor) log(context.Context) {
 	}
 }
 
-// disk checks the file system of the data directory: free space, kind, time of a sync.
+// disk checks the free space and kind of the file system of the data directory, and times a sync.
 func (d *doctor) disk(context.Context) {
 	path := d.o.Config.Dir
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return // reported by directory
+		return // the check directory reports it
 	}
 	fileSystem, err := fileSystemOf(path)
 	if err != nil {
@@ -134,7 +134,7 @@ func (d *doctor) disk(context.Context) {
 	d.syncTime(path)
 }
 
-// syncTime reports the time of a sync, unless a running node writes to the disk.
+// syncTime times a sync, unless a node is running.
 func (d *doctor) syncTime(path string) {
 	if d.node != nil {
 		d.add(findingOK, "sync", "", "not timed while a node runs; see its metrics")

@@ -23,14 +23,12 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// Levels of findings.
 const (
 	findingOK   = "OK"
-	findingWarn = "WARN" // it works, but needs attention
-	findingFail = "FAIL" // it must be repaired
+	findingWarn = "WARN" // works, but needs attention
+	findingFail = "FAIL" // must be repaired
 )
 
-// finding is one line of the report.
 type finding struct {
 	Level   string `json:"level"`
 	Check   string `json:"check"`
@@ -38,21 +36,21 @@ type finding struct {
 	Advice  string `json:"advice,omitempty"`
 }
 
-// doctorOptions are the settings of serve and the doctor's own flags.
+// doctorOptions are the settings of serve and the flags of the doctor.
 type doctorOptions struct {
 	*setting.Serve
 	network    bool
 	json       bool
-	requiredAt time.Time // of --required-at, for the rehearsal; zero = not given
+	requiredAt time.Time // value of --required-at; zero if it is not given
 }
 
-// doctor examines the surroundings of a node.
+// doctor has the state of one examination.
 type doctor struct {
 	*process.Process
 	o         *doctorOptions
 	startedAt time.Time
-	node      *admin.KeyPolicy // key policy of the running node; nil: no node runs
-	rehearsed []clientView     // answers of the rehearsal
+	node      *admin.KeyPolicy // key policy of the running node; nil if no node is running
+	rehearsed []clientView     // result of the rehearsal
 	findings  []finding
 }
 
@@ -63,7 +61,7 @@ type doctorReport struct {
 	KeyPolicy []clientView `json:"keyPolicy"`
 }
 
-// New returns tasard doctor.
+// New returns the command tasard doctor.
 func New(p *process.Process) *cobra.Command {
 	o := &doctorOptions{Serve: setting.DefaultServe()}
 	cmd := command.Spec{
@@ -91,7 +89,7 @@ later. They come from a temporary node whose clock is set to these instants. The
 			flags.Var(setting.Instant(&o.requiredAt), "required-at", "rehearse required keys from this `INSTANT` on, RFC 3339")
 		},
 	}.Command(p)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // reports all problems of settings
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // replaces the function of Spec, which would not report all problems of settings
 		if err := errors.Join(setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)); err != nil {
 			return err
 		}
@@ -100,9 +98,8 @@ later. They come from a temporary node whose clock is set to these instants. The
 	return cmd
 }
 
-// examine runs all checks and prints the findings.
 func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
-	quiet := *p // without a log, which would mix with the findings
+	quiet := *p // has no log, because log lines would mix with the findings
 	quiet.Stderr = io.Discard
 	d := &doctor{Process: &quiet, o: o, startedAt: p.Clock()}
 	for _, check := range []func(context.Context){
@@ -122,12 +119,11 @@ func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
 	return nil
 }
 
-// add adds a finding. advice is what the operator should do; "" = nothing.
+// add adds a finding. advice is what the operator should do; it may be "".
 func (d *doctor) add(level, check, advice, format string, args ...any) {
 	d.findings = append(d.findings, finding{level, check, fmt.Sprintf(format, args...), advice})
 }
 
-// addLines adds a finding for each line of an error.
 func (d *doctor) addLines(level, check, advice string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		d.add(level, check, advice, "%s", line)
@@ -158,7 +154,7 @@ func printDoctor(p *process.Process, d *doctor) error {
 		}
 		terminal.Fprintf(table, "%s\t%s\t%s\n", f.Level, f.Check, text)
 	}
-	_ = table.Flush() // ErrWriter keeps its error
+	_ = table.Flush() // Stdout is an ErrWriter, which keeps errors
 	for _, view := range d.rehearsed {
 		terminal.Fprintf(p.Stdout, "\n%s, %s\n", view.Day, terminal.FormatInstant(view.At))
 		for _, line := range append([]string{view.Request, view.Status}, view.Headers...) {
@@ -168,7 +164,7 @@ func printDoctor(p *process.Process, d *doctor) error {
 	return nil
 }
 
-// settings runs the checks of serve.
+// settings checks the settings in the way serve does.
 func (d *doctor) settings(context.Context) {
 	if err := setting.CheckServe(d.Process, d.o.Serve); err != nil {
 		d.addLines(findingFail, "settings", "", err)
@@ -177,7 +173,7 @@ func (d *doctor) settings(context.Context) {
 	d.add(findingOK, "settings", "", "valid")
 }
 
-// running finds out whether a node runs. Later checks depend on it.
+// running finds out whether a node is running, and its key policy. Later checks depend on it.
 func (d *doctor) running(ctx context.Context) {
 	policy, err := remote.Call(ctx, remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowKeyPolicy, admin.NoBody{})
 	switch {
@@ -191,7 +187,7 @@ func (d *doctor) running(ctx context.Context) {
 	}
 }
 
-// zone checks the time zone of Santo Domingo. Quotas and slots depend on it.
+// zone checks that the system knows the time zone of Santo Domingo. Quotas and the times of collecting depend on it.
 func (d *doctor) zone(context.Context) {
 	const dominicanOffset = -4 * 60 * 60
 	location, err := time.LoadLocation(engine.Zone)

@@ -24,16 +24,15 @@ import (
 const (
 	mailTimeout   = 15 * time.Second
 	sourceTimeout = 10 * time.Second
-	// certificateWarnBefore is the remaining time below which the doctor warns of a certificate's expiry.
+	// certificateWarnBefore is how long before the expiry of a certificate the doctor warns.
 	certificateWarnBefore = 14 * 24 * time.Hour
 )
 
-// config returns the configuration that serve would open.
+// config returns the configuration with which serve would open the node.
 func (d *doctor) config() node.Config {
 	return setting.NodeConfig(d.Process, &d.o.Node, slog.New(slog.DiscardHandler))
 }
 
-// descriptors checks that the limit of open files allows the maximum number of connections.
 func (d *doctor) descriptors(context.Context) {
 	conns := d.o.Config.HTTP.Conns
 	needed, limit := node.Descriptors(conns)
@@ -49,8 +48,8 @@ func (d *doctor) address(context.Context) {
 	d.checkAddress("address", d.o.Config.HTTP.Listen, "HTTP.Listen")
 }
 
-// checkAddress checks that an address is free, or in use by the running node. field is the field of node.Config with
-// the address.
+// checkAddress checks that an address is free or in use by the running node. field is the field of node.Config that
+// has the address.
 func (d *doctor) checkAddress(check, address, field string) {
 	listener, err := node.Listen(address, field)
 	switch {
@@ -64,11 +63,11 @@ func (d *doctor) checkAddress(check, address, field string) {
 	}
 }
 
-// certificate checks the validity of the certificate. settings reports errors of its files.
+// certificate checks how long the certificate is valid.
 func (d *doctor) certificate(context.Context) {
 	c, err := d.config().LoadTLS()
 	switch {
-	case err != nil: // reported by settings
+	case err != nil: // the check settings reports it
 	case c == nil:
 		d.add(findingOK, "certificate", "", "none: the node serves plain HTTP; put a proxy with HTTPS in front, or use --tls-cert")
 	default:
@@ -88,7 +87,7 @@ func (d *doctor) certificateExpiry(pair *tls.Certificate) {
 	}
 }
 
-// certificateNames returns the names and addresses of a certificate.
+// certificateNames returns the host names and addresses for which a certificate is valid.
 func certificateNames(pair *tls.Certificate) []string {
 	names := slices.Clone(pair.Leaf.DNSNames)
 	for _, address := range pair.Leaf.IPAddresses {
@@ -97,7 +96,7 @@ func certificateNames(pair *tls.Certificate) []string {
 	return names
 }
 
-// mail connects and logs in to the mail server, without sending an e-mail.
+// mail connects and logs in to the mail server. It sends no e-mail.
 func (d *doctor) mail(ctx context.Context) {
 	nodeConfig := d.config()
 	switch nodeConfig.MailMethod() {
@@ -125,7 +124,7 @@ func (d *doctor) mail(ctx context.Context) {
 	d.add(findingOK, "mail", "", "%s accepts e-mail (%s)%s; none was sent", config.Addr, config.TLS, login)
 }
 
-// sources lists the hosts of the sources, and with --network connects to each.
+// sources lists the hosts of the sources. With --network it connects to each.
 func (d *doctor) sources(ctx context.Context) {
 	reference, err := node.LoadReferenceData(d.o.Config.Catalogue, d.o.Config.Definitions)
 	if err != nil {
@@ -152,7 +151,7 @@ func (d *doctor) sources(ctx context.Context) {
 	}
 }
 
-// hostsOf returns HOST:PORT of the first request of each enabled source, and the number of disabled sources.
+// hostsOf returns HOST:PORT of the first page of each enabled source, and the number of disabled sources.
 func hostsOf(set *source.Set) (hosts []string, disabled int) {
 	for _, d := range set.Definitions() {
 		if d.Disabled != "" {
@@ -161,7 +160,7 @@ func hostsOf(set *source.Set) (hosts []string, disabled int) {
 		}
 		address, err := url.Parse(d.Pages[0].Requests[0].URL)
 		if err != nil {
-			continue // impossible: reading the definitions has checked it
+			continue // impossible: LoadReferenceData has checked the URL
 		}
 		port := cmp.Or(address.Port(), map[string]string{"http": "80"}[address.Scheme], "443")
 		hosts = append(hosts, net.JoinHostPort(address.Hostname(), port))
@@ -170,7 +169,7 @@ func hostsOf(set *source.Set) (hosts []string, disabled int) {
 	return slices.Compact(hosts), disabled
 }
 
-// checkHost connects to a host, with TLS unless the port is 80, and disconnects without a request.
+// checkHost connects to a host and disconnects without a request. It uses TLS unless the port is 80.
 func (d *doctor) checkHost(ctx context.Context, host string) {
 	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
@@ -189,7 +188,6 @@ func (d *doctor) checkHost(ctx context.Context, host string) {
 	d.add(findingOK, "source", "", "%s is reachable", host)
 }
 
-// connect connects to HOST:PORT.
 func (d *doctor) connect(ctx context.Context, address string) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, "tcp", address)

@@ -23,14 +23,13 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// rehearsalDays is the number of days until keys are required in a rehearsal without an announcement. It is one day
-	// more than the minimum notice.
+	// rehearsalDays is the number of days from the announcement to the required keys, if the rehearsal must invent the
+	// dates. It is one day more than the shortest notice.
 	rehearsalDays = 15
-	// rehearsalPath is the request of the rehearsal.
 	rehearsalPath = "/v1/rates/best?currency=USD&operation=buy"
 )
 
-// clientView is the answer to a client without a key at one time of the rehearsal.
+// clientView is a request without a key at one time of the rehearsal, and its response.
 type clientView struct {
 	Day     string    `json:"day"`
 	At      time.Time `json:"at"`
@@ -39,7 +38,7 @@ type clientView struct {
 	Headers []string  `json:"headers"`
 }
 
-// rehearsal shows what a client without a key sees before and after keys become required.
+// rehearsal shows what a client without a key gets before and after keys become required.
 func (d *doctor) rehearsal(ctx context.Context) {
 	announced, required, description := d.plannedRequirement()
 	views, err := d.rehearse(ctx, announced, required)
@@ -51,8 +50,8 @@ func (d *doctor) rehearsal(ctx context.Context) {
 	d.add(findingOK, "keys", "", "%s: see the answers to a client without a key below", description)
 }
 
-// plannedRequirement returns the times of --required-at, or those that the running node has announced, or those of an
-// announcement made now. description explains them.
+// plannedRequirement returns when keys are announced and required. It takes the times from --required-at, or from the
+// announcement of the running node. Otherwise it assumes an announcement now. description says which.
 func (d *doctor) plannedRequirement() (announced, required time.Time, description string) {
 	switch {
 	case !d.o.requiredAt.IsZero():
@@ -69,7 +68,7 @@ func (d *doctor) plannedRequirement() (announced, required time.Time, descriptio
 	return announced, required, "not announced; as if keys were required at " + terminal.FormatInstant(required)
 }
 
-// rehearse opens a node on a temporary directory, without a listener, and sends a request when the keys are announced,
+// rehearse opens a node on a temporary directory, without a listener. It sends a request when the keys are announced,
 // when they become required, and a day later.
 func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (views []clientView, err error) {
 	directory, err := os.MkdirTemp("", "tasard-doctor-")
@@ -82,7 +81,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	config := d.config()
 	config.Dir, config.Clock = directory, func() time.Time { return *now.Load() }
 	config.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
-	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // advances with Clock, so that the node sees no step of the clock
+	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // follows Clock, so that the node sees no step of its clock
 	data, err := node.OpenData(ctx, config)
 	if err != nil {
 		return nil, err
@@ -94,7 +93,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	}
 	core := config.Core(*config.Reference)
 	httpConfig := core.HTTPConfig(system)
-	httpConfig.Harness = &httpapi.Harness{} // the Date header follows the clock
+	httpConfig.Harness = &httpapi.Harness{} // makes the Date header follow the clock of the node
 	server := httpapi.New(httpConfig)
 	first := required.Add(-account.KeyNoticeMin)
 	if first.Before(announced) {
@@ -117,7 +116,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	return views, nil
 }
 
-// publishSample publishes a rate, so that the request finds one.
+// publishSample publishes a rate for the request to find.
 func publishSample(system *actors.System, at time.Time) error {
 	_, err := system.Observe([]engine.Refresh{{
 		SourceID: "doctor", ObservedAt: at,
@@ -126,7 +125,7 @@ func publishSample(system *actors.System, at time.Time) error {
 	return err
 }
 
-// requestView sends the request over a connection in memory, and returns the status line and headers of the answer.
+// requestView sends the request over a connection in memory, and returns the status line and header of the response.
 func requestView(server *httpapi.Server, name string, at time.Time) (clientView, error) {
 	clientConn, serverConn := net.Pipe()
 	serveErr := make(chan error, 1)
@@ -156,7 +155,7 @@ func exchange(conn net.Conn, view clientView) (clientView, error) {
 			return view, err
 		case view.Status == "":
 			view.Status = line
-		case line != "Connection: close": // only because of request.Close
+		case line != "Connection: close": // is there only because of request.Close
 			view.Headers = append(view.Headers, line)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// statusUnsynchronised is STA_UNSYNC of adjtimex(2).
+// statusUnsynchronised is the flag STA_UNSYNC of adjtimex(2).
 const statusUnsynchronised = 0x40
 
-// systemClock queries the kernel, to which ntpd and chrony report the synchronisation.
+// systemClock queries the kernel, which knows the state of the clock from ntpd or chrony.
 func systemClock() clockState {
 	var timex syscall.Timex
 	if _, err := syscall.Adjtimex(&timex); err != nil {
@@ -22,7 +22,7 @@ func systemClock() clockState {
 	}
 }
 
-// fileSystemKinds returns kinds of file systems by their number in statfs(2), with the risk for data on them.
+// fileSystemKinds maps the type numbers of statfs(2) to kinds of file systems.
 func fileSystemKinds() map[uint32]fileSystem {
 	const remote, memory = "synced data may be lost, and locks may not hold", "it is lost with a restart of the machine"
 	return map[uint32]fileSystem{
@@ -34,13 +34,12 @@ func fileSystemKinds() map[uint32]fileSystem {
 	}
 }
 
-// fileSystemOf describes the file system of a directory.
 func fileSystemOf(path string) (fileSystem, error) {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(path, &stat); err != nil {
 		return fileSystem{}, err
 	}
-	kind := uint32(stat.Type) //nolint:gosec // G115: its numbers have 32 bits
+	kind := uint32(stat.Type) //nolint:gosec // G115: type numbers have 32 bits
 	result, ok := fileSystemKinds()[kind]
 	if !ok {
 		result.system = fmt.Sprintf("a file system of type %#x", kind)
@@ -49,7 +48,7 @@ func fileSystemOf(path string) (fileSystem, error) {
 	return result, nil
 }
 
-// ownersOf returns the owner of a file and the user of this process.
+// ownersOf returns the user ID of a file's owner and of this process.
 func ownersOf(info fs.FileInfo) (owner, user int, ok bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -16,17 +16,17 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// savedYearMin is the first year of observations in files.
+// savedYearMin is the earliest year that --saved accepts.
 const savedYearMin = 1900
 
-// documentImport imports documents of one source: workbooks, pages, JSON.
+// documentImport imports documents of one page of a source.
 type documentImport struct {
 	definition *source.Definition
 	page       int
-	saved      time.Time // when the documents were saved; zero = unknown, then every rate has a date
+	saved      time.Time // when the documents were saved; if it is zero, every rate must have a date
 }
 
-// importDocuments imports documents. It parses all of them before it imports the first.
+// importDocuments imports documents. It parses all of them before it imports any.
 func importDocuments(ctx context.Context, p *process.Process, o importOptions, names []string) error {
 	reference, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
 	if err != nil {
@@ -67,7 +67,8 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 	})
 }
 
-// undated returns the number of rates without a date. They can't be imported if it is unknown when the file was saved.
+// undated returns the number of rates without a date. They cannot be imported if the time when the file was saved is
+// unknown.
 func undated(result *source.Result) int {
 	count := 0
 	for i := range result.Observations {
@@ -78,8 +79,8 @@ func undated(result *source.Result) int {
 	return count
 }
 
-// importDocument imports one document in batches. If ctx ends, earlier batches have been imported; the same command
-// imports the rest.
+// importDocument imports one document in batches. If ctx ends, earlier batches have been imported, and the same
+// command imports the rest.
 func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, name string, result *source.Result) error {
 	start := fi.clock()
 	fi.sources, fi.counts.unit = nil, "row"
@@ -106,7 +107,7 @@ func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, nam
 	return nil
 }
 
-// batchSize returns the number of refreshes in the next batch.
+// batchSize returns how many of the refreshes the next batch has.
 func batchSize(refreshes []engine.Refresh) int {
 	count := 0
 	for i := range refreshes {
@@ -117,8 +118,8 @@ func batchSize(refreshes []engine.Refresh) int {
 	return len(refreshes)
 }
 
-// refreshes returns the refreshes of a document. Rates with a date are history of that day, even the newest ones. Rates
-// without a date or with a date in the future are observed at observedAt.
+// refreshes returns the rates of a document as refreshes. Rates with a date are history of that day. Rates without a
+// date, or with a date in the future, were observed at observedAt.
 func (d *documentImport) refreshes(result *source.Result, observedAt time.Time) []engine.Refresh {
 	dated := map[engine.Date][]engine.Observation{}
 	var undated []engine.Observation

@@ -16,44 +16,44 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// batchObservationsMin is the number of observations that are submitted at once, because each batch waits for the disk.
+// batchObservationsMin is the number of observations in a batch. Batches are large, because each one waits for the
+// disk.
 const batchObservationsMin = 8192
 
-// fileImport imports one file into a running system.
+// fileImport imports one file into a node's data.
 type fileImport struct {
 	sink    engine.Ingester
 	clock   func() time.Time
 	report  reporter
-	sources *engine.Catalogue // to warn about unknown sources; nil = no warnings
-	unknown map[string]bool   // unknown sources with a warning
-	pause   func()            // called before each small read; nil = no pauses
+	sources *engine.Catalogue // to warn about unknown sources; may be nil
+	unknown map[string]bool   // unknown sources that were reported
+	pause   func()            // called before each small read; may be nil
 	counts  lineCounts
 }
 
-// reporter reports the import of a file.
+// reporter reports the progress and problems of an import.
 type reporter interface {
-	rejected(rejectedLine) error // a line that was not published, in the order of the file
-	warn(string)                 // valid input that may be a mistake
-	progress(importProgress)     // after each batch
+	rejected(rejectedLine) error // called for each rejected line, in the order of the file
+	warn(string)                 // called for valid input that may be a mistake
+	progress(importProgress)     // called after each batch
 }
 
-// rejectedLine is a line that was not published, and why.
+// rejectedLine is a line that was not published, or a quote of a document.
 type rejectedLine struct {
 	File         string        `json:"file"`
-	Line         int           `json:"line,omitempty"` // 0 = a document, which has no lines
-	Of           string        `json:"of,omitempty"`   // the quote, for a document
+	Line         int           `json:"line,omitempty"` // 0 for a document, which has no lines
+	Of           string        `json:"of,omitempty"`   // for a document: the quote
 	Outcome      outcome       `json:"outcome"`
 	Reason       engine.Reason `json:"reason,omitempty"` // "" for malformed
 	Detail       string        `json:"detail"`
 	QuarantineID uint64        `json:"quarantineId,omitempty"` // number in the quarantine of its currency
 }
 
-// outcome is why a line was not published.
 type outcome string
 
 const (
-	quarantined outcome = "quarantined" // kept in quarantine
-	refused     outcome = "refused"     // the catalogue lacks its institution or currency
+	quarantined outcome = "quarantined" // waits in quarantine for a decision
+	refused     outcome = "refused"     // the catalogue has no such institution or currency
 	malformed   outcome = "malformed"   // not an observation
 )
 
@@ -71,16 +71,15 @@ func (l rejectedLine) String() string {
 	return fmt.Sprintf("%s: malformed: %s", position, l.Detail)
 }
 
-// lineCounts counts the lines of a file by outcome.
 type lineCounts struct {
 	lines       int // observations and malformed lines
 	accepted    int // published, added to history, or already known
-	changed     int // of these, with a new value or date
+	changed     int // accepted lines with a new value or date
 	quarantined int
 	refused     int
 	malformed   int
 	elapsed     time.Duration
-	unit        string // noun for what is counted, "" = line
+	unit        string // what is counted; "" means line
 }
 
 // err returns an error if lines were refused or malformed.
@@ -104,7 +103,6 @@ func (c *lineCounts) add(other *lineCounts) {
 	c.unit = other.unit
 }
 
-// perSecond returns the number of lines per second, 0 if no time passed.
 func (c *lineCounts) perSecond() int {
 	if c.elapsed <= 0 {
 		return 0
@@ -115,20 +113,20 @@ func (c *lineCounts) perSecond() int {
 type importProgress struct {
 	lineCounts
 	file  string
-	bytes int64 // read so far
-	size  int64 // of the file; 0 = unknown
+	bytes int64 // number of bytes read
+	size  int64 // bytes of the file; 0 if it is unknown
 }
 
-// lineBatch has the observations that are submitted at once.
+// lineBatch is a batch of observations.
 type lineBatch struct {
 	refreshes []engine.Refresh
-	lines     [][]int // lines[i][j] is the line of refreshes[i].Observations[j]; nil for a document
+	lines     [][]int // lines[i][j] is the line number of refreshes[i].Observations[j]; nil for a document
 	malformed []collectors.LineError
 	count     int // of observations
 }
 
-// importFile imports a whole file. If ctx ends, earlier batches have been imported; importing the file again imports
-// the rest.
+// importFile imports a whole file. If ctx ends, earlier batches have been imported, and importing the file again
+// imports the rest.
 func (f *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
 	start := f.clock()
 	readCtx, cancel := context.WithCancel(ctx)
@@ -161,13 +159,12 @@ func (f *fileImport) importFile(ctx context.Context, file *input.File, format co
 	return nil
 }
 
-// pacedBytesMax is the number of bytes read between two pauses: about twenty lines.
+// pacedBytesMax is the largest number of bytes read between two pauses, about twenty lines.
 const pacedBytesMax = 4 << 10
 
-// pacedReader pauses before each read.
 type pacedReader struct {
 	io.Reader
-	pause func() // nil = never
+	pause func() // may be nil
 }
 
 func (p pacedReader) Read(buf []byte) (int, error) {
@@ -182,7 +179,7 @@ func interrupted(name string, lines int) error {
 	return exit.Errorf(exit.Interrupted, "%s: interrupted after line %d; the lines before are imported, the same command imports the rest", name, lines)
 }
 
-// openFailure returns the error of OpenObservations with its exit code.
+// openFailure gives an error of OpenObservations an exit code.
 func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
@@ -193,7 +190,7 @@ func openFailure(err error) error {
 	return exit.WrapUncoded(exit.IOError, err)
 }
 
-// readBatch reads until a batch is full. At the end of the file it returns the last batch and io.EOF.
+// readBatch reads the next batch. It returns the last batch together with io.EOF.
 func readBatch(reader *collectors.Reader) (lineBatch, error) {
 	var batch lineBatch
 	for batch.count+len(batch.malformed) < batchObservationsMin {
@@ -211,7 +208,7 @@ func readBatch(reader *collectors.Reader) (lineBatch, error) {
 	return batch, nil
 }
 
-// submit passes a batch to the system and reports the lines that were not published.
+// submit imports a batch and reports its rejected lines.
 func (f *fileImport) submit(batch lineBatch, name string) error {
 	var receipt engine.Receipt
 	f.warnUnknownSources(&batch, name)
@@ -241,8 +238,8 @@ func (f *fileImport) submit(batch lineBatch, name string) error {
 	return nil
 }
 
-// warnUnknownSources warns once about each source that is not in the catalogue, because a typing error in its id
-// changes its priority.
+// warnUnknownSources warns about sources that are not in the catalogue, once each. A typing error in the ID of a
+// source would change the priority of its rates.
 func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
 	for i, refresh := range batch.refreshes {
 		if f.sources == nil || f.sources.HasSource(refresh.SourceID) || f.unknown[refresh.SourceID] {
@@ -278,7 +275,7 @@ func malformedLine(problem collectors.LineError, name string) rejectedLine {
 	return rejectedLine{File: name, Line: problem.Line, Outcome: malformed, Detail: detail}
 }
 
-// addReceipt counts the outcome of one batch.
+// addReceipt counts the lines of one batch.
 func (c *lineCounts) addReceipt(receipt *engine.Receipt, lines []rejectedLine) {
 	c.lines += receipt.Accepted + len(lines)
 	c.accepted += receipt.Accepted

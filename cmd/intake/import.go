@@ -25,15 +25,14 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// importOptions are the settings and flags of tasard import.
 type importOptions struct {
 	node    node.Config
 	log     terminal.LogOptions
-	format  string    // "" = by name or first bytes
-	refused string    // file for lines that were not published, "" = stderr
-	source  string    // the source of the documents, "" = the files are observation files
-	page    string    // the page of that source, "" = the only one
-	saved   time.Time // when the documents were saved, zero = unknown
+	format  string    // "" means according to the name or first bytes of the file
+	refused string    // file for rejected lines; "" means standard error
+	source  string    // source of the documents; "" means the files are observation files
+	page    string    // page of the source; "" means its only page
+	saved   time.Time // when the documents were saved; zero if it is unknown
 }
 
 // New returns the command tasard import.
@@ -98,7 +97,7 @@ func requireFiles(_ *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "no file; name observation files, or - for standard input")
 }
 
-// importFiles imports observation files one after the other. It opens all of them before it imports the first.
+// importFiles imports observation files, one after the other. It opens all of them before it imports any.
 func importFiles(ctx context.Context, p *process.Process, o importOptions, names []string) (err error) {
 	var files []*input.File
 	defer func() {
@@ -120,7 +119,6 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 	})
 }
 
-// withDataDir opens the report and the data directory, calls work, and closes both.
 func withDataDir(ctx context.Context, p *process.Process, o importOptions, work func(*node.Data, *terminalReport) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
@@ -138,7 +136,7 @@ func withDataDir(ctx context.Context, p *process.Process, o importOptions, work 
 	return work(data, report)
 }
 
-// importEach calls importOne for each of count files and prints a summary of each.
+// importEach calls importOne for each of count files, and prints a summary after each.
 func importEach(p *process.Process, data *node.Data, report *terminalReport, count int, importOne func(*fileImport, int) (name string, err error)) error {
 	var total lineCounts
 	for i := range count {
@@ -147,14 +145,15 @@ func importEach(p *process.Process, data *node.Data, report *terminalReport, cou
 		total.add(&fi.counts)
 		report.summary(p.Stdout, name, &fi.counts)
 		if err != nil {
-			return cmp.Or(node.StopCause(data.System), err) // if the node stopped, the reason is the better error
+			return cmp.Or(node.StopCause(data.System), err) // if the node has stopped, the cause explains more than err
 		}
 	}
 	return total.err()
 }
 
-// Import imports a file into a running node. Lines that are not published are logged. An interruption is not an
-// error. A file that can't be read, or is not an observation file, is an error only if the node has no other data.
+// Import imports a file into a running node. It logs rejected lines. It stops without an error if ctx ends or the
+// disk is full. A file that cannot be read or is not an observation file is an error only if the node has no data;
+// otherwise Import logs the problem.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	var network yield.Network
 	defer network.Close()
@@ -182,7 +181,7 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	return err
 }
 
-// readOnly reports whether an error is temporary because the disk is full.
+// readOnly reports whether err means that the disk is full. The error is temporary.
 func readOnly(err error) bool {
 	var engineErr *engine.Error
 	return errors.As(err, &engineErr) && engineErr.Code == engine.CodeReadOnly

@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	progressTerminal = 100 * time.Millisecond // between two updates of the progress line on a terminal
-	progressLines    = 5 * time.Second        // between two progress lines elsewhere
+	progressTerminal = 100 * time.Millisecond // interval between updates of the progress line on a terminal
+	progressLines    = 5 * time.Second        // interval between progress lines elsewhere
 )
 
-// terminalReport is the reporter of the command tasard import.
 type terminalReport struct {
-	out      io.Writer // for people: progress, and lines that were not published
-	terminal bool      // whether out is a terminal; progress is then one line that is rewritten
+	out      io.Writer // for people: progress and rejected lines
+	terminal bool      // out is a terminal, on which progress is one line that is rewritten
 	clock    func() time.Time
-	last     time.Time // time of the last progress
-	shown    int       // characters of the progress line on the terminal
-	file     *os.File  // for rejected lines, as NDJSON; nil = out
+	last     time.Time // time of the last progress line
+	shown    int       // number of characters of the progress line on the terminal
+	file     *os.File  // for rejected lines as NDJSON; if it is nil, they go to out
 	lines    *bufio.Writer
 }
 
-// openReport returns a report. refused is the name of the file for lines that were not published; "" = stderr.
+// openReport returns a report. refused is the name of a file for rejected lines; "" means standard error.
 func openReport(p *process.Process, refused string) (*terminalReport, error) {
 	r := &terminalReport{out: p.Stderr, terminal: terminal.IsTerminal(p.Stderr), clock: p.Clock, last: p.Clock()}
 	if refused == "" {
@@ -108,7 +107,6 @@ func percentRead(p importProgress) string {
 	return fmt.Sprintf("%d %%, ", min(100, p.bytes*100/p.size))
 }
 
-// clearProgress removes the progress line from the terminal.
 func (r *terminalReport) clearProgress() {
 	if r.shown > 0 {
 		terminal.Fprintf(r.out, "%s", "\r"+strings.Repeat(" ", r.shown)+"\r")
@@ -116,7 +114,6 @@ func (r *terminalReport) clearProgress() {
 	}
 }
 
-// summary prints the counts of a file.
 func (r *terminalReport) summary(out io.Writer, file string, c *lineCounts) {
 	r.clearProgress()
 	terminal.Fprintf(out, "%s: %s\n", file, c)
@@ -128,7 +125,7 @@ func (c *lineCounts) String() string {
 		terminal.Thousands(c.accepted), terminal.Thousands(c.changed), terminal.Thousands(c.quarantined), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
 }
 
-// logReport is the reporter of serve --import.
+// logReport is the reporter of Import.
 type logReport struct {
 	log   *slog.Logger
 	clock func() time.Time

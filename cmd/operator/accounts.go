@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// accountArgument describes the argument that names an account.
+// accountArgument describes the argument that names an account, for errors.
 const accountArgument = "one account, by its number or its e-mail address"
 
 func (r *invocation) accounts() *cobra.Command {

@@ -1,10 +1,9 @@
-// Package operator is tasard admin and tasard ping, which call a running node
-// through its management socket. The operations are defined in httpapi/admin; here
-// each has a command with its help, its flags and the table of its answer.
+// Package operator implements tasard admin and tasard ping. They call a running node through its management socket.
+// Package httpapi/admin defines the operations; this package has a command for each, with help, flags and a table of
+// the result.
 //
-// Without --json answers are tables; with it they are the node's own JSON. Foreign
-// text (names of keys, details of sources) is printed without control characters.
+// Results are printed as tables, or with --json as the JSON of the node. Control characters are removed from text
+// that others have written, such as names of keys.
 //
-// To add an operation, write its command in the file of its subject, and its table
-// in print.go.
+// To add an operation, write its command in the file of its subject, and its table in print.go.
 package operator

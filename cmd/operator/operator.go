@@ -20,7 +20,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// invocation holds the flags of a command and the node that it calls.
+// invocation has the flags of one command, and the node that the command calls.
 type invocation struct {
 	*process.Process
 	remote.Options
@@ -28,7 +28,7 @@ type invocation struct {
 	node   *remote.Node
 }
 
-// New returns tasard admin.
+// New returns the command tasard admin.
 func New(p *process.Process) *cobra.Command {
 	r := &invocation{Process: p}
 	return command.Spec{
@@ -50,7 +50,7 @@ Answers are tables, or with --json JSON.`,
 // newCommand returns a command that calls a running node. It adds the flags that name the node, and --json.
 func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	run, addFlags := spec.Run, spec.Flags
-	spec.DataOptional = true // a socket is enough
+	spec.DataOptional = true // --admin-socket is enough
 	spec.Settings = func(addFlags *pflag.FlagSet) {
 		setting.AddData(addFlags, &r.Data)
 		setting.AddAdminSocket(addFlags, &r.Socket)
@@ -70,7 +70,7 @@ func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	return spec.Command(r.Process)
 }
 
-// newChangeCommand returns a command that changes the state of a node. It adds --by.
+// newChangeCommand returns a command that changes data of a node. It adds the flag --by.
 func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	addFlags := spec.Flags
 	spec.Flags = func(flags *pflag.FlagSet) {
@@ -82,7 +82,7 @@ func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	return r.newCommand(spec)
 }
 
-// list prints a list as a table, or with --json as one JSON object per line.
+// list calls a list operation and prints a table, or with --json one JSON object per line.
 func list[T any](ctx context.Context, r *invocation, op admin.List[T], query url.Values, table func(io.Writer, []T)) (err error) {
 	stream, err := op.Call(ctx, r.node.Client, query)
 	if err != nil {
@@ -103,7 +103,7 @@ func list[T any](ctx context.Context, r *invocation, op admin.List[T], query url
 	return nil
 }
 
-// call calls an operation and prints its answer, as a table or as JSON.
+// call calls an operation and prints the result, as a table or as JSON.
 func call[Body, Answer any](
 	ctx context.Context, r *invocation, op admin.Operation[Body, Answer], body Body, table func(io.Writer, *Answer), values ...string,
 ) (answer Answer, err error) {
@@ -113,10 +113,10 @@ func call[Body, Answer any](
 	return answer, terminal.WriteAnswer(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
 }
 
-// pingTimeout is the time in which a node must answer. A busy node took 0.4 s.
+// pingTimeout is the time in which a node must respond. A busy node has taken 0.4 s.
 const pingTimeout = 5 * time.Second
 
-// NewPing returns tasard ping.
+// NewPing returns the command tasard ping.
 func NewPing(p *process.Process) *cobra.Command {
 	r, live := &invocation{Process: p}, false
 	return r.newCommand(command.Spec{
@@ -135,7 +135,7 @@ is meant for health checks of containers; elsewhere use GET /readyz.`,
 	})
 }
 
-// ping prints the readiness. With live any answer is a success.
+// ping prints the readiness of the node. With live it succeeds if the node responds at all.
 func (r *invocation) ping(ctx context.Context, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

@@ -11,7 +11,6 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// printAccounts prints a table of accounts.
 func printAccounts(out io.Writer, accounts []admin.ListedAccount) {
 	if len(accounts) == 0 {
 		terminal.Fprintf(out, "There are no accounts yet.\n")
@@ -30,10 +29,9 @@ func printAccounts(out io.Writer, accounts []admin.ListedAccount) {
 		terminal.Fprintf(table, "%d\t%s\t%s\t%d\t%s of %s\t%s\t%s\n", a.ID, terminal.Sanitize(a.Email), terminal.FormatInstant(a.CreatedAt), a.ActiveKeys,
 			terminal.Thousands(a.SpentToday), terminal.Thousands(a.Limits.Day), terminal.Thousands(a.Limits.Minute), state)
 	}
-	_ = table.Flush() // out keeps its error
+	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
-// printAccount prints an account with its keys.
 func printAccount(out io.Writer, a *admin.Account) {
 	terminal.Fprintf(out, "account    %d\n", a.ID)
 	terminal.Fprintf(out, "e-mail     %s\n", terminal.Sanitize(a.Email))
@@ -64,10 +62,9 @@ func printAccount(out io.Writer, a *admin.Account) {
 		}
 		terminal.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, terminal.Sanitize(key.Name), key.Hint, terminal.FormatInstant(key.CreatedAt), terminal.FormatInstant(key.LastUsedAt), state)
 	}
-	_ = table.Flush() // out keeps its error
+	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
-// printKeyPolicy prints whether keys are required.
 func printKeyPolicy(out io.Writer, policy *admin.KeyPolicy, now time.Time) {
 	switch policy.State {
 	case admin.KeysRequired:
@@ -84,7 +81,7 @@ func printKeyPolicy(out io.Writer, policy *admin.KeyPolicy, now time.Time) {
 	}
 }
 
-// printChangedAccount prints the outcome of a change, and the account.
+// printChangedAccount returns a function that prints what was changed, and the account.
 func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	return func(out io.Writer, account *admin.Account) {
 		terminal.Fprintf(out, "Account %d %s.\n\n", account.ID, outcome)
@@ -92,7 +89,7 @@ func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	}
 }
 
-// digestCharacters is the number of characters of a document's digest in a table.
+// digestCharacters is how many characters of a document's digest a table shows.
 const digestCharacters = 12
 
 func printQuarantine(out io.Writer, values []admin.QuarantineEntry) {
@@ -107,7 +104,7 @@ func printQuarantine(out io.Writer, values []admin.QuarantineEntry) {
 			terminal.Sanitize(value.InstitutionID), value.Channel, value.Kind, terminal.Sanitize(value.Buy), terminal.Sanitize(value.Sell), terminal.Sanitize(value.EffectiveDate), value.Reason,
 			terminal.Sanitize(value.Document[:min(digestCharacters, len(value.Document))]), terminal.Sanitize(value.Detail))
 	}
-	_ = table.Flush() // out keeps its error
+	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
 func printQuarantineResult(out io.Writer, result *admin.QuarantineResult, outcome string) {
@@ -129,7 +126,7 @@ func printRateWithdrawn(out io.Writer, change *admin.RateChange) {
 	printPublished(out, change.Published)
 }
 
-// printPublished prints the published rate; nil means none.
+// printPublished prints the published rate, which may be nil.
 func printPublished(out io.Writer, offer *admin.Offer) {
 	if offer == nil {
 		terminal.Fprintf(out, "Nothing is published for it now.\n")
@@ -142,7 +139,6 @@ func printPublished(out io.Writer, offer *admin.Offer) {
 	terminal.Fprintf(out, "Published now: %s / %s of %s, %s.\n", terminal.Sanitize(offer.Buy), terminal.Sanitize(offer.Sell), terminal.Sanitize(offer.SourceID), until)
 }
 
-// printCluster prints the state of the cluster and a table of its nodes.
 func printCluster(out io.Writer, c *admin.Cluster) {
 	state := "a majority of the nodes is there: changes are possible"
 	if !c.Majority {
@@ -154,10 +150,9 @@ func printCluster(out io.Writer, c *admin.Cluster) {
 		n := &c.Nodes[i]
 		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Sanitize(n.Name), terminal.Sanitize(n.Address), clusterNodeState(n), n.Record, n.Lag, terminal.Sanitize(n.Version))
 	}
-	_ = table.Flush() // out keeps its error
+	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
-// clusterNodeState describes the state of a node in a table.
 func clusterNodeState(n *admin.ClusterNode) string {
 	parts := []string{"unreachable"}
 	switch {
@@ -181,7 +176,7 @@ func clusterNodeState(n *admin.ClusterNode) string {
 	return strings.Join(parts, ", ")
 }
 
-// readinessSummary returns the status and each condition that is not ok.
+// readinessSummary returns the status, and each condition that is not OK.
 func readinessSummary(s *admin.Readiness) string {
 	parts := []string{string(s.Status)}
 	for _, c := range s.Conditions {

@@ -66,7 +66,8 @@ quarantine release publishes it, and the exit code is 65.`,
 	})
 }
 
-// publish sets a rate. If the rate is quarantined, it returns an error that says how to release it.
+// publish publishes a rate. If the node puts the rate into quarantine, publish returns an error that says how to
+// release it.
 func (r *invocation) publish(ctx context.Context, body *admin.ManualRate) error {
 	answer, err := call(ctx, r, admin.SetRate, *body, printRateSet)
 	if err != nil || answer.Quarantined == nil {
@@ -98,7 +99,7 @@ published again; without one the rate is gone. A collected source publishes its 
 	})
 }
 
-// addQuote declares --channel and --kind.
+// addQuote declares the flags --channel and --kind.
 func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	q.Channel, q.Kind = engine.Unspecified, engine.Commercial
 	var channels, kinds []string
@@ -112,7 +113,6 @@ func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	flags.Var(setting.Enum(&q.Kind, kinds...), "kind", "kind of the rate")
 }
 
-// foundArguments quotes arguments for an error.
 func foundArguments(args []string) string {
 	if len(args) == 0 {
 		return "nothing"
@@ -120,7 +120,7 @@ func foundArguments(args []string) string {
 	return strconv.Quote(strings.Join(args, " "))
 }
 
-// checkQuoteArguments checks that the arguments are an institution and a currency.
+// checkQuoteArguments checks that the arguments are an institution and a currency code.
 func checkQuoteArguments(_ *cobra.Command, args []string) error {
 	if len(args) == 2 && setting.CurrencyPattern().MatchString(args[1]) {
 		return nil
@@ -196,7 +196,7 @@ decision.`,
 	})
 }
 
-// resolve releases or rejects values in order. It stops at the first error.
+// resolve releases or rejects quarantined values in order. It stops at the first error.
 func (r *invocation) resolve(ctx context.Context, numbers []string, op admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
 	for _, number := range numbers {
 		match := quarantineNumberPattern().FindStringSubmatch(number)
@@ -213,7 +213,7 @@ func quarantineNumberPattern() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`)
 }
 
-// checkQuarantineNumbers checks that the arguments are numbers of quarantined values.
+// checkQuarantineNumbers checks that all arguments are numbers of quarantined values.
 func checkQuarantineNumbers(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Errorf(exit.Usage, "no number of a quarantined value; give currency and number, such as USD/17")

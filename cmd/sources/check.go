@@ -43,7 +43,7 @@ when a source failed, completely or in part.`,
 	}.Command(p)
 }
 
-// selectDefinitions returns the definitions with these ids, or all that are not disabled if there are no ids.
+// selectDefinitions returns the definitions with the given IDs. Without IDs it returns all that are not disabled.
 func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, error) {
 	var selected []*source.Definition
 	for _, id := range ids {
@@ -96,7 +96,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	return exit.Errorf(exit.Unavailable, "%d of %s failed, completely or in part: %s", len(failed), terminal.Plural(len(reports), "source"), strings.Join(failed, ", "))
 }
 
-// checkAll checks sources concurrently. The collector limits the concurrency.
+// checkAll checks sources concurrently; the collector limits how many at once.
 func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
 	reports := make([]sourceReport, len(definitions))
 	errs := make([]error, len(definitions))
@@ -108,7 +108,7 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 			report, err := collector.Check(ctx, d.ID)
 			reports[i], errs[i] = reportOf(&report), err
 			if err != nil {
-				return // interrupted
+				return // ctx has ended
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -123,7 +123,7 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 	return reports, cmp.Or(errs...)
 }
 
-// summaryOf describes a report on a progress line.
+// summaryOf describes a report in a few words, for progress.
 func summaryOf(s *sourceReport) string {
 	if s.Failure != nil {
 		return s.Failure.Kind
@@ -147,7 +147,7 @@ func reportOf(report *collectors.Report) sourceReport {
 	return s
 }
 
-// printReports prints a table or a line of JSON for each source.
+// printReports prints each report as a table, or as a line of JSON.
 func printReports(p *process.Process, reports []sourceReport, asJSON bool) error {
 	for i := range reports {
 		if !asJSON {

@@ -1,6 +1,6 @@
-// Package sources implements tasard sources: list, check and parse. None of them
-// stores anything, and only list asks a running node. check fetches documents as
-// a collector does, with its limits and its user agent.
+// Package sources implements tasard sources: list, check and parse. They store nothing. list asks a running node.
+// check fetches documents from the sites of the sources, with the limits and the user agent of the collector. parse
+// reads a file.
 //
-// FindDefinition, FindPage and ReadDocument are shared with tasard import.
+// tasard import uses FindDefinition, FindPage and ReadDocument too.
 package sources

@@ -19,10 +19,10 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// documentBytesMax bounds a document. No source has a larger one.
+// documentBytesMax is the largest size of a document. No source has a larger one.
 const documentBytesMax = 16 << 20
 
-// The JSON output of check and parse.
+// JSON output of check and parse.
 type (
 	sourceReport struct {
 		Source       string                `json:"source"`
@@ -95,7 +95,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 		report.Failure = describeFailure(parseErr)
 	}
 	if err := terminal.WriteAnswer(p.Stdout, o.json, report, func() {
-		if parseErr == nil { // otherwise the error has the failure
+		if parseErr == nil { // otherwise the error reports the failure
 			printReport(p.Stdout, &report)
 		}
 	}); err != nil || parseErr == nil {
@@ -104,7 +104,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, parseErr)
 }
 
-// ReadDocument reads a whole file.
+// ReadDocument reads a file as a document, at most documentBytesMax.
 func ReadDocument(ctx context.Context, p *process.Process, name string) (document *source.Document, err error) {
 	file, err := input.Open(name, p.Stdin)
 	if err != nil {
@@ -127,7 +127,6 @@ func ReadDocument(ctx context.Context, p *process.Process, name string) (documen
 	return &source.Document{Body: body, FetchedAt: p.Clock()}, nil
 }
 
-// add adds the result of parsing a document.
 func (s *sourceReport) add(result *source.Result) {
 	s.Observations = append(s.Observations, describeObservations(result.Observations)...)
 	s.HistoryDays, s.Notes = len(result.History), result.Notes
@@ -161,7 +160,6 @@ func describeFailure(err error) *admin.SourceFailure {
 	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
 }
 
-// printReport prints the rates of a source as a table, and its notes.
 func printReport(out io.Writer, s *sourceReport) {
 	if s.Failure != nil {
 		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, s.Failure.Kind, terminal.Sanitize(s.Failure.Detail))
@@ -175,7 +173,7 @@ func printReport(out io.Writer, s *sourceReport) {
 			terminal.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Sanitize(o.InstitutionID), o.Currency, o.Channel, o.Kind,
 				terminal.Sanitize(o.Buy), terminal.Sanitize(o.Sell), terminal.Sanitize(o.EffectiveDate), terminal.Sanitize(o.PublishedAt))
 		}
-		_ = table.Flush() // out keeps an error
+		_ = table.Flush() // out is an ErrWriter, which keeps errors
 	}
 	if s.HistoryDays > 0 {
 		terminal.Fprintf(out, "  and %s before", terminal.Plural(s.HistoryDays, "day"))

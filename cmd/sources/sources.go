@@ -23,7 +23,7 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// reasonRunesShown limits a reason in the table. --json shows the whole reason.
+// reasonRunesShown is the longest reason in a table, in runes. --json shows the whole reason.
 const reasonRunesShown = 100
 
 // New returns the command tasard sources.
@@ -41,19 +41,17 @@ replace some, or turn some off.`,
 	}.Command(p)
 }
 
-// options are the flags of all subcommands.
 type options struct {
 	directory string
 	catalogue string
 	json      bool
 }
 
-// open loads the definitions and checks them against the catalogue.
 func (o *options) open() (node.ReferenceData, error) {
 	return node.LoadReferenceData(o.catalogue, o.directory)
 }
 
-// add adds the flags of options.
+// add declares --sources and --catalogue.
 func (o *options) add(flags *pflag.FlagSet) {
 	setting.AddSources(flags, &o.directory)
 	setting.AddCatalogue(flags, &o.catalogue)
@@ -116,10 +114,10 @@ func printSources(out io.Writer, sources *admin.Sources, heading string) {
 		terminal.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Sanitize(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
 			s.State, success, rates, quarantined, terminal.Sanitize(elide(reasonOf(s), reasonRunesShown)))
 	}
-	_ = table.Flush() // out keeps an error
+	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
-// reasonOf returns the reason for the state of a source, "" = none.
+// reasonOf returns the reason for the state of a source, "" if there is none.
 func reasonOf(s *admin.Source) string {
 	h := s.Health
 	switch {
@@ -129,7 +127,7 @@ func reasonOf(s *admin.Source) string {
 		return "is being read since " + terminal.FormatInstant(h.Running)
 	case h.Runs == 0 && !h.LastSlot.IsZero():
 		return "read before the start, for the slot of " + terminal.FormatInstant(h.LastSlot)
-	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // the failure is that of the last try
+	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // the last try has failed
 		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
 	case h.Quarantined > 0:
 		return fmt.Sprintf("%d of %d quarantined: tasard admin quarantine list --source %s", h.Quarantined, h.Read, s.ID)
@@ -139,7 +137,7 @@ func reasonOf(s *admin.Source) string {
 	return ""
 }
 
-// elide removes the middle of a long text, because the beginning says what failed, and the end why.
+// elide shortens a long reason in the middle: the beginning says what failed, and the end why.
 func elide(text string, runesMax int) string {
 	runes := []rune(text)
 	if len(runes) <= runesMax {
@@ -149,7 +147,7 @@ func elide(text string, runesMax int) string {
 	return string(runes[:runesMax-tailRunes-1]) + "…" + string(runes[len(runes)-tailRunes:])
 }
 
-// FindDefinition returns the definition with an id. The error suggests similar ids.
+// FindDefinition returns the definition with the given ID. The error suggests similar IDs.
 func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	if d, known := set.Find(id); known {
 		return d, nil
@@ -169,7 +167,7 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
-// FindPage returns the index of the page with a name. The name "" is for a source with only one page.
+// FindPage returns the index of the page with the given name. "" means the only page of the source.
 func FindPage(d *source.Definition, name string) (int, error) {
 	var names []string
 	for i := range d.Pages {

@@ -12,21 +12,22 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-// Spec describes a command: its help, flags and function.
+// Spec describes a command.
 type Spec struct {
 	Use, Short, Long, Example string
 
-	Args     cobra.PositionalArgs // checks the arguments; nil: none are allowed
-	Settings func(*pflag.FlagSet) // declares flags that are also settings
+	Args     cobra.PositionalArgs // checks the arguments; nil allows none
+	Settings func(*pflag.FlagSet) // declares flags that are settings
 	Flags    func(*pflag.FlagSet) // declares flags that are not settings, such as --yes
 
-	// Run is called when all settings are resolved and checked. nil: the command is a group, and prints its help.
+	// Run is called when all settings have been resolved and checked. A command without Run is a group, which prints its
+	// help.
 	Run          func(ctx context.Context, args []string) error
-	DataOptional bool             // --data may be missing
+	DataOptional bool             // --data may be missing, although it is a setting
 	Subcommands  []*cobra.Command // of a group
 }
 
-// Command returns the cobra command for a process.
+// Command returns the cobra command.
 func (s Spec) Command(p *process.Process) *cobra.Command {
 	cmd := &cobra.Command{Use: s.Use, Short: s.Short, Long: s.Long, Example: s.Example, Args: s.Args}
 	if s.Args == nil {
@@ -56,7 +57,6 @@ func (s Spec) Command(p *process.Process) *cobra.Command {
 	return cmd
 }
 
-// noArguments refuses arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "unexpected argument %q; %s --help shows the flags", args[0], cmd.CommandPath())
 }
 
-// ExactArgs checks that there are count arguments; noun describes them.
+// ExactArgs checks that there are count arguments. noun describes them in errors.
 func ExactArgs(count int, noun string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == count {

@@ -1,6 +1,6 @@
 // Package command describes the commands of tasard: help, flags and function.
 //
-// A Spec becomes a cobra command, with the steps that all commands share: settings
-// are resolved and checked before the work begins, a missing data directory and
-// unexpected arguments are errors, and a group of commands prints its help.
+// Spec.Command makes a cobra command of a Spec, with the steps that all commands have in common. The command resolves
+// and checks its settings before it runs. A missing data directory or an unexpected argument is an error. A group of
+// commands prints its help.
 package command

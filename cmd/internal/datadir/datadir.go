@@ -17,19 +17,19 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// ExplainLogError adds advice for the operator to an error of the log.
+// ExplainLogError adds advice for operators to an error of the log of the directory data, and an exit code.
 func ExplainLogError(data string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
 	case errors.Is(err, wal.ErrLocked):
 		return exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or use a copy", data)
 	case errors.As(err, &damageErr):
-		return damageErr // it has file, offset and a hint
+		return damageErr // has the file, the offset and a hint
 	}
 	return err
 }
 
-// RequireLog returns an error unless data is a directory with a log. It changes nothing.
+// RequireLog returns an error if data is not a directory with a log.
 func RequireLog(data string) error {
 	if err := RequireDir(data); err != nil {
 		return err
@@ -44,7 +44,7 @@ func RequireLog(data string) error {
 	return nil
 }
 
-// RequireDir returns an error unless data is a directory.
+// RequireDir returns an error if data is not a directory.
 func RequireDir(data string) error {
 	info, err := os.Stat(data)
 	switch {
@@ -58,13 +58,13 @@ func RequireDir(data string) error {
 	return nil
 }
 
-// Open opens the data directory and waits until its log is replayed.
+// Open opens the data directory and waits until its log has been replayed. The directory is locked until Data.Close.
 func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*node.Data, error) {
 	data, err := node.OpenData(ctx, p.CompleteConfig(c, log))
 	return data, ExplainLogError(c.Dir, err)
 }
 
-// States returns a consistent snapshot of the states of all currencies.
+// States returns the states of all currencies. They form a consistent snapshot.
 func States(ctx context.Context, system *actors.System) ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := system.Export(ctx, func(state engine.SavedCurrency) error {

@@ -1,6 +1,5 @@
-// Package datadir opens a data directory for commands that work without a node.
-// It checks that the directory exists, explains one that is in use or damaged,
-// and replays its log.
+// Package datadir opens a data directory for commands that work without a running node.
 //
-// Errors carry exit codes and say what an operator can do.
+// It checks that the directory exists, replays its log, and explains why a directory cannot be opened: a node uses
+// it, or it is damaged. Errors have exit codes and say what an operator can do.
 package datadir

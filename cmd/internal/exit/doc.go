@@ -1,6 +1,6 @@
-// Package exit defines the exit codes of tasard and errors with a code (Errorf,
-// Wrap). Code derives the code of other errors from their cause. The codes follow
-// sysexits.h, so that a service manager knows when a restart can help.
+// Package exit defines the exit codes of tasard, and errors that have an exit code (Errorf, Wrap). Code returns the
+// exit code of any error.
 //
-// Packages below cmd do not know exit codes.
+// The codes follow sysexits.h, so that a service manager knows when a restart can help. Only package cmd and the
+// packages below it know exit codes.
 package exit

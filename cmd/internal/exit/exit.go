@@ -12,23 +12,23 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Exit codes. They follow sysexits.h, so that a service manager knows when a restart can help.
+// Exit codes, as in sysexits.h.
 const (
 	OK          = 0   // success, or a requested stop
-	CheckFailed = 1   // tasard doctor has found a fault
+	CheckFailed = 1   // the doctor has found a fault
 	Usage       = 64  // unknown command, flag or argument, or a bad value of one
-	Rejected    = 65  // some lines of an observation file, or a manual rate, were rejected; the rest was imported
+	Rejected    = 65  // a manual rate or lines of an observation file were rejected; the other lines were imported
 	NoInput     = 66  // an input file or directory can't be read, or has the wrong kind
-	Unavailable = 69  // no node is running, the running one can't answer now, or a checked source gave nothing
+	Unavailable = 69  // no node is running, the running node can't answer now, or a checked source has no rates
 	FailStop    = 70  // a write failed while the node ran, or an internal error
 	CannotWrite = 73  // the data directory or an output can't be created or written
-	IOError     = 74  // reading or writing broke off in the middle
+	IOError     = 74  // reading or writing failed in the middle
 	Busy        = 75  // another process holds the directory or the address: try again later
 	BadData     = 78  // bad variable, configuration, catalogue, definition or secret file, or damaged data
 	Interrupted = 130 // a signal ended the work early
 )
 
-// Help explains the codes in the help.
+// Help explains the codes in the help of tasard.
 const Help = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
   1    doctor has found a fault
@@ -49,21 +49,21 @@ type Error struct {
 	err  error
 }
 
-// Error returns the message without the code.
+// Error implements error. The message does not have the code.
 func (e *Error) Error() string { return e.err.Error() }
 
-// Unwrap returns the cause.
+// Unwrap returns the error without its code.
 func (e *Error) Unwrap() error { return e.err }
 
-// Wrap gives err an exit code, and replaces the code that it may have.
+// Wrap gives err an exit code, which replaces the code that err may have.
 func Wrap(code int, err error) error { return &Error{code, err} }
 
-// Errorf formats an error with an exit code.
+// Errorf returns a formatted error with an exit code. Like fmt.Errorf, it wraps the operands of %w.
 func Errorf(code int, format string, args ...any) error {
 	return Wrap(code, fmt.Errorf(format, args...))
 }
 
-// Code returns the exit code of an error. Without an explicit code it depends on the cause.
+// Code returns the exit code of an error. If the error has none, the code follows from its cause.
 func Code(err error) int {
 	var coded *Error
 	var engineErr *engine.Error
@@ -92,7 +92,7 @@ func Code(err error) int {
 	return FailStop
 }
 
-// WrapUncoded gives err an exit code unless it has one.
+// WrapUncoded gives err an exit code if it has none.
 func WrapUncoded(code int, err error) error {
 	var coded *Error
 	if errors.As(err, &coded) {

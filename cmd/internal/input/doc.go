@@ -1,6 +1,5 @@
-// Package input opens an input file that the user named. It may be standard input
-// or a named pipe, whose reads may block forever: opening never blocks, and
-// reading ends with a context.
+// Package input opens the input file of a command: a regular file, standard input or a named pipe.
 //
-// Devices, some of which have no end, are refused.
+// Reads of a pipe or of standard input may block forever. Therefore Open never blocks, and reads of File.Reader end
+// with a context. Devices are refused, because some have no end.
 package input

@@ -13,12 +13,12 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// File is an input file.
+// File is an open input file.
 type File struct {
-	io.ReadCloser        // nil for a named pipe, which is opened by the first read
-	Name          string // for messages
-	Size          int64  // bytes; 0 = unknown
-	Blocking      bool   // reads may wait forever: a named pipe or stdin
+	io.ReadCloser        // nil for a named pipe: the first read opens it
+	Name          string // in messages
+	Size          int64  // bytes; 0 if it is unknown
+	Blocking      bool   // reads may block forever: a named pipe or standard input
 }
 
 // Close closes the file.
@@ -29,8 +29,8 @@ func (f *File) Close() error {
 	return f.ReadCloser.Close()
 }
 
-// Open opens an input file; "-" is stdin. It does not block, because a named pipe is opened by the first read. It
-// refuses devices, some of which have no end.
+// Open opens an input file; "-" is standard input. Open does not block: for a named pipe, only the first read opens
+// it. Devices are refused, because some have no end.
 func Open(name string, stdin io.Reader) (*File, error) {
 	if name == "-" || name == "/dev/stdin" {
 		return &File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, nil
@@ -58,19 +58,20 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
 }
 
-// Reader returns the content. Reads of a blocking file fail when ctx ends. A goroutine reads the file, so the caller
-// must end ctx after the last read. A goroutine that waits for stdin can't be woken and may run until the process ends.
+// Reader returns the content of the file.
+//
+// If the file is Blocking, a goroutine reads it, and reads fail when ctx ends. The caller must end ctx after the last
+// read. A goroutine that waits for standard input cannot be stopped; it may run until the process exits.
 func (f *File) Reader(ctx context.Context) io.Reader {
 	if !f.Blocking {
 		return f
 	}
 	reader, writer := io.Pipe()
-	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) }) // CloseWithError never fails
-	go func() { _ = writer.CloseWithError(f.copyTo(ctx, writer)) }()        // nil means io.EOF
+	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) }) // cannot fail
+	go func() { _ = writer.CloseWithError(f.copyTo(ctx, writer)) }()        // CloseWithError(nil) means io.EOF
 	return reader
 }
 
-// copyTo copies the content to out.
 func (f *File) copyTo(ctx context.Context, out io.Writer) error {
 	var in io.Reader = f.ReadCloser
 	if f.ReadCloser == nil {
@@ -87,7 +88,8 @@ func (f *File) copyTo(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// openPipe waits until the pipe has a writer. When ctx ends, it opens the other end itself, so that os.Open returns.
+// openPipe opens a named pipe and waits until it has a writer. When ctx ends first, openPipe opens the pipe for
+// writing itself, so that os.Open returns.
 func openPipe(ctx context.Context, name string) (*os.File, error) {
 	stop := context.AfterFunc(ctx, func() {
 		if writer, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
@@ -98,12 +100,12 @@ func openPipe(ctx context.Context, name string) (*os.File, error) {
 	return os.Open(name)
 }
 
-// Failed returns a file whose Read fails with err.
+// Failed returns a file whose reads fail with err.
 func Failed(name string, err error) *File {
 	return &File{ReadCloser: io.NopCloser(failedReader{err}), Name: name}
 }
 
 type failedReader struct{ err error }
 
-// Read returns the error.
+// Read implements io.Reader.
 func (r failedReader) Read([]byte) (int, error) { return 0, r.err }

@@ -1,6 +1,5 @@
-// Package process holds everything that a command uses of its environment:
-// arguments, variables, streams, clock, random numbers. The program uses the real
-// ones, a test its own, so that every command runs in a test as in a shell.
+// Package process holds the environment of a command: arguments, variables, streams, clock, random numbers.
 //
-// Only package cmd reads the real environment and clock.
+// The program uses the real ones. A test has its own, so that it can run every command inside its own process. Only
+// package cmd reads the real environment and clock.
 package process

@@ -16,33 +16,33 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// CredentialsVariable names the directory in which a service manager provides secrets. It guards them by access
-// control lists, which look like a group-readable mode.
+// CredentialsVariable is the name of the variable with the directory in which a service manager puts secrets. The
+// service manager protects the files by access control lists, which look like a group-readable mode.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
 // Process is the environment of a command.
 type Process struct {
-	Name    string   // path of the program; "" = tasard
-	Args    []string // without the program's name
+	Name    string   // path of the program; "" means tasard
+	Args    []string // without the name of the program
 	Environ []string // NAME=value
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Clock   func() time.Time
-	Seed    func() uint64 // unpredictable
+	Seed    func() uint64 // returns an unpredictable seed
 	Random  io.Reader     // for secrets; safe for concurrent use
 
-	// Dial and Roots connect to sources. nil = the network and the system's certificate authorities. The demo and tests
-	// set their own.
+	// Dial and Roots are for connections to sources. By default connections use the network and the certificate
+	// authorities of the system. The demo and tests set Dial and Roots.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
-	OnReady func() // called when a node is ready; nil = not called
+	OnReady func() // called when a node is ready; may be nil
 
-	errorLog *slog.Logger // logs the final error when logs are JSON; nil = a plain line
+	errorLog *slog.Logger // for Report, if logs are JSON
 }
 
-// ProgramName returns the name with which a shell can run the program again.
+// ProgramName returns a name with which a shell can run this program again.
 func (p *Process) ProgramName() string {
 	if p.Name == "" || strings.ContainsFunc(p.Name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("./_-+", r)
@@ -52,7 +52,7 @@ func (p *Process) ProgramName() string {
 	return p.Name
 }
 
-// Report prints the final error of a command: one line for each problem.
+// Report prints the error with which a command has ended, one line for each problem.
 func (p *Process) Report(command string, err error) {
 	if err == nil {
 		return
@@ -66,7 +66,7 @@ func (p *Process) Report(command string, err error) {
 	}
 }
 
-// Getenv returns the value of an environment variable, "" when it is not set.
+// Getenv returns the value of an environment variable, "" if it is not set.
 func (p *Process) Getenv(name string) string {
 	for _, entry := range p.Environ {
 		if text, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -76,7 +76,7 @@ func (p *Process) Getenv(name string) string {
 	return ""
 }
 
-// Logger returns a logger that writes to stderr. If it writes JSON, Report logs the final error with it.
+// Logger returns a logger that writes to standard error. If it writes JSON, Report uses it too.
 func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
 	logger := terminal.NewLogger(p.Stderr, o)
 	if _, isJSON := logger.Handler().(*slog.JSONHandler); isJSON {
@@ -85,13 +85,13 @@ func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
 	return logger
 }
 
-// CompleteConfig sets the fields of a node's configuration that come from the process.
+// CompleteConfig sets the fields of a node's configuration that depend on the process.
 func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.Clock, p.Random, Version(), p.Getenv(CredentialsVariable)
 	return c
 }
 
-// Version returns the module version of this build, "" when it is unknown.
+// Version returns the module version of this build, "" if it is unknown.
 func Version() string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		return build.Main.Version

@@ -1,6 +1,6 @@
-// Package remote calls a running node through its management socket. It finds the
-// node that the flags name, calls operations, and explains errors.
+// Package remote calls a running node through its management socket. It finds the node that the flags name, calls
+// operations of package httpapi/admin, and explains errors.
 //
-// Errors carry exit codes: 69 when no node is running, and for an error response
-// the code of its reason.
+// Errors have exit codes. If no node is running, the code is 69. For an error response it depends on the error code
+// in the response.
 package remote

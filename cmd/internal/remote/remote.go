@@ -23,22 +23,22 @@ type Options struct {
 	JSON   bool
 }
 
-// Node is a running node, reached through its management socket.
+// Node is a running node.
 type Node struct {
 	*admin.Client
-	startCommand string // the command that starts the node, for messages
+	startCommand string // command that starts the node, for messages
 }
 
-// New returns the node at a socket; start is the command that starts the node, for messages.
+// New returns the node that listens on a socket. start is the command that starts this node, for messages.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
-// Call calls an operation of the node.
+// Call calls an operation of the node. Its errors are those of Explain.
 func Call[Body, Answer any](ctx context.Context, n *Node, op admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
 	answer, err := op.Call(ctx, n.Client, body, values...)
 	return answer, n.Explain(err)
 }
 
-// Explain gives an error of a call its exit code and says what to do.
+// Explain gives the error of a call an exit code, and says what to do.
 func (n *Node) Explain(err error) error {
 	var unreachable *admin.UnreachableError
 	var response *admin.Error
@@ -62,15 +62,15 @@ func (n *Node) Explain(err error) error {
 	return exit.Errorf(exit.Unavailable, "%w", unreachable)
 }
 
-// NotRunning reports whether there is no socket, or no process listens on it.
+// NotRunning reports whether err means that there is no socket, or that no process listens on it.
 func NotRunning(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// ErrStopping means that the node is stopping, or ended before it answered.
+// ErrStopping means that the node is stopping, or has stopped before it answered.
 var ErrStopping = errors.New("the node is stopping")
 
-// explainError gives an error response its exit code.
+// explainError gives an error response an exit code.
 func explainError(r *admin.Error) error {
 	code := exit.FailStop
 	switch r.Code {
@@ -88,12 +88,12 @@ func explainError(r *admin.Error) error {
 	return exit.Errorf(code, "%w", r)
 }
 
-// SocketPath returns the path of the management socket.
+// SocketPath returns socket, or if it is "" the default path of the management socket in the directory data.
 func SocketPath(socket, data string) string {
 	return cmp.Or(socket, filepath.Join(data, admin.SocketName))
 }
 
-// Node returns the node that the flags name.
+// Node returns the node that the flags name. It does not check that the node is running.
 func (o *Options) Node() (*Node, error) {
 	switch {
 	case o.Socket != "":
@@ -107,8 +107,8 @@ func (o *Options) Node() (*Node, error) {
 	return New(SocketPath("", o.Data), "tasard serve"+o.NodeFlag()), nil
 }
 
-// Running returns the node that the options name. It returns nil if they name no node, or a data directory on which no
-// node runs.
+// Running returns the running node that the options name. It returns nil if they name no node, or only a data
+// directory that no node uses.
 func (o *Options) Running(ctx context.Context) *Node {
 	socket := o.Socket
 	if socket == "" && o.Data != "" {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// ListenDefault is the default listen address.
+	// ListenDefault is the default of --listen.
 	ListenDefault          = "127.0.0.1:8080"
 	connsPerAddressDefault = 128 // for a public node
 	connsLimit             = 1_000_000
@@ -36,7 +36,7 @@ const (
 	drainDelayMax          = 10 * time.Minute
 	spreadDefault          = 5 * time.Minute
 	spreadMax              = time.Hour
-	// NoMailNotice is logged by a node without a mail server.
+	// NoMailNotice is what a node without a mail server logs.
 	NoMailNotice = "login codes can't be sent: there is no mail server (--smtp-addr)"
 )
 
@@ -56,7 +56,7 @@ type Node struct {
 	accessLog string
 }
 
-// DefaultNode returns the defaults of serve.
+// DefaultNode returns the defaults of a node.
 func DefaultNode() Node {
 	return Node{
 		Config: node.Config{
@@ -73,7 +73,7 @@ func DefaultNode() Node {
 	}
 }
 
-// NodeConfig returns the node's configuration for the settings and the process.
+// NodeConfig returns the configuration of a node with the given settings.
 func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
@@ -88,7 +88,6 @@ func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	return p.CompleteConfig(c, log)
 }
 
-// addNode declares all settings of a node.
 func addNode(flags *pflag.FlagSet, o *Node) {
 	h := &o.Config.HTTP
 	AddListen(flags, &h.Listen)
@@ -111,7 +110,7 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	flags.Var(SiteURL(&h.PublicURL), "public-url", "public address of the pages, for links to them")
 }
 
-// addAccounts declares the settings of quotas, login codes, proxies and the operator.
+// addAccounts declares the settings of quotas, login codes, proxies and the operator of the node.
 func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	quota, m := &c.Accounts.Quota, &c.Mail
 	flags.Var(Count(&quota.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day of each account, and of each address without a key")
@@ -130,7 +129,6 @@ func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	AddAdminSocket(flags, &c.Admin.Socket)
 }
 
-// addCluster declares the settings of a cluster.
 func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	flags.Var(Line(&o.Name, "NAME", 64), "cluster", "`NAME` of the cluster, the same on each of its nodes")
 	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "number of this node, from 1; it never changes")
@@ -143,13 +141,13 @@ func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	BoolFlag(flags, &o.Leave, "cluster-leave", "leave the cluster for good: its records stay, the cluster never takes them back")
 }
 
-// Group is a group of flags in the help, with its heading.
+// Group is a group of flags in the help.
 type Group struct {
 	Title string
 	Flags []string
 }
 
-// Groups returns the groups of the flags of serve. The flags that every node needs come first.
+// Groups returns the groups of serve. The first group has the flags that every node needs.
 func Groups() []Group {
 	return []Group{
 		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
@@ -166,14 +164,14 @@ func Groups() []Group {
 	}
 }
 
-// AddMonitoring declares the flags for monitoring.
+// AddMonitoring declares --metrics-listen and --access-log.
 func AddMonitoring(flags *pflag.FlagSet, o *Node) {
 	o.accessLog = accessOff
 	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen", "serve /metrics, /livez and /readyz to Prometheus here")
 	flags.Var(Enum(&o.accessLog, accessOff, accessErrors, accessAll), "access-log", "log answers as JSON: id, route, status, time, bytes, network")
 }
 
-// AddDirectory declares the flags for the data directory, catalogue and definitions.
+// AddDirectory declares --data, --catalogue and --sources.
 func AddDirectory(flags *pflag.FlagSet, c *node.Config) {
 	AddData(flags, &c.Dir)
 	AddCatalogue(flags, &c.Catalogue)
@@ -210,7 +208,7 @@ func AddLimits(flags *pflag.FlagSet, o *Node) {
 	flags.Var(OnOff(&o.Limits), "limits", "enforce quotas")
 }
 
-// AddLog declares the flags of a log. The values in o are their defaults.
+// AddLog declares --log-format and --log-level. The values in o become the defaults.
 func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
 	flags.Var(Enum(&o.Format, "auto", "text", "json"), "log-format", "format of logs; auto is text on a terminal, else JSON")
 	flags.Var(Enum(&o.Level, "debug", "info", "warn", "error"), "log-level", "lowest level to log")
@@ -221,7 +219,7 @@ func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
 	flags.Var(Path(socket, "PATH"), "admin-socket", "socket of tasard admin; default "+admin.SocketName+" in the data directory")
 }
 
-// membersValue is a list like 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
+// membersValue is the value of a list such as 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
 func membersValue(target *[]node.Member) pflag.Value {
 	parse := func(text string) (members []node.Member, err error) {
 		for part := range strings.SplitSeq(text, ",") {
@@ -247,7 +245,7 @@ func membersValue(target *[]node.Member) pflag.Value {
 	return &value[[]node.Member]{target, "members", parse, format}
 }
 
-// contactValue is a text that is valid in the comment of a User-Agent.
+// contactValue is a text that may be part of a comment in a User-Agent field.
 func contactValue(target *string) *value[string] {
 	parse := func(text string) (string, error) {
 		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
@@ -258,11 +256,11 @@ func contactValue(target *string) *value[string] {
 	return &value[string]{target, "TEXT", parse, func(text string) string { return text }}
 }
 
-// Serve holds the settings of the serve command.
+// Serve holds the settings of serve.
 type Serve struct {
 	Node
 	Log        terminal.LogOptions
-	ImportFile string // imported at start; "" = none
+	ImportFile string // --import; may be ""
 }
 
 // DefaultServe returns the defaults of serve.
@@ -270,19 +268,20 @@ func DefaultServe() *Serve {
 	return &Serve{Node: DefaultNode(), Log: terminal.LogOptions{Format: "auto", Level: "info"}}
 }
 
-// AddServe declares the settings of serve. Commands that check or show these settings declare them too.
+// AddServe declares the settings of serve. Commands that check or show them use it too.
 func AddServe(flags *pflag.FlagSet, o *Serve) {
 	addNode(flags, &o.Node)
 	AddLog(flags, &o.Log)
 	flags.Var(Path(&o.ImportFile, "FILE"), "import", "import this `FILE` of observations after the start; - is stdin")
 }
 
-// CheckServe returns all errors with which serve would not start, except errors of the data directory.
+// CheckServe returns all errors that would prevent serve from starting, except errors of the data directory.
 func CheckServe(p *process.Process, o *Serve) error {
 	return errors.Join(Explain(NodeConfig(p, &o.Node, slog.New(slog.DiscardHandler)).Check()), checkImport(p, o.ImportFile))
 }
 
-// checkImport checks that the file can be opened. It does not open a pipe, which would wait for a writer.
+// checkImport checks that the file of --import can be opened. It does not open a pipe, because that would wait for a
+// writer.
 func checkImport(p *process.Process, name string) error {
 	if name == "" {
 		return nil
@@ -294,7 +293,7 @@ func checkImport(p *process.Process, name string) error {
 	return file.Close()
 }
 
-// flagForField returns the flag that sets a field of node.Config.
+// flagForField returns the flags that set a field of node.Config.
 func flagForField(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
@@ -307,8 +306,8 @@ func flagForField(field string) string {
 	}[field]
 }
 
-// Explain replaces the field in an error of a node by the name of its flag, and adds an exit code. It does so for each
-// of several joined errors.
+// Explain replaces the field of node.Config in an error of a node by the name of its flag, and adds an exit code. It
+// does so for each of several joined errors.
 func Explain(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 		var explained []error

@@ -18,19 +18,18 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// A setting is a flag that an environment variable or the configuration file can set too. The flag wins over the
-// variable, and the variable over the file. All commands share variables and file. A command uses the settings that it
-// has, but every command refuses unknown names and bad values.
+// Each command uses only those settings that it declares. But every command refuses unknown names and bad values of
+// any setting, because all commands share the variables and the file.
 const (
 	variablePrefix    = "TASARD_"
 	configVariable    = "TASARD_CONFIG"
 	configBytesMax    = 1 << 20
-	settingAnnotation = "setting" // key of the annotation that marks a flag as a setting
-	OriginAnnotation  = "origin"  // key of the annotation with the variable or line that has set a flag
+	settingAnnotation = "setting" // annotation of a flag that is a setting
+	OriginAnnotation  = "origin"  // annotation of a flag with the variable or line that has set it
 )
 
-// MarkSettings marks all flags declared so far as settings, and adds --config. Declare flags that are not settings,
-// such as --yes, afterwards.
+// MarkSettings marks all flags declared so far as settings, and adds --config. Flags that are not settings, such as
+// --yes, must be declared afterwards.
 func MarkSettings(flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		flag.Annotations = map[string][]string{settingAnnotation: nil}
@@ -38,7 +37,7 @@ func MarkSettings(flags *pflag.FlagSet) {
 	flags.String("config", "", "TOML `FILE` with settings, named like the flags")
 }
 
-// IsSetting reports whether a flag is a setting.
+// IsSetting reports whether a flag is a setting. flag may be nil.
 func IsSetting(flag *pflag.Flag) bool {
 	if flag == nil {
 		return false
@@ -47,8 +46,8 @@ func IsSetting(flag *pflag.Flag) bool {
 	return ok
 }
 
-// collectSettings adds the settings of all commands below parent to settings, by name. If several commands have a
-// setting, it uses the flag of the first.
+// collectSettings adds the settings of all commands below parent to the map, by name. If several commands have the
+// same setting, it adds that of the first command.
 func collectSettings(parent *cobra.Command, settings map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -66,12 +65,12 @@ func Variable(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Names returns the names of the settings of all commands, sorted.
+// Names returns the sorted names of the settings of all commands.
 func Names(root *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(collectSettings(root, map[string]*pflag.Flag{})))
 }
 
-// Resolve sets the flags of a command from variables and the configuration file. It returns all errors.
+// Resolve sets the flags of a command from variables and the configuration file. It returns all errors, joined.
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
 	variables, err := readVariables(environ, known)
@@ -89,7 +88,7 @@ func Resolve(cmd *cobra.Command, environ []string) error {
 	return errors.Join(problems...)
 }
 
-// RequireData returns an error if the command needs a data directory and has none.
+// RequireData returns an error if the command needs a data directory and --data is not set.
 func RequireData(cmd *cobra.Command) error {
 	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed {
 		return exit.Errorf(exit.Usage, "no data directory; give --data DIR, TASARD_DATA or data in the configuration file")
@@ -112,8 +111,8 @@ func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 	})
 }
 
-// apply sets the flags that are not set yet, and returns all bad values, one per line. It checks settings that the
-// command does not have with the flag of another command, so that every command refuses the same values.
+// apply sets the flags that have no value yet, and returns the errors of all bad values. For settings that the
+// command does not have, it checks the value with the flag of another command: every command refuses the same values.
 func apply(cmd *cobra.Command, known []string, lookup func(name string) (text, origin string, ok bool)) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
@@ -143,7 +142,7 @@ func badSettings(problems []error) error {
 	return exit.Wrap(exit.BadData, errors.Join(problems...))
 }
 
-// readVariables returns the TASARD_ variables by name. Unknown ones are an error.
+// readVariables returns the TASARD_ variables by name. An unknown variable is an error.
 func readVariables(environ, known []string) (map[string]string, error) {
 	names := []string{configVariable}
 	for _, setting := range known {
@@ -164,13 +163,13 @@ func readVariables(environ, known []string) (map[string]string, error) {
 	return variables, badSettings(problems)
 }
 
-// ConfigLine is the value of a key in the configuration file, as text for the flag.
+// ConfigLine is the value of a key in the configuration file.
 type ConfigLine struct {
-	Text   string
-	Number int // of the line, from 1
+	Text   string // the value, as text for the flag
+	Number int    // line number, from 1
 }
 
-// ParseConfig parses a configuration file. It returns all errors.
+// ParseConfig parses a configuration file. It returns all errors, joined.
 func ParseConfig(path, text string, known []string) (map[string]ConfigLine, error) {
 	var keys map[string]any
 	if _, err := toml.Decode(text, &keys); err != nil {
@@ -216,7 +215,8 @@ func readConfigText(path string) (string, error) {
 	return string(text), nil
 }
 
-// configValue returns a value as text for the flag, and false for dates, lists, tables and fractions.
+// configValue returns a value as text for the flag. It returns false for dates, lists, tables and fractions, which no
+// flag has.
 func configValue(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -229,7 +229,7 @@ func configValue(value any) (string, bool) {
 	return "", false
 }
 
-// lineOfKey returns the line of a top-level key or table, which the TOML library does not report.
+// lineOfKey returns the line number of a top-level key or table. The TOML library does not report it.
 func lineOfKey(text, key string) int {
 	for i, line := range strings.Split(text, "\n") {
 		name, _, _ := strings.Cut(line, "=")
@@ -241,7 +241,7 @@ func lineOfKey(text, key string) int {
 	return 1
 }
 
-// DidYouMean returns a suggestion of the known word nearest to word, or "" if no known word is near.
+// DidYouMean returns a suggestion of the known word that is nearest to word, or "" if none is near.
 func DidYouMean(word string, known []string) string {
 	nearest, distanceMin := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {
@@ -255,7 +255,7 @@ func DidYouMean(word string, known []string) string {
 	return " (did you mean " + nearest + "?)"
 }
 
-// editDistance returns the number of insertions, deletions and changes of bytes that turn a into b.
+// editDistance returns how many bytes must be inserted, deleted or changed to turn a into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

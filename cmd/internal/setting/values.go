@@ -19,20 +19,21 @@ import (
 )
 
 // value is the value of a setting. Flags, variables and the configuration file all use Set, so that they accept the
-// same texts and report the same errors.
+// same texts and give the same errors. Most functions of this file return a value, and are named after the texts that
+// it accepts.
 type value[T any] struct {
 	target *T
-	kind   string // for the help, unless the usage names one
+	kind   string // for the help, unless the usage of the flag names another
 	parse  func(string) (T, error)
 	format func(T) string
 }
 
-// NewValue returns a value with the given parser and formatter.
+// NewValue returns a value with the given parser and formatter. kind is the name of the value in the help.
 func NewValue[T any](target *T, kind string, parse func(string) (T, error), format func(T) string) pflag.Value {
 	return &value[T]{target, kind, parse, format}
 }
 
-// Set parses a text. The error quotes the text and says what is accepted.
+// Set parses a text. The error quotes the text and says what would be accepted.
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
 	if err == nil {
@@ -41,7 +42,7 @@ func (v *value[T]) Set(text string) error {
 	return err
 }
 
-// String returns the current value as text.
+// String formats the current value.
 func (v *value[T]) String() string {
 	if v.target == nil { // pflag calls String on a zero value
 		return ""
@@ -49,16 +50,16 @@ func (v *value[T]) String() string {
 	return v.format(*v.target)
 }
 
-// Type returns the kind for the help.
+// Type returns the kind.
 func (v *value[T]) Type() string { return v.kind }
 
-// textValue is a string that check accepts.
+// textValue is a text that the function check accepts.
 func textValue[T ~string](target *T, kind string, check func(string) error) pflag.Value {
 	parse := func(text string) (T, error) { return T(text), check(text) }
 	return &value[T]{target, kind, parse, func(text T) string { return string(text) }}
 }
 
-// Path is the name of a file or directory.
+// Path is the name of a file or directory. It may not be empty.
 func Path(target *string, kind string) pflag.Value {
 	return textValue(target, kind, func(text string) error {
 		if text == "" {
@@ -81,7 +82,7 @@ func Enum[T ~string](target *T, words ...string) pflag.Value {
 	})
 }
 
-// OnOff is on or off, or true or false.
+// OnOff is "on" or "true", or "off" or "false".
 func OnOff(target *bool) pflag.Value {
 	parse := func(text string) (bool, error) {
 		switch text {
@@ -100,7 +101,7 @@ func OnOff(target *bool) pflag.Value {
 	}}
 }
 
-// BoolFlag declares a flag that is true when present.
+// BoolFlag declares a flag that is true if it is present.
 func BoolFlag(flags *pflag.FlagSet, target *bool, name, usage string) {
 	parse := func(text string) (bool, error) {
 		if text != "true" && text != "false" {
@@ -112,7 +113,7 @@ func BoolFlag(flags *pflag.FlagSet, target *bool, name, usage string) {
 	flags.Lookup(name).NoOptDefVal = "true"
 }
 
-// Address is a listen address; host and port may be left to the system (":8080", "127.0.0.1:0").
+// Address is an address to listen on. Its host may be empty, and its port 0.
 func Address(target *string) pflag.Value {
 	return textValue(target, "HOST:PORT", func(text string) error {
 		_, err := hostOfAddress(text)
@@ -120,7 +121,8 @@ func Address(target *string) pflag.Value {
 	})
 }
 
-// explicitAddress is an address with a host. Without a host every network could reach it by accident.
+// explicitAddress is an address to listen on whose host may not be empty. An empty host would make the server public
+// by accident.
 func explicitAddress(target *string) pflag.Value {
 	return textValue(target, "HOST:PORT", func(text string) error {
 		host, err := hostOfAddress(text)
@@ -131,7 +133,7 @@ func explicitAddress(target *string) pflag.Value {
 	})
 }
 
-// hostOfAddress returns the host of HOST:PORT. "" means all addresses.
+// hostOfAddress returns the host of HOST:PORT, "" for all addresses.
 func hostOfAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -158,7 +160,7 @@ func Line(target *string, kind string, charactersMax int) pflag.Value {
 	})
 }
 
-// Duration is a duration from low to high.
+// Duration is a duration between low and high.
 func Duration(target *time.Duration, low, high time.Duration) *value[time.Duration] {
 	parse := func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
@@ -173,7 +175,7 @@ func Duration(target *time.Duration, low, high time.Duration) *value[time.Durati
 	return &value[time.Duration]{target, "DURATION", parse, time.Duration.String}
 }
 
-// OptionalDuration is a duration with the default zero, which means unset.
+// OptionalDuration is like Duration, but unset by default (0).
 func OptionalDuration(target *time.Duration, low, high time.Duration) pflag.Value {
 	v := Duration(target, low, high)
 	return &value[time.Duration]{target, "DURATION", v.parse, func(d time.Duration) string {
@@ -196,7 +198,7 @@ func Number(target *uint64) pflag.Value {
 	return &value[uint64]{target, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
 }
 
-// Count is an integer from low to high.
+// Count is an integer between low and high.
 func Count(target *int, low, high int) *value[int] {
 	parse := func(text string) (int, error) {
 		number, err := strconv.Atoi(text)
@@ -220,7 +222,7 @@ func emailValue(target *account.Email) pflag.Value {
 	return &value[account.Email]{target, "ADDRESS", parse, account.Email.String}
 }
 
-// Instant is an instant of RFC 3339.
+// Instant is a time in the format of RFC 3339.
 func Instant(target *time.Time) pflag.Value {
 	parse := func(text string) (time.Time, error) {
 		instant, err := time.Parse(time.RFC3339, text)
@@ -237,7 +239,7 @@ func Instant(target *time.Time) pflag.Value {
 	}}
 }
 
-// Side is a side of a rate: an exact positive decimal, kept as written.
+// Side is one side of a rate: an exact positive decimal. It keeps the text.
 func Side(target *string) pflag.Value {
 	return textValue(target, "RATE", func(text string) error {
 		_, err := admin.ParseSide(text)
@@ -292,7 +294,7 @@ func SiteURL(target *string) pflag.Value {
 	})
 }
 
-// prefixesValue is a list of networks. Each use of the flag adds networks, separated by commas.
+// prefixesValue is a list of networks, separated by commas. Each use of the flag adds networks.
 func prefixesValue(target *[]netip.Prefix) pflag.Value {
 	parse := func(text string) ([]netip.Prefix, error) {
 		prefixes := slices.Clone(*target)
@@ -314,8 +316,7 @@ func prefixesValue(target *[]netip.Prefix) pflag.Value {
 	}}
 }
 
-// parsePrefix parses a network or an address. A prefix of length 0 is refused, because every client could then
-// choose its address.
+// parsePrefix parses a network or an address. It refuses a prefix of length 0: a client could then claim any address.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" && !address.Is4In6() {
 		return netip.PrefixFrom(address, address.BitLen()), nil
@@ -332,7 +333,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// OptionalCount is an integer with a negative default, which means unset.
+// OptionalCount is an integer from 0 to high, unset by default (negative).
 func OptionalCount(target *int, high int) pflag.Value {
 	count := Count(target, 0, high)
 	return &value[int]{target, "N", count.parse, func(n int) string {

@@ -1,6 +1,6 @@
-// Package terminal writes the output of commands: formatted numbers and instants,
-// tables, a writer that remembers its first error, and logs as text or JSON.
+// Package terminal writes the output of commands: numbers and times, tables, and logs as text or JSON. ErrWriter
+// keeps the first error of a writer.
 //
-// Foreign text can't control a terminal or forge a log line, and values of
-// attributes with the names of secrets are not logged.
+// Text from outside the program cannot control the terminal or forge a log line. Logs do not have the values of
+// attributes that are named like secrets.
 package terminal

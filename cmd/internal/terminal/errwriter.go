@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// ErrWriter keeps the first write error, so that a command can check it once at the end.
+// ErrWriter keeps the first error of W, so that a command can check it once at the end. It may be used concurrently.
 type ErrWriter struct {
 	W   io.Writer
-	mu  sync.Mutex // serialises writes
+	mu  sync.Mutex
 	err error
 }
 
-// Write writes unless an earlier write has failed.
+// Write implements io.Writer. After an error it writes no more.
 func (w *ErrWriter) Write(bytes []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 	"unicode/utf8"
 )
 
-// LogOptions select the format and level of a log.
+// LogOptions are the format and lowest level of a log.
 type LogOptions struct {
 	Format string // auto, text, json
 	Level  string // debug, info, warn, error
 }
 
-// NewLogger returns a logger of text lines or JSON; "auto" is text on a terminal.
+// NewLogger returns a logger. Format "auto" means text on a terminal, and JSON elsewhere.
 func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.Level)); err != nil {
-		level = slog.LevelInfo // the flag accepts only known levels
+		level = slog.LevelInfo // cannot happen: the flag accepts only known levels
 	}
 	if o.Format == "json" || o.Format == "auto" && !IsTerminal(out) {
 		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: redactAttr}))
@@ -33,7 +33,7 @@ func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	return slog.New(&textHandler{out: out, mu: new(sync.Mutex), level: level})
 }
 
-// IsTerminal reports whether out is a character device, such as a terminal or /dev/null.
+// IsTerminal reports whether out is a terminal or another character device, such as /dev/null.
 func IsTerminal(out any) bool {
 	file, ok := out.(*os.File)
 	if !ok {
@@ -43,13 +43,13 @@ func IsTerminal(out any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// secretNames returns the attributes whose values are never logged.
+// secretNames returns the names of attributes whose values are not logged.
 func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }
 
-// redactAttr hides secrets and converts times to UTC. It hides the attribute code unless its value is a word: error
-// codes are words, login codes have digits.
+// redactAttr hides secrets and converts times to UTC. It shows the attribute code if its value is a word: error codes
+// are words, but login codes have digits.
 func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	name := strings.ToLower(attr.Key)
 	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
@@ -61,25 +61,24 @@ func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// isWord reports whether a value consists of lower-case letters and underscores, as error codes do.
 func isWord(value slog.Value) bool {
 	return value.Kind() == slog.KindString &&
 		!strings.ContainsFunc(value.String(), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
 }
 
-// textHandler writes a line for each record: time, level, message, name=value pairs.
+// textHandler writes one line for each record: time, level, message, and name=value for each attribute.
 type textHandler struct {
 	out   io.Writer
-	mu    *sync.Mutex // serialises lines; shared with derived handlers
+	mu    *sync.Mutex // protects out; shared by handlers of WithAttrs and WithGroup
 	level slog.Level
-	attrs []byte // attributes of WithAttrs, formatted
-	group string // prefix of names, with its dot
+	attrs []byte // formatted attributes of WithAttrs
+	group string // prefix of attribute names, such as "group."
 }
 
-// Enabled reports whether records of the level are written.
+// Enabled implements slog.Handler.
 func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
-// Handle writes a line.
+// Handle implements slog.Handler.
 func (h *textHandler) Handle(_ context.Context, record slog.Record) error {
 	var line bytes.Buffer
 	message := record.Message
@@ -99,7 +98,7 @@ func (h *textHandler) Handle(_ context.Context, record slog.Record) error {
 	return err
 }
 
-// WithAttrs returns a handler with additional attributes.
+// WithAttrs implements slog.Handler.
 func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	derived := *h
 	line := bytes.NewBuffer(slices.Clone(h.attrs))
@@ -110,7 +109,7 @@ func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &derived
 }
 
-// WithGroup returns a handler that puts name before the names of attributes.
+// WithGroup implements slog.Handler. Names in a group begin with the name of the group and a dot.
 func (h *textHandler) WithGroup(name string) slog.Handler {
 	derived := *h
 	if name != "" {
@@ -141,8 +140,8 @@ func appendAttr(line *bytes.Buffer, group string, attr slog.Attr) {
 	fmt.Fprintf(line, " %s=%s", quoteIfNeeded(group+attr.Key), quoteIfNeeded(text))
 }
 
-// quoteIfNeeded quotes a name or value that contains spaces, quotes, "=" or control characters, so that it can't forge
-// a line or an attribute.
+// quoteIfNeeded quotes a name or value with spaces, quotes, "=" or control characters. Such a text could otherwise
+// look like another line or attribute.
 func quoteIfNeeded(text string) string {
 	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || unprintable(r) }) {
 		return strconv.Quote(text)
@@ -150,5 +149,5 @@ func quoteIfNeeded(text string) string {
 	return text
 }
 
-// unprintable reports whether a terminal could interpret r as a control character.
+// unprintable reports whether r could control a terminal.
 func unprintable(r rune) bool { return !strconv.IsPrint(r) }

@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Fprintf writes formatted text and ignores errors. ErrWriter keeps errors of stdout; errors of stderr can't be
-// reported.
+// Fprintf is fmt.Fprintf, but ignores errors. An ErrWriter keeps the errors of standard output. Errors of standard
+// error cannot be reported.
 func Fprintf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 // Plural returns a number with its noun: 1 line, 2 lines.
@@ -25,7 +25,7 @@ func Plural(n int, noun string) string {
 	return Thousands(n) + " " + noun + "s"
 }
 
-// Thousands formats an integer with commas between thousands.
+// Thousands formats an integer with commas: 1,000.
 func Thousands[N int | int64 | uint64](n N) string {
 	text := strconv.FormatInt(int64(n), 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -34,7 +34,7 @@ func Thousands[N int | int64 | uint64](n N) string {
 	return text
 }
 
-// FormatDays formats a duration in days if it is two days or more.
+// FormatDays formats a duration, in days if it is at least two days.
 func FormatDays(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < 2*day {
@@ -43,7 +43,7 @@ func FormatDays(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/day)
 }
 
-// FormatInstant formats a time in UTC to the second, and the zero time as "-".
+// FormatInstant formats a time in UTC, to the second. The zero time is "-".
 func FormatInstant(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -51,7 +51,7 @@ func FormatInstant(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// Sanitize replaces characters that could control the terminal in text from other programs or users, and "" by "-".
+// Sanitize replaces characters that could control a terminal in text from outside the program. It replaces "" by "-".
 func Sanitize(text string) string {
 	if text == "" {
 		return "-"
@@ -64,7 +64,7 @@ func Sanitize(text string) string {
 	}, text)
 }
 
-// WriteAnswer writes an answer as one line of JSON, or calls table.
+// WriteAnswer writes a result as one line of JSON, or calls table, which must print it.
 func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	if !asJSON {
 		table()
@@ -76,7 +76,8 @@ func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	return nil
 }
 
-// NewTable returns a table with a header line. Cells end with a tab, rows with a newline. Flush writes the table.
+// NewTable returns a table with a header line. Cells end with a tab, and rows with a newline. The table is written by
+// Flush.
 func NewTable(out io.Writer, header string) *tabwriter.Writer {
 	const gap = 2
 	table := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
