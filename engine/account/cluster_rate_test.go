@@ -70,12 +70,12 @@ func TestL2_AClusterAdmitsWhatItMay(t *testing.T) {
 			d := newClusterDay()
 			d.pass(t, minutes*time.Minute, c.ask)
 			most, records := min(d.asked, minutes*MinuteLimitDefault), len(d.log)-d.before
-			t.Logf("%d asked, %d admitted of %d, %d records, %d void", d.asked, d.admitted, most, records, d.void)
-			if float64(d.admitted) < c.atLeast*float64(most) {
-				t.Errorf("%d admitted of %d", d.admitted, most)
+			t.Logf("%d asked, %d admitted of %d, %d records, %d void", d.asked, d.counts["admitted"], most, records, d.counts["void"])
+			if float64(d.counts["admitted"]) < c.atLeast*float64(most) {
+				t.Errorf("%d admitted of %d", d.counts["admitted"], most)
 			}
-			if float64(records) > c.records*float64(d.admitted) {
-				t.Errorf("%d records for %d requests", records, d.admitted)
+			if float64(records) > c.records*float64(d.counts["admitted"]) {
+				t.Errorf("%d records for %d requests", records, d.counts["admitted"])
 			}
 		})
 	}
@@ -92,8 +92,8 @@ func TestL1_AClusterAdmitsTheWholeDay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newClusterDay()
 			d.pass(t, 30*time.Minute, ask)
-			if d.admitted != DayLimitDefault {
-				t.Errorf("%d admitted", d.admitted)
+			if d.counts["admitted"] != DayLimitDefault {
+				t.Errorf("%d admitted", d.counts["admitted"])
 			}
 			if result, _ := d.nodes[2].account.Admit(testKey, d.nodes[2].now(), d.policy); result.DenyCode != engine.CodeQuotaExceeded {
 				t.Errorf("another node says %+v", result)

@@ -1,10 +1,8 @@
 package account
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -12,29 +10,18 @@ import (
 
 // quotaModel is one account on one node or on the nodes of a cluster, with true time, clocks that differ, a log that
 // refuses an event decided without the one before it, slow delivery, partitions, crashes and restarts. It checks what
-// callers of all nodes saw against the limits; fault is the first violation.
+// callers of all nodes saw against the limits.
 type quotaModel struct {
-	pick   func(n int) int // below n
+	model
 	bug    quotaBug
-	single bool
 	policy QuotaPolicy
-	start  time.Time
-	real   time.Duration // true time since start
 	log    []quotaRecord
 	nodes  []*quotaNode
-	runs   int
-	fault  string
 
 	granted   []quotaAdmission
 	charged   map[engine.Date]int
 	forfeited map[engine.Date]int  // by crashes of a single node
 	leased    map[engine.Date]bool // days leased from
-	admitted  int
-	refused   int
-	void      int // offers that lost their place
-	crashes   int
-	returned  int
-	evicted   int
 }
 
 // quotaBug is a planted bug; nil functions do nothing.
@@ -67,12 +54,9 @@ type quotaAdmission struct {
 
 // quotaNode is one node of the model.
 type quotaNode struct {
+	process
 	model       *quotaModel
 	id          engine.NodeID // 0 = single
-	run         int
-	wall        time.Duration // how far its clock is ahead
-	began       time.Duration // of this process, true time
-	origin      time.Duration // of its steady time
 	account     *Account
 	place       int         // events of the log that it has
 	latest      engine.Date // latest day leased from that it knows
@@ -89,7 +73,10 @@ var testKey = SecretOf("the key of the world").Digest()
 // newQuotaModel is one node, or a cluster of three or four.
 func newQuotaModel(pick func(int) int, single bool, bug quotaBug) *quotaModel {
 	starts := []string{"2026-06-17T16:00:00Z", "2026-06-17T03:58:50Z", "2000-10-29T05:59:00Z", "2000-12-03T05:30:00Z"}
-	m := &quotaModel{pick: pick, bug: bug, single: single, charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, leased: map[engine.Date]bool{}}
+	m := &quotaModel{
+		model: model{pick: pick, only: bug.only, single: single, counts: map[string]int{}}, bug: bug,
+		charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, leased: map[engine.Date]bool{},
+	}
 	count := 1
 	if single {
 		m.start = at(starts[pick(len(starts))])
@@ -103,7 +90,7 @@ func newQuotaModel(pick func(int) int, single bool, bug quotaBug) *quotaModel {
 		{event: &Created{1, idOf("a@b.do"), m.start}}, {event: &KeyCreated{1, KeyRecord{ID: "k1", Digest: testKey, CreatedAt: m.start}}},
 	}
 	for i := range count {
-		n := &quotaNode{model: m, place: len(m.log)}
+		n := &quotaNode{process: process{world: &m.model}, model: m, place: len(m.log)}
 		m.nodes = append(m.nodes, n)
 		origin := time.Duration(0)
 		if !single {
@@ -113,12 +100,6 @@ func newQuotaModel(pick func(int) int, single bool, bug quotaBug) *quotaModel {
 		n.begin(m.replay(nil, 0, n.place), origin)
 	}
 	return m
-}
-
-func (m *quotaModel) fail(format string, args ...any) {
-	if m.fault == "" && strings.Contains(format, m.bug.only) {
-		m.fault = fmt.Sprintf("at %s, policy %v, %d nodes: ", m.real, m.policy, len(m.nodes)) + fmt.Sprintf(format, args...)
-	}
 }
 
 // replay returns the account after some events, from a state or from the start.
@@ -135,16 +116,10 @@ func (m *quotaModel) replay(state *State, from, to int) *Account {
 	return account
 }
 
-func (n *quotaNode) now() ClockReading {
-	m := n.model
-	return ClockReading{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
-}
-
 // begin starts a process with a replayed account.
 func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	m := n.model
-	m.runs++
-	n.run, n.began, n.origin = m.runs, m.real, origin
+	n.start(origin)
 	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account = nil, 0, 0, 0, 0, account
 	for i := range m.log[:n.place] {
 		n.recordDay(&m.log[i])
@@ -197,12 +172,12 @@ func (n *quotaNode) ask() bool {
 	}
 	day := max(engine.DateOf(now.Wall), n.latest)
 	if result.Admitted {
-		m.admitted++
+		m.counts["admitted"]++
 		m.charged[day]++
 		now.Day = day
 		m.granted = append(m.granted, quotaAdmission{m.real, now, day, n.run, false})
 	} else {
-		m.refused++
+		m.counts["refused"]++
 	}
 	m.judge(n, &result, day)
 	if result.Admitted {
@@ -220,7 +195,7 @@ func (m *quotaModel) judge(n *quotaNode, result *QuotaResult, day engine.Date) {
 	if m.charged[day] > m.policy.DefaultQuota.Day {
 		m.fail("%d admitted on %s", m.charged[day], day)
 	}
-	if m.bug.only != "" {
+	if m.only != "" {
 		return
 	}
 	if result.Admitted != (result.DenyCode == "") || result.Admitted != (result.RetryAfter == 0) || result.RetryAfter < 0 {
@@ -366,7 +341,7 @@ func (n *quotaNode) lost() {
 			}
 			n.account.AbortReturn(e)
 		}
-		n.model.void++
+		n.model.counts["void"]++
 		return true
 	})
 	if !reflect.DeepEqual(before, n.account.State()) {
@@ -377,7 +352,7 @@ func (n *quotaNode) lost() {
 // crash ends a process; its proposed event may be in the log. It costs a single node one lease at most.
 func (n *quotaNode) crash() {
 	m := n.model
-	m.crashes++
+	m.counts["crashed"]++
 	if m.pick(2) == 0 {
 		n.commit()
 	}
@@ -424,7 +399,7 @@ func (n *quotaNode) restart(state *State, from int) {
 	for _, record := range m.log[:n.place] {
 		newest = max(newest, steadyOf(record.event))
 	}
-	if whole := m.replay(nil, 0, n.place); state == nil && m.bug.only == "" {
+	if whole := m.replay(nil, 0, n.place); state == nil && m.only == "" {
 		at := m.pick(n.place)
 		part := m.replay(nil, 0, at).State()
 		if got := m.replay(&part, at, n.place).State(); !reflect.DeepEqual(got, whole.State()) {
@@ -483,7 +458,7 @@ func (n *quotaNode) stop() {
 // returnIdle returns an idle lease of a cluster node.
 func (n *quotaNode) returnIdle() {
 	if event := n.act().NextReturn(n.now()); event != nil {
-		n.model.returned++
+		n.model.counts["returned"]++
 		n.offer(event)
 	}
 }
@@ -499,7 +474,7 @@ func (n *quotaNode) evict() {
 	if len(n.flight) > 0 || !n.account.Idle(n.now()) {
 		return
 	}
-	m.evicted++
+	m.counts["evicted"]++
 	record, state, evicted := n.account.Record(), n.account.State(), evictedOf(n.account)
 	for range m.pick(2) {
 		if n.place < len(m.log) && !n.partitioned {
@@ -535,12 +510,11 @@ func (n *quotaNode) refund() {
 
 // pass lets true time pass.
 func (m *quotaModel) pass() {
-	spans := []time.Duration{
-		0, time.Millisecond, 300 * time.Millisecond, time.Second, time.Second, time.Second, 3 * time.Second, 7 * time.Second, 7 * time.Second,
-		16 * time.Second, 16 * time.Second, 29 * time.Second, 31 * time.Second, time.Minute - time.Millisecond, time.Minute, 61 * time.Second,
-		62 * time.Second, 121 * time.Second, 122 * time.Second, 10 * time.Minute, 13 * time.Hour,
-	}
-	m.real += spans[m.pick(len(spans))]
+	m.passOneOf(
+		0, time.Millisecond, 300*time.Millisecond, time.Second, time.Second, time.Second, 3*time.Second, 7*time.Second, 7*time.Second,
+		16*time.Second, 16*time.Second, 29*time.Second, 31*time.Second, time.Minute-time.Millisecond, time.Minute, 61*time.Second,
+		62*time.Second, 121*time.Second, 122*time.Second, 10*time.Minute, 13*time.Hour,
+	)
 }
 
 // sleep lets time pass that the steady clock of the node does not count: its machine is suspended.
@@ -548,9 +522,4 @@ func (n *quotaNode) sleep() {
 	before := n.model.real
 	n.model.pass()
 	n.began += n.model.real - before
-}
-
-func (n *quotaNode) stepClock() {
-	steps := []time.Duration{time.Second, 61 * time.Second, time.Hour, 25 * time.Hour, 40 * 24 * time.Hour}
-	n.wall += steps[n.model.pick(len(steps))] * time.Duration(1-2*n.model.pick(2))
 }

@@ -28,8 +28,8 @@ func TestFaultsQ3_YearOfAThousandAccounts(t *testing.T) {
 				if m.fault != "" {
 					t.Errorf("account %d, %s, %s", number, name, m.fault)
 				}
-				asked.Add(int64(m.admitted + m.refused))
-				denied.Add(int64(m.refused))
+				asked.Add(int64(m.counts["admitted"] + m.counts["refused"]))
+				denied.Add(int64(m.counts["refused"]))
 				if number%(accounts/steps) == 0 {
 					t.Logf("PROGRESS %d of %d accounts", number, accounts)
 				}

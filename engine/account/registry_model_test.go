@@ -14,17 +14,12 @@ import (
 // that refuses an event decided without the one before it. It knows every code, session and key that was issued, and
 // checks the log and the answers against the rules.
 type loginModel struct {
-	pick   func(n int) int
+	model
 	bug    loginBug
-	single bool
 	random seededReader
-	start  time.Time
-	real   time.Duration
 	log    []loginRecord
 	nodes  []*loginNode
-	runs   int
 	drawn  int
-	fault  string
 
 	texts    map[string]string // code sent last to an address
 	codes    map[string]*sentCode
@@ -33,10 +28,6 @@ type loginModel struct {
 	sessions map[Digest]*openedSession
 	keys     map[string]*keyTruth // by text
 	stepped  bool                 // the wall clock of a single node
-	opened   int
-	created  int
-	void     int
-	failed   int
 }
 
 // loginBug is a planted bug; nil functions do nothing.
@@ -94,11 +85,8 @@ type loginDecision struct {
 
 type loginNode struct {
 	loginState
+	process
 	model       *loginModel
-	run         int
-	wall        time.Duration
-	began       time.Duration
-	origin      time.Duration
 	applied     int // events of the log
 	partitioned bool
 	dying       bool // it hears, and tells no caller
@@ -148,28 +136,22 @@ func (s *loginState) restored(key [32]byte, changed func(*RegistryState)) loginS
 // newLoginModel is one node, or a cluster of three.
 func newLoginModel(pick func(int) int, single bool, bug loginBug) *loginModel {
 	m := &loginModel{
-		pick: pick, bug: bug, single: single, random: newSeededReader(6), start: at("2026-06-18T03:30:00Z"), texts: map[string]string{},
-		codes: map[string]*sentCode{}, wrong: map[string]*wrongTries{}, accounts: map[string]uint64{}, sessions: map[Digest]*openedSession{},
-		keys: map[string]*keyTruth{},
+		model: model{pick: pick, only: bug.only, single: single, start: at("2026-06-18T03:30:00Z"), counts: map[string]int{}}, bug: bug,
+		random: newSeededReader(6), texts: map[string]string{}, codes: map[string]*sentCode{}, wrong: map[string]*wrongTries{},
+		accounts: map[string]uint64{}, sessions: map[Digest]*openedSession{}, keys: map[string]*keyTruth{},
 	}
 	count := 3
 	if single {
 		count = 1
 	}
 	for i := range count {
-		n := &loginNode{model: m}
+		n := &loginNode{process: process{world: &m.model}, model: m}
 		if m.nodes = append(m.nodes, n); !single {
 			n.wall = time.Duration(i-1) * time.Second
 		}
 		n.begin(nil, 0, time.Duration(pick(4)*i)*17*time.Minute)
 	}
 	return m
-}
-
-func (m *loginModel) fail(format string, args ...any) {
-	if m.fault == "" && strings.Contains(format, m.bug.only) {
-		m.fault = fmt.Sprintf("at %s: ", m.real) + fmt.Sprintf(format, args...)
-	}
 }
 
 // key is the key of code hashes: one for all processes of a cluster, else one for each.
@@ -183,8 +165,8 @@ func (m *loginModel) key() [32]byte {
 // begin starts a process from a state after so many events.
 func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 	m := n.model
-	m.runs++
-	n.run, n.began, n.flight, n.dying, n.applied = m.runs, m.real, nil, false, max(n.applied, from)
+	n.start(0)
+	n.flight, n.dying, n.applied = nil, false, max(n.applied, from)
 	n.loginState = loginState{NewRegistry(m.key()), map[uint64]*Account{}}
 	if kept != nil {
 		n.loginState = kept.restored(m.key(), m.bug.joined)
@@ -201,11 +183,6 @@ func (n *loginNode) begin(kept *loginState, from int, origin time.Duration) {
 	for _, account := range n.accounts {
 		account.Resume(n.now())
 	}
-}
-
-func (n *loginNode) now() ClockReading {
-	m := n.model
-	return ClockReading{Wall: m.start.Add(m.real + n.wall), Steady: n.origin + m.real - n.began}
 }
 
 // modelText is the address of an id; the first character identifies it.
@@ -410,7 +387,7 @@ func (m *loginModel) judge(record *loginRecord) {
 }
 
 func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginRecord) {
-	m.failed++
+	m.counts["failed"]++
 	if code := m.codes[email]; code != nil && !(m.single && record.older) {
 		code.tries++
 	}
@@ -429,7 +406,7 @@ func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginReco
 }
 
 func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginRecord) {
-	m.opened++
+	m.counts["opened"]++
 	slack := 5 * time.Second
 	if m.single {
 		slack = -1
@@ -473,7 +450,7 @@ func (n *loginNode) deliver(count int) {
 		void := n.flight
 		n.flight = nil
 		for _, d := range slices.Backward(void) {
-			m.void++
+			m.counts["void"]++
 			n.registry.Rollback(d.record.event.(RegistryEvent))
 		}
 		event := record.event.(RegistryEvent)
