@@ -27,7 +27,6 @@ type loginModel struct {
 	accounts map[string]uint64 // by address
 	sessions map[Digest]*openedSession
 	keys     map[string]*keyTruth // by text
-	stepped  bool                 // the wall clock of a single node
 }
 
 // loginBug is a planted bug; nil functions do nothing.
@@ -67,7 +66,7 @@ type wrongTries struct {
 type openedSession struct {
 	account uint64
 	email   string
-	real    time.Duration
+	at      ClockReading
 	closed  bool
 }
 
@@ -280,9 +279,8 @@ func (n *loginNode) tryCode(email string) {
 
 // tellSession notes a session when its caller has the answer, and makes its account.
 func (n *loginNode) tellSession(e *SessionOpened, record *loginRecord) {
-	real := n.model.real
 	record.then = func() {
-		n.model.sessions[e.Token] = &openedSession{e.Account, modelText(e.Email), real, false}
+		n.model.sessions[e.Token] = &openedSession{e.Account, modelText(e.Email), record.at, false}
 		if e.New {
 			n.propose(&Created{e.Account, e.Email, e.At}, nil)
 		}
@@ -338,13 +336,17 @@ func (m *loginModel) judgeRefusal(n *loginNode, email, text string, event Regist
 	m.fail("a code of %s is refused", m.real-code.real)
 }
 
-// alive reports that a code must be valid on a node; for a single node exactly, on both clocks.
+// alive reports that a code must be valid on a node.
 func (m *loginModel) alive(code *sentCode, n *loginNode) bool {
 	if !m.single {
 		return m.real-code.real <= CodeLifetime-5*time.Second
 	}
-	now := n.now()
-	return code.run == n.run && now.Steady-code.at.Steady < CodeLifetime && now.Wall.Before(code.at.Wall.Add(CodeLifetime))
+	return code.run == n.run && alive(code, n.now())
+}
+
+// alive reports that a code of a single node is valid, exactly and on both clocks.
+func alive(code *sentCode, now ClockReading) bool {
+	return now.Steady-code.at.Steady < CodeLifetime && now.Wall.Before(code.at.Wall.Add(CodeLifetime))
 }
 
 // commit appends a pending event to the log, unless another event came first; on a single node so many of them.
@@ -407,10 +409,6 @@ func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginReco
 
 func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginRecord) {
 	m.counts["opened"]++
-	slack := 5 * time.Second
-	if m.single {
-		slack = -1
-	}
 	switch code := m.codes[email]; {
 	case code == nil:
 		m.fail("a session without a code")
@@ -420,7 +418,7 @@ func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginR
 		m.fail("a session by a code of another process")
 	case code.tries >= CodeTriesMax && !(m.single && record.older):
 		m.fail("a session after %d tries", code.tries)
-	case record.real-code.real > CodeLifetime+slack:
+	case m.single && !alive(code, record.at), !m.single && record.real-code.real > CodeLifetime+5*time.Second:
 		m.fail("a session after %s", record.real-code.real)
 	}
 	if code := m.codes[email]; code != nil && (!m.single || code.text == record.text) {
