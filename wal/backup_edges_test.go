@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 )
 
 func TestBackup_CopiesNoMoreThanItNeeds(t *testing.T) {
@@ -116,16 +115,6 @@ func TestBackup_FilesThatChange(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestBackup_NeedsADate refuses a time that JSON cannot hold.
-func TestBackup_NeedsADate(t *testing.T) {
-	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
-	late := func() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
-	if info, err := l.Backup(io.Discard, BackupOptions{Clock: late}); err == nil || info != (BackupInfo{}) {
-		t.Errorf("%+v, %v", info, err)
-	}
-	mustClose(t, l)
-}
-
 // TestBackup_Chunks checks that each chunk is announced and within the limit, and that none is lost.
 func TestBackup_Chunks(t *testing.T) {
 	for _, size := range []int{0, 1, backupChunkBytes, backupChunkBytes + 1, 2*backupChunkBytes + 1} {
@@ -173,15 +162,6 @@ func TestBackup_FileIsAStream(t *testing.T) {
 		t.Errorf("behind the end: %d bytes, %v", n, err)
 	}
 	r.close()
-
-	w, err = NewBackupFile(&failingIO{left: 1})
-	must(t, err)
-	if _, err := w.Write(content); !errors.Is(err, errPlanted) {
-		t.Errorf("the first piece fails: %v", err)
-	}
-	if err := w.Close(); !errors.Is(err, errPlanted) {
-		t.Errorf("its end: %v", err)
-	}
 }
 
 // reportHeaders records the errors for changed headers and trailers of a backup file.

@@ -219,23 +219,6 @@ func TestBackup_DoesNotBlock(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestBackup_AtAnEmptySegment begins a backup just after a new segment was begun: the segment before is copied too.
-func TestBackup_AtAnEmptySegment(t *testing.T) {
-	l := sampleLog(t, filepath.Join(scratch(t), "log"))
-	for l.segments[len(l.segments)-1].bytes > 0 {
-		mustAppend(t, l, 1)
-	}
-	mustSnapshot(t, l, l.Last())
-	c, err := l.pin()
-	must(t, err)
-	growPastBackup(t, l)
-	if _, err := c.copyTo(io.Discard, &BackupOptions{Clock: testClock}); err != nil {
-		t.Error(err)
-	}
-	l.unpin(c)
-	mustClose(t, l)
-}
-
 // TestBackup_ErrorsEndIt returns errors of Throttle and of the visitor.
 func TestBackup_ErrorsEndIt(t *testing.T) {
 	l := sampleLog(t, filepath.Join(scratch(t), "log"))

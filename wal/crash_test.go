@@ -3,7 +3,6 @@ package wal
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,25 +25,14 @@ type diskImage struct {
 
 // recordingDisk is a disk whose images contain acked(), the last acknowledged record.
 func (r *crashRecorder) recordingDisk(acked func() uint64) *disk {
-	quick := quickDisk()
-	note := func(what, path string) {
-		op := what + " " + filepath.Base(path)
-		r.images = append(r.images, diskImage{before: op, files: readFiles(r.t, r.dir), acked: acked()})
-		r.ops = append(r.ops, op)
-	}
-	return &disk{
-		freeBytes:     quick.freeBytes,
-		dropPageCache: quick.dropPageCache,
-		sync:          func(f *os.File) error { note("sync", f.Name()); return quick.sync(f) },
-		syncDir:       func(dir string) error { note("syncdir", ""); return quick.syncDir(dir) },
-		rename:        func(from, to string) error { note("rename", from); return quick.rename(from, to) },
-		remove:        func(path string) error { note("remove", path); return quick.remove(path) },
-		truncate:      func(f *os.File, n int64) error { note("truncate", f.Name()); return quick.truncate(f, n) },
-		write: func(f *os.File, data []byte, at int64) error {
-			note("write", f.Name())
-			return quick.write(f, data, at)
-		},
-	}
+	return hookedDisk(func(kind, path string) error {
+		if kind != "free" && kind != "forget" {
+			op := kind + " " + filepath.Base(path)
+			r.images = append(r.images, diskImage{before: op, files: readFiles(r.t, r.dir), acked: acked()})
+			r.ops = append(r.ops, op)
+		}
+		return nil
+	})
 }
 
 // newCrashRecorder records in a new directory.

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -30,37 +29,7 @@ func (f *failingDisk) fails(kind, path string) error {
 	return nil
 }
 
-func (f *failingDisk) disk() *disk {
-	q := quickDisk()
-	return &disk{
-		sync:    func(file *os.File) error { return errors.Join(f.fails("sync", file.Name()), q.sync(file)) },
-		syncDir: func(dir string) error { return errors.Join(f.fails("syncDir", dir), q.syncDir(dir)) },
-		rename: func(from, to string) error {
-			return orElse(f.fails("rename", from), func() error { return q.rename(from, to) })
-		},
-		remove: func(path string) error {
-			return orElse(f.fails("remove", path), func() error { return q.remove(path) })
-		},
-		truncate: func(file *os.File, n int64) error {
-			return orElse(f.fails("truncate", file.Name()), func() error { return q.truncate(file, n) })
-		},
-		write: func(file *os.File, data []byte, at int64) error {
-			return orElse(f.fails("write", file.Name()), func() error { return q.write(file, data, at) })
-		},
-		freeBytes: func(dir string) (int64, error) {
-			n, err := q.freeBytes(dir)
-			return n, errors.Join(f.fails("free", dir), err)
-		},
-		dropPageCache: func(file *os.File) error { return errors.Join(f.fails("forget", file.Name()), q.dropPageCache(file)) },
-	}
-}
-
-func orElse(err error, do func() error) error {
-	if err != nil {
-		return err
-	}
-	return do()
-}
+func (f *failingDisk) disk() *disk { return hookedDisk(f.fails) }
 
 // TestW6_EachFailureIsReported makes each single operation of Open, Repair, WriteSnapshot and DropBefore fail.
 // Each is an error with its place, and a later Open succeeds.

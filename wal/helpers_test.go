@@ -34,6 +34,34 @@ func quickDisk() *disk {
 	return d
 }
 
+// hookedDisk is a quick disk that calls before with each operation and its path. After an error it does not do it.
+func hookedDisk(before func(kind, path string) error) *disk {
+	q := quickDisk()
+	hooked := func(kind, path string, do func() error) error {
+		if err := before(kind, path); err != nil {
+			return err
+		}
+		return do()
+	}
+	return &disk{
+		sync:    func(f *os.File) error { return hooked("sync", f.Name(), func() error { return q.sync(f) }) },
+		syncDir: func(dir string) error { return hooked("syncDir", dir, func() error { return q.syncDir(dir) }) },
+		rename:  func(from, to string) error { return hooked("rename", from, func() error { return q.rename(from, to) }) },
+		remove:  func(path string) error { return hooked("remove", path, func() error { return q.remove(path) }) },
+		truncate: func(f *os.File, n int64) error {
+			return hooked("truncate", f.Name(), func() error { return q.truncate(f, n) })
+		},
+		write: func(f *os.File, data []byte, at int64) error {
+			return hooked("write", f.Name(), func() error { return q.write(f, data, at) })
+		},
+		freeBytes: func(dir string) (n int64, err error) {
+			err = hooked("free", dir, func() error { n, err = q.freeBytes(dir); return err })
+			return n, err
+		},
+		dropPageCache: func(f *os.File) error { return hooked("forget", f.Name(), func() error { return q.dropPageCache(f) }) },
+	}
+}
+
 func testOptions() Options {
 	return Options{SegmentBytes: 512, Clock: testClock, ReserveBytes: -1, disk: quickDisk()}
 }

@@ -124,13 +124,3 @@ func TestStats_DoesNotWaitForDisk(t *testing.T) {
 	l.store = real
 	mustClose(t, l)
 }
-
-func TestStats_BoundsRise(t *testing.T) {
-	last := time.Duration(0)
-	for _, bound := range SyncBounds() {
-		if bound <= last {
-			t.Errorf("%s behind %s", bound, last)
-		}
-		last = bound
-	}
-}
