@@ -1,5 +1,5 @@
-# The targets of developers and of the build service. `make help` lists them. make test needs only Go; make check also
-# needs gcc (for the race detector) and Node.js; the rest installs Debian packages.
+# The targets of developers and of the build service; make help lists them. make test needs only Go. make check also
+# needs gcc (for the race detector) and Node.js. Other targets install Debian packages.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,20 +16,20 @@ WORLDS    ?=
 RUNS      ?= 10
 PAGES     ?=
 VERSION   ?=
-# The Go release that builds releases: another one gives other bytes. The Dockerfile names it too.
+# The Go release that builds releases. Another Go release would give other bytes. The Dockerfile names it too.
 RELEASE_GO := go1.26.8
-# Another vulnerability database, and its date where the database has none: see .ci/vulnerabilities.
+# Use another vulnerability database, and set its date if it has none: see .ci/vulnerabilities.
 export VULNDB VULNDB_DATE
-# No target changes go.mod: a module that is missing there is an error, not a download.
+# No target changes go.mod. If a module is missing there, it is an error and not downloaded.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -mod=readonly)
-# The developers' tools are pinned in a separate module file: in go.mod they would
-# become dependencies of every program that imports this module.
+# The developers' tools are pinned in a module file of their own. In go.mod they would become dependencies of every
+# program that imports this module.
 TOOLS_MOD := .ci/tools.mod
 TOOL_DEPS := $(TOOLS_MOD) .ci/tools.sum
 LINT      := .tools/golangci-lint
 BENCHSTAT := .tools/benchstat
 GOVULN    := .tools/govulncheck
-# A separate module: the packing libraries of a release are pinned apart from the tools that check the code.
+# The release program is a module of its own, so that its libraries are pinned separately from the developers' tools.
 RELEASE   := .tools/release
 
 .PHONY: help
@@ -68,7 +68,7 @@ race: ## every test with the race detector, in random order
 	@command -v gcc >/dev/null || { echo "go test -race needs a C compiler: apt-get install gcc" >&2; exit 1; }
 	$(GO) test -race -shuffle=on -timeout 15m ./...
 
-# Tests that read SWEEP take samples without it. For the others go test keeps the cached result.
+# Tests that read SWEEP run on samples unless it is "whole". For other tests go test uses its cached result.
 .PHONY: sweeps
 sweeps: ## every test with whole sweeps in place of samples: each byte, each bit, a million conversions
 	SWEEP=whole $(GO) test -timeout 15m ./...
@@ -152,7 +152,7 @@ bench-go: ## Go benchmarks of every package, COUNT (6) times each; BENCH=regexp 
 bench-compare: $(BENCHSTAT) ## the same, against BASE (HEAD), alternating, with benchstat
 	.ci/bench-compare $(BASE) $(COUNT) '$(BENCH)'
 
-# Only packages that define the flag: others would refuse it.
+# Only packages that define the flag -update: the others would reject it.
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it
 	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool(Var)?\(.*"update"' . | xargs -r -n1 dirname | sort -u); \

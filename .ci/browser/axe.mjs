@@ -7,7 +7,7 @@ const source = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const axe = { version: require("axe-core/package.json").version };
 const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
-// breaches are the rules that a page breaks, with where.
+// breaches returns the rules that a page breaks, and where.
 export async function breaches(page) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(source);
   return page.evaluate((tags) => globalThis.axe.run({ runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] })

@@ -8,7 +8,7 @@ import { chromium } from "playwright-core";
 import { base } from "./node.mjs";
 
 export const sizes = { desktop: { width: 1280, height: 900 }, phone: { width: 360, height: 780 } };
-const patience = 30_000; // milliseconds, for whatever a page does
+const patience = 30_000; // milliseconds, the longest wait for anything on a page
 
 // concurrency is the number of visitors of one suite at a time. All share the clipboard, so only one may use it.
 export const concurrency = Math.max(2, availableParallelism());
@@ -20,8 +20,8 @@ export async function start() {
 }
 export const stop = () => browser?.close();
 
-// visit opens a visitor's pages for look, and fails on any error of a page. Options:
-//   language   "es" or "en": at gives paths of pages in it, and t their words
+// visit opens pages for a visitor, passes them to look, and fails on any error of a page. Options:
+//   language   "es" or "en": the language of the paths from at, and of the words from t
 //   script     false turns JavaScript off
 //   size       one of sizes; dark: prefers-color-scheme: dark
 //   zone       the time zone
@@ -54,7 +54,7 @@ async function watch({ context, service, faults, requested }) {
     addEventListener("securitypolicyviolation", (e) => globalThis.breachOfPolicy(`${e.effectiveDirective} ${e.blockedURI}`));
   });
   context.on("console", (message) => {
-    // Failed loads are recorded below; error answers to a visitor are what some tests request.
+    // Failed loads are recorded below. Error responses to the visitor are part of some tests.
     if (/^Failed to load resource: the server responded with a status of/.test(message.text())) return;
     if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
   });
@@ -68,21 +68,21 @@ async function watch({ context, service, faults, requested }) {
   });
   context.on("requestfailed", (request) => {
     const why = request.failure()?.errorText;
-    if (why !== "net::ERR_ABORTED") faults.push(`no answer: ${request.url()}: ${why}`); // aborted: the visitor went on before it came
+    if (why !== "net::ERR_ABORTED") faults.push(`no answer: ${request.url()}: ${why}`); // aborted: the visitor has left the page
   });
 }
 
-// forgive removes the errors that a test has caused from the list; it fails when there are none.
+// forgive removes errors that a test has caused on purpose from the list. It fails if there are none.
 export function forgive({ faults }, pattern) {
   const others = faults.filter((fault) => !pattern.test(fault));
   assert.ok(others.length < faults.length, `${pattern} is missing in ${JSON.stringify(faults)}`);
   faults.splice(0, faults.length, ...others);
 }
 
-// paths gives the path of a page, named by its Spanish one, in a language.
+// paths returns the path of a page in a language. The page is named by its Spanish path.
 const paths = (language) => (page) => (language === "es" ? page : `/en${page}`.replace(/^\/en\/(?=$|[?#])/, "/en"));
 
-// texts gives the words of the pages by their keys, as the program has them; values take the places of %d and %s.
+// texts returns the texts of the pages by key, as in the program. Values replace %d and %s.
 function texts(language) {
   const read = (folder) => JSON.parse(readFileSync(path.join(process.env.PROJECT, "httpapi/pages", folder, `words.${language}.json`)));
   const words = { ...read("public"), ...read("docs/files"), ...read("account/files"), ...read("frame") };

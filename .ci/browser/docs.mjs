@@ -31,7 +31,7 @@ for (const language of ["es", "en"]) {
       await v.page.locator("#snippet-curl").waitFor();
       assert.equal(await v.page.getByRole("button").count(), 0, "a button that can do nothing");
       await v.page.goto(v.at("/docs/reference"));
-      const said = v.page.locator("noscript p"); // not by its text: Playwright looks for none in there
+      const said = v.page.locator("noscript p"); // Playwright finds no text inside noscript
       await said.waitFor();
       assert.equal(await said.textContent(), v.t("reference.script"));
     }));

@@ -10,7 +10,7 @@ import { makeKey, signIn } from "./signup.mjs";
 const pictures = "pictures"; // in .tools/browser
 let shots = 0;
 
-// pages lists every page and every state of a page that looks different. go gets the visitor.
+// pages lists every page, and every state of a page that looks different. go is called with the visitor.
 const open = (path) => (v) => v.page.goto(v.at(path));
 const inside = async (v) => {
   if (!v.inside) await signIn(v, `every-${v.address}@example.com`);
@@ -70,13 +70,13 @@ const pages = [
 const whole = process.env.SWEEP === "whole";
 const looks = Object.entries(sizes).flatMap(([size, box]) => [false, true].map((dark) => ({ size, box, dark })));
 
-// turn halves the work where both languages give the same: even items are checked in one language, odd ones in the
-// other.
+// turn halves the work where both languages give the same result: it checks even items in one language and odd items
+// in the other.
 const turn = (i, language) => whole || (i + (language === "en" ? 1 : 0)) % 2 === 0;
 
-// lookAt checks a page on both screen sizes, light on one and dark on the other, and reversed in the other language;
-// with SWEEP=whole in all four combinations. It wants no violation of accessibility rules and nothing wider than the
-// screen.
+// lookAt checks a page on both screen sizes: one light and one dark, exchanged in the other language. With
+// SWEEP=whole it checks all four combinations. It wants no violation of accessibility rules, and nothing wider than
+// the screen.
 async function lookAt(v, name, language) {
   const found = [];
   for (const { size, box, dark } of looks.filter(({ size, dark }) => turn((size === "phone") + dark + name.length, language))) {
@@ -112,7 +112,7 @@ for (const language of ["es", "en"]) {
       });
     });
 
-    // Fields inside Swagger UI are not ours. The tab order is the same in both languages, so one of them is checked.
+    // Fields inside Swagger UI are not ours. The tab order is the same in both languages, so only one is checked.
     test("the keyboard reaches everything, and shows where it is", async (t) => {
       await visit({ language }, async (v) => {
         for (const [name, go] of pages.filter(([name], i) => !name.startsWith("reference") && turn(i, language))) {
@@ -143,7 +143,8 @@ for (const language of ["es", "en"]) {
   });
 }
 
-// tabThrough presses Tab until it leaves the page, and compares the stops with the fields of the page.
+// tabThrough presses Tab until the focus leaves the page, and compares the focused elements with the fields of the
+// page.
 async function tabThrough(v) {
   const all = await v.page.evaluate(() => {
     document.activeElement.blur();

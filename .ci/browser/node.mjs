@@ -1,5 +1,5 @@
-// The programs under test: a node with a demo's rates under the names of the real sources, in a temporary directory,
-// and the mail server that keeps its e-mails. Both listen only on this machine.
+// The programs under test: a node, and a mail server that keeps all e-mails. The node has the rates of a demo under
+// the names of the real sources, in a temporary directory. Both listen only on this machine.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
@@ -11,18 +11,18 @@ import { promisify } from "node:util";
 import PostalMime from "postal-mime";
 import { SMTPServer } from "smtp-server";
 
-const patience = 120_000; // milliseconds, for a start or a letter
+const patience = 120_000; // milliseconds, the longest wait for a start or an e-mail
 const program = path.join(process.env.PROJECT, "tasard");
 const run = promisify(execFile);
 const running = new Set();
-const letters = new Map(); // address: what came for it and was not taken yet
-const waiting = new Map(); // address: who waits for what comes
+const emails = new Map(); // address: e-mails that codeFor has not returned yet
+const waiting = new Map(); // address: calls of codeFor that wait for an e-mail
 let directory, catcher;
 
 export let base; // the address of the node, as http://127.0.0.1:1234
-export let demo; // that of a demo, which says on every page that its rates are made up
+export let demo; // the address of a demo, whose pages say that all rates are made up
 
-// However this program ends, it stops the programs that it started.
+// At any end of this program, stop the programs that it has started.
 process.on("exit", () => {
   for (const { child } of running) child.kill("SIGKILL");
   if (directory) rmSync(directory, { recursive: true, force: true });
@@ -49,12 +49,12 @@ export async function stop() {
 }
 
 const data = () => path.join(directory, "data");
-const made = () => path.join(directory, "made"); // a demo's
+const made = () => path.join(directory, "made"); // data directory of a demo
 
 // admin runs a command of tasard admin.
 export const admin = (...args) => run(program, ["admin", ...args, "--data", data(), "--by", "pages-test"]);
 
-// makeObservations exports a year of rates of a demo. Their sources are called demo-..., which only a demo knows.
+// makeObservations exports a year of rates from a demo. It renames their sources, demo-..., to those of serve.
 async function makeObservations() {
   const market = await begin(["demo", "--listen", "127.0.0.1:0", "--step", "1h", "--data", made()], /^Ctrl-C/);
   await end(market);
@@ -64,7 +64,7 @@ async function makeObservations() {
   return file;
 }
 
-// begin starts the program and waits for the line that says it is ready.
+// begin starts a program and waits for the line that says it is ready.
 async function begin(args, ready) {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
   const service = { child, address: undefined, ended: once(child, "exit") };
@@ -116,22 +116,22 @@ async function catchLetters() {
   return catcher.server.address().port;
 }
 
-function arrive(to, letter) {
+function arrive(to, email) {
   const taker = waiting.get(to);
   waiting.delete(to);
-  if (taker) taker(letter);
-  else letters.set(to, letter);
+  if (taker) taker(email);
+  else emails.set(to, email);
 }
 
 // codeFor waits for the e-mail to an address and returns the code in it.
 export async function codeFor(to) {
-  const letter = letters.get(to) ?? await new Promise((done, fail) => {
-    const timer = setTimeout(() => fail(new Error(`no letter to ${to} has arrived`)), patience);
-    waiting.set(to, (letter) => { clearTimeout(timer); done(letter); });
+  const email = emails.get(to) ?? await new Promise((done, fail) => {
+    const timer = setTimeout(() => fail(new Error(`no e-mail to ${to} has arrived`)), patience);
+    waiting.set(to, (email) => { clearTimeout(timer); done(email); });
   });
-  letters.delete(to);
-  const { text, subject } = await PostalMime.parse(letter);
+  emails.delete(to);
+  const { text, subject } = await PostalMime.parse(email);
   const code = text.match(/\b\d{8}\b/)?.[0];
-  if (!code || subject.includes(code)) throw new Error(`the code is ${code} in the letter "${subject}":\n${text}`);
+  if (!code || subject.includes(code)) throw new Error(`the code is ${code} in the e-mail "${subject}":\n${text}`);
   return code;
 }

@@ -1,4 +1,4 @@
-// Rates: the texts of the pages are compared with the answers of the API.
+// Rates: compares the texts of the pages with the API.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { concurrency, visit } from "./browser.mjs";
@@ -113,7 +113,7 @@ test("rates: what is typed is converted at once, as the server does it, and with
     server.push(await totals(v));
   }
   await v.page.goto("/?currency=USD&operation=buy");
-  const asked = () => v.requested.filter((url) => !url.includes("/assets/")).length; // an icon comes when the browser likes
+  const asked = () => v.requested.filter((url) => !url.includes("/assets/")).length; // browsers request the icon at any time
   const before = asked();
   const field = v.page.getByLabel(v.t("form.amount"));
   for (const [i, amount] of amounts.entries()) {

@@ -1,10 +1,10 @@
-// Where a key must not be: in an address, in the browser's storage, in a page after the first view.
+// A key must not appear in an address, in the browser's storage, or in a page after the first view.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visit } from "./browser.mjs";
 import { askCode, enter, makeKey, signIn } from "./signup.mjs";
 
-// traces are the places of a visitor's browser that hold a secret.
+// traces returns everything in a visitor's browser that could hold a secret.
 async function traces(v, secret) {
   const stored = await v.page.evaluate(async () => {
     const all = (storage) => Array.from({ length: storage.length }, (_, i) => `${storage.key(i)}=${storage.getItem(storage.key(i))}`).join();
@@ -37,7 +37,7 @@ test("secrets: a key is in the page that makes it, and nowhere else before or af
 
 test("secrets, control: a key that was put anywhere is found", () => visit({}, async (v) => {
   const secret = "planted0123456789";
-  await v.page.goto(`/?currency=USD&amount=${secret}`); // shown again beside its field
+  await v.page.goto(`/?currency=USD&amount=${secret}`); // the page shows it again beside the field
   await v.page.evaluate((text) => {
     localStorage.setItem("key", text);
     sessionStorage.setItem("key", text);

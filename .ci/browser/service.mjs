@@ -45,7 +45,7 @@ test("service: the second view of a page brings the page's news alone over the n
   const view = async () => {
     await v.page.goto("/terms", { waitUntil: "load" });
     return v.page.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
-      .filter((entry) => !entry.name.endsWith(".svg")) // the icon comes when the browser likes
+      .filter((entry) => !entry.name.endsWith(".svg")) // browsers request the icon at any time
       .map((entry) => ({ name: entry.name, bytes: entry.transferSize, body: entry.encodedBodySize })));
   };
   const first = await view();

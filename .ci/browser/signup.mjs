@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const press = (v, key) => v.page.getByRole("button", { name: v.t(key) }).click();
 const sees = (v, text) => v.page.getByText(text).first().waitFor();
 
-// askCode goes from the home page to the field for the code.
+// askCode goes from the home page to the page with the field for the code.
 export async function askCode(v, email) {
   await v.page.goto(v.at("/account"));
   await v.page.getByLabel(v.t("welcome.email")).fill(email);
@@ -38,11 +38,11 @@ export async function makeKey(v, name) {
   return secret;
 }
 
-// ask sends a request with a key from an address, as a server would.
+// ask sends a request with a key from an address, as the server of a customer would.
 const ask = (path, key, from) =>
   fetch(base + path, { headers: { ...(key && { Authorization: `Bearer ${key}` }), "X-Forwarded-For": from } });
 
-// remaining is the number of requests that an answer leaves in the minute.
+// remaining returns how many requests of this minute are left according to a response.
 const remaining = (answer) => Number(answer.headers.get("RateLimit").match(/"minute";r=(\d+)/)[1]);
 
 for (const language of ["es", "en"]) {
@@ -139,7 +139,7 @@ test("sign-up: moments are told in the visitor's own time too, where that differ
   }
 });
 
-// copies presses the copy button; there is none without JavaScript.
+// copies presses the copy button, which exists only with JavaScript.
 async function copies(v, secret) {
   const button = v.page.getByRole("button", { name: v.t("made.copy"), exact: true });
   if (!v.script) {
@@ -161,8 +161,8 @@ async function curlWorks(v) {
   assert.match(stdout, /"operation":"buy"/);
 }
 
-// isGone goes back to the page that showed the key. The browser kept nothing, so it asks whether to send the form
-// again.
+// isGone goes back to the page that has shown the key. The browser has not kept the page, so it asks whether to send
+// the form again.
 async function isGone(v, secret) {
   await v.page.goBack().catch((error) => assert.match(error.message, /ERR_CACHE_MISS/));
   await v.page.waitForURL("chrome-error://**");
@@ -173,7 +173,7 @@ async function isGone(v, secret) {
   assert.ok(!(await v.page.content()).includes(secret), "a reload shows the key");
 }
 
-// revoke revokes the key; from then on requests with it are anonymous.
+// revoke revokes the key. Requests with the key are then anonymous.
 async function revoke(v, secret) {
   const before = await ask("/v1/account/usage", secret, v.address);
   assert.equal(before.status, 200);

@@ -1,5 +1,7 @@
 // Package datadir opens a data directory for commands that work without a running node.
 //
-// It checks that the directory exists, replays its log, and explains why a directory cannot be opened: a node uses
-// it, or it is damaged. Errors have exit codes and say what an operator can do.
+// It checks that the directory exists and replays its log. If a directory cannot be opened, it explains why: a node
+// uses the directory, or the log is damaged.
+//
+// Errors have exit codes and say what an operator can do.
 package datadir
