@@ -65,8 +65,8 @@ func (k *NewKey) validate() error {
 	return errors.Join(k.Key.validate(), errorIf(k.Secret == "", "a new key without secret"))
 }
 
-// RequestCode has a login code sent to an e-mail address. It is not retried after a broken connection, because a new
-// code invalidates the previous one.
+// RequestCode asks the node to send a login code to an e-mail address. The request is not retried after a broken
+// connection, because a new code invalidates the previous one.
 func (c *Client) RequestCode(ctx context.Context, email string) (*CodeSent, error) {
 	return sendForData[CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
 }
@@ -95,14 +95,14 @@ func (c *Client) CreateKey(ctx context.Context, session Secret, name string) (*N
 	return sendForData[NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: string(session), body: body})
 }
 
-// RevokeKey revokes a key. The node refuses it from the next request on.
+// RevokeKey revokes a key. The node rejects the key from the next request on.
 func (c *Client) RevokeKey(ctx context.Context, session Secret, id string) error {
 	path := keysPath + "/" + url.PathEscape(id)
 	return c.send(ctx, &call{method: http.MethodDelete, path: path, secret: string(session), idempotent: true}, nil)
 }
 
-// Usage returns the limits of the account to which a session or key belongs; "" = Config.Key. It does not count as a
-// request.
+// Usage returns the limits of the account to which a session token or an API key belongs. "" = Config.Key. The request
+// does not count against the limits.
 func (c *Client) Usage(ctx context.Context, secret Secret) (*Usage, error) {
 	secret = cmp.Or(secret, c.config.Key)
 	return sendForData[Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: string(secret), idempotent: true})

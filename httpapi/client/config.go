@@ -19,17 +19,18 @@ import (
 const (
 	RetriesDefault   = 3
 	WaitMaxDefault   = 65 * time.Second // longer than the minute window
-	TimeoutDefault   = 30 * time.Second // of each attempt, with the default HTTPClient
-	BodyMaxDefault   = 8 << 20          // bytes, uncompressed; the largest page has about 150 KB
+	TimeoutDefault   = 30 * time.Second // for each attempt, with the default HTTPClient
+	BodyMaxDefault   = 8 << 20          // uncompressed; the largest page has about 150 KB
 	UserAgentDefault = "tasard-client"
 )
 
 // NoRetries as Config.Retries turns retries off.
 const NoRetries = -1
 
-const idleConnections = 16 // at most
+const idleConnsPerHost = 16
 
-// Secret is a key or a session token. It prints as "(secret)". Only string(s) and its JSON contain the secret.
+// Secret is an API key or a session token. fmt and slog print it as "(secret)". A conversion to string and JSON contain
+// the secret.
 type Secret string
 
 const redacted = "(secret)"
@@ -59,9 +60,9 @@ type Config struct {
 	// WaitMax is the longest wait before a retry. If Retry-After is longer, the error is returned at once. 0 =
 	// WaitMaxDefault.
 	WaitMax time.Duration
-	// Wait waits before a retry. nil = in real time; a test can advance its clock instead.
+	// Wait waits before a retry. nil = wait in real time. In a test it can advance a clock.
 	Wait func(ctx context.Context, wait time.Duration) error
-	// Random randomizes waits. It must be safe for concurrent use. nil = crypto/rand.
+	// Random is the source for random waits. It must be safe for concurrent use. nil = crypto/rand.
 	Random io.Reader
 	// BodyMax is the largest response body in bytes; a larger body is an error. 0 = BodyMaxDefault.
 	BodyMax int64
@@ -104,19 +105,19 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config, base: base, http: &httpClient}, nil
 }
 
-// newTransport returns a new transport, because http.DefaultTransport is shared by the whole program.
+// newTransport replaces http.DefaultTransport, which is shared by the whole program.
 func newTransport() *http.Transport {
 	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConnections,
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConnsPerHost,
 		IdleConnTimeout: time.Minute, TLSHandshakeTimeout: TimeoutDefault / 3,
 	}
 }
 
-// parseBaseURL validates a base URL.
+// parseBaseURL validates a base URL and removes slashes from its end.
 func parseBaseURL(text string) (string, error) {
 	base, err := url.Parse(text)
 	if err != nil {
-		return "", errors.New("client: BaseURL can't be read; want https://HOST") // without the text, which may contain a password
+		return "", errors.New("client: BaseURL can't be read; want https://HOST") // without err, which may contain a password
 	}
 	switch {
 	case base.Scheme != "https" && base.Scheme != "http", base.Host == "":
@@ -159,5 +160,5 @@ func (c *Client) LastResponse() (ResponseInfo, bool) {
 	return *info, true
 }
 
-// CloseIdleConnections closes idle connections.
+// CloseIdleConnections closes the idle connections of the HTTP client.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }

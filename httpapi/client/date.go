@@ -35,7 +35,7 @@ func (d Date) IsZero() bool { return d == Date{} }
 // AddDays returns the day that many days later.
 func (d Date) AddDays(days int) Date { return DateOf(d.midnight().AddDate(0, 0, days)) }
 
-// Compare returns -1, 0 or 1.
+// Compare returns -1 if d is before other, 0 if they are equal, and +1 if d is after other.
 func (d Date) Compare(other Date) int { return d.midnight().Compare(other.midnight()) }
 
 // String formats d as YYYY-MM-DD.

@@ -9,10 +9,11 @@
 // Decimals are kept as text (Decimal). A response that does not match the API specification is an error, for example
 // an invalid decimal, a rate without id or a truncated body. Unknown fields are ignored.
 //
-// An error response is an *Error. 429 and 503 are retried after Retry-After, unless Retry-After exceeds Config.WaitMax
-// or the deadline of the context. Other 5xx responses and broken connections are retried with increasing delays if the
-// request is idempotent. If it is not, it may have been executed, and the error says so. A request for a login code
-// that got code_requested_too_soon is not retried, because a new code would invalidate the code that was sent.
+// The error for an error response is an *Error. 429 and 503 are retried after Retry-After, unless Retry-After exceeds
+// Config.WaitMax or the deadline of the context. Other 5xx responses and broken connections are retried with increasing
+// delays if the request is idempotent. After a broken connection, the node may have executed a request that is not
+// idempotent; the error says so. A request for a login code that got code_requested_too_soon is not retried, because a
+// new code would invalidate the code that was sent.
 //
 // The key is sent only in the Authorization header. It is never in a URL, an error or the output of %v. Redirects are
 // not followed.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Values of Error.Code that clients usually handle. The API specification lists all of them. CodeNone means that the
-// body was not written by a node, but for example by a proxy.
+// Values of Error.Code that clients usually handle. The API specification lists all values. CodeNone means that the
+// body is not an API error, for example because a proxy sent it.
 const (
 	CodeNone                = ""
 	CodeInvalidParameters   = "invalid_parameters"
@@ -29,13 +29,13 @@ const (
 	CodeOverloaded          = "overloaded"
 )
 
-// Error is an error response. Get it with errors.As.
+// Error is an error response. Callers get it with errors.As.
 type Error struct {
 	Status     int
 	Code       string        // CodeNone if the body is not an API error
 	Message    string        // for people
 	RequestID  string        // identifies the request in the node's log
-	Details    []Detail      // of invalid parameters
+	Details    []Detail      // problems of the parameters
 	RetryAfter time.Duration // 0 = not stated
 }
 
@@ -76,7 +76,7 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// proxyBodyMax is the number of bytes of a body that is not an API error that are kept in Error.Message.
+// proxyBodyMax is the number of bytes to which Error.Message shortens a body that is not an API error.
 const proxyBodyMax = 200
 
 // readError converts an error response to an Error.

@@ -10,16 +10,17 @@ import (
 // pageLimitMax is the largest page. Each page counts as a request.
 const pageLimitMax = 200
 
-// AllInstitutions iterates over all active institutions. As with all iterators of this package, an error ends the
-// iteration: the last pair is a zero item and the error. Pages are requested one after the other, so if the list
-// changes in between, an item may occur twice or not at all.
+// AllInstitutions iterates over all active institutions.
+//
+// All iterators of this package end after an error; the last pair is then a zero item and the error. They request one
+// page after the other. If the list changes in between, an item may occur twice or not at all.
 func (c *Client) AllInstitutions(ctx context.Context, q InstitutionsQuery) iter.Seq2[Institution, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Institution], error) {
 		return c.Institutions(ctx, InstitutionsQuery{q.Currency, cmp.Or(q.Limit, pageLimitMax), cursor})
 	})
 }
 
-// AllRates iterates over the rates of a filter, in pages of its limit.
+// AllRates iterates over the rates of a filter. Limit is the size of the pages; the default is the largest page.
 func (c *Client) AllRates(ctx context.Context, q Filter) iter.Seq2[Rate, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Rate], error) {
 		return c.Rates(ctx, q.withCursor(cursor))
@@ -57,7 +58,7 @@ func (f Filter) withCursor(cursor int) Filter {
 	return f
 }
 
-// iterate requests one page after the other until the last page or until yield returns false.
+// iterate returns an iterator over the items of all pages from a cursor on.
 func iterate[T any](cursor int, getPage func(cursor int) (*Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T

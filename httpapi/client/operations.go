@@ -15,12 +15,12 @@ const (
 	convertPath      = "/v1/convert"
 )
 
-// Currencies returns all currencies by code, including those without rates.
+// Currencies returns all currencies, sorted by code, including those without rates.
 func (c *Client) Currencies(ctx context.Context) ([]Currency, error) {
 	return sendForList[Currency](ctx, c, c.get(currenciesPath, nil))
 }
 
-// Institutions returns a page of the active institutions, by id.
+// Institutions returns a page of the active institutions, sorted by id.
 func (c *Client) Institutions(ctx context.Context, q InstitutionsQuery) (*Page[Institution], error) {
 	return getPage[Institution](ctx, c, institutionsPath, values("currency", q.Currency, "limit", optionalInt(q.Limit), "cursor", optionalInt(q.Cursor)))
 }
@@ -31,7 +31,8 @@ func (c *Client) Institution(ctx context.Context, id string) (*InstitutionDetail
 	return sendForData[InstitutionDetail](ctx, c, c.get(institutionsPath+"/"+url.PathEscape(id), nil))
 }
 
-// Rates returns a page of the published rates, including expired and reference rates, by currency and institution.
+// Rates returns a page of the published rates, sorted by currency and institution. It includes expired and reference
+// rates.
 func (c *Client) Rates(ctx context.Context, q Filter) (*Page[Rate], error) {
 	return getPage[Rate](ctx, c, ratesPath, q.values())
 }

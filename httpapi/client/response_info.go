@@ -20,13 +20,13 @@ type ResponseInfo struct {
 	Sunset time.Time
 }
 
-// Limits is the tighter of the day and minute windows of the caller. Client.Usage returns both.
+// Limits is the tighter of the two quota windows of the caller, a day and a minute. Client.Usage returns both.
 type Limits struct {
 	Limit, Remaining int
 	Reset            time.Time // when the window is reset
 }
 
-// readResponseInfo reads the headers. A proxy may have removed a header; then its field is zero.
+// readResponseInfo reads the headers. The field for a missing header is zero, because a proxy may remove headers.
 func readResponseInfo(response *http.Response) *ResponseInfo {
 	header := response.Header
 	info := &ResponseInfo{Status: response.StatusCode, RequestID: header.Get("X-Request-Id"), ETag: header.Get("ETag"), Limits: readLimits(header)}
@@ -52,8 +52,7 @@ func readLimits(header http.Header) *Limits {
 	return &Limits{limit, remaining, time.Unix(reset, 0).UTC()}
 }
 
-// secondsMax is the largest duration that is read from a header, so that time.Duration does not overflow. It is more
-// than a day.
+// secondsMax is the largest result of parseSeconds: more than a day, and far from an overflow of time.Duration.
 const secondsMax = 100_000
 
 // parseSeconds parses whole seconds; anything else is 0.

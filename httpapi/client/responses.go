@@ -9,7 +9,7 @@ import (
 // QuoteCurrency is the currency of all rates.
 const QuoteCurrency = "DOP"
 
-// Operation is the operation of the caller in foreign currency.
+// Operation is what the caller does with foreign currency.
 type Operation string
 
 // Operations.
@@ -70,7 +70,7 @@ type Rate struct {
 	DatePrecision   DatePrecision `json:"datePrecision"`
 }
 
-// Side returns Sell for Buy and Buy for Sell, or nil if that side is not published.
+// Side returns r.Sell if the caller buys, and r.Buy if the caller sells. It returns nil if that side is not published.
 func (r *Rate) Side(operation Operation) *Decimal {
 	if operation == Buy {
 		return r.Sell
@@ -150,13 +150,13 @@ type Page[T any] struct {
 	Meta Meta `json:"meta"`
 }
 
-// Ranking is a page of best rates.
+// Ranking is a page of rates, the best for the caller first.
 type Ranking struct {
 	Page[Rate]
 	Operation Operation `json:"operation"`
 }
 
-// Bodies without meta.
+// Response bodies without meta.
 type (
 	dataBody[T any] struct {
 		Data *T `json:"data"`
@@ -198,7 +198,7 @@ func (s *dataBody[T]) validate() error {
 	return nil
 }
 
-// validateEach validates items that are validators.
+// validateEach validates all items, if *T is a validator.
 func validateEach[T any](items []T) error {
 	for i := range items {
 		item, ok := any(&items[i]).(validator)

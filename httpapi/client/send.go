@@ -13,7 +13,7 @@ import (
 
 // call is a request to send.
 type call struct {
-	method, path string // the path is encoded
+	method, path string // path is percent-encoded
 	query        url.Values
 	body         any    // nil = none
 	secret       string // for the Authorization header; "" = none
@@ -47,7 +47,7 @@ func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		var urlErr *url.Error // its text repeats method and URL
+		var urlErr *url.Error // contains method and URL, which send adds
 		if errors.As(err, &urlErr) {
 			err = urlErr.Err
 		}

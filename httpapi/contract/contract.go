@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// Paths and media types of the documents.
 const (
 	pathJSON     = "/openapi.json"
 	pathYAML     = "/openapi.yaml"
@@ -22,8 +21,6 @@ const (
 	typeMarkdown = "text/plain; charset=utf-8" // Markdown, which browsers show under this type
 )
 
-// The documents.
-//
 //go:embed openapi.yaml
 var yamlText string
 
@@ -39,7 +36,7 @@ var postmanText string
 //go:embed api-catalog.json
 var catalogText string
 
-// Placeholders for the URL of the node.
+// Texts in the documents that are replaced if Register gets a publicURL.
 const (
 	yamlServer    = "  - url: /"
 	jsonServer    = `"url": "/"`
@@ -47,8 +44,8 @@ const (
 	baseServer    = "{base}"
 )
 
-// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com. If it is
-// "", links are relative.
+// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com. If
+// publicURL is "", links in the documents are relative.
 func Register(mux *http.ServeMux, publicURL string) {
 	for _, d := range documents(publicURL) {
 		mux.Handle(d.path, d)

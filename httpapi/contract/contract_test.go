@@ -95,7 +95,7 @@ func TestPublicURL(t *testing.T) {
 		if bytes.Contains(document.content().body, []byte(baseServer)) || bytes.Contains(without[i].content().body, []byte(baseServer)) {
 			t.Errorf("%s has %s left", document.path, baseServer)
 		}
-		if document.content().tag == without[i].content().tag {
+		if document.content().etag == without[i].content().etag {
 			t.Errorf("%s: another body has the same tag", document.path)
 		}
 	}

@@ -8,15 +8,15 @@
 //	/postman.json               a Postman collection v2.1, generated (postman.json)
 //	/llms.txt                   a page for language models (llmstxt.org)
 //
-// All documents are public. Caches may store them for an hour. They have an ETag, and pages of every origin may read
-// them (CORS). AddLinks adds links to the documents to another response.
+// All documents are public. Caches may keep them for an hour. They have an ETag, and pages of every origin may read
+// them (CORS). AddLinks adds Link headers with the specification to the responses of other handlers.
 //
 // # How to change the contract
 //
 // Edit openapi.yaml and run "go test ./httpapi/contract -update", which generates openapi.json and postman.json. Then
 // run the tests of ./httpapi. They fail for every path, parameter, body, error code, status, header or example that
-// differs between the documents and the node. "make contract" runs Redocly, Spectral, oapi-codegen, openapi-typescript
-// and the Postman library on the documents.
+// differs between the documents and the node. "make contract" checks the documents with Redocly, Spectral,
+// oapi-codegen, openapi-typescript and the Postman library.
 //
 // openapi.yaml uses only features that code generators support. Nullable fields have a list of types
 // ([string, "null"]). Parameters, schemas and responses have different names. There is no const, anyOf or allOf.

@@ -12,22 +12,21 @@ import (
 // Values of headers.
 const (
 	allowedMethods = "GET, HEAD, OPTIONS"
-	// Documents change only with a new version of the program.
+	// A document changes only with the version of the program, so a cache may keep it for an hour.
 	cacheControl = "public, max-age=3600"
-	// If a browser shows a document as a page, nothing in it is executed or loaded.
+	// With contentSecurityPolicy a browser that shows a document as a page executes and loads nothing in it.
 	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	exposedHeaders        = "ETag, Link, X-Request-Id"
 )
 
-// document is a document whose content is created by the first request.
 type document struct {
 	path, mediaType string
-	content         func() content
+	content         func() content // creates the content at the first call
 }
 
 type content struct {
 	body []byte
-	tag  string // weak, because the body may be compressed
+	etag string // weak, because the server may compress the body
 }
 
 func newDocument(path, mediaType string, body func() string) *document {
@@ -63,20 +62,20 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send sends the document, or 304.
+// send sends the document, or 304 if the client has it.
 func (d *document) send(w http.ResponseWriter, r *http.Request) {
 	content, header := d.content(), w.Header()
 	header.Set("Cache-Control", cacheControl)
-	header.Set("ETag", content.tag)
-	if fields.IfNoneMatchHits(fields.Lines(r.Header.Values("If-None-Match")), []byte(content.tag)) {
+	header.Set("ETag", content.etag)
+	if fields.IfNoneMatchHits(fields.Lines(r.Header.Values("If-None-Match")), []byte(content.etag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Type", d.mediaType)
-	_, _ = w.Write(content.body) // fails only if the client has disconnected; the server drops the body of HEAD
+	_, _ = w.Write(content.body) // for HEAD too: the server does not send that body
 }
 
-// methodNotAllowed sends 405 with an API error. The server has set X-Request-Id in the request.
+// methodNotAllowed sends 405 with an API error. Package httpapi sets X-Request-Id in the request.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Allow", allowedMethods)

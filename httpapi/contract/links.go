@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// links returns the Link headers to the API specification: the document for programs and the page for people (RFC
-// 8631).
+// links returns the Link headers of RFC 8631: to the API specification, and to the page that explains it.
 func links() []string {
 	return []string{
 		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
@@ -14,7 +13,7 @@ func links() []string {
 	}
 }
 
-// AddLinks adds links to the API specification to the headers of a response, unless it has them.
+// AddLinks adds links() to the headers of a response, unless they are already there.
 func AddLinks(header http.Header) {
 	for _, link := range links() {
 		if !slices.Contains(header.Values("Link"), link) {

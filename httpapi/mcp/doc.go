@@ -7,20 +7,20 @@
 //	convert            /v1/convert                               1
 //	rate_history       /v1/rates/history                         1, or 2 if there are more rows than the limit
 //	list_currencies    /v1/currencies                            1
-//	list_institutions  /v1/institutions                          1 for each 200
+//	list_institutions  /v1/institutions                          1 for each 200 institutions
 //
 // # Results
 //
 // A result has structured content and a short text for people. In the structured content, every decimal is the text
-// that the node sent. The text includes the attribution and the notice about fees. All tools are read-only. A failure
-// is reported as an error of the tool instead of an error of the protocol, so that the model can read it. Its text says
-// what to do next.
+// that the node sent. The short text includes the attribution and the notice about fees. All tools are read-only. A
+// failure is reported as an error of the tool instead of an error of the protocol, so that the model can read it. The
+// error says what to do next.
 //
 // # Over HTTP
 //
 // Handler is stateless. To prevent DNS rebinding, it accepts only requests whose Host is localhost, a loopback address
 // or one of Config.Hosts. It rejects requests from pages of other origins. Danger: it does not authenticate clients,
-// and all clients share the quota of its key.
+// and all clients share the quota of Config.Client.
 //
 // # Where to start reading
 //

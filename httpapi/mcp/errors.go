@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// explain adds to an error advice for the model or its user.
+// explain adds advice for the model or its user to an error.
 func (s *Server) explain(err error) error {
 	var apiErr *client.Error
 	if errors.Is(err, context.Canceled) {

@@ -11,7 +11,7 @@ import (
 const (
 	rowsDefault   = 100
 	rowsMax       = 200 // the largest page of the API
-	rowsListedMax = 10  // if there are more rows, the text has only their extremes
+	rowsListedMax = 10  // if there are more rows, the text has only the lowest and highest rates
 )
 
 // historyInput is the input of rate_history.
@@ -43,7 +43,7 @@ type historyResult struct {
 	Rows     []historyRow `json:"rows" jsonschema:"oldest first"`
 }
 
-// query converts the input to the parameters of the client.
+// query converts the input to a query of package client.
 func (in *historyInput) query() (client.HistoryQuery, error) {
 	limit, err := limitOrDefault(in.Limit, rowsDefault, rowsMax)
 	q := client.HistoryQuery{Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: limit}}
@@ -77,7 +77,7 @@ func (s *Server) history(ctx context.Context, in historyInput) (*historyResult, 
 	return result, nil
 }
 
-// text lists the rows, or only the extremes if there are more than rowsListedMax.
+// text lists the rows. If there are more than rowsListedMax, it lists only the lowest and highest rates.
 func (d *historyResult) text() string {
 	var out strings.Builder
 	if len(d.Rows) == 0 {
@@ -131,7 +131,6 @@ func (r *historyRow) name() string {
 	return r.InstitutionID + " " + string(r.Channel)
 }
 
-// sideText formats a side.
 func sideText(side *client.Decimal) string {
 	if side == nil {
 		return "none"

@@ -75,7 +75,6 @@ func (s *Server) listInstitutions(ctx context.Context, in institutionsInput) (*i
 	return result, nil
 }
 
-// text lists the institutions.
 func (i *institutions) text() string {
 	var names []string
 	for _, institution := range i.Institutions {

@@ -119,7 +119,6 @@ func newOffer(r *client.Rate, rate, amount client.Decimal) offer {
 	return o
 }
 
-// text lists the offers.
 func (o *offers) text() string {
 	var out strings.Builder
 	subject := o.Currency

@@ -21,7 +21,7 @@ import (
 // Name is the name of the service in attributions.
 const Name = "tasard"
 
-// messageBytesMax is the maximum size of a message. Calls of these tools are short.
+// messageBytesMax is the maximum size of a message from a client.
 const messageBytesMax = 64 << 10
 
 // Config configures a Server. Client is required.
@@ -75,9 +75,9 @@ func New(config Config) (*Server, error) {
 	return s, s.addTools()
 }
 
-// Serve serves one client that sends a message on each line of in. It returns nil when in has ended and all requests
-// are answered. If ctx is done first, it returns an error. A read from standard input cannot be interrupted and may
-// still block after ctx is done.
+// Serve serves one client, which sends a message on each line of in. It returns nil when in has ended and all requests
+// are answered. It returns an error if ctx is done before. A read from standard input cannot be interrupted, and then
+// goes on in the background.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	closer, ok := in.(io.ReadCloser)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// drainTimeout is how long drainingTransport waits for open requests at the end of a stream.
+// drainTimeout is the longest wait for open requests at the end of a stream.
 const drainTimeout = 30 * time.Second
 
 // drainingTransport delays the end of a stream until all requests are answered. Without it the SDK cancels open
@@ -25,11 +25,11 @@ func (t drainingTransport) Connect(ctx context.Context) (sdk.Connection, error) 
 	return &drainingConn{Connection: connection, drained: make(chan struct{}), closed: make(chan struct{})}, nil
 }
 
-// drainingConn counts the requests without an answer.
+// drainingConn counts the open requests: those that are not answered yet.
 type drainingConn struct {
 	sdk.Connection
 	mu      sync.Mutex
-	open    int
+	open    int           // number of open requests
 	ended   bool          // the stream has ended
 	drained chan struct{} // closed when the stream has ended and no request is open
 	once    sync.Once

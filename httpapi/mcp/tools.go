@@ -12,7 +12,6 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// addTools registers the tools.
 func (s *Server) addTools() error {
 	for _, add := range []func() error{
 		tool(s, "best_rate", "Best exchange rates",
@@ -33,10 +32,10 @@ func (s *Server) addTools() error {
 	return nil
 }
 
-// toolResult is structured content with a text for people.
+// toolResult is the structured content of a result. text returns the same for people.
 type toolResult interface{ text() string }
 
-// tool returns a function that registers a tool. The schemas are derived from the types of call.
+// tool returns a function that registers a tool. The schemas of its input and output are derived from In and Out.
 func tool[In any, Out toolResult](s *Server, name, title, description string, call func(context.Context, In) (Out, error)) func() error {
 	return func() error {
 		input, err := jsonschema.For[In](nil)
@@ -63,7 +62,7 @@ func tool[In any, Out toolResult](s *Server, name, title, description string, ca
 	}
 }
 
-// constrain adds patterns and enumerations to parameters. A parameter name has the same meaning in all tools.
+// constrain adds patterns and enumerations to the schema of an input. A parameter has the same meaning in all tools.
 func constrain(input *jsonschema.Schema) {
 	for name, rule := range map[string]jsonschema.Schema{
 		"currency":    {Pattern: `^[A-Z]{3}$`},
@@ -81,7 +80,7 @@ func constrain(input *jsonschema.Schema) {
 	}
 }
 
-// provenance is part of every result.
+// provenance is the part that all results have in common.
 type provenance struct {
 	QuoteCurrency string `json:"quoteCurrency" jsonschema:"the currency of all rates and amounts but the foreign ones"`
 	AsOf          string `json:"asOf,omitempty" jsonschema:"when the node made the answer, in the time of Santo Domingo"`
@@ -100,8 +99,8 @@ func (s *Server) provenance(meta *client.Meta) provenance {
 	return p
 }
 
-// footer ends every text.
-func (a *provenance) footer() string { return a.Notice + "\n" + a.Attribution + "\n" }
+// footer returns the end of a text for people.
+func (p *provenance) footer() string { return p.Notice + "\n" + p.Attribution + "\n" }
 
 // localTime formats a time in Santo Domingo, which has no daylight saving time.
 func localTime(t time.Time) string {
