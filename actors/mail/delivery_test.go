@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -65,7 +66,7 @@ func TestS9_Protection(t *testing.T) {
 }
 
 func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
-	server, lines, logs := &smtpServer{tls: tt.server}, newPipes(), &logBuffer{}
+	server, lines, logs := &smtpServer{tls: tt.server}, newPipes(), &bytes.Buffer{}
 	if tt.inside {
 		server.tls = nil
 		server.serve(t, tls.NewListener(lines, tt.server))
@@ -191,7 +192,9 @@ func TestMail_Login(t *testing.T) {
 
 // TestCheck_Unreachable checks the step that the error names.
 func TestCheck_Unreachable(t *testing.T) {
-	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), dial: refuseDial}
+	lines := newPipes()
+	lines.down.Store(true)
+	config := Config{Addr: "127.0.0.1:1", TLS: Off, From: email(t, "no-reply@tasard.example"), Clock: clock, Random: seeded(1), dial: lines.dial}
 	if err := Check(t.Context(), config); err == nil || !strings.HasPrefix(err.Error(), "at connect") {
 		t.Errorf("got %v", err)
 	}
@@ -405,7 +408,7 @@ func TestMail_Silence(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				lines, logs := newPipes(), &logBuffer{}
+				lines, logs := newPipes(), &bytes.Buffer{}
 				scripted(t, lines, tt.says)
 				m := openMailer(t, lines.dial, logs, func(c *Config) { c.attemptsMax = 1 })
 				m.mustSend(t, "ana@example.do")

@@ -199,36 +199,18 @@ func seeded(seed uint64) io.Reader {
 	return rand.NewChaCha8(key)
 }
 
-// logBuffer keeps log lines.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // testMailer is a mailer connected to an smtpServer by pipes. Use it in a bubble.
 type testMailer struct {
 	*Mailer
 	server *smtpServer
 	pipes  *pipes
-	logs   *logBuffer
+	logs   *bytes.Buffer
 }
 
 // newTestMailer opens a mailer without TLS; adjust changes its settings.
 func newTestMailer(t *testing.T, server *smtpServer, adjust func(*Config)) *testMailer {
 	t.Helper()
-	b := &testMailer{server: server, pipes: newPipes(), logs: &logBuffer{}}
+	b := &testMailer{server: server, pipes: newPipes(), logs: &bytes.Buffer{}}
 	server.serve(t, b.pipes)
 	b.Mailer = openMailer(t, b.pipes.dial, b.logs, adjust)
 	return b

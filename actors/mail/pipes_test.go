@@ -6,21 +6,30 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // pipes is a listener in memory; dial returns the other ends, which record what is written to them.
 type pipes struct {
 	conns chan net.Conn
 	ended chan struct{}
-	once  sync.Once
+	end   func()
+	down  atomic.Bool // connections are refused
+	began time.Time
 
-	mu    sync.Mutex
-	wire  bytes.Buffer // everything that the client wrote
-	dials int
+	mu        sync.Mutex
+	wire      bytes.Buffer    // everything that the client wrote
+	dials     []time.Duration // times of all attempts to connect
+	connected int
 }
 
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), ended: make(chan struct{})} }
+func newPipes() *pipes {
+	ended := make(chan struct{})
+	return &pipes{conns: make(chan net.Conn), ended: ended, end: sync.OnceFunc(func() { close(ended) }), began: clock()}
+}
 
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
@@ -32,15 +41,21 @@ func (p *pipes) Accept() (net.Conn, error) {
 }
 
 func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.ended) })
+	p.end()
 	return nil
 }
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	p.mu.Lock()
-	p.dials++
+	p.dials = append(p.dials, clock().Sub(p.began))
+	if p.down.Load() {
+		p.mu.Unlock()
+		return nil, refused
+	}
+	p.connected++
 	p.mu.Unlock()
 	ours, theirs := newMemoryConns(func(text []byte) {
 		p.mu.Lock()
@@ -51,7 +66,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case p.conns <- theirs:
 		return ours, nil
 	case <-p.ended:
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+		return nil, refused
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -66,81 +81,71 @@ func (p *pipes) written() string {
 func (p *pipes) dialled() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dials
+	return p.connected
 }
 
-// bytePipe carries bytes in one direction. Unlike net.Pipe it buffers some, as a socket does: with TLS both sides may
-// write at once.
-type bytePipe struct {
-	kept  chan []byte
-	rest  []byte
-	ended chan struct{}
-	once  sync.Once
+func (p *pipes) tried() []time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.dials)
 }
 
 // pipeWritesMax is how many writes are buffered.
 const pipeWritesMax = 16
 
-func newBytePipe() *bytePipe {
-	return &bytePipe{kept: make(chan []byte, pipeWritesMax), ended: make(chan struct{})}
-}
-
-func (h *bytePipe) read(into []byte) (int, error) {
-	if len(h.rest) == 0 {
-		select {
-		case h.rest = <-h.kept:
-		case <-h.ended:
-			select {
-			case h.rest = <-h.kept:
-			default:
-				return 0, io.EOF
-			}
-		}
-	}
-	n := copy(into, h.rest)
-	h.rest = h.rest[n:]
-	return n, nil
-}
-
-func (h *bytePipe) write(text []byte) (int, error) {
-	select {
-	case <-h.ended:
-		return 0, io.ErrClosedPipe
-	default:
-	}
-	select {
-	case h.kept <- bytes.Clone(text):
-		return len(text), nil
-	case <-h.ended:
-		return 0, io.ErrClosedPipe
-	}
-}
-
-func (h *bytePipe) end() { h.once.Do(func() { close(h.ended) }) }
-
-// memoryConn is one end of a connection in memory. Its deadlines have no effect: nothing may depend on them.
+// memoryConn is one end of a connection in memory. Unlike net.Pipe it buffers some writes, as a socket does: with TLS
+// both sides may write at once. Its deadlines have no effect: nothing may depend on them.
 type memoryConn struct {
 	net.Conn
-	in, out *bytePipe
+	in, out chan []byte
+	unread  []byte
+	ended   <-chan struct{} // of both ends
+	end     func()
 	record  func(text []byte)
 }
 
 // newMemoryConns returns both ends.
 func newMemoryConns(record func([]byte)) (client, server *memoryConn) {
 	a, b := net.Pipe()
-	there, back := newBytePipe(), newBytePipe()
-	return &memoryConn{a, back, there, record}, &memoryConn{b, there, back, func([]byte) {}}
+	there, back := make(chan []byte, pipeWritesMax), make(chan []byte, pipeWritesMax)
+	ctx, end := context.WithCancel(context.Background())
+	client = &memoryConn{Conn: a, in: back, out: there, ended: ctx.Done(), end: end, record: record}
+	return client, &memoryConn{Conn: b, in: there, out: back, ended: ctx.Done(), end: end, record: func([]byte) {}}
 }
 
-func (w *memoryConn) Read(into []byte) (int, error) { return w.in.read(into) }
-
-func (w *memoryConn) Write(text []byte) (int, error) {
-	w.record(text)
-	return w.out.write(text)
+func (c *memoryConn) Read(into []byte) (int, error) {
+	if len(c.unread) == 0 {
+		select {
+		case c.unread = <-c.in:
+		case <-c.ended:
+			select {
+			case c.unread = <-c.in:
+			default:
+				return 0, io.EOF
+			}
+		}
+	}
+	n := copy(into, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
 }
 
-func (w *memoryConn) Close() error {
-	w.in.end()
-	w.out.end()
-	return w.Conn.Close()
+func (c *memoryConn) Write(text []byte) (int, error) {
+	c.record(text)
+	select {
+	case <-c.ended:
+		return 0, io.ErrClosedPipe
+	default:
+	}
+	select {
+	case c.out <- bytes.Clone(text):
+		return len(text), nil
+	case <-c.ended:
+		return 0, io.ErrClosedPipe
+	}
+}
+
+func (c *memoryConn) Close() error {
+	c.end()
+	return c.Conn.Close()
 }

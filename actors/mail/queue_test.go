@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,11 +15,6 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
-
-// refuseDial fails every connection attempt.
-func refuseDial(context.Context, string, string) (net.Conn, error) {
-	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
-}
 
 // sums reports whether every accepted email is counted exactly once.
 func (s Stats) sums(taken int) bool {
@@ -43,11 +37,8 @@ func TestQueue_Full(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lines := newPipes()
 				scripted(t, lines, "") // accepts and hangs
-				dial := refuseDial
-				if reach {
-					dial = lines.dial
-				}
-				m := openMailer(t, dial, io.Discard, func(c *Config) { c.queueMax, c.breaker = 3, breakerSettings{1, time.Hour} })
+				lines.down.Store(!reach)
+				m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.queueMax, c.breaker = 3, breakerSettings{1, time.Hour} })
 				began := clock()
 				m.mustSend(t, addresses(3)...)
 				wantOverloaded(t, m.Send(mailTo(t, "eva@example.do", testCode)), ErrFull)
@@ -108,9 +99,7 @@ func TestK2_NewerMailReplaces(t *testing.T) {
 // timeout, and not when its next attempt would be too late.
 func TestQueue_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newDownServer(t)
-		s.up.Store(true)
-		m := openMailer(t, s.dial, io.Discard, func(c *Config) {
+		m := newTestMailer(t, &smtpServer{}, func(c *Config) {
 			c.breaker, c.backoffFirst, c.backoffMax = breakerSettings{failureThreshold: 2, cooldown: time.Hour}, time.Second, 8*time.Minute
 		})
 		late := mailTo(t, "late@example.do", testCode)
@@ -125,16 +114,16 @@ func TestQueue_Expired(t *testing.T) {
 			if stats := m.Stats(); i < 2 && stats.Expired != uint64(i+1) {
 				t.Errorf("email %d: got %+v, want it expired", i, stats)
 			}
-			s.up.Store(false)
+			m.pipes.down.Store(true)
 		}
 		settleAfter(9 * time.Minute)
 		if stats := m.Stats(); !stats.CircuitOpen || stats.Waiting != 1 {
 			t.Errorf("got %+v, want ana's email waiting for the breaker", stats)
 		}
-		s.up.Store(true)
+		m.pipes.down.Store(false)
 		settleAfter(2 * time.Hour)
-		if stats := m.Stats(); stats.Expired != 3 || s.pipes.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
-			t.Errorf("got %+v and %d connections, want all expired", stats, s.pipes.dialled())
+		if stats := m.Stats(); stats.Expired != 3 || m.pipes.dialled() != 0 || stats.Failures != 2 || !stats.sums(3) {
+			t.Errorf("got %+v and %d connections, want all expired", stats, m.pipes.dialled())
 		}
 	})
 }
@@ -143,27 +132,27 @@ func TestQueue_Expired(t *testing.T) {
 // everything is sent, and no email has used up an attempt while the breaker was open.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, logs := newDownServer(t), &logBuffer{}
-		m := openMailer(t, s.dial, logs, func(c *Config) {
+		m := newTestMailer(t, &smtpServer{}, func(c *Config) {
 			c.attemptsMax, c.breaker = 5, breakerSettings{failureThreshold: 3, cooldown: time.Minute}
 			c.backoffFirst, c.backoffMax = time.Second, time.Second
 		})
+		m.pipes.down.Store(true)
 		m.mustSend(t, addresses(20)...)
 		settleAfter(5*time.Minute + 30*time.Second)
-		if tried := s.tried(); len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
+		if tried := m.pipes.tried(); len(tried) != 8 || tried[2] != 0 || tried[3] != time.Minute || tried[7] != 5*time.Minute {
 			t.Errorf("tried at %v, want 3 times at once, then once a minute", tried)
 		}
-		if !m.Stats().CircuitOpen || strings.Count(logs.String(), "mail server fails") != 1 {
+		if !m.Stats().CircuitOpen || strings.Count(m.logs.String(), "mail server fails") != 1 {
 			t.Errorf("want the breaker open and said once: %+v", m.Stats())
 		}
-		s.up.Store(true)
+		m.pipes.down.Store(false)
 		settleAfter(time.Minute)
 		stats := m.Stats()
-		if stats.Sent != 20 || stats.CircuitOpen || len(s.receivedMails()) != 20 || strings.Count(logs.String(), "answers again") != 1 {
+		if stats.Sent != 20 || stats.CircuitOpen || len(m.server.receivedMails()) != 20 || strings.Count(m.logs.String(), "answers again") != 1 {
 			t.Errorf("got %+v, want all 20 sent", stats)
 		}
-		if len(s.tried()) != 9 || s.sessions != 1 {
-			t.Errorf("%d connections for 20 emails that were due together, want 1", s.sessions)
+		if len(m.pipes.tried()) != 9 || m.server.sessions != 1 {
+			t.Errorf("%d connections for 20 emails that were due together, want 1", m.server.sessions)
 		}
 	})
 }
