@@ -39,11 +39,12 @@ func (q *queue) add(e *entry) (replaced bool) {
 	return replaced
 }
 
-// next returns the waiting email with the earliest nextAttempt, or nil if no email waits.
+// next returns the email with the earliest nextAttempt, or nil if the queue is empty. Only the worker may call it, while
+// it is not sending an email.
 func (q queue) next() *entry {
 	var first *entry
 	for _, e := range q {
-		if !e.sending && (first == nil || e.nextAttempt.Before(first.nextAttempt)) {
+		if first == nil || e.nextAttempt.Before(first.nextAttempt) {
 			first = e
 		}
 	}

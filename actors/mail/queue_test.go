@@ -273,32 +273,22 @@ func TestSend_Concurrent(t *testing.T) {
 	})
 }
 
-// TestQueue_Order checks that entries are taken by due time, and those due together in order of arrival, also after
-// removals between them.
-func TestQueue_Order(t *testing.T) {
-	var q queue
-	entries := map[string]*entry{}
-	for i, due := range []int{2001, 2005, 2002, 2006, 2007, 2002, 2004} {
-		to := addresses(7)[i]
-		entries[to] = &entry{mail: account.LoginMail{To: email(t, to)}, nextAttempt: year(due)}
-		q.add(entries[to])
-	}
-	first := q.next()
-	if swept := q.removeWaiting(func(e *entry) bool { return e == first }); len(swept) != 1 || first != entries["ana0@example.do"] || len(q) != 6 {
-		t.Errorf("%d swept, size %d", len(swept), len(q))
-	}
-	for _, i := range []int{2, 5, 6, 1, 3, 4} {
-		next, want := q.next(), entries[addresses(7)[i]]
-		if next != want || q.indexOf(want.mail.To) < 0 {
-			t.Fatalf("entry %d is not next", i)
+// TestQueue_Sending checks that an email that is being sent stays in the queue when its code expires meanwhile.
+func TestQueue_Sending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newPipes()
+		scripted(t, lines, "") // accepts and hangs
+		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.queueMax = 1 })
+		short := mailTo(t, "short@example.do", testCode)
+		short.Expires = clock().Add(time.Second)
+		if err := m.Send(short); err != nil {
+			t.Fatal(err)
 		}
-		next.sending = true
-		if q.indexOf(want.mail.To) >= 0 || len(q.removeWaiting(func(e *entry) bool { return e == next })) != 0 {
-			t.Errorf("entry %d waits while it is underway", i)
+		settleAfter(2 * time.Second)
+		wantOverloaded(t, m.Send(mailTo(t, "eva@example.do", testCode)), ErrFull)
+		settleAfter(connectDefault)
+		if stats := m.Stats(); stats.Expired != 1 || stats.Failures != 1 || !stats.sums(1) {
+			t.Errorf("got %+v", stats)
 		}
-		q.remove(next)
-	}
-	if len(q) != 0 || q.next() != nil {
-		t.Errorf("size %d", len(q))
-	}
+	})
 }
