@@ -31,9 +31,8 @@ type protection struct {
 }
 
 func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
-	trust, name, late := goodCertificate(t), newCertificate(t, "mail.evil.example", year(2200)), newCertificate(t, serverName, year(1999))
-	good, wrong, expired, old := trust.tls, name.tls, late.tls, trust.tls.Clone()
-	foreign := newCertificate(t, serverName, year(2201)).tls
+	good, wrong, expired := goodCertificate(t), newCertificate(t, "mail.evil.example", year(2200)), newCertificate(t, serverName, year(1999))
+	foreign, old := newCertificate(t, serverName, year(2201)), good.Clone()
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	return []protection{
 		{name: "off", mode: Off, sent: true},
@@ -51,7 +50,7 @@ func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
 		{name: "tls, foreign authority", mode: Implicit, server: foreign, inside: true, detail: "x509"},
 		{name: "tls, server speaks none", mode: Implicit, detail: "tls:"},
 		{name: "starttls, server speaks tls at once", mode: StartTLS, server: good, inside: true},
-	}, roots(trust, name, late)
+	}, roots(good, wrong, expired)
 }
 
 // TestS9_Protection checks that an email is sent exactly when the configured protection holds, and that otherwise no
@@ -95,7 +94,7 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 // TestMail_Loopback sends over real sockets, with certificates from a file.
 func TestMail_Loopback(t *testing.T) {
 	good, file := goodCertificate(t), filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.cert.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.Certificates[0].Certificate[0]}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, mode := range []TLS{Off, StartTLS, Implicit} {
@@ -108,9 +107,9 @@ func TestMail_Loopback(t *testing.T) {
 			server := &smtpServer{arrived: make(chan receivedMail, 1)}
 			switch mode {
 			case StartTLS:
-				server.tls = good.tls
+				server.tls = good
 			case Implicit:
-				listener = tls.NewListener(listener, good.tls)
+				listener = tls.NewListener(listener, good)
 			}
 			server.serve(t, listener)
 			m := openMailer(t, nil, io.Discard, func(c *Config) {
@@ -151,7 +150,7 @@ func TestMail_Login(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &smtpServer{tls: trusted.tls, mechanisms: tt.mechanisms}
+				server := &smtpServer{tls: trusted, mechanisms: tt.mechanisms}
 				server.onLogin = func(user, password string) error {
 					if user == testUser && password == testPassword {
 						return nil

@@ -253,13 +253,8 @@ func addresses(count int) (all []string) {
 
 func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// certificate is self-signed.
-type certificate struct {
-	cert *x509.Certificate
-	tls  *tls.Config // of a server that presents it
-}
-
-func newCertificate(t testing.TB, name string, until time.Time) certificate {
+// newCertificate returns the configuration of a server with a self-signed certificate.
+func newCertificate(t testing.TB, name string, until time.Time) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), seeded(2))
 	if err != nil {
@@ -273,21 +268,20 @@ func newCertificate(t testing.TB, name string, until time.Time) certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
+	if made, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
 	}
-	return certificate{cert, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key, Leaf: made}}}
 }
 
 // goodCertificate is valid for the host of the mail server.
-func goodCertificate(t testing.TB) certificate { return newCertificate(t, serverName, year(2200)) }
+func goodCertificate(t testing.TB) *tls.Config { return newCertificate(t, serverName, year(2200)) }
 
-// roots returns a pool that trusts certificates.
-func roots(trusted ...certificate) *x509.CertPool {
+// roots returns a pool that trusts the certificates of servers.
+func roots(trusted ...*tls.Config) *x509.CertPool {
 	pool := x509.NewCertPool()
-	for _, i := range trusted {
-		pool.AddCert(i.cert)
+	for _, c := range trusted {
+		pool.AddCert(c.Certificates[0].Leaf)
 	}
 	return pool
 }

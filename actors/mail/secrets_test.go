@@ -23,7 +23,7 @@ func TestS5_NothingLeaks(t *testing.T) {
 	trusted := goodCertificate(t)
 	synctest.Test(t, func(t *testing.T) {
 		logins := 0
-		server := &smtpServer{tls: trusted.tls, mechanisms: []string{"PLAIN"}}
+		server := &smtpServer{tls: trusted, mechanisms: []string{"PLAIN"}}
 		server.onLogin = func(user, password string) error {
 			if logins++; logins%5 == 0 {
 				return refusal(535, "not you, "+user+" with "+password+" "+hex.EncodeToString([]byte(password)))
