@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,45 +198,25 @@ func (f *testCluster) awaitSameRecords(after uint64) []string {
 	return first
 }
 
-// publishMany appends records through the leader without waiting for each.
-func (f *testCluster) publishMany(count int) {
+// appendMany appends records through the leader.
+func (f *testCluster) appendMany(count int) {
 	f.t.Helper()
 	n := f.nodes[f.leader()]
-	first, sum := n.cluster.Journal().position()
-	var frames []frame
 	for k := range count {
-		next := frame{sequence: first + uint64(k) + 1, previous: sum, record: fmt.Appendf(nil, "fast %d", k)}
-		frames, sum = append(frames, next), checksum(next.record)
+		n.mustAppend(f.t, fmt.Sprint("one of many ", k))
 	}
-	last := first + uint64(count)
-	eventually(f.t, "many records", func() bool { // repeated messages are stored once
-		for at := n.last(); at < last; at++ {
-			if err := n.cluster.server.conn.PublishMsg(rawMessage(at, frames[at-first].encode())); err != nil {
-				f.t.Fatal(err)
-			}
-		}
-		for patience := 400; patience > 0 && n.last() < last && sleep(f.t.Context(), 5*time.Millisecond) == nil; {
-			patience--
-		}
-		return n.last() >= last
-	})
-}
-
-// rawMessage returns a message with an arbitrary body for the sequence after expected.
-func rawMessage(expected uint64, body []byte) *nats.Msg {
-	m := nats.NewMsg(subjectJournal)
-	m.Data = body
-	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(expected, 10))
-	return m
 }
 
 // publishRaw publishes an arbitrary body for the sequence after expected.
 func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
 	t.Helper()
+	m := nats.NewMsg(subjectJournal)
+	m.Data = body
+	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(expected, 10))
 	eventually(t, "a message that is taken", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 		defer cancel()
-		answer, err := n.cluster.server.conn.RequestMsgWithContext(ctx, rawMessage(expected, body))
+		answer, err := n.cluster.server.conn.RequestMsgWithContext(ctx, m)
 		return err == nil && !strings.Contains(string(answer.Data), `"error"`)
 	})
 }
@@ -244,13 +225,11 @@ func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
 type testNode struct {
 	cluster *Cluster
 	cancel  context.CancelFunc
-	done    chan struct{}
+	done    chan struct{} // closed when Follow has returned
+	err     error         // of Follow, once done is closed
 
-	mu        sync.Mutex
-	delivered uint64
-	moved     chan struct{} // closed at the next delivery
-	gate      chan struct{} // blocks deliveries until closed; nil = none
-	err       error         // of Follow
+	gate      sync.Mutex // blocks deliveries while it is locked
+	delivered atomic.Uint64
 }
 
 func startNode(ctx context.Context, c Config) (*testNode, error) {
@@ -260,51 +239,24 @@ func startNode(ctx context.Context, c Config) (*testNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &testNode{cluster: joined, done: make(chan struct{}), moved: make(chan struct{}), delivered: joined.Journal().Last()}
+	n := &testNode{cluster: joined, done: make(chan struct{})}
+	n.delivered.Store(joined.Journal().Last())
 	following, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	go func() {
 		defer close(n.done)
-		err := joined.Journal().Follow(following, n.deliver)
-		n.mu.Lock()
-		n.err = err
-		n.mu.Unlock()
+		n.err = joined.Journal().Follow(following, n.deliver)
 	}()
 	return n, nil
 }
 
 func (n *testNode) deliver(sequence uint64, record []byte) {
-	n.mu.Lock()
-	gate := n.gate
-	n.mu.Unlock()
-	if gate != nil {
-		<-gate
+	n.gate.Lock()
+	defer n.gate.Unlock()
+	if last := n.last(); sequence != last+1 || len(record) == 0 {
+		panic(fmt.Sprintf("record %d after %d", sequence, last))
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if sequence != n.delivered+1 || len(record) == 0 {
-		panic(fmt.Sprintf("record %d after %d", sequence, n.delivered))
-	}
-	n.delivered = sequence
-	close(n.moved)
-	n.moved = make(chan struct{})
-}
-
-// awaitBeyond waits for a record after sequence.
-func (n *testNode) awaitBeyond(sequence uint64) error {
-	for {
-		n.mu.Lock()
-		there, moved := n.delivered > sequence, n.moved
-		n.mu.Unlock()
-		if there {
-			return nil
-		}
-		select {
-		case <-moved:
-		case <-n.done:
-			return errClosed
-		}
-	}
+	n.delivered.Store(sequence)
 }
 
 func (n *testNode) stop() error {
@@ -313,11 +265,7 @@ func (n *testNode) stop() error {
 	return errors.Join(n.err, n.cluster.Journal().Close(), n.cluster.Close())
 }
 
-func (n *testNode) last() uint64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.delivered
-}
+func (n *testNode) last() uint64 { return n.delivered.Load() }
 
 func (n *testNode) await(t testing.TB, sequence uint64) {
 	t.Helper()
@@ -366,8 +314,12 @@ func (n *testNode) append(record string) (place uint64, lost int, err error) {
 			return place, lost, err
 		}
 		lost++
-		if err := n.awaitBeyond(last); err != nil { // the record that took the sequence is about to be delivered
-			return 0, lost, err
+		for n.last() == last { // the record that took the sequence is about to be delivered
+			select {
+			case <-n.done:
+				return 0, lost, errClosed
+			case <-time.NewTimer(time.Millisecond).C:
+			}
 		}
 	}
 }
@@ -405,30 +357,25 @@ func (f *testCluster) appendAll(each int) (acknowledged [3][]string, places [3][
 	return acknowledged, places, misses[0] + misses[1] + misses[2]
 }
 
-// damagedMessages are messages that no node would write after a record.
-var damagedMessages = map[string]func(place uint64, sum uint32) []byte{
-	"a changed bit": func(place uint64, sum uint32) []byte {
-		body := (&frame{sequence: place, previous: sum, record: []byte("whole")}).encode()
-		body[frameHeaderBytes] ^= 1
-		return body
-	},
-	"a moved message": func(place uint64, sum uint32) []byte {
-		return (&frame{sequence: place + 1, previous: sum, record: []byte("whole")}).encode()
-	},
-	"another history": func(place uint64, sum uint32) []byte {
-		return (&frame{sequence: place, previous: sum + 1, record: []byte("whole")}).encode()
-	},
-	"cut short": func(place uint64, sum uint32) []byte {
-		return (&frame{sequence: place, previous: sum, record: []byte("whole")}).encode()[:20]
-	},
+// changedBit is a message that arrives damaged. TestFrame_Whole has other damage.
+func changedBit(f frame) []byte {
+	body := f.encode()
+	body[frameHeaderBytes] ^= 1
+	return body
+}
+
+// otherHistory is the message of a node that has another record before it.
+func otherHistory(f frame) []byte {
+	f.previous++
+	return f.encode()
 }
 
 // stopsAtDamage is the last step on a cluster: every node stops before it applies a damaged message.
-func stopsAtDamage(name string) step {
-	return step{"Damage by " + name, func(t *testing.T, f *testCluster) {
+func stopsAtDamage(damaged func(frame) []byte) step {
+	return step{"Damage", func(t *testing.T, f *testCluster) {
 		f.awaitSameRecords(f.nodes[0].last())
 		last, sum := f.nodes[0].cluster.Journal().position()
-		f.nodes[0].publishRaw(t, last, damagedMessages[name](last+1, sum))
+		f.nodes[0].publishRaw(t, last, damaged(frame{sequence: last + 1, previous: sum, record: []byte("whole")}))
 		for _, n := range f.nodes {
 			if err := n.awaitEnd(t); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), fmt.Sprintf("message %d", last+1)) {
 				t.Errorf("follow ended with %v", err)

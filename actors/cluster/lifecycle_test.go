@@ -20,7 +20,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"Alone", startOneOnly}, step{"All", restartAll}, stopsAtDamage("a moved message"))
+	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"Alone", startOneOnly}, step{"All", restartAll})
 }
 
 // restartOne stops a node, appends without it, and starts it again.
@@ -29,7 +29,7 @@ func restartOne(t *testing.T, f *testCluster) {
 	f.nodes[0].mustAppend(t, "before")
 	f.awaitSameRecords(0)
 	f.stop(1)
-	f.publishMany(more)
+	f.appendMany(more)
 	began := realClock()
 	f.start(1).await(t, 1+more)
 	t.Logf("one node back with %d records after %s", more, realClock().Sub(began))
@@ -107,7 +107,7 @@ func TestTrimmed(t *testing.T) {
 		f.configs[i].streamBytesMax = 1 // do not wait for a stopped node
 	}
 	f.startAll()
-	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Guest", guestJoins}, step{"Diverged", diverged}, step{"LostStream", lostStream}, stopsAtDamage("cut short"))
+	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Guest", guestJoins}, step{"Diverged", diverged}, step{"LostStream", lostStream})
 }
 
 // trimmedAt is the sequence of the snapshot.
