@@ -211,9 +211,9 @@ func (r *damageRound) launch(i int) {
 // refused checks the error of a node that did not start.
 func (r *damageRound) refused(i int, refusal string) {
 	hint := "move " + filepath.Join(r.configs[i].Dir, streamDirName) + " away"
-	switch words, _, _ := strings.Cut(refusal, ": if that is about"); {
+	switch words, _, _ := strings.Cut(refusal, ": if its files are damaged"); {
 	case strings.Contains(refusal, hint):
-		r.note(strings.ReplaceAll(words, r.configs[i].Listen, "ADDRESS"))
+		r.note(strings.ReplaceAll(words, r.configs[i].Members[i].Address, "ADDRESS"))
 	case strings.Contains(refusal, "out of memory"):
 		r.note("it took all the memory that it may have")
 	default:

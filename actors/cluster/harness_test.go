@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -398,11 +397,7 @@ func (f *testCluster) snapshotAll(sequence uint64) {
 			continue
 		}
 		n.await(f.t, sequence)
-		err := n.cluster.Journal().WriteSnapshot(sequence, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "state at %d", sequence)
-			return err
-		})
-		if err != nil {
+		if err := n.cluster.Journal().WriteSnapshot(sequence, func(io.Writer) error { return nil }); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -416,35 +411,6 @@ func (f *testCluster) awaitTrimmed(first uint64) {
 		e, err := n.cluster.queryStream(f.t.Context())
 		return err == nil && e.first == first
 	})
-}
-
-// newestSnapshot returns the contents of the newest snapshot.
-func (n *testNode) newestSnapshot(t testing.TB) string {
-	t.Helper()
-	_, r, ok, err := n.cluster.Journal().Snapshot()
-	if err != nil || !ok {
-		t.Fatalf("no snapshot: %v", err)
-	}
-	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// restore follows hintRestore.
-func (f *testCluster) restore(from int) {
-	f.t.Helper()
-	for i := range f.configs {
-		if i != from {
-			f.configs[i].Dir = f.parent.TempDir()
-		}
-	}
-	dir := f.configs[from].Dir
-	if err := errors.Join(os.Remove(filepath.Join(dir, identityName)), os.RemoveAll(filepath.Join(dir, streamDirName))); err != nil {
-		f.t.Fatal(err)
-	}
 }
 
 // writeLocalLog writes a log as a node without a cluster does.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -132,8 +134,8 @@ func (f *testCluster) wantBackup(t *testing.T, i int, last uint64) {
 	t.Helper()
 	n := f.nodes[i]
 	n.await(t, last)
-	if got := n.newestSnapshot(t); got != fmt.Sprintf("state at %d", trimmedAt) {
-		t.Errorf("the snapshot is %q", got)
+	if got := n.cluster.Journal().Recovery().SnapshotSequence; got != trimmedAt {
+		t.Errorf("a snapshot at %d, want %d", got, trimmedAt)
 	}
 	n.mustAppend(t, fmt.Sprintf("of n%d with a copy", i+1))
 	if log := f.awaitSameRecords(last); len(log) != 1 {
@@ -213,8 +215,12 @@ func lostStream(t *testing.T, f *testCluster) {
 	}
 	f.configs[2].verifyTimeout = joinRetryInterval
 	wantRefused(t, f.configs[2], fmt.Sprintf("ends with %d, this node has %d: %s", last, last+1, hintRestore))
-	f.stopAll()
-	f.restore(2)
+	f.stopAll() // from here on as hintRestore says
+	dir := f.configs[2].Dir
+	if err := errors.Join(os.Remove(filepath.Join(dir, identityName)), os.RemoveAll(filepath.Join(dir, streamDirName))); err != nil {
+		t.Fatal(err)
+	}
+	f.configs[0].Dir, f.configs[1].Dir = f.parent.TempDir(), f.parent.TempDir()
 	f.startAll()
 	f.nodes[0].mustAppend(t, "formed again")
 	if log := f.awaitSameRecords(last); !slices.Equal(log, []string{"lost by the others", "formed again"}) {

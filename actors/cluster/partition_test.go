@@ -21,27 +21,32 @@ type network struct {
 	t          testing.TB
 	mu         sync.Mutex
 	healed     sync.Cond // uses mu
-	cut        int       // isolated node, counted from 1; 0 = none
-	conns      []net.Conn
+	cut        int       // isolated node, or none
 	listeners  []net.Listener
-	closed     bool
 	goroutines sync.WaitGroup
 }
 
 // newNetwork puts proxies between the nodes of a cluster that is not started.
 func newNetwork(t testing.TB, f *testCluster) *network {
 	t.Helper()
-	w := &network{t: t}
+	w := &network{t: t, cut: none}
 	w.healed.L = &w.mu
 	nowhere := clustertest.Addresses(t, len(f.configs)) // nodes must not learn addresses that bypass the proxies
 	for from := range f.configs {
 		f.configs[from].Members = slices.Clone(f.members)
 		for to, m := range f.members {
-			f.configs[from].Members[to].Address = w.proxy(from+1, to+1, m.Address)
+			f.configs[from].Members[to].Address = w.proxy(from, to, m.Address)
 		}
 		f.configs[from].advertise = nowhere[from]
 	}
-	t.Cleanup(w.close) // before the nodes stop: cleanups run in reverse order
+	t.Cleanup(func() {
+		w.isolate(none)
+		f.stopAll() // closes all connections, so that relays end
+		for _, l := range w.listeners {
+			l.Close()
+		}
+		w.goroutines.Wait()
+	})
 	return w
 }
 
@@ -62,7 +67,6 @@ func (w *network) proxy(from, to int, address string) string {
 				in.Close()
 				continue
 			}
-			w.set(func() { w.conns = append(w.conns, in, out) })
 			w.goroutines.Go(func() { w.relay(from, to, in, out) })
 			w.goroutines.Go(func() { w.relay(from, to, out, in) })
 		}
@@ -81,7 +85,7 @@ func (w *network) relay(from, to int, out, in net.Conn) {
 			return
 		}
 		w.mu.Lock()
-		for from != to && (w.cut == from || w.cut == to) && !w.closed {
+		for from != to && (w.cut == from || w.cut == to) {
 			w.healed.Wait()
 		}
 		w.mu.Unlock()
@@ -91,28 +95,15 @@ func (w *network) relay(from, to int, out, in net.Conn) {
 	}
 }
 
-func (w *network) set(change func()) {
+// none is no node.
+const none = -1
+
+// isolate cuts a node off from all others; none heals the network.
+func (w *network) isolate(node int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	change()
-	if w.closed {
-		for _, c := range w.conns {
-			c.Close()
-		}
-	}
+	w.cut = node
 	w.healed.Broadcast()
-}
-
-// isolate cuts a node off from all others; 0 heals the network.
-func (w *network) isolate(node int) { w.set(func() { w.cut = node + 1 }) }
-func (w *network) heal()            { w.isolate(-1) }
-
-func (w *network) close() {
-	w.set(func() { w.closed = true })
-	for _, l := range w.listeners {
-		l.Close()
-	}
-	w.goroutines.Wait()
 }
 
 // TestPartition isolates the leader, then a follower. The node knows within three seconds and its appends wait, while
@@ -168,7 +159,7 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 		t.Fatalf("%s: the node that is cut off was answered %v", record, err)
 	default:
 	}
-	w.heal()
+	w.isolate(none)
 	if err := <-lonely; !errors.Is(err, actors.ErrPosition) {
 		t.Errorf("%s: the append of the other one ended with %v, want ErrPosition", record, err)
 	}
@@ -230,7 +221,7 @@ func TestLease(t *testing.T) {
 	if third.cluster == second.cluster {
 		t.Error("the node that is cut off took the lease again")
 	}
-	w.heal()
+	w.isolate(none)
 }
 
 // TestLease_Time checks that a lease ends by its margin before others may acquire it. It does not cover a machine

@@ -16,26 +16,22 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // childEnv is the environment variable that makes the test binary run as a node: its configuration, as JSON.
 const childEnv = "TASARD_CLUSTER_CHILD"
 
-// childConfig is the configuration of a child.
+// childConfig is the configuration of a child: the number of a member, and its directory.
 type childConfig struct {
-	Name, Listen, Dir string
-	Number            int
-	Members           []Member
+	Members []Member
+	Number  int
+	Dir     string
 }
 
 // newChildConfigs returns the configurations of three members.
 func newChildConfigs(t testing.TB) (parts []childConfig) {
-	at := clustertest.Addresses(t, 3)
-	members := []Member{{"n1", at[0]}, {"n2", at[1]}, {"n3", at[2]}}
-	for i, m := range members {
-		parts = append(parts, childConfig{Name: m.Name, Number: i + 1, Listen: m.Address, Dir: t.TempDir(), Members: members})
+	for i, c := range newTestCluster(t).configs {
+		parts = append(parts, childConfig{c.Members, i + 1, c.Dir})
 	}
 	return parts
 }
@@ -73,8 +69,8 @@ func runChild(text string) (answer func(command string) (string, error), err err
 	if err := json.Unmarshal([]byte(text), &part); err != nil {
 		return nil, err
 	}
-	f := &testCluster{members: part.Members}
-	n, err := startNode(context.Background(), f.config(part.Name, part.Number, part.Listen, part.Dir))
+	f, self := &testCluster{members: part.Members}, part.Members[part.Number-1]
+	n, err := startNode(context.Background(), f.config(self.Name, part.Number, self.Address, part.Dir))
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +225,7 @@ func killLeader(t *testing.T, rounds int) {
 			all.Go(func() {
 				var refusal string
 				if nodes[i], refusal = startProcess(t, parts[i], exec.Command(os.Args[0])); refusal != "" {
-					t.Errorf("%s says %q", parts[i].Name, refusal)
+					t.Errorf("n%d says %q", i+1, refusal)
 				}
 			})
 		}
