@@ -62,7 +62,6 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// ignoreContext does not notice that its time is over.
 func ignoreContext(context.Context, int) (string, error) {
 	<-time.NewTimer(20 * time.Minute).C
 	return oneQuote, nil
@@ -103,22 +102,8 @@ func TestConcurrency(t *testing.T) {
 			t.Errorf("a document that came half an hour late: %+v", h)
 		}
 	})
-	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
-		definitions := w.manySources(40)
-		for _, d := range definitions {
-			w.sites[d.ID] = servePages(10*time.Second, oneQuote)
-		}
-		config := w.config(definitions...)
-		config.Jitter, config.Concurrency = -1, 5
-		w.run(config)
-		w.advanceTo(w.start.Add(10 * time.Minute))
-		if w.inFlightMax != 5 || len(w.sink.accepted) != 40 {
-			t.Errorf("%d at once, %d published; want 5 and 40", w.inFlightMax, len(w.sink.accepted))
-		}
-	})
 }
 
-// TestRetries looks at when a source is asked again within a slot.
 func TestRetries(t *testing.T) {
 	eight := santoDomingo(2026, 9, 12, 8, 0, 0)
 	scripted := func(failures int, kind source.FailureKind) func() pageServer {
@@ -248,7 +233,6 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// TestBreaker_Days looks at which slots a resting source is tried in.
 func TestBreaker_Days(t *testing.T) {
 	last := santoDomingo(2026, 9, 12, 12, 0, 0)
 	for _, c := range []struct {
@@ -331,7 +315,6 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// quote is an observation without a date.
 func quote(institution, currency, buy string) engine.Observation {
 	return engine.Observation{InstitutionID: institution, Currency: currency, Buy: buy, Document: "d1"}
 }
@@ -434,27 +417,6 @@ func TestRefreshes_History(t *testing.T) {
 	}
 	if len(refreshes) != 4 {
 		t.Errorf("%d refreshes, want 4", len(refreshes))
-	}
-}
-
-// TestT3_ExpiryByDefinition wants the earlier of both ends.
-func TestT3_ExpiryByDefinition(t *testing.T) {
-	d := usdSource("bdi-site", "bdi")
-	d.Expiry = source.Expiry{AfterCheck: 98 * time.Hour, AfterDate: 120 * time.Hour}
-	at := santoDomingo(2026, 9, 18, 8, 0, 0)
-	for date, want := range map[string]time.Time{
-		"":           at.Add(98 * time.Hour),
-		"2026-09-18": at.Add(98 * time.Hour),
-		"2026-09-14": santoDomingo(2026, 9, 20, 0, 0, 0), // five days after the end of the 14th
-		"2022-07-19": santoDomingo(2022, 7, 25, 0, 0, 0), // frozen: expired before it was read
-	} {
-		o := quote("bdi", "USD", "58")
-		if date != "" {
-			o.EffectiveDate = dateOf(date)
-		}
-		if got := BuildRefreshes(d, []source.Result{resultOf(o)}, at, at)[0].Observations[0].ExpiresAt; !got.Equal(want) {
-			t.Errorf("effective %q: until %v, want %v", date, got, want)
-		}
 	}
 }
 

@@ -32,7 +32,6 @@ func sweep(sample, whole int) int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// must ends the test where there is an error that no test is about.
 func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -40,7 +39,6 @@ func must(t rapid.TB, err error) {
 	}
 }
 
-// santoDomingo is an instant by the clocks of Santo Domingo.
 func santoDomingo(year int, month time.Month, day, hour, minute, second int) time.Time {
 	return time.Date(year, month, day, hour, minute, second, 0, engine.Location()).UTC()
 }
@@ -65,7 +63,6 @@ type testEnv struct {
 	inFlightMax int
 }
 
-// inTestEnv runs a test in a bubble that begins at start.
 func inTestEnv(t *testing.T, start time.Time, test func(t *testing.T, w *testEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,20 +89,17 @@ func (w *testEnv) now() time.Time {
 	return w.start.Add(bubbleClock().Sub(w.began) + w.clockError)
 }
 
-// jumpClock lets the clock jump.
 func (w *testEnv) jumpClock(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clockError += by
 }
 
-// advanceTo lets time go by until the clock shows an instant and all goroutines have done what was due.
 func (w *testEnv) advanceTo(until time.Time) {
 	<-time.NewTimer(until.Sub(w.now())).C
 	synctest.Wait()
 }
 
-// Fetch is Fetcher: it asks the source's site.
 func (w *testEnv) Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error) {
 	w.mu.Lock()
 	w.requests[d.ID] = append(w.requests[d.ID], w.start.Add(bubbleClock().Sub(w.began)+w.clockError))
@@ -124,7 +118,6 @@ func (w *testEnv) Fetch(ctx context.Context, d *source.Definition, page int) (*s
 	return &source.Document{URL: "https://example.do/", Body: []byte(text), FetchedAt: w.now()}, nil
 }
 
-// requestTimes are the instants at which a source was asked.
 func (w *testEnv) requestTimes(id string) []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +158,6 @@ func parseLines(d *source.Definition, page int, doc *source.Document) (source.Re
 	return answer, nil
 }
 
-// usdSource is a source of one institution with one page of dollars.
 func usdSource(id, institution string) *source.Definition {
 	return &source.Definition{
 		ID: id, Name: id, Institution: institution, Priority: engine.PriorityDefault, Kind: engine.Commercial,
@@ -173,14 +165,12 @@ func usdSource(id, institution string) *source.Definition {
 	}
 }
 
-// twoPages is a source with a page of dollars and one of euros.
 func twoPages(id, institution string) *source.Definition {
 	d := usdSource(id, institution)
 	d.Pages = []source.Page{{Name: "usd", Currency: "USD"}, {Name: "eur", Currency: "EUR"}}
 	return d
 }
 
-// servePages is a site that always says the same, after a while.
 func servePages(after time.Duration, pages ...string) pageServer {
 	return func(ctx context.Context, page int) (string, error) {
 		if after > 0 {
@@ -197,13 +187,11 @@ func failWith(kind source.FailureKind) pageServer {
 	return func(context.Context, int) (string, error) { return "", source.Failf(kind, "planted") }
 }
 
-// hangUntilCancelled answers nothing until it is given up.
 func hangUntilCancelled(ctx context.Context, _ int) (string, error) {
 	<-ctx.Done()
 	return "", ctx.Err()
 }
 
-// config is a collector of these definitions in the test environment.
 func (w *testEnv) config(definitions ...*source.Definition) Config {
 	return Config{
 		Definitions: definitions, Fetcher: w, Sink: w.sink, Clock: w.now, LastSlot: w.sink.lastSlot,
@@ -211,7 +199,6 @@ func (w *testEnv) config(definitions ...*source.Definition) Config {
 	}
 }
 
-// runningCollector is a collector that runs.
 type runningCollector struct {
 	*Collector
 	cancel context.CancelFunc
@@ -231,7 +218,6 @@ func (w *testEnv) run(c Config) *runningCollector {
 	return n
 }
 
-// stop ends the collector and says how long that took.
 func (n *runningCollector) stop(w *testEnv) time.Duration {
 	w.t.Helper()
 	before := bubbleClock()
@@ -247,7 +233,6 @@ func (n *runningCollector) health(id string) Health {
 	return all[slices.IndexFunc(all, func(h Health) bool { return h.SourceID == id })]
 }
 
-// published is one thing that a store took in.
 type published struct {
 	source, currency string
 	slot, at         time.Time
@@ -283,7 +268,6 @@ func (s *fakeSink) lastSlot(id string) time.Time {
 	return oldest
 }
 
-// markDone says that everything up to a slot is done.
 func (s *fakeSink) markDone(slot time.Time, definitions ...*source.Definition) {
 	for _, d := range definitions {
 		for _, page := range d.Pages {
@@ -339,7 +323,6 @@ func dateOf(text string) engine.Date {
 	return date
 }
 
-// panicking is a sink that always panics.
 type panicking struct{}
 
 func (panicking) Observe([]engine.Refresh) (engine.Receipt, error) { panic("planted") }

@@ -73,7 +73,6 @@ func (m *memoryJournal) DropBefore(uint64) error { return nil }
 
 func (m *memoryJournal) Close() error { return nil }
 
-// publishedCounts counts the records of each source, currency and slot.
 func (m *memoryJournal) publishedCounts(t testing.TB) map[string]int {
 	count := map[string]int{}
 	for _, record := range m.records {
@@ -110,7 +109,6 @@ func (w *testEnv) system(log *memoryJournal, definitions ...*source.Definition) 
 	}
 }
 
-// collecting is the configuration of a collector that publishes to a real node.
 func (w *testEnv) collecting(s *actors.System, definitions ...*source.Definition) Config {
 	c := w.config(definitions...)
 	c.Sink, c.Jitter = s, -1
@@ -120,7 +118,6 @@ func (w *testEnv) collecting(s *actors.System, definitions ...*source.Definition
 	return c
 }
 
-// rates are what the node publishes, by id.
 func rates(t testing.TB, s *actors.System) map[string]*engine.Rate {
 	t.Helper()
 	page, err := s.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: engine.LimitMax}})
@@ -132,7 +129,6 @@ func rates(t testing.TB, s *actors.System) map[string]*engine.Rate {
 	return all
 }
 
-// inSystem runs a test with a real node and a collector that fills it.
 func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, test func(t *testing.T, w *testEnv, s *actors.System, n *runningCollector)) {
 	inTestEnv(t, start, func(t *testing.T, w *testEnv) {
 		s, end := w.system(&memoryJournal{left: -1}, definitions...)
@@ -466,7 +462,6 @@ func TestD5_CrashAroundASlot(t *testing.T) {
 	t.Logf("seed %d: %d crashes within an append", seed, cut)
 }
 
-// otherSlots is a sink for which no two slots are the same.
 type otherSlots struct {
 	Sink
 	random *rand.Rand

@@ -19,7 +19,6 @@ func saturday() time.Time { return santoDomingo(2026, 9, 12, 7, 45, 0) }
 
 const oneQuote = "popular USD 58.10 59.30"
 
-// manySources are n sources that always answer.
 func (w *testEnv) manySources(n int) []*source.Definition {
 	var definitions []*source.Definition
 	for i := range n {
@@ -69,7 +68,6 @@ func TestT2_SimulatedWeeks(t *testing.T) {
 	})
 }
 
-// TestD5_CatchUpOnce starts nodes at odd moments.
 func TestD5_CatchUpOnce(t *testing.T) {
 	eight, twelve, five := santoDomingo(2026, 9, 14, 8, 0, 0), santoDomingo(2026, 9, 14, 12, 0, 0), santoDomingo(2026, 9, 14, 17, 0, 0)
 	for name, c := range map[string]struct {
@@ -180,7 +178,6 @@ func TestSlotOfItsTime(t *testing.T) {
 	})
 }
 
-// TestRunEndsPromptly wants a collector to end at once, whatever it is doing.
 func TestRunEndsPromptly(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := append(w.manySources(3), usdSource("zz-hanging", "bhd"))
@@ -233,7 +230,6 @@ func TestRun_WhatIsWrong(t *testing.T) {
 	})
 }
 
-// TestCheck asks once and stores nothing.
 func TestCheck(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := twoPages("two", "popular")
@@ -397,7 +393,6 @@ func TestFrozen(t *testing.T) {
 	})
 }
 
-// TestNotesAreBounded wants a source that always complains of something new to fill neither the log nor the memory.
 func TestNotesAreBounded(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")

@@ -31,8 +31,6 @@ func TestD1_CorruptedDocuments(t *testing.T) {
 	checkCorrupted(t, 0, sweep(1, corruptMarkets), sweep(corruptSample, corruptDocuments))
 }
 
-// checkCorrupted corrupts documents in some markets, and wants every corruption to be used and no wrong
-// value.
 func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all corruptionStats) {
 	t.Helper()
 	all = corruptionStats{failures: map[string]int{}, held: map[string]int{}, corruptions: map[string]int{}}
@@ -93,7 +91,6 @@ func newMarketFixture(t *testing.T, seed uint64, rules engine.Rules) *marketFixt
 	return w
 }
 
-// advanceTo lets one slot go by in which all sources publish valid documents.
 func (w *marketFixture) publishSlot() {
 	w.at = w.at.Add(slotSpan)
 	w.market.Step(w.at)
@@ -111,7 +108,6 @@ func (w *marketFixture) documents(d *source.Definition) []*source.Document {
 	return all
 }
 
-// parseAndObserve parses documents and passes the observations to the engine.
 func (w *marketFixture) parseAndObserve(d *source.Definition, documents []*source.Document) (failures []error, refused []engine.Refusal) {
 	answers := make([]source.Result, len(documents))
 	for page, document := range documents {
@@ -125,7 +121,6 @@ func (w *marketFixture) parseAndObserve(d *source.Definition, documents []*sourc
 	return failures, w.observe(BuildRefreshes(d, answers, w.at, time.Time{}), w.at)
 }
 
-// offers returns what the engine has from a source, by rate id.
 func (w *marketFixture) offers(id string) map[string]engine.SourceQuote {
 	all := map[string]engine.SourceQuote{}
 	for code, book := range w.currencies {
@@ -138,7 +133,6 @@ func (w *marketFixture) offers(id string) map[string]engine.SourceQuote {
 	return all
 }
 
-// published are what the good documents of a source say, by rate id.
 func (w *marketFixture) published(d *source.Definition, documents []*source.Document) map[string]engine.Observation {
 	all := map[string]engine.Observation{}
 	for page, document := range documents {
@@ -156,7 +150,6 @@ func (w *marketFixture) published(d *source.Definition, documents []*source.Docu
 	return all
 }
 
-// corruptionStats counts the outcomes of corrupted documents.
 type corruptionStats struct {
 	documents, served           int
 	failures, held, corruptions map[string]int
@@ -265,7 +258,6 @@ func (w *marketFixture) rate(id string, at time.Time) *engine.Rate {
 	return nil
 }
 
-// sideIs reports whether a side is missing, unchanged, or as published.
 func sideIs(side, before engine.Decimal, published string) bool {
 	truth, err := engine.ReadDecimal(published)
 	return side.IsNull() || side.Equal(before) || err == nil && side.Equal(truth)
@@ -279,7 +271,6 @@ func sum(counts map[string]int) int {
 	return total
 }
 
-// corruptionInput is one document to corrupt.
 type corruptionInput struct {
 	fixture *marketFixture
 	source  *source.Definition
@@ -289,7 +280,6 @@ type corruptionInput struct {
 	random  *rand.Rand
 }
 
-// quote is one of the quotes that the document has, with both its sides if it can be.
 func (x *corruptionInput) quote() engine.Observation {
 	ids := slices.Sorted(maps.Keys(x.said))
 	if len(ids) == 0 {
@@ -384,7 +374,6 @@ func corruptions() []corruption {
 const challenge = `<html><head><META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJIYLWA=7"></script></head>
 <body><iframe src="/_Incapsula_Resource?incident_id=1">Request unsuccessful. Incapsula incident ID: 1</iframe></body></html>`
 
-// siteFault lets the site itself publish the fault once.
 func siteFault(fault simulated.Fault) func(*corruptionInput) []byte {
 	return func(x *corruptionInput) []byte {
 		if err := x.fixture.site.SetFault(x.source.ID, fault); err != nil {
@@ -400,7 +389,6 @@ func value(text string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^0-9.,])(` + regexp.QuoteMeta(text) + `)($|[^0-9.,])`)
 }
 
-// replaced writes another text for each place of a value, nil when there is none.
 func replaced(body []byte, text, by string) []byte {
 	if text == "" {
 		return nil
@@ -413,7 +401,6 @@ func replaced(body []byte, text, by string) []byte {
 	return nil
 }
 
-// changeValue changes one side of one quote, wherever its text stands.
 func changeValue(change func(string) string) func(*corruptionInput) []byte {
 	return func(x *corruptionInput) []byte {
 		o := x.quote()
@@ -428,7 +415,6 @@ func changeValue(change func(string) string) func(*corruptionInput) []byte {
 	}
 }
 
-// shifted moves the decimal point.
 func shifted(value string, places int) string {
 	whole, part, _ := strings.Cut(value, ".")
 	digits := strings.Repeat("0", max(0, 1-len(whole)-places)) + whole + part
@@ -458,7 +444,6 @@ func (x *corruptionInput) sidesSwapped() []byte {
 	return x.withSides(o, o.Sell, o.Buy)
 }
 
-// withSides writes other sides into a quote.
 func (x *corruptionInput) withSides(o engine.Observation, buy, sell string) []byte {
 	marked := replaced(x.body, o.Buy, "@@")
 	if marked = replaced(marked, o.Sell, sell); marked == nil {
@@ -475,7 +460,6 @@ func (x *corruptionInput) sameTwice() []byte {
 	return replaced(x.body, o.Sell, o.Buy)
 }
 
-// otherCurrency writes both sides of another currency of the market into a quote.
 func (x *corruptionInput) otherCurrency() []byte {
 	o := x.uniqueQuote()
 	var others []engine.Observation
@@ -491,12 +475,10 @@ func (x *corruptionInput) otherCurrency() []byte {
 	return x.withSides(o, other.Buy, other.Sell)
 }
 
-// truncated cuts the document anywhere in its middle.
 func (x *corruptionInput) truncated() []byte {
 	return slices.Clone(x.body[:len(x.body)/8+x.random.IntN(len(x.body)*3/4)])
 }
 
-// futureDate sets every date of the document thirty days ahead.
 func (x *corruptionInput) futureDate() []byte {
 	for _, o := range x.said {
 		if o.EffectiveDate.IsZero() {

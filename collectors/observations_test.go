@@ -21,14 +21,12 @@ import (
 
 const realFile = "../../shared/data/observations.csv"
 
-// contents is all that a file gave.
 type contents struct {
 	batches  []Batch
 	rows     []Observation
 	problems []LineError
 }
 
-// readAll reads to the end; the error is whatever ended it before.
 func readAll(r *Reader) (contents, error) {
 	var all contents
 	for {

@@ -46,7 +46,6 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// writtenText is a file of rows.
 func writtenText(t rapid.TB, format Format, rows []Observation) string {
 	t.Helper()
 	var out strings.Builder
@@ -156,28 +155,6 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRealFileRoundTrip writes the real file and reads it again.
-func TestRealFileRoundTrip(t *testing.T) {
-	all := readReal(t)
-	for _, format := range []Format{CSV, NDJSON} {
-		var out bytes.Buffer
-		w, err := NewWriter(&out, format)
-		for _, batch := range all.batches {
-			for _, o := range batch.Refresh.Observations {
-				err = errors.Join(err, w.Write(Observation{Observation: o, SourceID: batch.Refresh.SourceID, ObservedAt: batch.Refresh.ObservedAt}))
-			}
-		}
-		must(t, errors.Join(err, w.Flush()))
-		same := func(a, b Batch) bool {
-			return a.Refresh.SourceID == b.Refresh.SourceID && a.Refresh.ObservedAt.Equal(b.Refresh.ObservedAt) &&
-				slices.Equal(a.Refresh.Observations, b.Refresh.Observations)
-		}
-		if again := readText(t, out.String(), "again."+string(format)); !slices.EqualFunc(again.batches, all.batches, same) {
-			t.Errorf("%s: not the same after writing and reading", format)
-		}
-	}
-}
-
 // checkAccounted reads a file, wants each line accounted for, and the observations the same after writing and
 // reading.
 func checkAccounted(t *testing.T, data []byte, format Format) {
@@ -231,7 +208,6 @@ func findUnaccounted(lines []string, header int, all contents) string {
 	return ""
 }
 
-// checkWritten writes observations, reads them again, and wants the same.
 func checkWritten(t rapid.TB, rows []Observation, format Format) {
 	t.Helper()
 	again := readText(t, writtenText(t, format, rows), "x."+string(format))
@@ -357,7 +333,6 @@ func newTestEngine(t testing.TB, rules engine.Rules, sources ...engine.Source) *
 	return l
 }
 
-// observe passes refreshes to the currencies and returns what is refused.
 func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
 	l.t.Helper()
 	parts, refused := engine.SplitByCurrency(l.catalogue, refreshes, nil)

@@ -18,7 +18,6 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// TestFetch_Document: what is sent, and what comes back.
 func TestFetch_Document(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		var sent *http.Request
@@ -56,7 +55,6 @@ func TestFetch_Document(t *testing.T) {
 	})
 }
 
-// TestFetch_Methods: what is asked for depends on what reads it.
 func TestFetch_Methods(t *testing.T) {
 	tests := map[source.Method]string{
 		source.HTMLRows: "text/html", source.JSONFields: "application/json", source.JSONRows: "application/json",
@@ -72,7 +70,6 @@ func TestFetch_Methods(t *testing.T) {
 	}
 }
 
-// TestFetch_Statuses: what a status means, and whether it is tried again.
 func TestFetch_Statuses(t *testing.T) {
 	const challenge = `<html><script src="/_Incapsula_Resource?SWJIYLWA=1"></script></html>`
 	tests := []struct {
@@ -182,7 +179,6 @@ func TestFetch_Cookies(t *testing.T) {
 	})
 }
 
-// TestFetch_AddressFrom: the page before names the next address, within the site.
 func TestFetch_AddressFrom(t *testing.T) {
 	tests := []struct {
 		name, page string
@@ -221,7 +217,6 @@ func TestFetch_AddressFrom(t *testing.T) {
 	}
 }
 
-// TestFetch_Ended: a cancelled fetch ends at once, and says so.
 func TestFetch_Ended(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -280,7 +275,6 @@ func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	New(Config{})
 }
 
-// cachedPage is a page with validators.
 type cachedPage struct {
 	body         string
 	etag, since  string
@@ -378,7 +372,6 @@ func TestConditional_Changes(t *testing.T) {
 	})
 }
 
-// TestConditional_Bounded: the cache stays within its limit, and counts its bytes right.
 func TestConditional_Bounded(t *testing.T) {
 	var m documentCache
 	d := get("https://example.do/")
@@ -439,7 +432,6 @@ func TestTLS_CAFile(t *testing.T) {
 	})
 }
 
-// TestTLS_Clock: certificates are judged by the client's clock.
 func TestTLS_Clock(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.siteWith("example.do", text("58.90"), w.authority.issue(t, "example.do", func(c *x509.Certificate) {
@@ -448,19 +440,5 @@ func TestTLS_Clock(t *testing.T) {
 		wantDocument(t, w.client(), get("https://example.do/"), "58.90")
 		later := w.client(func(c *Config) { c.Clock = func() time.Time { return clock().AddDate(0, 2, 0) } })
 		wantFailure(t, later, get("https://example.do/"), source.TLS, "expired")
-	})
-}
-
-// TestFetch_Connections: none is left when a fetch has returned, whatever became of it.
-func TestFetch_Connections(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *testNetwork) {
-		w.site("example.do", text("58.90"))
-		w.raw("bad.example.do:443", hangs)
-		c := w.client()
-		wantDocument(t, c, get("https://example.do/"), "58.90")
-		wantFailure(t, c, get("https://bad.example.do/"), source.Timeout)
-		if left := w.open.Load(); left != 0 {
-			t.Errorf("%d connections are open", left)
-		}
 	})
 }

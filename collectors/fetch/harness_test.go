@@ -76,6 +76,9 @@ func newTestNetwork(t *testing.T) *testNetwork {
 		}
 		w.mu.Unlock()
 		w.done.Wait()
+		if left := w.open.Load(); left != 0 {
+			t.Errorf("the client has left %d connections open", left)
+		}
 	})
 	return w
 }
@@ -92,7 +95,6 @@ func caseInBubble(t *testing.T, name string, test func(t *testing.T, w *testNetw
 	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
-// dial is the Config.Dial of the test's clients.
 func (w *testNetwork) dial(_ context.Context, _, address string) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +154,6 @@ func (w *testNetwork) rawTLS(host string, talk func(net.Conn)) {
 	})
 }
 
-// readHeader reads a request up to the empty line.
 func readHeader(conn net.Conn) error {
 	var last [4]byte
 	for one := make([]byte, 1); string(last[:]) != "\r\n\r\n"; {
@@ -165,7 +166,6 @@ func readHeader(conn net.Conn) error {
 	return nil
 }
 
-// site serves a host over HTTPS, with a good certificate.
 func (w *testNetwork) site(host string, handler http.HandlerFunc) {
 	w.siteWith(host, handler, w.authority.issue(w.t, host))
 }
@@ -190,7 +190,6 @@ func (w *testNetwork) listen(address string, handler http.HandlerFunc, settings 
 	w.done.Go(func() { _ = server.Serve(conns) })
 }
 
-// listener accepts connections from a channel.
 type listener chan net.Conn
 
 func (l listener) Accept() (net.Conn, error) {
@@ -208,12 +207,10 @@ func (l listener) Close() error {
 
 func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// config is that of a client in this web.
 func (w *testNetwork) config() Config {
 	return Config{Clock: clock, Dial: w.dial, Roots: w.authority.pool(), UserAgent: "tasard/1.0 (+https://github.com/tasard/tasard; ops@example.do)"}
 }
 
-// client is a client in this web, closed at the end of the test.
 func (w *testNetwork) client(change ...func(*Config)) *Client {
 	config := w.config()
 	for _, f := range change {
@@ -224,10 +221,8 @@ func (w *testNetwork) client(change ...func(*Config)) *Client {
 	return c
 }
 
-// noPause is for tests that are not about pauses.
 func noPause(c *Config) { c.Pause = -1 }
 
-// authority issues certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -298,12 +293,10 @@ func sign(t testing.TB, template *x509.Certificate, parent *authority) (*x509.Ce
 	return certificate, key
 }
 
-// get is a definition of one page that is one GET.
 func get(address string) *source.Definition {
 	return definitionOf(source.Request{Method: "GET", URL: address})
 }
 
-// getWithoutRobots is a get that does not ask for robots.txt.
 func getWithoutRobots(address string) *source.Definition {
 	return definitionWithoutRobots(source.Request{Method: "GET", URL: address})
 }
@@ -370,7 +363,6 @@ func wantFailure(t *testing.T, c *Client, d *source.Definition, kind source.Fail
 	return f.Detail
 }
 
-// failureKind is the kind of a failure, "" for another error.
 func failureKind(err error) source.FailureKind {
 	var f *source.Failure
 	if errors.As(err, &f) {

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -21,7 +22,6 @@ import (
 // allocatedMax bounds all that a fetch may allocate, garbage too, which does not depend on how busy the machine is.
 const allocatedMax = 16 << 20
 
-// wantAllocated runs something and wants it to allocate no more than this.
 func wantAllocated(t *testing.T, most uint64, work func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -33,7 +33,6 @@ func wantAllocated(t *testing.T, most uint64, work func()) {
 	}
 }
 
-// hostileServer is an upstream that does harm.
 type hostileServer struct {
 	name   string
 	kind   source.FailureKind
@@ -80,10 +79,8 @@ func bomb(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := writer.Write(make([]byte, 10<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := writer.Close(); err != nil {
+	_, err = writer.Write(make([]byte, 10<<20))
+	if err := errors.Join(err, writer.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return packed.Bytes()
@@ -171,7 +168,6 @@ func TestD4_Body(t *testing.T) {
 	}
 }
 
-// smallReads reads in small, uneven pieces.
 type smallReads struct{ io.Reader }
 
 func (r smallReads) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1013)]) }
@@ -183,7 +179,6 @@ func hostileServers(t testing.TB) []hostileServer {
 
 const okHeader = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
-// silent servers send nothing, or too slowly.
 func silent() []hostileServer {
 	hang := func(name string, listen func(*testNetwork)) hostileServer {
 		return hostileServer{name: name, kind: source.Timeout, within: untilBudget, listen: listen}
@@ -203,7 +198,6 @@ func silent() []hostileServer {
 	}
 }
 
-// floods are servers that send too much.
 func floods(bomb []byte) []hostileServer {
 	megabyte := bytes.Repeat([]byte("a"), 1<<20)
 	tooMuch := func(name, says, head string, filling []byte, times int) hostileServer {
@@ -228,7 +222,6 @@ func floods(bomb []byte) []hostileServer {
 	}
 }
 
-// broken servers end too early, or send invalid responses.
 func broken() []hostileServer {
 	ends := func(name, says string, listen func(*testNetwork)) hostileServer {
 		return hostileServer{name: name, kind: source.Network, says: says, within: threeTries, listen: listen}
@@ -251,7 +244,6 @@ func broken() []hostileServer {
 	}
 }
 
-// elsewhere are servers that redirect.
 func elsewhere() []hostileServer {
 	away := func(name, says, location string) hostileServer {
 		return hostileServer{name: "redirect " + name, kind: source.HTTPStatus, says: says, within: atOnce,
@@ -274,7 +266,6 @@ func elsewhere() []hostileServer {
 	}
 }
 
-// unbelieved servers have an invalid certificate.
 func unbelieved() []hostileServer {
 	with := func(name, says string, issue func(w *testNetwork) tls.Certificate) hostileServer {
 		return hostileServer{name: name, kind: source.TLS, says: says, within: atOnce,

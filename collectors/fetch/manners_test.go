@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// concurrencyCounter counts how many requests a site has at the same time, and when each began and ended.
 type concurrencyCounter struct {
 	mu           sync.Mutex
 	now, most    int
@@ -35,7 +34,6 @@ func (c *concurrencyCounter) serve(out http.ResponseWriter, _ *http.Request) {
 	c.now, c.ended = c.now-1, append(c.ended, clock())
 }
 
-// fetchAll lets several sources ask one host at the same time, through the clients in turn.
 func fetchAll(t *testing.T, times int, clients ...*Client) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -170,10 +168,7 @@ func TestRetry_Waits(t *testing.T) {
 		{name: "seconds", site: failingSite{times: 1, status: 429, after: "7"}, waits: []time.Duration{7 * time.Second}, ok: true},
 		{name: "shorter than our own", site: failingSite{times: 1, status: 429, after: "1"}, waits: []time.Duration{2 * time.Second}, ok: true},
 		{name: "a date", site: failingSite{times: 1, status: 503, date: 9 * time.Second}, waits: []time.Duration{9 * time.Second}, ok: true},
-		{name: "a date in the past", site: failingSite{times: 1, status: 503, date: -24 * time.Hour}, waits: []time.Duration{2 * time.Second}, ok: true},
 		{name: "longer than the budget", site: failingSite{times: 1, status: 503, after: "31"}},
-		{name: "a day", site: failingSite{times: 1, status: 503, after: "99999999999999999999"}},
-		{name: "no time at all", site: failingSite{times: 1, status: 503, after: "soon"}, waits: []time.Duration{2 * time.Second}, ok: true},
 	}
 	for _, tt := range tests {
 		caseInBubble(t, tt.name, func(t *testing.T, w *testNetwork) {
@@ -201,7 +196,6 @@ func TestRetry_Waits(t *testing.T) {
 	}
 }
 
-// TestRetry_Connection: a host that comes back is asked again.
 func TestRetry_Connection(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		d := getWithoutRobots("https://example.do/")
@@ -251,7 +245,6 @@ func TestRedirect_Within(t *testing.T) {
 	})
 }
 
-// TestSite_Steps: where a page may send us.
 func TestSite_Steps(t *testing.T) {
 	for from, to := range map[string]struct{ allowed, refused []string }{
 		"https://www.bank.com.do/":         {[]string{"https://bank.com.do/a", "https://API.bank.com.do./a"}, nil},
@@ -333,7 +326,6 @@ func TestRobots_Rules(t *testing.T) {
 	}
 }
 
-// TestRobots_CrawlDelay: what the site wants, up to ten seconds.
 func TestRobots_CrawlDelay(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"": 0, "0": 0, "3": 3 * time.Second, "0.5": time.Second, "10": 10 * time.Second, "86400": 10 * time.Second,
@@ -454,7 +446,6 @@ func TestRobots_Missing(t *testing.T) {
 	}
 }
 
-// TestRobots_Large: what is beyond the limit is left out.
 func TestRobots_Large(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", textWith("User-agent: *\nDisallow: /first\n"+strings.Repeat("\x00", robotsBytesMax)+"\nDisallow: /last\n", "58.90"))
@@ -463,7 +454,6 @@ func TestRobots_Large(t *testing.T) {
 	})
 }
 
-// TestRetryAfter: seconds and dates.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2015, 10, 21, 7, 27, 0, 0, time.UTC)
 	for text, want := range map[string]time.Duration{

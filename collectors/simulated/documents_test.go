@@ -110,7 +110,6 @@ func TestFaults_Certificates(t *testing.T) {
 	}
 }
 
-// TestFaults_Sizes counts what is sent and what it unpacks to.
 func TestFaults_Sizes(t *testing.T) {
 	market := NewMarket(1)
 	market.Step(noon())
@@ -135,7 +134,6 @@ func TestFaults_Sizes(t *testing.T) {
 	}
 }
 
-// TestFaults_Time wants the old document to stay what it was, and dates that lie ahead.
 func TestFaults_Time(t *testing.T) {
 	site := publishedSite()
 	day := func(id string) engine.Date {

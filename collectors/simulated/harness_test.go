@@ -34,7 +34,6 @@ func (c closing) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(closing{m}) }
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
 func sweep(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
@@ -45,7 +44,6 @@ func sweep(sample, whole int) int {
 // noon is a Monday, so that the reference rate of Friday counts.
 func noon() time.Time { return instant("2026-09-21T16:00:00Z") }
 
-// publishedSite is a site that is not started, over a market that has moved once.
 func publishedSite() *Site {
 	market := NewMarket(1)
 	market.History(day("2026-09-14"), day("2026-09-20"))
@@ -66,7 +64,6 @@ var (
 	})
 )
 
-// startSite starts a site of its own.
 func startSite(t *testing.T, market *Market) *Site {
 	t.Helper()
 	site := NewSite(market)
@@ -77,7 +74,6 @@ func startSite(t *testing.T, market *Market) *Site {
 	return site
 }
 
-// observe calls visit with every request to a started site.
 func observe(site *Site, visit func(*http.Request)) {
 	for _, server := range site.servers {
 		next := server.Handler
@@ -104,7 +100,6 @@ func siteClient(t *testing.T, site *Site) *http.Client {
 	}}
 }
 
-// reply is an answer that was read to its end.
 type reply struct {
 	status  int
 	header  http.Header
@@ -112,7 +107,6 @@ type reply struct {
 	body    []byte
 }
 
-// get reads one address as it is sent.
 func get(t *testing.T, client *http.Client, address string, headers ...string) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -144,7 +138,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// await waits until something is so.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
@@ -158,7 +151,6 @@ func await(t *testing.T, what string, so func() bool) {
 	t.Fatalf("ten seconds passed, and still not: %s", what)
 }
 
-// enabled are the definitions that are collected.
 func enabled() []*source.Definition {
 	return slices.DeleteFunc(slices.Clone(source.DefaultSet().Definitions()), func(d *source.Definition) bool { return d.Disabled != "" })
 }
@@ -188,7 +180,6 @@ func nameOf(o engine.Observation) quoteID {
 	return quoteID{engine.QuoteKey{Institution: o.InstitutionID, Channel: o.Channel, Kind: o.Kind}, o.Currency}
 }
 
-// expected is what a definition has to read from the market as it is.
 func expected(m *Market, d *source.Definition) map[quoteID]engine.Observation {
 	all, readable, silent := map[quoteID]engine.Observation{}, readableQuotes(d), m.snapshot().silent
 	for _, o := range m.Quotes() {
@@ -230,7 +221,6 @@ func sameSide(a, b string) bool {
 	return x.Compare(y) == 0
 }
 
-// differences tells how two answers differ, "" when they do not.
 func differences(got, want map[quoteID]engine.Observation) string {
 	var all []string
 	for name, w := range want {

@@ -21,7 +21,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// referenceDays is so much history and a day of publications, every hour.
 func days(seed uint64, count int) []engine.Refresh {
 	to := day("2026-09-20")
 	m := NewMarket(seed)
@@ -32,7 +31,6 @@ func days(seed uint64, count int) []engine.Refresh {
 	return all
 }
 
-// year is a year of the market of seed 1.
 var year = sync.OnceValue(func() []engine.Refresh { return days(1, 365) })
 
 func day(text string) engine.Date {
@@ -116,7 +114,6 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 	}
 }
 
-// speaksFor reports that a simulated source may speak for an institution.
 func speaksFor(sourceID, institution string) bool {
 	d, ok := source.DefaultSet().Find(strings.TrimPrefix(sourceID, "demo-"))
 	return ok && strings.HasPrefix(sourceID, "demo-") && (d.Institution == institution || d.Institution == "")
@@ -222,6 +219,9 @@ func TestMarketIsAlive(t *testing.T) {
 	heard, longest := map[string]time.Time{}, map[string]time.Duration{}
 	quotes := 0
 	for _, refresh := range year() {
+		if !refresh.Complete {
+			t.Fatalf("%s is not complete at %s", refresh.SourceID, refresh.ObservedAt)
+		}
 		for _, o := range refresh.Observations {
 			quotes++
 			if last, ok := heard[o.InstitutionID]; ok {
@@ -271,21 +271,5 @@ func TestMarketReferenceDays(t *testing.T) {
 			t.Errorf("%s: %s/%s after %s", test.at, usd.Buy, usd.Sell, last)
 		}
 		last = usd.Buy + "/" + usd.Sell
-	}
-}
-
-func TestMarketHistoryRange(t *testing.T) {
-	m := NewMarket(1)
-	if got := m.History(day("2026-09-02"), day("2026-09-01")); len(got) != 0 {
-		t.Errorf("a range that ends before it begins has %d refreshes", len(got))
-	}
-	got := m.History(day("2026-09-01"), day("2026-09-01"))
-	if len(got) != len(m.sources) {
-		t.Errorf("the first day has %d refreshes of %d sources", len(got), len(m.sources))
-	}
-	for _, refresh := range got {
-		if !refresh.ObservedAt.Equal(instant("2026-09-01T21:00:00Z")) || !refresh.Complete {
-			t.Errorf("%s: observed at %s, complete %t", refresh.SourceID, refresh.ObservedAt, refresh.Complete)
-		}
 	}
 }

@@ -105,7 +105,6 @@ func TestSite_Manners(t *testing.T) {
 	}
 }
 
-// TestSite_CharacterSets wants pages in windows-1252 whose character set is named only in the page.
 func TestSite_CharacterSets(t *testing.T) {
 	site := publishedSite()
 	for id, wanted := range map[string]string{"caribe-site": "text/html", "bonanza-site": "text/html", "bdi-site": contentHTML} {
@@ -216,7 +215,6 @@ func TestSite_Trickle(t *testing.T) {
 	})
 }
 
-// slowly counts what is written to it.
 type slowly struct {
 	header http.Header
 	bytes  int
@@ -295,9 +293,6 @@ func TestFaults_AreTold(t *testing.T) {
 		{RedirectLoop, []string{page, service, book}, []source.FailureKind{source.HTTPStatus}, "more than 5"},
 		{Bomb, []string{page, service}, []source.FailureKind{source.WrongContent}, ""},
 		{Huge, []string{page, service, book}, []source.FailureKind{source.WrongContent}, ""},
-		{WrongName, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
-		{Expired, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
-		{UnknownSigner, []string{page, service, book}, []source.FailureKind{source.TLS}, ""},
 	}
 	for _, test := range tests {
 		for _, id := range test.on {

@@ -214,7 +214,7 @@ func TestHTML_Limits(t *testing.T) {
 		{"depth", pageOf(strings.Repeat("<div>", 300) + strings.Repeat("<i></i>", 9_000)), fields, "nested too deeply"},
 		{"attributes", pageOf("<div class=\"" + strings.Repeat("a ", 1<<20) + "\"><p>" + strings.Repeat("<i></i>", 9_000)), fields, "attributes are too long"},
 		{"searches", pageOf(strings.Repeat("<b>"+strings.Repeat(".", 1<<20-1)+"</b>", 5)), everywhere, "would search more than"},
-		{"quotes", strings.Join(numbers(quotesMax+1), " "), plain, "more than 500 quotes"},
+		{"quotes", numbered(quotesMax+1, "58.%04d "), plain, "more than 500 quotes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.source.Parse(0, documentOf(c.document))
@@ -225,34 +225,27 @@ func TestHTML_Limits(t *testing.T) {
 	checkCase(t, fields, documentOf(good), parseCase{want: []string{"test USD unspecified [58.90] []"}})
 }
 
-// numbers are so many different ones.
-func numbers(n int) []string {
-	texts := make([]string, n)
-	for i := range texts {
-		texts[i] = fmt.Sprintf("58.%04d", i)
-	}
-	return texts
-}
-
-// formats returns n different formatting elements that are never closed.
-func formats(n int) string {
+func numbered(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "<b a%d>", i)
+		fmt.Fprintf(&b, format, i)
 	}
 	return b.String()
 }
 
-// A small page that would become millions of elements is refused before it is taken apart; a careless one is not.
+const unclosed = "<b a%d>"
+
+// A small page that would become millions of elements is rejected before it is parsed; a careless page is not.
 func TestMarkup_Cost(t *testing.T) {
 	const ends = 400
+	formats := numbered(ends, unclosed)
 	many := strings.Repeat("<p>x", 5000)
 	for name, page := range map[string]string{
-		"never closed":        formats(ends) + many,
-		"closed in a cell":    formats(ends) + "<table><td>" + strings.Repeat("</b>", ends) + "</table>" + many,
-		"closed in a select":  formats(ends) + "<select>" + strings.Repeat("</b>", ends) + "</select>" + many,
-		"closed in a drawing": formats(ends) + "<svg><desc>" + strings.Repeat("</b>", ends) + "</desc></svg>" + many,
-		"opened in a style":   "<svg><style>" + formats(ends) + many,
+		"never closed":        formats + many,
+		"closed in a cell":    formats + "<table><td>" + strings.Repeat("</b>", ends) + "</table>" + many,
+		"closed in a select":  formats + "<select>" + strings.Repeat("</b>", ends) + "</select>" + many,
+		"closed in a drawing": formats + "<svg><desc>" + strings.Repeat("</b>", ends) + "</desc></svg>" + many,
+		"opened in a style":   "<svg><style>" + formats + many,
 	} {
 		if !isCostlyMarkup(page) {
 			t.Errorf("%s is taken", name)
@@ -294,7 +287,7 @@ func TestMarkup_CountsEnough(t *testing.T) {
 
 // TestD4_Markup: Parse says so, and so does the search for an address.
 func TestD4_Markup(t *testing.T) {
-	document := documentOf(pageOf(formats(400) + strings.Repeat("<p>58.90", 50_000)))
+	document := documentOf(pageOf(numbered(400, unclosed) + strings.Repeat("<p>58.90", 50_000)))
 	_, err := oneField().Parse(0, document)
 	wantFailure(t, err, WrongContent, "within each other")
 	if _, err := AttributeOf(document, "p", "a"); err == nil {
@@ -437,19 +430,5 @@ func TestNormalise(t *testing.T) {
 		if twice := normaliseLabel(c[1]); twice != c[1] {
 			t.Errorf("Normalise(%q) = %q: it is normalised already", c[1], twice)
 		}
-	}
-}
-
-// Names that contain each other stay different: they are different institutions.
-func TestNormalise_TrapsStayApart(t *testing.T) {
-	seen := map[string]string{}
-	for _, name := range []string{
-		"La Nacional", "Agente de Cambio La Nacional", "Caribe", "Caribe Express", "RM", "RM Express", "Scotiabank",
-		"Scotiabank Cambio online", "APAP", "ACAP", "Dólar (US)", "Dólar (CA)", "Euro", "Euros",
-	} {
-		if other, twice := seen[normaliseLabel(name)]; twice {
-			t.Errorf("%q and %q are the same label", name, other)
-		}
-		seen[normaliseLabel(name)] = name
 	}
 }

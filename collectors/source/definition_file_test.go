@@ -48,7 +48,6 @@ func wholeFiles() []string {
 	return []string{fieldsFile, rowsFile, jsonFile, textFile, labelFile, sheetFile}
 }
 
-// must ends the test where there is an error that no test is about.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -110,7 +109,6 @@ func TestWhatIsComparedIsNormalised(t *testing.T) {
 	}
 }
 
-// broken is a whole definition with one thing replaced.
 type broken struct{ file, old, fresh, want string }
 
 func brokenHeads() map[string]broken {

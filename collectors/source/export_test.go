@@ -2,10 +2,6 @@ package source
 
 import "testing/fstest"
 
-// MustRead is how the program reads what it carries.
-var MustRead = mustRead
-
-// Read reads one file as that of an operator's directory.
 func Read(name string, data []byte) (*Definition, error) {
 	files := fstest.MapFS{name: {Data: data}, "ca/popular.pem": {}}
 	set, err := NewSet().Extend(files, ".")

@@ -12,7 +12,6 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
 func sweep(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
@@ -76,7 +75,6 @@ func hostile() map[string]string {
 	}
 }
 
-// readers are the definitions whose selectors, patterns and paths cost most with a document.
 func readers(document string) []string {
 	if strings.HasPrefix(document, "{") || strings.HasPrefix(document, "[") {
 		return []string{"vimenca-site", "lafise-site"}

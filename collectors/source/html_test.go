@@ -21,7 +21,6 @@ func fieldsOf(places map[string]Locator) []Field {
 	return fields
 }
 
-// Elements with a class, several of each: desktop, mobile and a menu.
 func TestHTMLFields_Classes(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLFields, Fields: fieldsOf(map[string]Locator{
 		"USD buy": {At: ".compraUS"}, "USD sell": {At: ".ventaUS"}, "EUR buy": {At: ".compraEU"}, "EUR sell": {At: ".ventaEU"},
@@ -106,17 +105,6 @@ func TestI3_VisibleText(t *testing.T) {
 			if got := visibleText(document.Find("#x").Get(0)); got != want {
 				t.Errorf("the text of %s is %q, want %q", text, got, want)
 			}
-		}
-	}
-}
-
-// HTML nested without end is refused; it never fills the stack.
-func TestHTML_Depth(t *testing.T) {
-	d := sourceOf(Extract{Method: HTMLFields, Fields: []Field{{Side: BuySide, Locator: Locator{At: "b"}}}})
-	for _, element := range []string{"<div>", "<b>", "<table><tr><td>", "<a>", "<svg>"} {
-		_, err := d.Parse(0, documentOf(strings.Repeat(element, 20_000)))
-		if err == nil {
-			t.Errorf("%s nested 20000 times is read", element)
 		}
 	}
 }

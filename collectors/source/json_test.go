@@ -172,7 +172,6 @@ func cellsOf(lines ...string) [][]string {
 	return rows
 }
 
-// parseCells reads cells without a workbook around them.
 func parseCells(d *Definition, rows [][]string) (Result, *Failure) {
 	r := &parser{source: d, page: &d.Pages[0], digest: "digest", patterns: map[string]*regexp.Regexp{}}
 	failure := catchFailure(func() { r.readSheet(rows) })

@@ -76,7 +76,6 @@ func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) map[stri
 	return receipts
 }
 
-// short is a decimal without zeros at its end.
 func short(value engine.Decimal) string {
 	if text := value.String(); strings.Contains(text, ".") {
 		return strings.TrimRight(strings.TrimRight(text, "0"), ".")
@@ -86,7 +85,8 @@ func short(value engine.Decimal) string {
 
 // Documents that must not become a rate: of each only the rates that people would read in it are served.
 func TestI3_DocumentsThatMustNotBecomeARate(t *testing.T) {
-	all := slices.Concat(misleadingFields(), misleadingTables(), misleadingTexts(), misleadingData())
+	all := slices.Concat(misleadingElements(), misleadingAttributes(), scotiabankTables(), of("lopez-de-haro-site", haroTables()...),
+		of("infodolar", infodolarTables()...), houseCards(), misleadingTexts(), misleadingData())
 	definitions := map[string]bool{}
 	for _, c := range all {
 		definitions[c.source] = true
@@ -109,11 +109,6 @@ func TestI3_DocumentsThatMustNotBecomeARate(t *testing.T) {
 
 func page(title, body string) string {
 	return `<!DOCTYPE html><html lang="es"><head><title>` + title + `</title></head><body>` + body + `</body></html>`
-}
-
-// unwantedFields are pages with an element for each value.
-func misleadingFields() []misleading {
-	return slices.Concat(misleadingElements(), misleadingAttributes())
 }
 
 func misleadingElements() []misleading {
@@ -143,7 +138,6 @@ func misleadingElements() []misleading {
 	}
 }
 
-// unwantedAttributes are pages whose values stand in attributes, or that say of which day they are.
 func misleadingAttributes() []misleading {
 	bdi := func(foot string) string {
 		return page("BDI", `<input id="rd-compra" value="58.10"><input id="rd-venta" value="60.10"><div class="modal-footer">`+foot+`</div>`)
@@ -178,7 +172,7 @@ func misleadingAttributes() []misleading {
 		{source: "apap-site", name: "two prices in the script", body: apap(`<p id="currency-buy-USD"></p><script>
 			// $('#currency-buy-USD').text('50.00')
 			$('#currency-buy-USD').text('58.10')</script>`)},
-		{source: "apap-site", name: "a script as a text", body: apap(`<pre>$('#currency-buy-USD').text('50.00')</pre>`), want: only("apap")},
+		{source: "apap-site", name: "a script as a text", body: apap(`<pre>$('#currency-buy-USD').text('50.00')</pre>`), want: "apap USD /60.1"},
 
 		{source: "popular-html", name: "as it is", body: popular("58.10"), want: "popular USD 58.1/60.1"},
 		{source: "popular-html", name: "an older calculator", body: popular("50.00")},
@@ -193,9 +187,6 @@ func misleadingAttributes() []misleading {
 	}
 }
 
-// only is what is left of a source whose buy can't be read.
-func only(institution string) string { return institution + " USD /60.1" }
-
 func of(source string, cases ...misleading) []misleading {
 	for i := range cases {
 		cases[i].source = source
@@ -206,11 +197,6 @@ func of(source string, cases ...misleading) []misleading {
 // exchanged are headings with buy and sell in each other's place.
 func exchanged(headings string) string {
 	return strings.NewReplacer("Compra", "Venta", "Venta", "Compra").Replace(headings)
-}
-
-// unwantedTables are pages with tables or cards.
-func misleadingTables() []misleading {
-	return slices.Concat(scotiabankTables(), of("lopez-de-haro-site", haroTables()...), of("infodolar", infodolarTables()...), houseCards())
 }
 
 func scotiabankTables() []misleading {
@@ -268,7 +254,6 @@ func haroTables() []misleading {
 	}
 }
 
-// infodolarTables are lists of an aggregator.
 func infodolarTables() []misleading {
 	row := func(name, sorted, seen string) string {
 		return `<tr><td class="nombre">` + name + `</td><td data-order="` + sorted + `">` + seen + `</td><td data-order="$60.10">$60.10 = $0.00</td></tr>`
@@ -318,7 +303,6 @@ func houseCards() []misleading {
 	}...))
 }
 
-// unwantedTexts are pages of which the words are read.
 func misleadingTexts() []misleading {
 	union := func(text string) string { return page("Unión", `<div class="tasatable">`+text+`</div>`) }
 	peravia := func(buy, sell string) string {
@@ -374,7 +358,6 @@ func misleadingTexts() []misleading {
 	}...))
 }
 
-// unwantedData are answers of services.
 func misleadingData() []misleading {
 	bhd := func(entries string) string { return `{"data":{"attributes":{"exchangeRates":[` + entries + `]}}}` }
 	const usd = `{"heading":"Dólares US$","currency":"USD","buyingRate":58.1,"sellingRate":60.1}`

@@ -16,7 +16,6 @@ import (
 
 // All documents of these tests are synthetic: small pages in the shapes that institutions use, with invented rates.
 
-// sourceOf is a source of one page that speaks for one bank.
 func sourceOf(extract Extract) *Definition {
 	return &Definition{
 		ID: "test-site", Institution: "test", Kind: engine.Commercial, Channel: engine.Unspecified, DecimalsMax: 4,
@@ -26,7 +25,6 @@ func sourceOf(extract Extract) *Definition {
 
 func documentOf(text string) *Document { return &Document{Body: []byte(text)} }
 
-// pageOf is a whole page around a body.
 func pageOf(body string) string {
 	return "<!DOCTYPE html><html lang=\"es\"><head><title>Banco</title></head><body>" + body + "</body></html>"
 }
@@ -329,14 +327,13 @@ func FuzzXLSXRows(f *testing.F) {
 	})
 }
 
-// examplesOf are the definitions that stand in the guide for writing one.
-func examplesOf(t *testing.T) []*Definition {
-	t.Helper()
+// Every example of the documentation can be read; there is one of each method.
+func TestDoc_Examples(t *testing.T) {
 	text, err := os.ReadFile("../../docs/definitions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var examples []*Definition
+	var methods []Method
 	var example strings.Builder
 	for line := range strings.Lines(string(text)) {
 		code, isCode := strings.CutPrefix(line, "    ")
@@ -351,17 +348,8 @@ func examplesOf(t *testing.T) []*Definition {
 		if err != nil {
 			t.Fatal(err)
 		}
-		examples = append(examples, d)
-		example.Reset()
-	}
-	return examples
-}
-
-// Every example of the documentation can be read; there is one of each method.
-func TestDoc_Examples(t *testing.T) {
-	var methods []Method
-	for _, d := range examplesOf(t) {
 		methods = append(methods, d.Pages[0].Extract.Method)
+		example.Reset()
 	}
 	if want := []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows}; !slices.Equal(methods, want) {
 		t.Errorf("the examples are of %q, want one of each: %q", methods, want)

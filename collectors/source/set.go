@@ -27,19 +27,16 @@ type Set struct {
 //go:embed definitions/*.json
 var embedded embed.FS
 
-var defaultSet = sync.OnceValue(func() *Set { return mustRead(embedded, "definitions") })
-
-// DefaultSet returns the built-in definitions.
-func DefaultSet() *Set { return defaultSet() }
-
-// mustRead reads the built-in definitions, which the tests of this package check.
-func mustRead(files fs.FS, dir string) *Set {
-	set, err := NewSet().Extend(files, dir)
+var defaultSet = sync.OnceValue(func() *Set {
+	set, err := NewSet().Extend(embedded, "definitions")
 	if err != nil {
 		panic("source: the embedded definitions are damaged: " + err.Error())
 	}
 	return set
-}
+})
+
+// DefaultSet returns the built-in definitions.
+func DefaultSet() *Set { return defaultSet() }
 
 // NewSet returns a set of definitions. If two have the same id, it uses the last one.
 func NewSet(definitions ...*Definition) *Set {

@@ -19,7 +19,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// embeddedFiles are the definition files that the program carries, by name.
 func embeddedFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	names, err := fs.Glob(os.DirFS("."), "definitions/*.json")
@@ -69,12 +68,8 @@ func TestEmbeddedDefinitionsAreWhole(t *testing.T) {
 	}
 }
 
-// Institutions without a source: banks that are gone, and cooperatives that publish no rates.
-func silentInstitutions() []string {
-	return []string{"bancamerica", "progreso", "coopnama", "vega-real"}
-}
-
 func TestEveryInstitutionHasASource(t *testing.T) {
+	without := []string{"bancamerica", "progreso", "coopnama", "vega-real"} // banks that are gone, and cooperatives without rates
 	spokenFor := map[string]bool{}
 	for _, d := range source.DefaultSet().Definitions() {
 		if d.Disabled != "" {
@@ -90,7 +85,7 @@ func TestEveryInstitutionHasASource(t *testing.T) {
 		}
 	}
 	for _, institution := range engine.DefaultCatalogue().Institutions() {
-		if silent := slices.Contains(silentInstitutions(), institution.ID); spokenFor[institution.ID] == silent {
+		if silent := slices.Contains(without, institution.ID); spokenFor[institution.ID] == silent {
 			t.Errorf("%s: has a source: %v, want %v", institution.ID, spokenFor[institution.ID], !silent)
 		}
 	}
@@ -119,16 +114,6 @@ func TestS11_PrioritiesOfTheEmbeddedDefinitions(t *testing.T) {
 	}
 }
 
-func TestDamagedEmbeddedDefinitionsPanic(t *testing.T) {
-	defer func() {
-		if text, ok := recover().(string); !ok || !strings.Contains(text, "embedded definitions are damaged") {
-			t.Errorf("recovered %q", text)
-		}
-	}()
-	source.MustRead(fstest.MapFS{"definitions/a.json": {Data: []byte("{")}}, "definitions")
-}
-
-// extend is the default set with some files of an operator.
 func extend(t *testing.T, files map[string]string) (*source.Set, error) {
 	t.Helper()
 	dir := fstest.MapFS{}
@@ -347,7 +332,6 @@ func TestI3_TheWholeHistoryPasses(t *testing.T) {
 	}
 }
 
-// wantQuotes wants some quotes to be among those of a day.
 func wantQuotes(t *testing.T, day string, observations []engine.Observation, want []string) {
 	t.Helper()
 	var got []string
@@ -369,16 +353,6 @@ func TestI3_TheHistoryNeedsItsBounds(t *testing.T) {
 	if _, held := takeIn(t, &unbounded, answer, engine.DefaultRules()); len(held) < 1000 {
 		t.Errorf("only %d values are held without bounds: the test above proves nothing", len(held))
 	}
-}
-
-func date(t *testing.T, text string) engine.Date {
-	t.Helper()
-	if text == "" {
-		return 0
-	}
-	date, err := engine.ParseDate(text)
-	must(t, err)
-	return date
 }
 
 // The holiday weekend is that of 2026-11-09: a Monday on which neither the central bank nor the banks work.
@@ -406,7 +380,11 @@ func TestT3_ExpiryIsTheEarlierOfBothEnds(t *testing.T) {
 		if !known {
 			t.Fatalf("there is no source %s", test.id)
 		}
-		if got, want := d.ExpiresAt(local(test.checked), date(t, test.effective)), local(test.want); !got.Equal(want) {
+		var effective engine.Date
+		if test.effective != "" {
+			effective = engine.DateOf(local(test.effective + " 12:00"))
+		}
+		if got, want := d.ExpiresAt(local(test.checked), effective), local(test.want); !got.Equal(want) {
 			t.Errorf("%s, %s: expires at %s, want %s", test.id, test.what, got.In(engine.Location()), want)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// must ends the test where there is an error that no test is about.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -33,7 +32,6 @@ func double(value float64) []byte {
 	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(value))
 }
 
-// biffRecord is one record.
 func biffRecord(kind int, data ...[]byte) []byte {
 	all := slices.Concat(data...)
 	return slices.Concat(le16(kind), le16(len(all)), all)
@@ -75,19 +73,16 @@ func wideText(text string) []byte {
 	return slices.Concat(le16(len(utf16.Encode([]rune(text)))), []byte{flagUTF16}, wide(text))
 }
 
-// sharedTable is the record of the shared strings.
 func sharedTable(texts ...[]byte) []byte {
 	return biffRecord(recordSST, le32(len(texts)), le32(len(texts)), slices.Concat(texts...))
 }
 
-// biffSheet is one sheet to write.
 type biffSheet struct {
 	name  string
 	kind  byte   // 0 = a worksheet
 	cells []byte // its records, without begin and end
 }
 
-// biffStream is the stream of a workbook: globals, then sheets.
 func biffStream(globals []byte, sheets ...biffSheet) []byte {
 	entry := func(s biffSheet, start int) []byte {
 		return biffRecord(recordBoundSheet, le32(start), []byte{0, s.kind, byte(len(utf16.Encode([]rune(s.name)))), flagUTF16}, wide(s.name))
@@ -104,12 +99,10 @@ func biffStream(globals []byte, sheets ...biffSheet) []byte {
 	return slices.Concat(stream, globals, biffEnd(), parts)
 }
 
-// xls is a workbook with one sheet, "Diaria".
 func xls(globals []byte, cells ...[]byte) []byte {
 	return ole(oleStream{"Workbook", biffStream(globals, biffSheet{name: "Diaria", cells: slices.Concat(cells...)})})
 }
 
-// oleStream is one stream of a container.
 type oleStream struct {
 	name string
 	data []byte
@@ -266,7 +259,6 @@ func relationXML(id, kind, target string) string {
 	return `<Relationship Id="` + id + `" Type="` + kindSpace + kind + `" Target="` + target + `"/>`
 }
 
-// parts are the parts of a small workbook with one sheet, "Diaria".
 func parts(sheet string, texts ...string) []xlsxPart {
 	table := ""
 	for _, text := range texts {
@@ -298,7 +290,6 @@ func xlsx(t testing.TB, sheet string, texts ...string) []byte {
 	return pack(t, parts(sheet, texts...)...)
 }
 
-// row is a row with one cell, as XML.
 func row(number int, cell string) string {
 	return `<row r="` + strconv.Itoa(number) + `">` + cell + `</row>`
 }
@@ -347,7 +338,6 @@ func excelFile(t testing.TB, table [][]any, more ...func(f *excelize.File) error
 	return out.Bytes()
 }
 
-// dollarXLS is dollarTable as XLS.
 func dollarXLS() []byte {
 	var texts, cells [][]byte
 	for i, line := range dollarTable() {
@@ -372,7 +362,6 @@ func dollarXLS() []byte {
 	return xls(sharedTable(texts...), cells...)
 }
 
-// contents reads a workbook wholly.
 func contents(body []byte) (map[string][][]string, error) {
 	book, err := Open(body)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 // hostileMemory bounds all that is allocated while a hostile workbook is read, garbage too.
 const hostileMemory = 16 << 20
 
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
 func sweep(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
 		return whole
@@ -26,7 +25,6 @@ func sweep(sample, whole int) int {
 	return sample
 }
 
-// allocated is how many bytes something allocates in all.
 func allocated(work func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -190,7 +188,6 @@ func TestHostile_Elements(t *testing.T) {
 	wantRefused(t, pack(t, append(with(parts(""), name, ""), xlsxPart{name: name, raw: text})...), ErrTooLarge, "elements")
 }
 
-// TestHostile_Containers are OLE containers that lead the library astray.
 func TestHostile_Containers(t *testing.T) {
 	const tableAt, tablesAt, directoryAt, miniAt, miniCountAt, moreAt, moreCountAt = 76, 44, 48, 60, 64, 68, 72
 	good := bigXLS()

@@ -39,7 +39,6 @@ func TestNumber_ReadsBack(t *testing.T) {
 	})
 }
 
-// TestNumber_RK compares every RK number with exact fractions.
 func TestNumber_RK(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rk := rapid.Uint32().Draw(t, "rk")
@@ -134,7 +133,6 @@ func checkBook(t *testing.T, body []byte) {
 	}
 }
 
-// FuzzXLS changes the container and what is in it.
 func FuzzXLS(f *testing.F) {
 	f.Add(dollarXLS())
 	f.Add(xls(nil, biffRecord(recordMulRK, le16(0), le16(1), le16(0), le32(5029<<2|3), le16(0), le32(2), le16(2))))
@@ -165,7 +163,6 @@ func FuzzXLSX(f *testing.F) {
 	})
 }
 
-// FuzzXLSX_Parts changes the parts in a good package.
 func FuzzXLSX_Parts(f *testing.F) {
 	const sheet, texts, book, rels = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml", "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 	add := func(cells string) {

@@ -237,7 +237,6 @@ func readReal(t testing.TB, name string) []byte {
 	return data
 }
 
-// mustOpen opens a workbook that is good.
 func mustOpen(t testing.TB, body []byte) *Book {
 	t.Helper()
 	book, err := Open(body)
@@ -245,7 +244,6 @@ func mustOpen(t testing.TB, body []byte) *Book {
 	return book
 }
 
-// mustRows reads a sheet that is good.
 func mustRows(t testing.TB, book *Book, sheet string) [][]string {
 	t.Helper()
 	rows, err := book.Rows(sheet)

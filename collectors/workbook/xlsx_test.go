@@ -10,7 +10,6 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// TestRoundTrip_Table reads the same table from both formats.
 func TestRoundTrip_Table(t *testing.T) {
 	merged := excelFile(t, dollarTable(), func(f *excelize.File) error {
 		style, err := f.NewStyle(&excelize.Style{NumFmt: 2}) // two decimals to look at; blank rows behind the table
