@@ -106,8 +106,6 @@ func TestI3_AJumpIsRefusedAndTheOldValueStays(t *testing.T) {
 	if got := f.rate("bhd").Sell.String(); got != "63" {
 		t.Errorf("sell is %s", got)
 	}
-	f.advance(8 * 24 * time.Hour) // too old to measure with
-	f.accept("a", usd("bhd", "50", "54"))
 }
 
 func TestI3_AMissingSideIsNeverDerived(t *testing.T) {

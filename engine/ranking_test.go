@@ -6,18 +6,6 @@ import (
 	"time"
 )
 
-func TestS1_OperationsAreTheCallers(t *testing.T) {
-	f := newFixture(t)
-	f.accept("bhd-site", usd("bhd", "57.10", "60.20"))
-	rate := f.rate("bhd")
-	if got := rate.Side(Buy).String(); got != "60.20" {
-		t.Errorf("a caller who buys pays %s, want the venta 60.20", got)
-	}
-	if got := rate.Side(Sell).String(); got != "57.10" {
-		t.Errorf("a caller who sells gets %s, want the compra 57.10", got)
-	}
-}
-
 func TestS2_BestForTheCallerComesFirst(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57.10", "60.20"))

@@ -116,14 +116,6 @@ func TestX5_TheSameSlotIsNotTheNextAnswer(t *testing.T) {
 	if receipt := f.observeSlot("a", f.now, usd("mocana", "56", "")); receipt.Accepted != 1 || f.rate("mocana").Buy.String() != "56" {
 		t.Errorf("the next slot: %+v", receipt)
 	}
-	// The control: without slots the second reading is accepted.
-	control := newFixture(t)
-	control.accept("b", usd("duarte", "57", "59"))
-	control.accept("a", usd("mocana", "60", ""))
-	control.advance(5 * time.Hour)
-	control.refuse(Jump, "a", usd("mocana", "56", ""))
-	control.advance(time.Hour)
-	control.accept("a", usd("mocana", "56", ""))
 }
 
 func TestX16_CompletedIsWhatEveryCurrencyAnswered(t *testing.T) {

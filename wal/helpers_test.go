@@ -144,11 +144,6 @@ func writeFiles(t testing.TB, dir string, all map[string][]byte) {
 	}
 }
 
-func copyDir(t testing.TB, from, to string) {
-	t.Helper()
-	writeFiles(t, to, readFiles(t, from))
-}
-
 func hashDir(t testing.TB, dir string) string {
 	t.Helper()
 	all := readFiles(t, dir)

@@ -16,7 +16,7 @@ func goodEmails() []string {
 		"ANA@EXAMPLE.COM", "AnA@ExAmPlE.cOm", "ana@sub.sub.sub.example.com", "ana@xn--espaa-rta.com", "ana@example.xn--p1ai", "ana@a-b.do",
 		"ana@1-2-3.do", "ana@123.do", "ana@example.museum", "x@example.a1",
 		strings.Repeat("a", 64) + "@example.com", "ana@" + strings.Repeat("b", 63) + ".do",
-		"a@" + strings.Repeat("abcdefg.", 31) + "do", // 252 bytes
+		"a@" + strings.Repeat("abcdefg.", 31) + "duno", // 254 bytes
 	}
 }
 
@@ -41,7 +41,7 @@ func hostileEmails() []string {
 		"ñ@b.do", "a@ñandú.do", "а@b.do", "a@bа.do", "a＠b.do", "a@b。do", "a@b．do", "a\u200b@b.do", "a@b.do\u200b", "\ufeffa@b.do", "a\u202e@b.do", "a\u00a0@b.do",
 		"a\x00@b.do", "a@b.do\x00", "a\x7f@b.do", "a\x1b[31m@b.do", "a\xff@b.do", "a@b.\xff\xfe", "a\u2028@b.do", "\u0130@b.do", "\u212a@b.do", "\u017f@b.do",
 		// lengths
-		long + "@b.do", "a@" + strings.Repeat("b", 64) + ".do", "a@" + strings.Repeat("abcdefg.", 32) + "do", "a@" + strings.Repeat("b", 1<<20) + ".do",
+		long + "@b.do", "a@" + strings.Repeat("b", 64) + ".do", "a@" + strings.Repeat("abcdefg.", 31) + "dunos", "a@" + strings.Repeat("b", 1<<20) + ".do",
 		strings.Repeat("a.", 1<<16) + "a@b.do", strings.Repeat("@", 1<<16), strings.Repeat("a@b.do,", 1<<12),
 	}
 }
@@ -69,13 +69,6 @@ func TestS9_EmailGrammar(t *testing.T) {
 	}
 }
 
-func TestEmailMasked(t *testing.T) {
-	email, _ := ParseEmail("Ana.Maria@correo.example.do")
-	if got := email.ID().String(); got != "a…@….do" {
-		t.Errorf("masked %q", got)
-	}
-}
-
 // TestS9_EachByteOfAnEmail tries every byte in each part of an address.
 func TestS9_EachByteOfAnEmail(t *testing.T) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -99,26 +92,13 @@ func TestS9_EachByteOfAnEmail(t *testing.T) {
 	}
 }
 
-func TestS9_LongestEmail(t *testing.T) {
-	label := strings.Repeat("d", 63)
-	for text, want := range map[string]bool{
-		strings.Repeat("a", 64) + "@" + label + "." + label + "." + label[:58] + ".do": true, // 254
-		strings.Repeat("a", 64) + "@" + label + "." + label + "." + label[:59] + ".do": false,
-		strings.Repeat("a", 64) + "@" + label + ".do":                                  true,
-		strings.Repeat("a", 65) + "@" + label + ".do":                                  false,
-		"a@" + label + ".do":  true,
-		"a@" + label + "d.do": false,
-	} {
-		if _, err := ParseEmail(text); (err == nil) != want {
-			t.Errorf("%d bytes, %q: %v", len(text), text, err)
-		}
-	}
-}
-
 func TestEmailID_KeepsItsParts(t *testing.T) {
 	email, err := ParseEmail("Somebody@Example.Do")
 	must(t, err)
 	id := email.ID()
+	if id.String() != "s…@….do" {
+		t.Errorf("masked %q", id)
+	}
 	if again := NewEmailID(id.Digest(), id.String()); again != id || again.IsZero() || id.Digest() != Digest(sha256.Sum256([]byte("somebody@example.do"))) {
 		t.Errorf("%v is kept as %v", id, again)
 	}
