@@ -62,9 +62,9 @@ func (s *Server) endpoints() map[string]endpoint {
 	return all
 }
 
-// newRouter registers every pattern once, under GET, for Router.Lookup. Router.Handler is not used, because it would
-// answer other methods itself, without our error body. It would also take the path from the library's URI, which is
-// "/path" for a target "//host/path" without Host.
+// newRouter registers every pattern once, under GET, for Router.Lookup. Router.Handler is not used for two reasons. It
+// answers other methods itself, without our error body. And it uses the path that the HTTP library parsed, which is
+// "/path" if the target is "//host/path" and the request has no Host.
 func (s *Server) newRouter() *router.Router {
 	r := router.New()
 	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library needs /a before /a/{id}
@@ -81,7 +81,7 @@ func (s *Server) newRouter() *router.Router {
 // requestStateKey is the key of the user value with the requestState. The router passes only ctx to a handler.
 const requestStateKey = "requestState"
 
-// oneSegment returns false if {id} in the pattern of the path is empty or has more than one segment.
+// oneSegment returns false if the pattern of the path has {id} and the id is empty or has more than one segment.
 func oneSegment(path []byte) bool {
 	for _, prefix := range []string{params.InstitutionPath, keysPath + "/"} {
 		if id, found := bytes.CutPrefix(path, bytesOf(prefix)); found {

@@ -43,8 +43,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Realm is the realm in WWW-Authenticate; "" means tasard.
 	Realm string
-	// DeprecationLink and SunsetLink are URLs of pages that explain the end of anonymous access. Answers link to them
-	// while the end is announced; "" means no link.
+	// DeprecationLink and SunsetLink are URLs of pages that explain the end of anonymous access. From its announcement
+	// until the end, responses link to these pages; "" means no link.
 	DeprecationLink, SunsetLink string
 	// FeeNotice is the notice about fees in each conversion; "" means engine.FeeNotice.
 	FeeNotice string
@@ -88,10 +88,10 @@ type Limits struct {
 	// BodyBytesMax is the maximum size of a request body; a longer body is answered 413. Default: 4 KiB.
 	BodyBytesMax int
 	// WriteBufferBytes is the size of the write buffer of a connection. Default: 4 KiB. The buffer is for response heads,
-	// for pipelined requests and for TLS. Other bodies are sent without a copy.
+	// for responses to pipelined requests, and for all responses over TLS.
 	WriteBufferBytes int
-	// ConnsMax is the maximum number of open connections. Default: 16,384. A few more are accepted, but there only health
-	// requests are answered, and others get 503.
+	// ConnsMax is the maximum number of open connections. Default: 16,384. The server accepts up to 64 more, and answers
+	// one request on each: a health request normally, any other with 503.
 	ConnsMax int
 	// ConnsPerClient is the maximum number of connections of a client address. Default: 128. It is never more than a fifth
 	// of ConnsMax. A negative number means no limit. Config.TrustedProxies have no limit.
@@ -218,8 +218,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	}
 }
 
-// Serve accepts connections from ln and answers their requests. It returns nil after Shutdown was called, and closes
-// ln.
+// Serve accepts connections from ln and answers their requests. After Shutdown it closes ln and returns nil.
 func (s *Server) Serve(ln net.Listener) error {
 	l := conn.Listen(ln, s.connConfig())
 	s.mu.Lock()
