@@ -64,8 +64,8 @@ func (s *Server) addDeprecation(header *fasthttp.ResponseHeader) {
 	}
 }
 
-// removeDeprecation removes these headers from a 401. They may be there although keys are required, because the time
-// can come while the request is answered.
+// removeDeprecation removes the headers of addDeprecation from a 401. They can be there although keys are required: the
+// end of anonymous access can come while the request is answered.
 func (s *Server) removeDeprecation(header *fasthttp.ResponseHeader) {
 	header.Del(headerDeprecation)
 	header.Del(headerSunset)

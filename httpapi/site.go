@@ -20,17 +20,16 @@ import (
 // Site answers requests for paths without an operation: pages for people, and the API specification. These requests are
 // not charged; a Site has limits of its own.
 //
-// A Site may keep the request and its body. RemoteAddr is the client address, which is not the address of a trusted
-// proxy, with port 0. The header X-Request-Id of the request is the id that the response gets. The body has at most
-// Limits.BodyBytesMax bytes.
+// A Site may keep the request and its body, which has at most Limits.BodyBytesMax bytes. RemoteAddr has port 0 and the
+// address of the client, also behind a trusted proxy. The request has the X-Request-Id that the response will get.
 //
 // The server adds X-Request-Id, X-Content-Type-Options and the deprecation headers to the response. It compresses a
 // text body from 1 KiB on for clients that accept gzip, unless Content-Encoding is set.
 type Site interface {
 	http.Handler
 	// Has reports whether the site answers a path; if not, the server answers 404 with an API error. accept is the
-	// Accept header of a GET or HEAD, and "" for other methods. With it a Site can show browsers a page for unknown
-	// paths too.
+	// Accept header of a GET or HEAD, and "" for other methods. A Site can use it to answer unknown paths too, with a
+	// page, if the client is a browser.
 	Has(path, accept string) bool
 }
 
@@ -104,8 +103,8 @@ func (s *Server) startPage(ctx *fasthttp.RequestCtx, id string, page *pageRespon
 	}
 }
 
-// gzipsPage reports whether to compress a page for this client. If the answer depends on Accept-Encoding, it adds that
-// header to Vary.
+// gzipsPage reports whether to compress a page for this client. It adds Accept-Encoding to Vary if the page is worth
+// compressing.
 func (s *Server) gzipsPage(ctx *fasthttp.RequestCtx, page *pageResponse) bool {
 	if page.body.Len() < gzipBytesMin || page.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(page.header.Get(fasthttp.HeaderContentType)) {
 		return false
