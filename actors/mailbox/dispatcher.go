@@ -3,6 +3,7 @@ package mailbox
 import (
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/tasard/tasard/actors/yield"
 )
@@ -10,6 +11,7 @@ import (
 // dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
 // Ref.run adds an actor for which its caller has handled enough messages. Each actor is in the queue at most once.
 type dispatcher struct {
+	clock    func() time.Time
 	workers  sync.WaitGroup // worker goroutines and jobs
 	jobSlots chan struct{}  // semaphore: its capacity is the number of jobs that may run at once
 
@@ -19,8 +21,8 @@ type dispatcher struct {
 	closed     bool
 }
 
-func startDispatcher(workers int) *dispatcher {
-	d := &dispatcher{jobSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
+func startDispatcher(workers int, clock func() time.Time) *dispatcher {
+	d := &dispatcher{clock: clock, jobSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
 	d.work.L = &d.mu
 	for range workers {
 		d.workers.Add(1)
@@ -42,9 +44,9 @@ func (d *dispatcher) add(r *Ref) {
 	d.work.Signal()
 }
 
-// yieldEvery is the number of actors after which a worker lets the network poller run, so that the node reads new
-// requests.
-const yieldEvery = 4
+// workMax is how long a worker runs actors before it yields to the network poller, so that requests are read. To yield
+// costs several system calls.
+const workMax = 100 * time.Microsecond
 
 func (d *dispatcher) run() {
 	defer d.workers.Done()
@@ -61,10 +63,11 @@ func (d *dispatcher) run() {
 func (d *dispatcher) serve(r *Ref) {
 	var network yield.Network
 	defer network.Close()
-	for served := 1; r != nil; served++ {
+	for began := d.clock(); r != nil; {
 		r.run(workerTurnMax)
-		if served%yieldEvery == 0 {
+		if d.clock().Sub(began) >= workMax {
 			network.Yield()
+			began = d.clock()
 		}
 		r = d.pop(false)
 	}

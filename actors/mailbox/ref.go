@@ -30,6 +30,7 @@ type Ref struct {
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
 	paused  bool // by protoactor, after a panic over a lifecycle message
 	closed  bool
+	endTurn bool // EndTurn was called; only the goroutine that runs the actor uses it
 	waiting int
 	head    int
 	ring    []Message // allocated when the first message has to wait
@@ -225,6 +226,9 @@ func (r *Ref) enqueue(m Message) {
 // must have set running.
 func (r *Ref) run(messagesMax int) {
 	for range messagesMax {
+		if r.endTurn {
+			break
+		}
 		m, lifecycle, ok := r.dequeue()
 		if !ok {
 			return
@@ -239,8 +243,13 @@ func (r *Ref) run(messagesMax int) {
 			return
 		}
 	}
+	r.endTurn = false
 	r.system.dispatcher.add(r)
 }
+
+// EndTurn makes the actor handle its next message after all actors that are in the queue of the dispatcher. Only the
+// actor itself may call it, in Receive.
+func (r *Ref) EndTurn() { r.endTurn = true }
 
 // dequeue removes the next message or lifecycle message. If there is none, it clears running and returns false.
 func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {

@@ -198,7 +198,7 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 func (a *AccountActor) expedite() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true
-		a.outbox.notify()
+		a.outbox.flusher.hurry()
 	}
 }
 

@@ -152,7 +152,7 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 // caller must have stopped sending requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	t.sweeper.end()
-	t.flusher.end()
+	defer t.flusher.end()
 	var requests []*drainRequest
 	for _, shard := range t.Shards.Refs {
 		m := mailbox.NewRequest[drainCommand, struct{}](drainCommand{})

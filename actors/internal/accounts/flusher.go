@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,18 +11,20 @@ import (
 // many accounts join one write. The delay does no harm, because an account usually asks for a lease seconds early.
 const FlushDelay = 50 * time.Millisecond
 
-// outboxFlusher is a goroutine. FlushDelay after an event is posted, it notifies each shard that has events in its
-// outbox.
+// outboxFlusher is a goroutine. It notifies each shard that has events in its outbox: FlushDelay after an event is
+// posted, or at once if a request waits for an event.
 type outboxFlusher struct {
-	outboxes  []*outbox     // set before start
-	scheduled atomic.Bool   // a flush will follow
-	wake      chan struct{} // of capacity 1; schedule never blocks, because it sends only if scheduled was false
+	outboxes  []*outbox // set before start
+	scheduled atomic.Bool
+	hurried   atomic.Bool
+	wake      chan struct{} // of capacity 1; scheduled prevents a second value
+	urgent    chan struct{} // of capacity 1; hurried prevents a second value
 	stop      chan struct{}
 	done      sync.WaitGroup
 }
 
 func newOutboxFlusher() *outboxFlusher {
-	return &outboxFlusher{wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	return &outboxFlusher{wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stop: make(chan struct{})}
 }
 
 func (f *outboxFlusher) start() {
@@ -29,10 +32,17 @@ func (f *outboxFlusher) start() {
 	go f.run()
 }
 
-// schedule makes the flusher run after FlushDelay, unless it is already scheduled.
+// schedule has the outboxes emptied in FlushDelay.
 func (f *outboxFlusher) schedule() {
-	if !f.scheduled.Swap(true) {
+	if !f.scheduled.Load() && !f.scheduled.Swap(true) {
 		f.wake <- struct{}{}
+	}
+}
+
+// hurry has the outboxes emptied at once.
+func (f *outboxFlusher) hurry() {
+	if !f.hurried.Load() && !f.hurried.Swap(true) {
+		f.urgent <- struct{}{}
 	}
 }
 
@@ -40,19 +50,20 @@ func (f *outboxFlusher) run() {
 	defer f.done.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	<-timer.C
 	for {
 		select {
 		case <-f.stop:
 			return
 		case <-f.wake:
-		}
-		timer.Reset(FlushDelay)
-		select {
-		case <-f.stop:
-			return
+			timer.Reset(FlushDelay)
+			continue
 		case <-timer.C:
+			f.scheduled.Store(false) // events posted from now on schedule the next flush
+		case <-f.urgent:
+			runtime.Gosched() // requests that are ready post their events too, and share the write
+			f.hurried.Store(false)
 		}
-		f.scheduled.Store(false) // before the loop, so that an event posted during the loop schedules another flush
 		for _, outbox := range f.outboxes {
 			if !outbox.empty() {
 				outbox.notify()
@@ -61,7 +72,7 @@ func (f *outboxFlusher) run() {
 	}
 }
 
-// end stops the flusher. Events that are still in an outbox stay there until an urgent event is posted.
+// end stops the flusher. Events that are posted afterwards are not written.
 func (f *outboxFlusher) end() {
 	close(f.stop)
 	f.done.Wait()

@@ -51,7 +51,7 @@ func (o *outbox) post(p pendingEvent, urgent bool) {
 	o.events = append(o.events, p)
 	o.mu.Unlock()
 	if urgent {
-		o.notify()
+		o.flusher.hurry()
 	} else {
 		o.flusher.schedule()
 	}

@@ -53,6 +53,7 @@ type Actor struct {
 	writerBusy    bool     // a job of the writer has not returned
 	gatherPending bool     // a gathered message is in the mailbox
 	gatherDone    bool     // the gathered message has arrived: the next batch may start
+	ownersPending bool     // an ownersDone message is in the mailbox
 	stopCause     *engine.Error
 	stateRequests []*stateRequest
 	finishRequest *finishRequest
@@ -65,6 +66,8 @@ func (a *Actor) Receive(msg mailbox.Message) {
 		a.enqueue(m)
 	case *gathered:
 		a.gatherPending, a.gatherDone = false, true
+	case *ownersDone:
+		a.ownersPending = false
 	case *written:
 		a.written(m)
 	case *Delivered:
@@ -137,7 +140,7 @@ func (a *Actor) advance() {
 	case len(a.stateRequests) > 0:
 		a.answerStateRequests()
 		a.advance()
-	case a.writerBusy || len(a.inFlight) > 0:
+	case a.writerBusy || len(a.inFlight) > 0 || a.ownersPending:
 	case len(a.waiting) > 0 && !a.gatherDone && a.log.Ref.Waiting() > 0:
 		a.gather()
 	case len(a.waiting) > 0:
@@ -157,6 +160,18 @@ func (a *Actor) gather() {
 		a.gatherPending = true
 		a.log.Ref.Send(&gathered{})
 	}
+}
+
+// ownersDone is a message that the Actor sends to itself. It arrives when the owners of the last batch have received
+// Committed.
+type ownersDone struct{ mailbox.OneWay }
+
+// awaitOwners delays the next batch until the owners of the last one have sent their next writes. Otherwise these would
+// wait for one more batch, and there would be twice as many syncs.
+func (a *Actor) awaitOwners() {
+	a.ownersPending = true
+	a.log.Ref.Send(&ownersDone{})
+	a.log.Ref.EndTurn()
 }
 
 // finish tries once to take a last snapshot. After that it replies to Log.Finish.
@@ -220,6 +235,7 @@ func (a *Actor) written(m *written) {
 		a.last = m.last
 		a.log.Health.Sequence.Store(m.last)
 		a.commit(batch)
+		a.awaitOwners()
 		return
 	}
 	a.log.Health.noteDone()
