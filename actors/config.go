@@ -134,3 +134,12 @@ func orDefault[T comparable](field *T, value T) {
 		*field = value
 	}
 }
+
+// elapsed returns the function that measures short times: Steady, or the difference between readings of Clock.
+func (c Config) elapsed() func() time.Duration {
+	if c.Steady != nil {
+		return c.Steady
+	}
+	began := c.Clock()
+	return func() time.Duration { return c.Clock().Sub(began) }
+}

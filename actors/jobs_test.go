@@ -108,7 +108,7 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 // served stays what it was.
 func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	failures := &atomic.Int64{}
-	s := newActorSystem(10, 2, time.Now, func(error) { failures.Add(1) })
+	s := newActorSystem(10, 2, func() time.Duration { return 0 }, func(error) { failures.Add(1) })
 	t.Cleanup(s.Close)
 	nobody, err := s.Spawn("nobody", &mailbox.Kind{}, ignoringActor{})
 	if err != nil {

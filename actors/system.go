@@ -87,8 +87,8 @@ var (
 // kinds are the kinds of actors that are not in package accounts.
 type kinds struct{ reader, currency, directory, journal mailbox.Kind }
 
-func newActorSystem(limit, workers int, clock func() time.Time, fail func(error)) *mailbox.System {
-	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Clock: clock, Fail: fail, Failed: commitlog.ReadOnly})
+func newActorSystem(limit, workers int, elapsed func() time.Duration, fail func(error)) *mailbox.System {
+	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Elapsed: elapsed, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
 // requestPools has a pool for each kind of request that the methods of System send.
@@ -124,7 +124,7 @@ func Open(c Config) (*System, error) {
 	if err := s.prepare(journal); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), c.Clock, s.fail)
+	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), c.elapsed(), s.fail)
 	s.kinds.reader.Name, s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "reader", "currency", "directory", "journal"
 	s.progress.began = c.Clock()
 	s.replay.Add(1)

@@ -11,7 +11,7 @@ import (
 // dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
 // Ref.run adds an actor for which its caller has handled enough messages. Each actor is in the queue at most once.
 type dispatcher struct {
-	clock    func() time.Time
+	elapsed  func() time.Duration
 	workers  sync.WaitGroup // worker goroutines and jobs
 	jobSlots chan struct{}  // semaphore: its capacity is the number of jobs that may run at once
 
@@ -21,8 +21,8 @@ type dispatcher struct {
 	closed     bool
 }
 
-func startDispatcher(workers int, clock func() time.Time) *dispatcher {
-	d := &dispatcher{clock: clock, jobSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
+func startDispatcher(workers int, elapsed func() time.Duration) *dispatcher {
+	d := &dispatcher{elapsed: elapsed, jobSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
 	d.work.L = &d.mu
 	for range workers {
 		d.workers.Add(1)
@@ -63,11 +63,11 @@ func (d *dispatcher) run() {
 func (d *dispatcher) serve(r *Ref) {
 	var network yield.Network
 	defer network.Close()
-	for began := d.clock(); r != nil; {
+	for began := d.elapsed(); r != nil; {
 		r.run(workerTurnMax)
-		if d.clock().Sub(began) >= workMax {
+		if d.elapsed()-began >= workMax {
 			network.Yield()
-			began = d.clock()
+			began = d.elapsed()
 		}
 		r = d.pop(false)
 	}

@@ -28,8 +28,8 @@ type Config struct {
 	Limit int
 	// Workers is the number of worker goroutines. If it is 1, a long Receive in the worker delays other actors.
 	Workers int
-	// Clock measures how long a worker has run actors.
-	Clock func() time.Time
+	// Elapsed is a monotonic clock. It measures how long a worker has run actors.
+	Elapsed func() time.Duration
 	// Fail stops the node. It must not block, because the goroutine that runs an actor calls it.
 	Fail func(cause error)
 	// Failed is called when a panic has stopped the node. It returns the error for all requests of the actor.
@@ -90,7 +90,7 @@ type System struct {
 func NewSystem(c Config) *System {
 	logger := slog.New(slog.DiscardHandler)
 	s := &System{
-		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers, c.Clock),
+		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers, c.Elapsed),
 		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger })),
 	}
 	s.supervisor = failStop{s}
