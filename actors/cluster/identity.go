@@ -31,7 +31,7 @@ type identity struct {
 
 func (i identity) hasStream() bool { return i.Stream != "" }
 
-// readIdentityFile reads the identity file of a directory. found is false if there is none.
+// readIdentityFile reads cluster.json. found is false if there is no such file.
 func readIdentityFile(dir string) (i identity, found bool, err error) {
 	path := filepath.Join(dir, identityName)
 	text, err := os.ReadFile(path)
@@ -47,7 +47,7 @@ func readIdentityFile(dir string) (i identity, found bool, err error) {
 	return i, true, nil
 }
 
-// readIdentity reads the identity file of the directory. Without a file it returns an identity without a stream.
+// readIdentity reads and checks cluster.json. If there is no such file, it returns an identity without a stream.
 func readIdentity(c *Config) (identity, error) {
 	i, found, err := readIdentityFile(c.Dir)
 	if err == nil && found {
@@ -56,10 +56,10 @@ func readIdentity(c *Config) (identity, error) {
 	return i, err
 }
 
-// ErrDiverged is the error for a log with records that the stream does not have.
+// ErrDiverged means that the local log has records that the stream does not have.
 var ErrDiverged = errors.New("the log of this node differs from the stream")
 
-// Membership names the cluster and the node to which a data directory belongs.
+// Membership has the names of the cluster and the node to which a data directory belongs.
 type Membership struct{ Cluster, Node string }
 
 // ReadMembership returns the membership of a data directory. Cluster is "" if the directory does not belong to a
@@ -72,8 +72,8 @@ func ReadMembership(dir string) (Membership, error) {
 	return Membership{i.Cluster, i.Name}, err
 }
 
-// Leave makes a data directory of a cluster one of a single node, for good: the cluster never takes its log back. It
-// removes everything but the log. A crash in between can be repaired by another call.
+// Leave turns the data directory of a cluster node into that of a single node. It removes all files except the log.
+// Danger: the node cannot join the cluster again with this log. If Leave is interrupted, call it again.
 func Leave(dir string) error {
 	lock, err := lockDir(dir)
 	if err != nil {

@@ -93,7 +93,7 @@ func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState
 		return log, err
 	}
 	c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
-	return log, nil // Follow verifies the log before it delivers a record
+	return log, nil // Follow calls verifyLog again before it delivers a record
 }
 
 func (c *Cluster) saveIdentity(i identity) error {

@@ -67,15 +67,16 @@ func (c *Cluster) createStream(ctx context.Context, id string, last uint64) erro
 const hintRestore = "stop all nodes, choose the one with the most records, remove its " + identityName + " and its stream directory, " +
 	"empty the directories of the others, and start all members: they form a cluster again from that log"
 
-// hintReplace says what an operator should do if only this node has records that the stream lacks.
+// hintReplace says what an operator should do if only this node has records that the stream does not have.
 const hintReplace = "they were written while this node ran outside the cluster, and the cluster goes on without them: keep a copy of the " +
 	"directory, empty it and start this node, and the others fill it"
 
 // duplicatesWindow has the smallest value that the server accepts, because we do not use message IDs.
 const duplicatesWindow = 100 * time.Millisecond
 
-// verifyLog waits for the leader. It returns an error unless the stream has the ID of this directory and the records of
-// a log, of which last is the sequence of the last record and sum its checksum.
+// verifyLog waits for the leader. It returns an error if the stream has another ID than this directory, or if the
+// stream does not have all records of the local log. last and sum are the sequence and the checksum of the log's last
+// record.
 func (c *Cluster) verifyLog(ctx context.Context, last uint64, sum uint32) error {
 	var shorterSince time.Time
 	for {
@@ -102,12 +103,12 @@ func (c *Cluster) verifyLog(ctx context.Context, last uint64, sum uint32) error 
 	}
 }
 
-// verifyRecord compares the last record of a log with the record of the stream. If the stream no longer has that
-// record, it compares the checksum that the next record has of it.
+// verifyRecord compares the log's last record with the record that the stream has at this sequence. If the stream
+// begins with the next record, verifyRecord compares the checksum of the previous record in its frame.
 func (s *streamState) verifyRecord(ctx context.Context, last uint64, sum uint32) error {
 	sequence := max(last, s.first)
-	if last == 0 || sequence > s.last {
-		return nil // nothing to compare
+	if last == 0 || sequence > s.last || sequence > last+1 {
+		return nil // the stream has neither record
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -130,8 +131,8 @@ func (s *streamState) verifyRecord(ctx context.Context, last uint64, sum uint32)
 	return nil
 }
 
-// longerError returns the error for a log that ends after the stream. If a majority of other members lacks the records
-// too, this node must be replaced. Otherwise the cluster must be restored.
+// longerError returns the error for a log that has more records than the stream. If a majority of the members does not
+// have these records either, the operator should replace this node. Otherwise the operator should restore the cluster.
 func (c *Cluster) longerError(last, streamLast uint64) error {
 	others := 0
 	for _, h := range c.peers.reachable(c.config.Clock()) {

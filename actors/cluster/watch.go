@@ -25,6 +25,9 @@ const (
 	trimTicks       = 8 // trim runs once in this number of watch intervals
 )
 
+// This line compiles only if leaderChangeMax is at most reachableWithin.
+const _ = uint(reachableWithin - leaderChangeMax)
+
 // watch updates this node's health, sends a heartbeat and checks for conflicts, every watchInterval. It also trims the
 // stream.
 func (c *Cluster) watch() {
