@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tasard/tasard/engine/account/secrettest"
 )
 
 // limitedArgs returns the arguments of a node with quotas that sends mail to the mail server.
@@ -108,7 +110,7 @@ func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
 		!strings.Contains(said, "account operation") || !strings.Contains(said, "keyRevoked") {
 		t.Error("the search looks in the wrong place")
 	}
-	for _, leak := range leaks(said+files, append(secrets, email)) {
+	for _, leak := range secrettest.Leaks(said+files, append(secrets, email)...) {
 		t.Error(leak)
 	}
 }

@@ -95,7 +95,7 @@ func (w *network) relay(from, to int, out, in net.Conn) {
 	}
 }
 
-// none is no node.
+// none is the argument of isolate for a whole network.
 const none = -1
 
 // isolate cuts a node off from all others; none heals the network.

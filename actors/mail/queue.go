@@ -39,8 +39,8 @@ func (q *queue) add(e *entry) (replaced bool) {
 	return replaced
 }
 
-// next returns the email with the earliest nextAttempt, or nil if the queue is empty. Only the worker may call it, while
-// it is not sending an email.
+// next returns the email with the earliest nextAttempt, or nil if the queue is empty. Only the worker may call it,
+// while it is not sending an email.
 func (q queue) next() *entry {
 	var first *entry
 	for _, e := range q {

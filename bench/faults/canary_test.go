@@ -3,18 +3,17 @@
 package faults
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tasard/tasard/engine/account/secrettest"
 )
 
 // canaries are the secrets of a run, by kind, and everything that the node wrote or sent where none of them belongs.
@@ -25,29 +24,10 @@ type canaries struct {
 	answers int
 }
 
-// encodings returns a secret in several encodings. Base64 depends on what precedes: of each alignment the middle is
-// kept.
-func encodings(secret string) map[string]string {
-	raw := []byte(secret)
-	reversed := slices.Clone(raw)
-	slices.Reverse(reversed)
-	all := map[string]string{
-		"raw": secret, "in hex": hex.EncodeToString(raw), "in HEX": strings.ToUpper(hex.EncodeToString(raw)),
-		"for URLs": url.QueryEscape(secret), "reversed": string(reversed),
-	}
-	for shift := range 3 {
-		for name, encoding := range map[string]*base64.Encoding{"in base64": base64.StdEncoding, "in base64 for URLs": base64.URLEncoding} {
-			text := encoding.EncodeToString(append(make([]byte, shift), raw...))
-			all[fmt.Sprintf("%s at %d", name, shift)] = text[(shift*8+5)/6 : (shift+len(raw))*8/6]
-		}
-	}
-	return all
-}
-
 // found returns where secrets were found.
 func (c *canaries) found() (leaks []string) {
 	for what, secret := range c.secrets {
-		for how, form := range encodings(secret) {
+		for how, form := range secrettest.Forms(secret) {
 			for where, text := range c.places {
 				if strings.Contains(text, form) {
 					leaks = append(leaks, fmt.Sprintf("the %s is in %s, %s", what, where, how))
@@ -187,11 +167,11 @@ func TestFaultsS5_Canaries(t *testing.T) {
 	for _, leak := range c.found() {
 		t.Error(leak)
 	}
-	figure(t, "%d secrets in %d forms, looked for in %d places and %d answers: none found", len(c.secrets), len(encodings("x")), len(c.places), c.answers)
+	figure(t, "%d secrets in %d forms, looked for in %d places and %d answers: none found", len(c.secrets), len(secrettest.Forms("x")), len(c.places), c.answers)
 	if len(c.secrets) != 5 || c.answers == 0 || len(c.places) < 10 {
 		t.Errorf("%d secrets, %d answers, %d places", len(c.secrets), c.answers, len(c.places))
 	}
-	for how, form := range encodings(canaryPassword) {
+	for how, form := range secrettest.Forms(canaryPassword) {
 		if planted := (&canaries{secrets: c.secrets, places: map[string]string{"a file": "before " + form + " behind"}}); len(planted.found()) == 0 {
 			t.Errorf("control: a secret is not found %s", how)
 		}

@@ -55,7 +55,8 @@ var layout = map[string]row{
 	"engine/jsonfile": {never: "os net net/http"}, // files that operators write
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
-	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
+	"engine/account/secrettest": {}, // of tests
+	"wal":                       {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
 	"actors": {may: "engine engine/account wal actors/internal/accounts actors/internal/commitlog actors/internal/record actors/mailbox actors/yield",
 		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 			"orcaman/concurrent-map", // a node starts faster in tests
