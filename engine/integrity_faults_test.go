@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 )
@@ -20,51 +19,12 @@ func TestFaultsD2_RealHistory(t *testing.T) {
 		if planted { // the control: a firewall that is too strict
 			rules.JumpPermille = 1
 		}
-		values, quarantined, days, lost := realHistory(t, refreshes, rules)
-		t.Logf("FIGURE strict %v: %d good observations, %d refused; %d days of an institution, %d of them without a value for it", planted, values, quarantined, days, lost)
-		if within := quarantined*1000 <= values && lost*1000 <= days; within == planted || values == 0 || days == 0 {
-			t.Errorf("strict %v: %d of %d values, %d of %d days are refused", planted, quarantined, values, lost, days)
+		c := ingestReal(t, refreshes, rules)
+		t.Logf("FIGURE strict %v: %d good observations, %d refused; %d days of an institution, %d of them without a value for it", planted, c.good, c.goodRefused, c.days, c.lost)
+		if within := c.goodRefused*1000 <= c.good && c.lost*1000 <= c.days; within == planted || c.good == 0 || c.days == 0 {
+			t.Errorf("strict %v: %d of %d values, %d of %d days are refused", planted, c.goodRefused, c.good, c.lost, c.days)
 		}
 	}
-}
-
-// realHistory counts good observations, those refused, the days on which an institution had good ones, and those of
-// these days without an accepted one.
-func realHistory(t *testing.T, refreshes []Refresh, rules Rules) (values, quarantined, days, lost int) {
-	t.Helper()
-	state := NewCurrencyState("USD", testCatalogue(), rules)
-	taken, seen := map[string]bool{}, map[string]bool{}
-	for _, refresh := range refreshes {
-		decision, err := state.Decide(Observe{[]Refresh{refresh}}, refresh.ObservedAt)
-		must(t, err)
-		left := map[string]int{}
-		name := func(o Observation) string { return fmt.Sprint(o.Key(), DateOf(refresh.ObservedAt)) }
-		for _, o := range refresh.Observations {
-			if good(o) {
-				values++
-				left[name(o)]++
-				seen[name(o)] = true
-			}
-		}
-		for _, refusal := range decision.Receipt.Refused {
-			if good(refusal.Observation) {
-				quarantined++
-				left[name(refusal.Observation)]--
-			}
-		}
-		for day, count := range left {
-			taken[day] = taken[day] || count > 0
-		}
-		for _, event := range decision.Events {
-			state.Apply(event)
-		}
-	}
-	for day := range seen {
-		if !taken[day] {
-			lost++
-		}
-	}
-	return values, quarantined, len(seen), lost
 }
 
 // TestFaultsD3_Conversions compares three million random conversions with big.Rat, with a new seed each time.

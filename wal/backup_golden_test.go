@@ -189,23 +189,15 @@ func TestW11_GoldenBackup2(t *testing.T) {
 func TestW6_EachFailureOfARestoreIsReported(t *testing.T) {
 	backup, info := sampleBackup(t)
 	for _, kind := range []string{"sync", "syncDir", "write"} {
-		fired := 0
-		for n := 1; ; n++ {
-			dir := filepath.Join(scratch(t), "r")
-			f, o := &failingDisk{kind: kind, left: n}, testOptions()
-			o.disk = f.disk()
-			found, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
-			if !f.hit {
-				if err != nil || found != info {
-					t.Fatalf("it fails by itself: %v", err)
-				}
-				break
-			}
-			fired++
+		dir := ""
+		fired := eachFailure(t, kind, func(o Options) error {
+			dir = filepath.Join(scratch(t), "r")
+			return errorOf(RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{}))
+		}, func(n int, err error) {
 			if _, gone := os.Stat(dir); !errors.Is(err, errDisk) || !errors.Is(gone, os.ErrNotExist) {
 				t.Errorf("%s %d: %v; left: %v", kind, n, err, gone)
 			}
-		}
+		})
 		if t.Logf("%s fails %d times", kind, fired); fired == 0 {
 			t.Errorf("no %s", kind)
 		}

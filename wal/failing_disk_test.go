@@ -31,6 +31,24 @@ func (f *failingDisk) fails(kind, path string) error {
 
 func (f *failingDisk) disk() *disk { return hookedDisk(f.fails) }
 
+// eachFailure makes each operation of a kind fail in turn. do gets options with the failing disk; check gets its error.
+// The result is the number of operations.
+func eachFailure(t *testing.T, kind string, do func(o Options) error, check func(n int, err error)) int {
+	t.Helper()
+	for n := 1; ; n++ {
+		f, o := &failingDisk{kind: kind, left: n}, testOptions()
+		o.disk = f.disk()
+		err := do(o)
+		if !f.hit {
+			if err != nil {
+				t.Fatalf("it fails by itself: %v", err)
+			}
+			return n - 1
+		}
+		check(n, err)
+	}
+}
+
 // TestW6_EachFailureIsReported makes each single operation of Open, Repair, WriteSnapshot and DropBefore fail.
 // Each is an error with its place, and a later Open succeeds.
 func TestW6_EachFailureIsReported(t *testing.T) {
@@ -71,29 +89,22 @@ func (s *goldenReport) reportFailures(t *testing.T, name string, from map[string
 	t.Helper()
 	fired := 0
 	for _, kind := range []string{"sync", "syncDir", "rename", "remove", "truncate", "write", "free", "forget"} {
-		for n := 1; ; n++ {
+		count := eachFailure(t, kind, func(o Options) error {
 			writeFiles(t, s.dir, from)
-			f := &failingDisk{kind: kind, left: n}
-			o := testOptions()
-			o.disk, o.ReserveBytes = f.disk(), 1
-			err := do(o)
-			if !f.hit {
-				if err != nil {
-					t.Fatalf("%s fails by itself: %v", name, err)
-				}
-				s.line("%s: %d times %s", name, n-1, kind)
-				break
-			}
-			fired++
+			o.ReserveBytes = 1
+			return do(o)
+		}, func(n int, err error) {
 			if err == nil {
-				t.Errorf("%s: %s number %d failed, and nobody report so", name, kind, n)
+				t.Errorf("%s: %s number %d failed, and no error says so", name, kind, n)
 			}
 			s.line("%s: %s %d: %v", name, kind, n, err)
 			if _, err := Repair(s.dir, testOptions()); err != nil {
 				t.Errorf("%s: after %s number %d: %v", name, kind, n, err)
 			}
 			must(t, opensAndCloses(s.dir, testOptions()))
-		}
+		})
+		s.line("%s: %d times %s", name, count, kind)
+		fired += count
 	}
 	if fired == 0 {
 		t.Errorf("%s: nothing failed", name)
@@ -149,26 +160,20 @@ func TestLimitsOfTheFormat(t *testing.T) {
 // TestW2_ANewDirectoryIsSyncedOrGone: a later start would not sync the parent of an existing directory.
 func TestW2_ANewDirectoryIsSyncedOrGone(t *testing.T) {
 	dir := filepath.Join(scratch(t), "new", "log")
-	for n := 1; ; n++ {
-		f, o := &failingDisk{kind: "syncDir", left: n}, testOptions()
-		o.disk = f.disk()
-		synced := false
+	synced := false
+	eachFailure(t, "syncDir", func(o Options) error {
+		must(t, os.RemoveAll(dir))
+		synced = false
 		sync := o.disk.syncDir
 		o.disk.syncDir = func(path string) error {
 			err := sync(path)
-			if err == nil && path == filepath.Dir(dir) {
-				synced = true
-			}
+			synced = synced || err == nil && path == filepath.Dir(dir)
 			return err
 		}
-		err := opensAndCloses(dir, o)
+		return opensAndCloses(dir, o)
+	}, func(n int, err error) {
 		if _, gone := os.Stat(dir); err != nil && !synced && gone == nil {
 			t.Errorf("syncDir %d: %v, and %s is there", n, err, dir)
 		}
-		if !f.hit {
-			must(t, err)
-			return
-		}
-		must(t, os.RemoveAll(dir))
-	}
+	})
 }
