@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,8 @@ type Cluster struct {
 	config    Config
 	logger    *slog.Logger
 	processID [8]byte // random; the first half of each proposal ID
+	process   string  // processID in hexadecimal digits
+	previous  string  // process of the process that ran before in the directory; "" = unknown
 	lockFile  *os.File
 	server    *embeddedServer
 	peers     *peerTable
@@ -76,6 +79,14 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 		return err
 	}
 	self, err := readIdentity(&c.config)
+	if err != nil {
+		return err
+	}
+	c.process, c.previous = hex.EncodeToString(c.processID[:]), self.Process
+	self.Process = c.process
+	if self.hasStream() {
+		err = writeIdentity(&c.config, self)
+	}
 	if err != nil {
 		return err
 	}

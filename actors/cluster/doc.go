@@ -8,8 +8,8 @@
 // # Members and guests
 //
 // Three or five nodes, the members, store the stream. Every node has the same list of members, which never changes. A
-// node that is not in the list is a guest. A guest can write and has a local log, but it does not store the stream and
-// has no vote. To replace a lost machine, start a node with its name, its ID and an empty directory.
+// node outside the list is a guest: it writes and has a log, but no part of the stream and no vote. To replace a lost
+// machine, start a node with its name, its ID and an empty directory. Of two processes with one name the second stops.
 //
 // # The stream
 //

@@ -26,6 +26,7 @@ type identity struct {
 	Stream        string        `json:"stream"` // random ID of the stream
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
+	Process       string        `json:"process,omitempty"`  // random ID of the process that wrote the file
 	Bootstrapping bool          `json:"founding,omitempty"` // this node is creating the stream, which may not exist yet
 }
 

@@ -16,8 +16,12 @@ import (
 // majorityTimeout is the time after which a node with a log no longer waits for a majority, and serves reads.
 const majorityTimeout = 5 * time.Second
 
-// conflictWait is the time for which a new node waits for heartbeats, to detect another node with its node ID.
-const conflictWait = 3 * watchInterval
+const (
+	// conflictWait is the time for which a new node waits for heartbeats, to detect another node with its node ID.
+	conflictWait = 3 * watchInterval
+	// takeoverWait is longer than the time after which the other nodes forget a process that has ended (reachableWithin).
+	takeoverWait = 2 * reachableWithin
+)
 
 // join waits for the stream, and creates it if no member has one. If the stream no longer has the records that this
 // node lacks, join copies another node's log. It returns the open log; the stream has the records that follow it.
@@ -29,8 +33,14 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 		}
 		state, err := c.queryStream(ctx)
 		waited := c.config.Clock().Sub(start)
+		peers, accepting, refusing := c.acceptance()
 		switch {
-		case err == nil && (c.self.Load().hasStream() || waited > conflictWait):
+		case err == nil && refusing > 0:
+			err = c.otherProcessError()
+			if waited > takeoverWait {
+				return log, err
+			}
+		case err == nil && (c.self.Load().hasStream() && peers > 0 && accepting == peers || waited > conflictWait):
 			return c.reconcile(ctx, log, state)
 		case err == nil:
 		case errors.Is(err, jetstream.ErrStreamNotFound) && c.self.Load().hasStream() && !c.self.Load().Bootstrapping:
@@ -97,6 +107,7 @@ func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState
 }
 
 func (c *Cluster) saveIdentity(i identity) error {
+	i.Process = c.process
 	if err := writeIdentity(&c.config, i); err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ const (
 type heartbeat struct {
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
+	Process       string        `json:"process"`            // random ID of the process
+	Previous      string        `json:"previous,omitempty"` // ID of the process that ran before in the same directory
 	Address       string        `json:"address"`
 	Version       string        `json:"version"`
 	Stream        string        `json:"stream,omitempty"`   // identity.Stream
@@ -37,6 +39,8 @@ type heartbeat struct {
 	MetaLeader    bool          `json:"meta,omitempty"`
 	Majority      bool          `json:"majority,omitempty"`
 	Current       bool          `json:"current,omitempty"` // the node's replica of the stream is complete
+	// Accepted has the process of each node, by name. When two processes run as one node, it has the first.
+	Accepted map[string]string `json:"accepted,omitempty"`
 }
 
 type receivedHeartbeat struct {
@@ -48,8 +52,9 @@ type receivedHeartbeat struct {
 type peerTable struct {
 	cluster *Cluster
 
-	mu     sync.Mutex
-	byName map[string]receivedHeartbeat
+	mu      sync.Mutex
+	byName  map[string]receivedHeartbeat
+	ignored string // process whose heartbeats are ignored, to log it once
 }
 
 func newPeerTable(c *Cluster) *peerTable {
@@ -66,18 +71,60 @@ func (t *peerTable) receive(m *nats.Msg) {
 	if err := json.Unmarshal(m.Data, &h); err != nil || checkName("", h.Name) != nil {
 		return
 	}
+	now := t.cluster.config.Clock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.byName[h.Name]; !ok && len(t.byName) >= peersMax {
+	first, known := t.byName[h.Name]
+	switch {
+	case !known && len(t.byName) >= peersMax:
+		return
+	case known && first.Process != h.Process && first.Process != h.Previous && now.Sub(first.receivedAt) < reachableWithin:
+		if t.ignored != h.Process {
+			t.ignored = h.Process
+			t.cluster.logger.Warn("another process runs as "+h.Name+" and is refused", "address", h.Address, "accepted", first.Address)
+		}
 		return
 	}
-	t.byName[h.Name] = receivedHeartbeat{h, t.cluster.config.Clock()}
+	t.byName[h.Name] = receivedHeartbeat{h, now}
+}
+
+// accepted returns the process of each reachable node.
+func (t *peerTable) accepted(now time.Time) map[string]string {
+	processes := map[string]string{}
+	for _, h := range t.reachable(now) {
+		processes[h.Name] = h.Process
+	}
+	return processes
+}
+
+// acceptance counts the other nodes that this node reaches: all, those that have accepted this process, and those that
+// have accepted another process as this node.
+func (c *Cluster) acceptance() (peers, accepting, refusing int) {
+	for _, h := range c.peers.reachable(c.config.Clock()) {
+		if h.Name == c.config.Name {
+			continue
+		}
+		peers++
+		switch h.Accepted[c.config.Name] {
+		case c.process:
+			accepting++
+		case "", c.previous: // the node has not received a heartbeat of this process
+		default:
+			refusing++
+		}
+	}
+	return peers, accepting, refusing
+}
+
+func (c *Cluster) otherProcessError() error {
+	return fmt.Errorf("the other nodes have accepted another process as %s, whose address is in their logs: stop it, or start this node with an "+
+		"empty directory and a number of its own", c.config.Name)
 }
 
 func (c *Cluster) sendHeartbeat() {
 	self := c.self.Load()
 	h := heartbeat{
-		Name: c.config.Name, Node: c.config.Node, Address: c.config.advertise, Version: c.config.Version,
+		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Version: c.config.Version,
 		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
 		Majority: c.Health().Majority,
 	}

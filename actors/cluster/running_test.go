@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -37,7 +38,7 @@ func TestRunning(t *testing.T) {
 		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
 		step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
 		step{"Seal", oneCodeKey}, step{"Lease", leases}, step{"PipeOnly", inProcessClientsOnly},
-		step{"GiveWay", numberConflict}, step{"Refused", joinRefused}, stopsAtDamage(otherHistory))
+		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, stopsAtDamage(otherHistory))
 }
 
 // oneWinner has three nodes append at once: each record is in the stream once, in the same order on every node.
@@ -316,6 +317,28 @@ func numberConflict(t *testing.T, f *testCluster) {
 		t.Error(err)
 	}
 	f.nodes[1].mustAppend(t, "with the member")
+}
+
+// sameNodeTwice starts a second process of a running node in another directory, as a replacement does: it is refused,
+// and the first one goes on. Without the first it is accepted, and the first is refused.
+func sameNodeTwice(t *testing.T, f *testCluster) {
+	const words = "have accepted another process as n2"
+	second := f.configs[1]
+	second.Dir, second.Listen = f.parent.TempDir(), clustertest.Addresses(f.parent, 1)[0]
+	wantRefused(t, second, words)
+	last := f.nodes[1].mustAppend(t, "of the first process")
+	f.stop(1)
+	replacement, err := startNode(t.Context(), second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replacement.await(t, last)
+	replacement.mustAppend(t, "of the replacement")
+	wantRefused(t, f.configs[1], words)
+	if err := replacement.stop(); err != nil {
+		t.Error(err)
+	}
+	f.start(1).mustAppend(t, "first again")
 }
 
 // joinRefused starts nodes with conflicting configurations beside a running cluster.

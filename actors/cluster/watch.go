@@ -48,13 +48,18 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnConflict makes Follow return an error if another node has the same node ID and this node must stop.
+// stopOnConflict makes Follow return an error if this node must stop because another node has the same node ID, or
+// because most other nodes have accepted another process as this node while they did not reach this one.
 func (c *Cluster) stopOnConflict() {
 	j := c.Journal()
 	if j == nil {
 		return
 	}
-	if err := c.peers.nodeIDConflict(&c.config); err != nil {
+	err := c.peers.nodeIDConflict(&c.config)
+	if peers, _, refusing := c.acceptance(); err == nil && 2*refusing > peers {
+		err = c.otherProcessError()
+	}
+	if err != nil {
 		select {
 		case j.stop <- err:
 		default: // Follow has not read an earlier error yet
