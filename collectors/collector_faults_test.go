@@ -15,8 +15,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// TestIsolation: whatever one source of six does for a day, the others are published at the same instants as when it
-// behaves.
+// TestIsolation: whatever one source of six does for a day, the others are published as if it behaved.
 func TestIsolation(t *testing.T) {
 	others := func(bad pageServer, places int) map[string][]published {
 		all := map[string][]published{}
@@ -67,8 +66,7 @@ func ignoreContext(context.Context, int) (string, error) {
 	return oneQuote, nil
 }
 
-// TestConcurrency: at most eight sources are collected at once, and one that hangs holds its place no longer than its
-// budget.
+// TestConcurrency: at most eight sources are collected at once. One that hangs counts only until its timeout.
 func TestConcurrency(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := w.manySources(40)
@@ -158,8 +156,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetries_Page: a retry asks only for the page that failed; a currency that has its slot already goes along
-// without it.
+// TestRetries_Page: a retry fetches only the page that failed. A currency that has its slot is published without one.
 func TestRetries_Page(t *testing.T) {
 	for currency, wantSlots := range map[string]int{"EUR": 2, "USD": 1} {
 		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
@@ -252,8 +249,7 @@ func TestBreaker_Days(t *testing.T) {
 	}
 }
 
-// TestSinkFails lets the node be read-only for two days, and the sink panic: our own fault rests no source, and all
-// goes on.
+// TestSinkFails: an error or a panic of the sink does not open the circuit of a source.
 func TestSinkFails(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
@@ -283,8 +279,7 @@ func TestSinkFails(t *testing.T) {
 	})
 }
 
-// TestOffsets wants a source to keep its own offset in each slot, the same from the same seed, and before the next
-// slot.
+// TestOffsets: jitter depends on the seed, differs from slot to slot, and ends before the next slot.
 func TestOffsets(t *testing.T) {
 	offsets := func(seed uint64, spread time.Duration) (all []time.Duration) {
 		inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
@@ -323,8 +318,7 @@ func resultOf(observations ...engine.Observation) source.Result {
 	return source.Result{Observations: observations}
 }
 
-// TestI3_CompleteWhereEveryPageAnswered: an answer is complete exactly in the currencies of which every page
-// answered.
+// TestI3_CompleteWhereEveryPageAnswered: a refresh is complete exactly in the currencies of which all pages were read.
 func TestI3_CompleteWhereEveryPageAnswered(t *testing.T) {
 	usd, eur := source.Page{Currency: "USD"}, source.Page{Currency: "EUR"}
 	fields := source.Page{Extract: source.Extract{Fields: []source.Field{{Currency: "USD"}, {Currency: "EUR"}}}}
@@ -372,8 +366,7 @@ func TestI3_CompleteWhereEveryPageAnswered(t *testing.T) {
 	}
 }
 
-// TestRefreshes_History wants days in their order, each at its own end but never in the future, and the answers as
-// they were.
+// TestRefreshes_History: past days come in order, each at its own end, never in the future.
 func TestRefreshes_History(t *testing.T) {
 	d := usdSource("bcrd-usd", "bcrd")
 	d.Pages = append(d.Pages, d.Pages[0])
@@ -433,8 +426,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestSelectUnpublished: a later try publishes what is new, once, and no half of a quote whose other half may stand
-// on a silent page .
+// TestSelectUnpublished: a later try publishes what is new, once, and no side whose other side may be on a missing page.
 func TestSelectUnpublished(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
 	whole := func(institution, currency string) engine.Observation {
@@ -477,8 +469,7 @@ func TestSelectUnpublished(t *testing.T) {
 	}
 }
 
-// TestT2_DailySlots looks at thirty years: the slots are those that clients get, and each is past once it has
-// come.
+// TestT2_DailySlots: for thirty years, the slots are those that clients get.
 func TestT2_DailySlots(t *testing.T) {
 	schedule, slot := Daily(), santoDomingo(2001, time.January, 1, 8, 0, 0)
 	for i := 0; slot.Year() < 2031; i++ {
@@ -503,9 +494,6 @@ func TestEvery(t *testing.T) {
 	}
 	if got, want := schedule.Next(at), time.Date(2026, 9, 18, 11, 0, 10, 0, time.UTC); !got.Equal(want) {
 		t.Errorf("Next = %v, want %v", got, want)
-	}
-	if slot := schedule.Last(at); !schedule.Last(slot).Equal(slot) || !schedule.Next(slot).After(slot) {
-		t.Errorf("a slot is its own Last, and never its own Next: %v", slot)
 	}
 	defer func() {
 		if recover() == nil {

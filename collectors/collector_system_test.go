@@ -20,8 +20,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// memoryJournal is a journal without a disk, which survives the systems that write to it. It can be cut off in the
-// middle.
+// memoryJournal is a journal in memory. It survives the systems that write to it, and can fail in an append.
 type memoryJournal struct {
 	mu      sync.Mutex
 	records [][]byte
@@ -154,8 +153,7 @@ func (w *testEnv) centralBank(context.Context, int) (string, error) {
 	return fmt.Sprintf("bcrd USD 58.%02d 59.%02d %v", published%100, published%100, published), nil
 }
 
-// TestT3_HolidayWeekend: over a long weekend, with one source frozen and one silent, what is current, stale and
-// checked is right.
+// TestT3_HolidayWeekend: a long weekend, with one source frozen and one silent.
 func TestT3_HolidayWeekend(t *testing.T) {
 	bank, popular := usdSource("bcrd-reference", "bcrd"), usdSource("popular-site", "popular")
 	bank.Kind, bank.Expiry = engine.Reference, source.Expiry{AfterCheck: 98 * time.Hour, AfterDate: 120 * time.Hour}
@@ -237,8 +235,7 @@ func TestT4_EverySlotIsACheck(t *testing.T) {
 	})
 }
 
-// TestI4_FailuresChangeNothing: each source fails in a way of its own for two days; its rates stay until they expire,
-// then it recovers.
+// TestI4_FailuresChangeNothing: each source fails in its own way for two days; its rates stay until they expire.
 func TestI4_FailuresChangeNothing(t *testing.T) {
 	always := func(b pageServer) func(string) pageServer { return func(string) pageServer { return b } }
 	says := func(rest string) func(string) pageServer {
@@ -300,8 +297,7 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 	})
 }
 
-// TestI3_ThinAnswers: an answer that lost most of its rows changes nothing, one that lost a few counts, a failed page
-// removes no quote.
+// TestI3_ThinAnswers: a page that lost most of its rows changes nothing; a page that failed removes no quote.
 func TestI3_ThinAnswers(t *testing.T) {
 	d := twoPages("infodolar", "")
 	start := santoDomingo(2026, 9, 14, 7, 0, 0)
@@ -454,8 +450,7 @@ func checkCrashes(t *testing.T, seed uint64, slot time.Time, rounds int) (cut in
 	return cut
 }
 
-// TestD5_CrashAroundASlot kills a real node around a slot, and starts it again: one publication of each quote for the
-// slot.
+// TestD5_CrashAroundASlot kills a real node around a slot and starts it again: each quote is published once.
 func TestD5_CrashAroundASlot(t *testing.T) {
 	seed := rand.Uint64() //nolint:forbidigo // printed below
 	cut := checkCrashes(t, seed, santoDomingo(2026, 9, 14, 8, 0, 0), sweep(8, 200))
@@ -476,8 +471,7 @@ func (o otherSlots) Observe(refreshes []engine.Refresh) (engine.Receipt, error) 
 	return o.Sink.Observe(refreshes)
 }
 
-// TestD5_ControlCrash takes away what keeps a slot from being done twice: slots do not count, nor does a start ask
-// what was done.
+// TestD5_ControlCrash takes away what keeps a slot from being published twice.
 func TestD5_ControlCrash(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 0))
 	found := 0

@@ -29,8 +29,7 @@ func (w *testEnv) manySources(n int) []*source.Definition {
 	return definitions
 }
 
-// TestT2_SimulatedWeeks collects for three weeks: every slot exactly once for each source, soon after it, and never
-// all at once.
+// TestT2_SimulatedWeeks: every slot is published once for each source, soon after the slot, and never all at once.
 func TestT2_SimulatedWeeks(t *testing.T) {
 	days := sweep(7, 21)
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
@@ -109,8 +108,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 	}
 }
 
-// TestD5_ClockSteps sets the clock: no slot is done twice, and of those that a sleep missed only the newest is made
-// up for.
+// TestD5_ClockSteps sets the clock: no slot is published twice, and of several missed slots only the newest.
 func TestD5_ClockSteps(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := w.manySources(1)[0]
@@ -154,8 +152,7 @@ func TestD5_ClockSteps(t *testing.T) {
 	})
 }
 
-// TestSlotOfItsTime: what a source says after a long wait counts for the slot in which it was asked, never for an
-// older one.
+// TestSlotOfItsTime: after a long wait for the semaphore, a source is published for the slot in which it was fetched.
 func TestSlotOfItsTime(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := append(w.manySources(1), usdSource("a", "bhd"), usdSource("b", "bhd"), usdSource("c", "bhd"))

@@ -25,8 +25,7 @@ const (
 	slotSpan         = 5 * time.Hour
 )
 
-// TestD1_CorruptedDocuments: of corrupted documents no value is served that was not published; good values stay until
-// they expire.
+// TestD1_CorruptedDocuments: no value of a corrupted document is served unless it was published.
 func TestD1_CorruptedDocuments(t *testing.T) {
 	checkCorrupted(t, 0, sweep(1, corruptMarkets), sweep(corruptSample, corruptDocuments))
 }
@@ -53,8 +52,7 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all cor
 	return all
 }
 
-// TestD1_Control takes the limits of the engine away; now wrong values must be seen, or the test above proves
-// nothing.
+// TestD1_Control takes the limits of the engine away; now wrong values must be seen.
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
 	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
@@ -156,8 +154,7 @@ type corruptionStats struct {
 	wrong                       []string
 }
 
-// corrupt publishes documents of which one page of one source is corrupted, one at a time, each followed by a good
-// slot.
+// corrupt publishes documents with one corrupted page, one at a time, and a good slot after each.
 func (w *marketFixture) corrupt(documents int, seed uint64, stats *corruptionStats) {
 	random, all := rand.New(rand.NewPCG(seed, 1)), corruptions()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -293,8 +290,7 @@ func (x *corruptionInput) quote() engine.Observation {
 	return x.said[ids[x.random.IntN(len(ids))]]
 }
 
-// uniqueQuote is a quote with both sides whose texts stand nowhere else on the page: to exchange them is to exchange
-// no others.
+// uniqueQuote is a quote with both sides, whose texts occur only once on the page.
 func (x *corruptionInput) uniqueQuote() engine.Observation {
 	o := x.quote()
 	for _, side := range []string{o.Buy, o.Sell} {

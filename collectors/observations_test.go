@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -60,32 +59,17 @@ func readText(t rapid.TB, text, name string) contents {
 	return all
 }
 
-// readReal reads the real file, once for all tests, and skips the test where there is none.
-func readReal(t *testing.T) contents {
-	t.Helper()
-	all, err := realContents()
+func TestI1_RealFile(t *testing.T) {
+	file, err := os.Open(realFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("%s is not there", realFile)
 	}
 	must(t, err)
-	return all
-}
-
-var realContents = sync.OnceValues(func() (contents, error) {
-	file, err := os.Open(realFile)
-	if err != nil {
-		return contents{}, err
-	}
 	defer file.Close()
 	r, err := OpenObservations(file, "observations.csv", AnyFormat)
-	if err != nil {
-		return contents{}, err
-	}
-	return readAll(r)
-})
-
-func TestI1_RealFile(t *testing.T) {
-	all := readReal(t)
+	must(t, err)
+	all, err := readAll(r)
+	must(t, err)
 	if len(all.rows) != 20_575 || len(all.problems) != 0 || len(all.batches) != 7_002 {
 		t.Fatalf("%d observations, %d malformed lines, %d refreshes; want 20575, 0, 7002",
 			len(all.rows), len(all.problems), len(all.batches))

@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,6 +45,12 @@ func TestWriter(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", format, got, text)
 		}
 	}
+	if got := writtenText(t, CSV, nil) + writtenText(t, NDJSON, nil); got != header {
+		t.Errorf("files without observations are %q", got)
+	}
+	if _, err := NewWriter(&strings.Builder{}, AnyFormat); err == nil {
+		t.Error("a file without a format was begun")
+	}
 }
 
 func writtenText(t rapid.TB, format Format, rows []Observation) string {
@@ -57,19 +64,6 @@ func writtenText(t rapid.TB, format Format, rows []Observation) string {
 		t.Fatalf("what was read is not written: %v", err)
 	}
 	return out.String()
-}
-
-func TestWriterEmpty(t *testing.T) {
-	for format, want := range map[Format]string{CSV: header, NDJSON: ""} {
-		var out strings.Builder
-		w, err := NewWriter(&out, format)
-		if err = errors.Join(err, w.Flush(), w.Flush()); err != nil || out.String() != want {
-			t.Errorf("%s: %q, %v", format, out.String(), err)
-		}
-	}
-	if _, err := NewWriter(&strings.Builder{}, AnyFormat); err == nil {
-		t.Error("a file without a format was begun")
-	}
 }
 
 func TestWriterRefuses(t *testing.T) {
@@ -298,26 +292,6 @@ func wantLines(t *testing.T, what string, lines []Observation, at func(int) time
 	}
 }
 
-func TestSortObservations(t *testing.T) {
-	rows := readReal(t).rows
-	shuffled := slices.Clone(rows)
-	slices.Reverse(shuffled)
-	sortObservations(shuffled)
-	seen := map[string]bool{}
-	last := ""
-	for i, row := range shuffled {
-		if i > 0 && row.ObservedAt.Before(shuffled[i-1].ObservedAt) {
-			t.Fatalf("row %d is older than the one before", i)
-		}
-		if group := fmt.Sprint(row.SourceID, row.ObservedAt); group != last {
-			if seen[group] {
-				t.Fatalf("%s is torn apart", group)
-			}
-			seen[group], last = true, group
-		}
-	}
-}
-
 // testEngine has the states of all currencies, as a node has them.
 type testEngine struct {
 	t          testing.TB
@@ -370,6 +344,12 @@ func TestT5_Export(t *testing.T) {
 	now := (to + 1).Start().Add(9 * time.Hour)
 	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)
 	all := newTestEngine(t, engine.DefaultRules()).observeAll(refreshes, now)
+	lines := ExportHistory([]engine.SavedCurrency{all.currencies["USD"].Saved(), all.currencies["EUR"].Saved()})
+	if !slices.IsSortedFunc(lines, func(a, b Observation) int {
+		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), cmp.Compare(a.SourceID, b.SourceID))
+	}) {
+		t.Error("the lines of a refresh are not together")
+	}
 	for _, currency := range []string{"USD", "EUR", "JPY"} {
 		before := all.currencies[currency].Saved()
 		var imported []engine.Refresh

@@ -233,8 +233,7 @@ func TestFetch_Ended(t *testing.T) {
 			began := clock()
 			stop(cancel)
 			err := <-failed
-			var f *source.Failure
-			if !errors.As(err, &f) || f.Kind != source.Network || !errors.Is(err, context.Canceled) || clock().Sub(began) > 0 {
+			if failureKind(err) != source.Network || !errors.Is(err, context.Canceled) || clock().Sub(began) > 0 {
 				t.Errorf("got %v after %v, want network at once, because of the context", err, clock().Sub(began))
 			}
 		}
@@ -254,8 +253,7 @@ func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	wantFailure(t, c, get("https://example.do/%zz"), source.Internal)
 	wantFailure(t, c, definitionOf(source.Request{AddressFrom: &source.AddressFrom{Selector: "a", Attribute: "href"}}), source.Internal)
 	for _, page := range []int{-1, 1} {
-		var f *source.Failure
-		if _, err := c.Fetch(t.Context(), get("https://example.do/"), page); !errors.As(err, &f) || f.Kind != source.Internal {
+		if _, err := c.Fetch(t.Context(), get("https://example.do/"), page); failureKind(err) != source.Internal {
 			t.Errorf("page %d: got %v, want internal", page, err)
 		}
 	}

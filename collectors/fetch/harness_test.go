@@ -274,21 +274,15 @@ func template(name string) *x509.Certificate {
 // sign makes a key and a certificate for it, signed by parent, or by itself where there is none.
 func sign(t testing.TB, template *x509.Certificate, parent *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatalf("make a key: %v", err)
-	}
+	key, keyErr := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
 	issuer, issuerKey := template, key
 	if parent != nil {
 		issuer, issuerKey = parent.certificate, parent.key
 	}
-	raw, err := x509.CreateCertificate(crand.Reader, template, issuer, &key.PublicKey, issuerKey)
-	if err != nil {
-		t.Fatalf("sign a certificate: %v", err)
-	}
+	raw, signErr := x509.CreateCertificate(crand.Reader, template, issuer, &key.PublicKey, issuerKey)
 	certificate, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatalf("read a certificate: %v", err)
+	if err := errors.Join(keyErr, signErr, err); err != nil {
+		t.Fatalf("make a certificate: %v", err)
 	}
 	return certificate, key
 }

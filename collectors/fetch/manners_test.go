@@ -99,16 +99,9 @@ func TestManners_Queue(t *testing.T) {
 // TestManners_NamesAreBounded: hosts are forgotten when there are too many, but never one that is in use.
 func TestManners_NamesAreBounded(t *testing.T) {
 	var l keyedLocks[int]
-	used, err := l.lock(t.Context(), "used")
-	if err != nil {
-		t.Fatal(err)
-	}
-	used.value = 7
+	used, _ := l.lock(t.Context(), "used")
 	for i := range 10 * keysMax {
-		line, err := l.lock(t.Context(), fmt.Sprint(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		line, _ := l.lock(t.Context(), fmt.Sprint(i))
 		l.unlock(line)
 	}
 	if len(l.locks) > keysMax || l.locks["used"] != used {

@@ -2,6 +2,7 @@ package simulated_test
 
 import (
 	"context"
+	"errors"
 	"log"
 	"os"
 	"time"
@@ -19,32 +20,23 @@ func Example() {
 	market.Step(now)
 	site := simulated.NewSite(market)
 	if err := site.Start(); err != nil {
-		out.Println(err)
-		return
+		out.Fatal(err)
 	}
 	client := fetch.New(fetch.Config{Clock: func() time.Time { return now }, Dial: site.Dial, Roots: site.Roots(), Pause: -1})
 	definition, _ := simulated.Definitions(source.DefaultSet()).Find("demo-bhd-site")
-	for _, fault := range []simulated.Fault{"", simulated.EmptyBody} {
-		if fault != "" {
-			if err := site.SetFault("demo-bhd-site", fault); err != nil {
-				out.Println(err)
-			}
-		}
-		document, err := client.Fetch(context.Background(), definition, 0)
-		if err != nil {
-			out.Println(err)
-			continue
-		}
-		answer, err := definition.Parse(0, document)
-		if err != nil {
-			out.Println(err)
-		}
-		for _, o := range answer.Observations {
-			out.Println(o.InstitutionID, o.Currency, o.Buy, o.Sell)
-		}
+	document, err := client.Fetch(context.Background(), definition, 0)
+	if err != nil {
+		out.Fatal(err)
 	}
+	result, err := definition.Parse(0, document)
+	for _, o := range result.Observations {
+		out.Println(o.InstitutionID, o.Currency, o.Buy, o.Sell)
+	}
+	faultErr := site.SetFault("demo-bhd-site", simulated.EmptyBody)
+	_, fetchErr := client.Fetch(context.Background(), definition, 0)
+	out.Println(fetchErr)
 	client.Close()
-	if err := site.Close(); err != nil {
+	if err := errors.Join(err, faultErr, site.Close()); err != nil {
 		out.Println(err)
 	}
 	// Output:

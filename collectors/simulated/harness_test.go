@@ -88,9 +88,7 @@ func observe(site *Site, visit func(*http.Request)) {
 func siteClient(t *testing.T, site *Site) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport := &http.Transport{
 		DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}, DisableCompression: true,
 	}
@@ -136,19 +134,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func await(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	for range 10_000 {
-		if so() {
-			return
-		}
-		<-ticker.C
-	}
-	t.Fatalf("ten seconds passed, and still not: %s", what)
 }
 
 func enabled() []*source.Definition {

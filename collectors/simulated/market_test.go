@@ -58,9 +58,7 @@ func asCSV(t *testing.T, refreshes []engine.Refresh) []byte {
 			err = errors.Join(err, w.Write(collectors.Observation{Observation: o, SourceID: refresh.SourceID, ObservedAt: refresh.ObservedAt}))
 		}
 	}
-	if err = errors.Join(err, w.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, w.Flush()))
 	return out.Bytes()
 }
 
@@ -74,9 +72,7 @@ func TestMarketGolden(t *testing.T) {
 	}
 	got := asCSV(t, refreshes)
 	if *update {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(golden, got, 0o600))
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || !bytes.Equal(got, want) {
@@ -97,9 +93,7 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 		book := engine.NewCurrencyState(currency.Code, catalogue, engine.DefaultRules())
 		for _, part := range parts[currency.Code] {
 			decision, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			refused = append(refused, decision.Receipt.Refused...)
 			for _, event := range decision.Events {
 				book.Apply(event)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,9 +83,7 @@ func TestSite_Manners(t *testing.T) {
 	plain := get(t, client, "https://www.banreservas.com/")
 	zipped := get(t, client, "https://www.banreservas.com/", "Accept-Encoding", "gzip")
 	unpacked, err := gzip.NewReader(bytes.NewReader(zipped.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(got, plain.body) || len(zipped.body) >= len(plain.body) ||
 		zipped.header.Get("Content-Encoding") != "gzip" || plain.header.Get("Content-Encoding") != "" {
 		t.Errorf("%d bytes are %d packed (%v)", len(plain.body), len(zipped.body), err)
@@ -147,8 +144,8 @@ func TestSite_SilentInstitutions(t *testing.T) {
 func TestSite_CloseWaits(t *testing.T) {
 	site := startSite(t, publishedSite().market)
 	site.pace = time.Hour
-	var requests atomic.Int32
-	observe(site, func(*http.Request) { requests.Add(1) })
+	arrived := make(chan struct{}, 16)
+	observe(site, func(*http.Request) { arrived <- struct{}{} })
 	transport := &http.Transport{DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}}
 	var reading sync.WaitGroup
 	for host, fault := range map[string]Fault{"backend.bhd.com.do": Hang, "qik.do": HangBody, "www.banreservas.com": Trickle, "www.infodolar.com.do": Huge} {
@@ -167,7 +164,9 @@ func TestSite_CloseWaits(t *testing.T) {
 			}
 		})
 	}
-	await(t, "the requests have come", func() bool { return requests.Load() == 4 })
+	for range 4 {
+		<-arrived
+	}
 	for range 2 {
 		must(t, site.Close())
 	}

@@ -235,9 +235,8 @@ func pack(t testing.TB, parts ...xlsxPart) []byte {
 		}
 		file, err := create(header)
 		must(t, err)
-		if _, err := file.Write(data); err != nil {
-			t.Fatal(err)
-		}
+		_, err = file.Write(data)
+		must(t, err)
 	}
 	must(t, w.Close())
 	return out.Bytes()
