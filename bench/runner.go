@@ -206,7 +206,7 @@ func (r *runner) measure(ctx context.Context, s side, round int) (result sample,
 const measureAttempts = 5
 
 // retry calls measure until it succeeds, at most measureAttempts times. On a busy machine a node may get no CPU time
-// for a while and then sheds load, which makes the measurement fail.
+// for a while. It then sheds load, and the measurement fails.
 func retry(ctx context.Context, measure func() error) (err error) {
 	for range measureAttempts {
 		if err = measure(); err == nil || ctx.Err() != nil {
@@ -244,7 +244,7 @@ func (s *sample) addUsage(ctx context.Context, node *server, sign int) error {
 	return err
 }
 
-// scrapeAllocations returns how many objects the node allocates for a request of its metrics.
+// scrapeAllocations returns how many objects the node allocates when its metrics are requested.
 func (r *runner) scrapeAllocations(ctx context.Context) (float64, error) {
 	var counts [3]float64
 	for i := range counts {

@@ -27,7 +27,7 @@ const (
 	// connectTimeout is the limit for opening all connections before the load.
 	connectTimeout = 10 * time.Second
 	drainDefault   = 10 * time.Second
-	// latencyLimit is the longest latency that a histogram records. Longer latencies are recorded as this.
+	// latencyLimit is the longest latency that a histogram records. It records longer latencies as latencyLimit.
 	latencyLimit = 60 * time.Second
 )
 
@@ -73,16 +73,16 @@ type RequestSource interface {
 
 // Results counts the requests that were due or sent in the measured time. Their responses may arrive later.
 type Results struct {
-	Intended        uint64 // all of them, including those that were dropped or never sent
+	Intended        uint64 // all counted requests, including those that were dropped or never sent
 	Sent            uint64
 	Dropped         uint64 // see Clients.DropLate
 	Responses       uint64
-	Lost            uint64         // without a response at the end; at a rate also those never sent
-	Bytes           uint64         // of the responses
-	Statuses        map[int]uint64 // number of expected responses by HTTP status
-	Unexpected      uint64         // see Clients.IsUnexpected
-	FirstUnexpected string         // body of the first unexpected response, quoted and shortened
-	Elapsed         time.Duration
+	Lost            uint64                  // requests without a response, with a Rate also those never sent
+	Bytes           uint64                  // of the responses
+	Statuses        map[int]uint64          // number of expected responses by HTTP status
+	Unexpected      uint64                  // see Clients.IsUnexpected
+	FirstUnexpected string                  // body of the first unexpected response, quoted and shortened
+	Elapsed         time.Duration           // of the measured time; with a Rate until the last response
 	Latency         *hdrhistogram.Histogram // of expected responses with status 200, in nanoseconds
 
 	lastResponse time.Duration
@@ -117,7 +117,7 @@ type Generator struct {
 	startTime                 time.Time     // all other times are durations since startTime
 	scheduleStart             time.Duration // due times are counted from here; 0 until drive has connected
 	measureStart, measureEnd  time.Duration
-	inFlight, countedInFlight int // connections that wait for a response; those whose request is in Results
+	inFlight, countedInFlight int // connections that wait for a response; those of them whose request Results counts
 	dialling                  int // connections being opened
 	consecutiveLosses         int // connections lost since the last response
 	responses                 uint64
@@ -313,9 +313,9 @@ func (g *Generator) wait(timeout time.Duration) (events int, err error) {
 	return unix.EpollWait(g.epollFD, g.events, int(timeout/time.Millisecond))
 }
 
-// sleepTime returns how long poll may sleep. At a rate it returns 0 if any response is outstanding, because waking up
-// takes longer than many responses do. Groups with DropLate do not prevent sleep, because they run beside another load,
-// which needs the core.
+// sleepTime returns how long poll may sleep. With a Rate it returns 0 if any response is outstanding, because waking
+// up takes longer than many responses do. Groups with DropLate do not prevent sleep, because they run beside another
+// load, which needs the core.
 func (g *Generator) sleepTime(now, end time.Duration) time.Duration {
 	limit := min(end-now, sleepMax)
 	for _, group := range g.Groups {
@@ -342,8 +342,8 @@ func (g *Generator) drained() bool {
 	return g.countedInFlight == 0
 }
 
-// countUnanswered counts requests without a response as lost, and at a rate also due requests that were never sent.
-// At a rate the elapsed time ends with the last response: a shorter time would make a slow target look fast.
+// countUnanswered counts requests without a response as lost, and with a Rate also due requests that were never sent.
+// With a Rate the elapsed time ends with the last response: a shorter time would make a slow target look fast.
 func (g *Generator) countUnanswered(sendEnd time.Duration) {
 	for i := range g.conns {
 		if c := &g.conns[i]; c.counted {

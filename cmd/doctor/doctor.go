@@ -25,8 +25,8 @@ import (
 
 const (
 	findingOK   = "OK"
-	findingWarn = "WARN" // works, but needs attention
-	findingFail = "FAIL" // must be repaired
+	findingWarn = "WARN" // the node works, but something needs attention
+	findingFail = "FAIL" // something must be repaired
 )
 
 type finding struct {

@@ -23,7 +23,7 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// rehearsalDays is the number of days from the announcement to the required keys, if the rehearsal must invent the
+	// rehearsalDays is the number of days from the announcement until keys are required, in a rehearsal without given
 	// dates. It is one day more than the shortest notice.
 	rehearsalDays = 15
 	rehearsalPath = "/v1/rates/best?currency=USD&operation=buy"

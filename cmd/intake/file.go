@@ -38,7 +38,7 @@ type reporter interface {
 	progress(importProgress)     // called after each batch
 }
 
-// rejectedLine is a line that was not published, or a quote of a document.
+// rejectedLine is a line of an observation file, or a quote of a document, that was not published.
 type rejectedLine struct {
 	File         string        `json:"file"`
 	Line         int           `json:"line,omitempty"` // 0 for a document, which has no lines
@@ -46,7 +46,7 @@ type rejectedLine struct {
 	Outcome      outcome       `json:"outcome"`
 	Reason       engine.Reason `json:"reason,omitempty"` // "" for malformed
 	Detail       string        `json:"detail"`
-	QuarantineID uint64        `json:"quarantineId,omitempty"` // number in the quarantine of its currency
+	QuarantineID uint64        `json:"quarantineId,omitempty"` // number of the value in the quarantine of its currency
 }
 
 type outcome string
