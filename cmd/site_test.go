@@ -2,10 +2,8 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"html"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,39 +130,6 @@ func TestSite_Documents(t *testing.T) {
 	}
 	if status, headers := p.ask(http.MethodPost, "/openapi.json"); status != http.StatusMethodNotAllowed || headers.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("POST /openapi.json: %d, Allow %q", status, headers.Get("Allow"))
-	}
-}
-
-// TestPages_S8 wants the converter of the pages to say, rate by rate and in the same order, what /v1/convert says.
-func TestPages_S8(t *testing.T) {
-	t.Parallel()
-	var lines []string
-	for i, rate := range []string{"popular,USD,,,57.50,60.85,a", "bhd,USD,branch,,57.555,60.8500001,b", "bhd,USD,digital,,57.56,59.99,c", "quezada,USD,cash,,58.00005,,d", "quezada,EUR,cash,,66.1,70.3,d"} {
-		lines = append(lines, fmt.Sprintf("2026-06-30T14:0%d:00Z,%s,,\n", i, rate))
-	}
-	p := startImported(t, serveArgs(t.TempDir()), lines...)
-	totals := regexp.MustCompile(`class="total">RD\$&nbsp;<span data-total="[0-9]+">([0-9,]+\.[0-9]{2})<`)
-	for _, amount := range []string{"0", "0.01", "1", "2.05", "1234.5", "999999999999.99"} {
-		for _, question := range []string{"operation=buy", "operation=sell", "operation=sell&channel=digital", "operation=buy&currency=EUR"} {
-			query := question + "&amount=" + url.QueryEscape(amount)
-			asked := query
-			if !strings.Contains(query, "currency=") {
-				asked += "&currency=USD"
-			}
-			answer := asJSON[struct {
-				Data []struct{ AmountDop string }
-			}](t, p.mustGet("/v1/convert?"+asked))
-			var want, got []string
-			for _, item := range answer.Data {
-				want = append(want, item.AmountDop)
-			}
-			for _, found := range totals.FindAllStringSubmatch(p.mustGet("/?"+query), -1) {
-				got = append(got, strings.ReplaceAll(found[1], ",", ""))
-			}
-			if len(want) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%s: the page says %v, /v1/convert %v", query, got, want)
-			}
-		}
 	}
 }
 
