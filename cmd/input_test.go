@@ -134,7 +134,7 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 			continue // a process for each takes long
 		}
 		p := start(t, realNow, serveArgs(held, "--import", file)...).listening()
-		if line := p.await("the node continues"); !strings.Contains(line, "ERROR") || !strings.Contains(line, reason) {
+		if line := p.await("the node continues"); !strings.Contains(line, "ERROR") || !strings.Contains(line, reason) || strings.Count(line, file) != 1 {
 			t.Errorf("%s with data: %s", file, line)
 		}
 		p.mustGet("/v1/rates")

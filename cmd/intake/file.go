@@ -183,6 +183,10 @@ func interrupted(name string, lines int) error {
 func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
+	var unreadable *exit.Error
+	if errors.As(err, &unreadable) { // of input.Open: it names the file
+		return unreadable
+	}
 	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, collectors.ErrEndlessLine) {
 		return exit.Errorf(exit.NoInput, "%w", err)
