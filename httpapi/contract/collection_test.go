@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // TestPostman_IsTheContract checks that postman.json is generated from the OpenAPI document.
 func TestPostman_IsTheContract(t *testing.T) {
-	want := string(newCollection())
+	want := string(newCollection(t))
 	if *update {
 		if err := os.WriteFile("postman.json", []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -110,126 +111,70 @@ func (d *openAPI) resolve(r reference) parameter {
 	return d.Components.Parameters[strings.TrimPrefix(r.Ref, "#/components/parameters/")]
 }
 
-// schemes returns the names of the security schemes of an operation, the preferred one first.
-func (d *openAPI) schemes(op *operation) []string {
-	choices := d.Security
-	if op.Security != nil {
-		choices = *op.Security
-	}
-	var names []string
-	for _, choice := range choices {
-		for name := range choice { // at most one
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // collectionSchema is the URL of the format.
 const collectionSchema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 
-// A Postman collection, format 2.1.
-type (
-	collection struct {
-		Info     collectionInfo `json:"info"`
-		Item     []folder       `json:"item"`
-		Auth     auth           `json:"auth"`
-		Variable []variable     `json:"variable"`
-	}
-	collectionInfo struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-		Version     string `json:"version"`
-		Schema      string `json:"schema"`
-	}
-	folder struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-		Item        []item `json:"item"`
-	}
-	item struct {
-		Name     string   `json:"name"`
-		Request  request  `json:"request"`
-		Response []sample `json:"response"`
-	}
-	request struct {
-		Method      string    `json:"method"`
-		Header      []pair    `json:"header"`
-		URL         address   `json:"url"`
-		Auth        *auth     `json:"auth,omitempty"`
-		Body        *sentBody `json:"body,omitempty"`
-		Description string    `json:"description,omitempty"`
-	}
-	address struct {
-		Raw      string     `json:"raw"`
-		Host     []string   `json:"host"`
-		Path     []string   `json:"path"`
-		Query    []pair     `json:"query,omitempty"`
-		Variable []variable `json:"variable,omitempty"`
-	}
-	pair struct {
-		Key         string `json:"key"`
-		Value       string `json:"value"`
-		Description string `json:"description,omitempty"`
-		Disabled    bool   `json:"disabled,omitempty"`
-	}
-	variable struct {
-		Key         string `json:"key"`
-		Value       string `json:"value"`
-		Description string `json:"description,omitempty"`
-		Type        string `json:"type,omitempty"`
-	}
-	auth struct {
-		Type   string     `json:"type"`
-		Bearer []variable `json:"bearer,omitempty"`
-	}
-	sentBody struct {
-		Mode    string `json:"mode"`
-		Raw     string `json:"raw"`
-		Options struct {
-			Raw struct {
-				Language string `json:"language"`
-			} `json:"raw"`
-		} `json:"options"`
-	}
-	sample struct {
-		Name            string  `json:"name"`
-		OriginalRequest request `json:"originalRequest"`
-		Status          string  `json:"status"`
-		Code            int     `json:"code"`
-		Language        string  `json:"_postman_previewlanguage"`
-		Header          []pair  `json:"header"`
-		Body            string  `json:"body"`
-	}
-)
+// object is a JSON object in the order of its names, which alternate with their values. "name?" is left out if its value
+// is zero.
+type object []any
 
-// newCollection makes the collection: a folder for each tag, a request for each operation, with its successful
-// examples.
-func newCollection() []byte {
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i := 0; i < len(o); i += 2 {
+		name, isOptional := strings.CutSuffix(o[i].(string), "?")
+		if isOptional && reflect.ValueOf(o[i+1]).IsZero() {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, encode(name)...), ':'), encode(o[i+1])...)
+	}
+	return append(out, '}'), nil
+}
+
+// newCollection makes a Postman collection, format 2.1: a folder for each tag, a request for each operation, with its
+// successful examples.
+func newCollection(t *testing.T) []byte {
 	document := readOpenAPI()
-	all := collection{
-		Info: collectionInfo{document.Info.Title, document.Info.Description, document.Info.Version, collectionSchema},
-		Auth: bearer("apiKey"),
-		Variable: []variable{
-			{Key: "baseUrl", Value: "http://127.0.0.1:8080", Description: "Where the service is, without a slash at the end."},
-			{Key: "apiKey", Value: "", Description: "Your key. Keep it out of what you share."},
-			{Key: "sessionToken", Value: "", Description: "The token of POST /v1/account/sessions, good for 15 minutes."},
-		},
-	}
+	folders := []object{}
+	requests, operations := 0, 0
 	for _, tag := range document.Tags {
-		all.Item = append(all.Item, folder{tag.Name, tag.Description, document.items(tag.Name)})
+		items := document.items(tag.Name)
+		requests += len(items)
+		folders = append(folders, object{"name", tag.Name, "description", tag.Description, "item", items})
 	}
-	return encode(all)
+	for _, path := range document.Paths {
+		operations += len(path.value)
+	}
+	if requests != operations || operations < 15 {
+		t.Fatalf("%d requests for %d operations: each has one of the tags of the document", requests, operations)
+	}
+	return encode(object{
+		"info", object{"name", document.Info.Title, "description", document.Info.Description, "version", document.Info.Version, "schema", collectionSchema},
+		"item", folders,
+		"auth", bearer("apiKey"),
+		"variable", []object{
+			variable("baseUrl", "http://127.0.0.1:8080", "Where the service is, without a slash at the end."),
+			variable("apiKey", "", "Your key. Keep it out of what you share."),
+			variable("sessionToken", "", "The token of POST /v1/account/sessions, good for 15 minutes."),
+		},
+	})
+}
+
+func variable(name, value, description string) object {
+	return object{"key", name, "value", value, "description?", description}
 }
 
 // items returns the requests of a folder.
-func (d *openAPI) items(tag string) []item {
-	var items []item
+func (d *openAPI) items(tag string) []object {
+	var items []object
 	for _, path := range d.Paths {
 		for _, method := range path.value {
 			if op := &method.value; slices.Contains(op.Tags, tag) {
 				sent := d.request(path.name, strings.ToUpper(method.name), op)
-				items = append(items, item{op.Summary, sent, samples(sent, op)})
+				items = append(items, object{"name", op.Summary, "request", sent, "response", samples(sent, op)})
 			}
 		}
 	}
@@ -237,65 +182,65 @@ func (d *openAPI) items(tag string) []item {
 }
 
 // request makes a request with the examples of its parameters. Optional ones are disabled.
-func (d *openAPI) request(path, method string, op *operation) request {
-	r := request{Method: method, Header: []pair{}, URL: address{Host: []string{"{{baseUrl}}"}}, Auth: d.auth(op), Description: op.Description}
-	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		if name, found := strings.CutPrefix(part, "{"); found {
-			part = ":" + strings.TrimSuffix(name, "}")
-		}
-		r.URL.Path = append(r.URL.Path, part)
-	}
-	r.URL.Raw = "{{baseUrl}}/" + strings.Join(r.URL.Path, "/")
-	mark := "?"
+func (d *openAPI) request(path, method string, op *operation) object {
+	path = strings.NewReplacer("{", ":", "}", "").Replace(path)
+	raw, mark := "{{baseUrl}}"+path, "?"
+	var query, variables []object
 	for _, ref := range op.Parameters {
 		switch p := d.resolve(ref); p.In {
 		case "path":
-			r.URL.Variable = append(r.URL.Variable, variable{Key: p.Name, Value: text(p.Example), Description: p.Description})
+			variables = append(variables, variable(p.Name, text(p.Example), p.Description))
 		case "query":
-			r.URL.Query = append(r.URL.Query, pair{p.Name, text(p.Example), p.Description, !p.Required})
+			query = append(query, object{"key", p.Name, "value", text(p.Example), "description?", p.Description, "disabled?", !p.Required})
 			if p.Required {
-				r.URL.Raw += mark + p.Name + "=" + text(p.Example)
+				raw += mark + p.Name + "=" + text(p.Example)
 				mark = "&"
 			}
 		}
 	}
+	headers, body := []object{}, object(nil)
 	if op.RequestBody != nil {
-		r.Header = append(r.Header, pair{Key: "Content-Type", Value: typeJSON})
-		r.Body = &sentBody{Mode: "raw", Raw: indented(op.RequestBody.Content[typeJSON].Examples[0].value.Value)}
-		r.Body.Options.Raw.Language = "json"
+		headers = append(headers, variable("Content-Type", typeJSON, ""))
+		example := indented(op.RequestBody.Content[typeJSON].Examples[0].value.Value)
+		body = object{"mode", "raw", "raw", example, "options", object{"raw", object{"language", "json"}}}
 	}
-	return r
+	url := object{"raw", raw, "host", []string{"{{baseUrl}}"}, "path", strings.Split(path[1:], "/"), "query?", query, "variable?", variables}
+	return object{"method", method, "header", headers, "url", url, "auth?", d.auth(op), "body?", body, "description?", op.Description}
 }
 
 // auth returns the authorization of a request; nil = that of the collection, the key.
-func (d *openAPI) auth(op *operation) *auth {
-	schemes := d.schemes(op)
-	switch {
-	case len(schemes) == 0:
-		return &auth{Type: "noauth"}
-	case schemes[0] == "session":
-		session := bearer("sessionToken")
-		return &session
+func (d *openAPI) auth(op *operation) object {
+	choices := d.Security
+	if op.Security != nil {
+		choices = *op.Security
 	}
-	return nil
+	for _, choice := range choices {
+		for scheme := range choice { // at most one; the first is preferred
+			if scheme == "session" {
+				return bearer("sessionToken")
+			}
+			return nil
+		}
+	}
+	return object{"type", "noauth"}
 }
 
-func bearer(name string) auth {
-	return auth{"bearer", []variable{{Key: "token", Value: "{{" + name + "}}", Type: "string"}}}
+func bearer(name string) object {
+	return object{"type", "bearer", "bearer", []object{{"key", "token", "value", "{{" + name + "}}", "type", "string"}}}
 }
 
 // samples returns the successful examples.
-func samples(sent request, op *operation) []sample {
-	all := []sample{}
+func samples(sent object, op *operation) []object {
+	all := []object{}
 	for _, answer := range op.Responses {
 		code, err := strconv.Atoi(answer.name)
 		if err != nil || code >= http.StatusMultipleChoices {
 			continue
 		}
 		for _, example := range answer.value.Content[typeJSON].Examples {
-			all = append(all, sample{
-				Name: example.value.Summary, OriginalRequest: sent, Status: http.StatusText(code), Code: code, Language: "json",
-				Header: []pair{{Key: "Content-Type", Value: "application/json; charset=utf-8"}}, Body: indented(example.value.Value),
+			all = append(all, object{
+				"name", example.value.Summary, "originalRequest", sent, "status", http.StatusText(code), "code", code, "_postman_previewlanguage", "json",
+				"header", []object{variable("Content-Type", "application/json; charset=utf-8", "")}, "body", indented(example.value.Value),
 			})
 		}
 	}
