@@ -413,16 +413,16 @@ func (f *testCluster) awaitTrimmed(first uint64) {
 	})
 }
 
-// writeLocalLog writes a log as a node without a cluster does.
-func writeLocalLog(t testing.TB, c *Config, records int) {
+// appendOutside appends records to the log in a directory as a node without a cluster does.
+func appendOutside(t testing.TB, dir string, records ...string) {
 	t.Helper()
-	log, err := wal.Open(c.Dir, wal.Options{ReserveBytes: -1, Clock: c.Clock})
+	log, err := wal.Open(dir, wal.Options{ReserveBytes: -1, Clock: realClock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	for k := range records {
-		if _, err := log.Append([][]byte{fmt.Appendf(nil, "alone %d", k+1)}); err != nil {
+	for _, record := range records {
+		if _, err := log.Append([][]byte{[]byte(record)}); err != nil {
 			t.Fatal(err)
 		}
 	}

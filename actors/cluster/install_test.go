@@ -53,7 +53,7 @@ func logState(t testing.TB, c *Config) string {
 	}
 	defer log.Close()
 	switch log.Last() {
-	case 5:
+	case 2:
 		return "old"
 	case 20:
 		sequence, r, ok, err := log.Snapshot()
@@ -73,7 +73,7 @@ func TestInstall_Crash(t *testing.T) {
 	backup := backupOf(t, &c)
 	begin := func(t *testing.T) (old, fresh []string) {
 		c.Dir = t.TempDir()
-		writeLocalLog(t, &c, 5)
+		appendOutside(t, c.Dir, "1", "2")
 		if _, err := receiveBackup(&c, strings.NewReader(backup), "n2"); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestInstall_Torn(t *testing.T) {
 	changed[len(changed)/2] ^= 1
 	for name, text := range map[string]string{"short": backup[:len(backup)-10], "half": backup[:len(backup)/2], "changed": string(changed), "empty": ""} {
 		c.Dir = t.TempDir()
-		writeLocalLog(t, &c, 5)
+		appendOutside(t, c.Dir, "1", "2")
 		if _, err := receiveBackup(&c, strings.NewReader(text), "n2"); err == nil {
 			t.Errorf("%s: taken", name)
 		}

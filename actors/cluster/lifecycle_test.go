@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/wal"
 )
 
 // TestRestart restarts nodes of a cluster: one, the leader, all, and one without the others.
@@ -173,25 +172,13 @@ func guestJoins(t *testing.T, f *testCluster) {
 	f.nodes[2].mustAppend(t, "without the guest")
 }
 
-// appendWhileStopped appends a record to the log of a stopped node.
-func (f *testCluster) appendWhileStopped(i int, record string) {
-	f.t.Helper()
-	log, err := wal.Open(f.configs[i].Dir, wal.Options{ReserveBytes: -1, Clock: realClock})
-	if err == nil {
-		_, err = log.Append([][]byte{[]byte(record)})
-	}
-	if err = errors.Join(err, log.Close()); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
 // diverged starts a node whose log was written to outside the cluster, with a record more than the stream and with
 // another record than the stream. It is refused, and the remedy in the error helps.
 func diverged(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(f.nodes[2].last())
 	last := f.nodes[2].last()
 	f.stop(2)
-	f.appendWhileStopped(2, "outside")
+	appendOutside(t, f.configs[2].Dir, "outside")
 	f.configs[2].verifyTimeout = joinRetryInterval
 	wantRefused(t, f.configs[2], fmt.Sprintf("ends with record %d, the stream with %d. The other members do not have", last+1, last))
 	f.nodes[0].mustAppend(t, "inside")
@@ -211,7 +198,7 @@ func lostStream(t *testing.T, f *testCluster) {
 	last := f.nodes[2].last()
 	for _, i := range []int{1, 2} {
 		f.stop(i)
-		f.appendWhileStopped(i, "lost by the others")
+		appendOutside(t, f.configs[i].Dir, "lost by the others")
 	}
 	f.configs[2].verifyTimeout = joinRetryInterval
 	wantRefused(t, f.configs[2], fmt.Sprintf("ends with %d, this node has %d: %s", last, last+1, hintRestore))

@@ -344,7 +344,7 @@ func sameNodeTwice(t *testing.T, f *testCluster) {
 // joinRefused starts nodes with conflicting configurations beside a running cluster.
 func joinRefused(t *testing.T, f *testCluster) {
 	own := f.guest()
-	writeLocalLog(t, &own, 2)
+	appendOutside(t, own.Dir, "1", "2")
 	wantRefused(t, own, "records that the cluster does not have")
 	clash := f.guest()
 	clash.Node = 2

@@ -407,39 +407,39 @@ func TestMail_Silence(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				lines, logs := newPipes(), &bytes.Buffer{}
-				scripted(t, lines, tt.says)
-				m := openMailer(t, lines.dial, logs, func(c *Config) { c.attemptsMax = 1 })
+				m := newTestMailer(t, script(tt.says), func(c *Config) { c.attemptsMax = 1 })
 				m.mustSend(t, "ana@example.do")
 				settleAfter(tt.within + time.Second)
 				if stats := m.Stats(); stats.Exhausted != 1 {
 					t.Errorf("got %+v, want the try over within %s", stats, tt.within)
 				}
-				if !strings.Contains(logs.String(), `"stage":"`+tt.stage+`"`) {
-					t.Errorf("want stage %s: %s", tt.stage, logs)
+				if !strings.Contains(m.logs.String(), `"stage":"`+tt.stage+`"`) {
+					t.Errorf("want stage %s: %s", tt.stage, m.logs)
 				}
 			})
 		})
 	}
 }
 
-// scripted serves connections that send a text and then only read.
-func scripted(t *testing.T, lines *pipes, says string) {
+// script is a server that sends a text on each connection and then only reads.
+type script string
+
+func (s script) serve(t testing.TB, listener net.Listener) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
-			conn, err := lines.Accept()
+			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go func() { _, _ = io.WriteString(conn, says) }()
+			go func() { _, _ = io.WriteString(conn, string(s)) }()
 			_, _ = io.Copy(io.Discard, conn)
 			_ = conn.Close()
 		}
 	}()
 	t.Cleanup(func() {
-		_ = lines.Close()
+		_ = listener.Close()
 		<-ended
 	})
 }

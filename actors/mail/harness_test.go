@@ -208,9 +208,12 @@ type testMailer struct {
 }
 
 // newTestMailer opens a mailer without TLS; adjust changes its settings.
-func newTestMailer(t *testing.T, server *smtpServer, adjust func(*Config)) *testMailer {
+func newTestMailer(t *testing.T, server interface {
+	serve(t testing.TB, listener net.Listener)
+}, adjust func(*Config)) *testMailer {
 	t.Helper()
-	b := &testMailer{server: server, pipes: newPipes(), logs: &bytes.Buffer{}}
+	b := &testMailer{pipes: newPipes(), logs: &bytes.Buffer{}}
+	b.server, _ = server.(*smtpServer)
 	server.serve(t, b.pipes)
 	b.Mailer = openMailer(t, b.pipes.dial, b.logs, adjust)
 	return b

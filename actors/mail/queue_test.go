@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,10 +34,8 @@ func TestQueue_Full(t *testing.T) {
 	for name, reach := range map[string]bool{"hangs": true, "down": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				lines := newPipes()
-				scripted(t, lines, "") // accepts and hangs
-				lines.down.Store(!reach)
-				m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.queueMax, c.breaker = 3, breakerSettings{1, time.Hour} })
+				m := newTestMailer(t, script(""), func(c *Config) { c.queueMax, c.breaker = 3, breakerSettings{1, time.Hour} })
+				m.pipes.down.Store(!reach)
 				began := clock()
 				m.mustSend(t, addresses(3)...)
 				wantOverloaded(t, m.Send(mailTo(t, "eva@example.do", testCode)), ErrFull)
@@ -229,9 +226,7 @@ func TestClose_Bounded(t *testing.T) {
 		drain time.Duration
 	}{{"", time.Minute}, {greeting, time.Minute}, {greeting + "250 ok\r\n354 go on\r\n", time.Minute}, {"", 2 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
-			lines := newPipes()
-			scripted(t, lines, tt.says)
-			m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.drainTimeout = tt.drain })
+			m := newTestMailer(t, script(tt.says), func(c *Config) { c.drainTimeout = tt.drain })
 			m.mustSend(t, addresses(3)...)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -276,9 +271,7 @@ func TestSend_Concurrent(t *testing.T) {
 // TestQueue_Sending checks that an email that is being sent stays in the queue when its code expires meanwhile.
 func TestQueue_Sending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lines := newPipes()
-		scripted(t, lines, "") // accepts and hangs
-		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.queueMax = 1 })
+		m := newTestMailer(t, script(""), func(c *Config) { c.queueMax = 1 }) // the server accepts and hangs
 		short := mailTo(t, "short@example.do", testCode)
 		short.Expires = clock().Add(time.Second)
 		if err := m.Send(short); err != nil {

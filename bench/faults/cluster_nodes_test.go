@@ -3,14 +3,7 @@
 package faults
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	crand "crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -21,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 const (
@@ -352,28 +347,10 @@ func (s *virtualNetwork) remove() {
 	_ = exec.Command("ip", "link", "del", s.name).Run()
 }
 
-// certify writes one self-signed certificate for all nodes, which are not on loopback addresses.
+// certify makes one certificate for all nodes, which are not on loopback addresses.
 func (s *virtualNetwork) certify() {
-	s.t.Helper()
-	now, key := time.Now(), must(ecdsa.GenerateKey(elliptic.P256(), crand.Reader))
-	wanted := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "tasard " + s.name},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	for _, host := range s.hosts {
-		wanted.IPAddresses = append(wanted.IPAddresses, net.ParseIP(host))
-	}
-	dir := s.t.TempDir()
-	certificate, secret := filepath.Join(dir, "node.pem"), filepath.Join(dir, "node.key")
-	for path, block := range map[string]*pem.Block{
-		certificate: {Type: "CERTIFICATE", Bytes: must(x509.CreateCertificate(crand.Reader, wanted, wanted, &key.PublicKey, key))},
-		secret:      {Type: "EC PRIVATE KEY", Bytes: must(x509.MarshalECPrivateKey(key))},
-	} {
-		noError(s.t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
-	}
-	s.tlsFlags = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", secret}
+	certificate, key := clustertest.Certificate(s.t, s.hosts...)
+	s.tlsFlags = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", key}
 }
 
 // must panics on an error that cannot occur.
