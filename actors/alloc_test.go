@@ -27,7 +27,7 @@ func TestWarmRankingDoesNotAllocate(t *testing.T) {
 
 // The way of a request with a key allocates nothing while its lease lasts.
 func TestF4_AdmissionDoesNotAllocate(t *testing.T) {
-	n, caller := benchNode(t, leaseMax)
+	n, caller := benchNode(t)
 	ask(t, n, caller)
 	if allocations := testing.AllocsPerRun(2000, func() { ask(t, n, caller) }); allocations != 0 {
 		t.Errorf("%g allocations with a key", allocations)

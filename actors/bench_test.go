@@ -12,32 +12,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// A warm request through the actor of its currency.
-func BenchmarkRanking(b *testing.B) {
-	s := start(b, Config{Journal: &memoryJournal{}})
-	observe(b, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	q := usdRanking()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.Ranking(q); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkAdmit(b *testing.B) {
-	n, caller := benchNode(b, account.LeaseSizeDefault)
-	b.ReportAllocs()
-	for b.Loop() {
-		ask(b, n, caller)
-	}
-}
-
 // benchNode is a node with one key that may ask for ever.
-func benchNode(b testing.TB, lease int) (*node, account.Caller) {
+func benchNode(b testing.TB) (*node, account.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
 	n := startNode(b, Config{
-		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.QuotaDayMax, Minute: account.MinuteLimitDefault}, LeaseSize: lease},
+		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.QuotaDayMax, Minute: account.MinuteLimitDefault}, LeaseSize: leaseMax},
 		Clock:       func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
 	})
 	m := n.join(1, 1)

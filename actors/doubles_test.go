@@ -132,11 +132,6 @@ func (m *memoryJournal) Close() error { return nil }
 func (m *memoryJournal) crashed() *memoryJournal {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.image()
-}
-
-// image is crashed while the lock is held.
-func (m *memoryJournal) image() *memoryJournal {
 	return &memoryJournal{records: slices.Clone(m.records), dropped: m.dropped, sequence: m.sequence, snapshot: m.snapshot}
 }
 
@@ -153,7 +148,6 @@ func (m *memoryJournal) appended() int {
 	return m.appends
 }
 
-// testClock is a clock that tests set.
 type testClock struct {
 	mu    sync.Mutex
 	Now   time.Time
@@ -167,7 +161,6 @@ func (c *testClock) Read() time.Time {
 	return c.Now
 }
 
-// looked is how often the clock was read.
 func (c *testClock) looked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,11 +177,7 @@ func (c *testClock) advance(d time.Duration) {
 func start(t testing.TB, c Config) *System {
 	t.Helper()
 	s := open(t, c)
-	select {
-	case <-s.Ready():
-	case <-s.Done():
-		t.Fatalf("the system stopped: %v", s.Err())
-	}
+	awaitReady(t, s)
 	return s
 }
 

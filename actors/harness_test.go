@@ -40,11 +40,6 @@ func paceOf(step time.Duration) func() time.Duration {
 	return func() time.Duration { return time.Duration(looks.Add(1)) * step }
 }
 
-// publishing gives a node something to answer.
-func publishing(n *node) {
-	observe(n.t, n.System, saying("bhd-site", n.clock.Read(), "USD", "58.00", sideOf(0), "bhd"))
-}
-
 // fakeMailer is a mailer that keeps the newest e-mail to every address.
 type fakeMailer struct {
 	mu     sync.Mutex
@@ -78,7 +73,7 @@ func (l *fakeMailer) count() int {
 	return l.sent
 }
 
-// node is a system with its surroundings: a journal that survives crashes, clocks, a letterbox.
+// node is a system with a journal that survives crashes, with clocks and a mailer.
 type node struct {
 	*System
 	t       panicStops
@@ -93,7 +88,6 @@ type node struct {
 	faults error    // what the disk answers every append; nil = it is well
 }
 
-// fault makes the disk ill, or well.
 func (n *node) fault(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,7 +107,6 @@ func (n *node) keep(records [][]byte) error {
 	return nil
 }
 
-// testSteady is a steady clock that tests set.
 type testSteady struct {
 	mu  sync.Mutex
 	now time.Duration
@@ -164,10 +157,15 @@ func (n *node) boot(journal *memoryJournal) {
 		n.t.Fatal(err)
 	}
 	n.System = s
+	awaitReady(n.t, s)
+}
+
+func awaitReady(t panicStops, s *System) {
+	t.Helper()
 	select {
 	case <-s.Ready():
 	case <-s.Done():
-		n.t.Fatalf("the system stopped: %v", s.Err())
+		t.Fatalf("the system stopped: %v", s.Err())
 	}
 }
 
@@ -178,7 +176,6 @@ func (n *node) stop() {
 	}
 }
 
-// restart is a clean stop and a start.
 func (n *node) restart() {
 	n.t.Helper()
 	n.boot(n.ended(false))
@@ -201,7 +198,6 @@ func (n *node) ended(crash bool) *memoryJournal {
 	return image
 }
 
-// checkAccounts lets time go by on both clocks.
 func (n *node) pass(d time.Duration) {
 	n.clock.advance(d)
 	n.steady.advance(d)
@@ -220,52 +216,41 @@ func client(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{203, byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// login is a session of an address, which gets an account if it has none.
-func (n *node) login(email account.Email, from netip.Addr) account.Digest {
-	n.t.Helper()
-	token := n.enter(email, from)
-	return token.Digest()
-}
-
-// beginChange is login that gives the session itself.
-func (n *node) enter(email account.Email, from netip.Addr) account.Secret {
-	n.t.Helper()
-	if err := n.RequestCode(email, from); err != nil {
-		n.t.Fatalf("request a code: %v", err)
+// login opens a session of an address, which gets an account if it has none.
+func login(t panicStops, s *System, mail *fakeMailer, email account.Email, from netip.Addr) account.Digest {
+	t.Helper()
+	if err := s.RequestCode(email, from); err != nil {
+		t.Fatalf("request a code: %v", err)
 	}
-	token, _, err := n.OpenSession(email, n.mail.code(email), from)
+	token, _, err := s.OpenSession(email, mail.code(email), from)
 	if err != nil {
-		n.t.Fatalf("open a session: %v", err)
+		t.Fatalf("open a session: %v", err)
 	}
-	return token
+	return token.Digest()
 }
 
 // testMember is a new account with keys.
 type testMember struct {
-	email   account.Email
-	token   account.Digest
-	keys    []account.Digest
-	ids     []string
-	session string   // what token is the digest of
-	secrets []string // and keys
+	email account.Email
+	token account.Digest
+	keys  []account.Digest
+	ids   []string
 }
 
 func (n *node) join(number, keys int) *testMember {
 	n.t.Helper()
 	m := &testMember{email: mustEmail(n.t, fmt.Sprintf("user%d@example.com", number))}
-	session := n.enter(m.email, client(number))
-	m.token, m.session = session.Digest(), session.Reveal()
+	m.token = login(n.t, n.System, n.mail, m.email, client(number))
 	for range keys {
 		record, secret, err := n.CreateKey(m.token, "")
 		if err != nil {
 			n.t.Fatalf("create a key: %v", err)
 		}
-		m.keys, m.ids, m.secrets = append(m.keys, secret.Digest()), append(m.ids, record.ID), append(m.secrets, secret.Reveal())
+		m.keys, m.ids = append(m.keys, secret.Digest()), append(m.ids, record.ID)
 	}
 	return m
 }
 
-// admit asks for one request in the name of a key.
 func (n *node) admit(key account.Digest) account.Admission {
 	n.t.Helper()
 	grant, err := n.Admit(account.Caller{Key: key, HasKey: true, Address: client(0)})
@@ -303,15 +288,15 @@ func (n *node) sweepAll() {
 			shard.Send(&accounts.Sweep{})
 		}
 	}
-	n.accountStates()
+	countAccounts(n.t, n.System)
 }
 
 // countAccounts waits until the shards have done what they were sent, and counts the accounts.
-func (n *node) accountStates() int {
-	n.t.Helper()
-	list, err := n.ListAccounts()
+func countAccounts(t panicStops, s *System) int {
+	t.Helper()
+	list, err := s.ListAccounts()
 	if err != nil {
-		n.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return len(list)
 }

@@ -30,7 +30,6 @@ type panicInjector struct {
 	kinds    map[string]int // messages that were hit
 }
 
-// shouldPanic decides over a message.
 func (s *panicInjector) shouldPanic(r mailbox.Actor, l mailbox.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +170,7 @@ func newPanicRun(t testing.TB, seed uint64) *panicRun {
 		QuotaPolicy:   account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.QuotaMinuteMax}},
 		AccountShards: 2, SnapshotRecords: 60, WriteTimeout: accounts.AskTimeout,
 	})
-	publishing(w.node)
+	observe(t, w.System, saying("bhd-site", noon, "USD", "58.00", sideOf(0), "bhd"))
 	w.entered = w.clock.Read()
 	for number := 1; number <= panicRunAccounts; number++ {
 		w.members = append(w.members, &survivor{testMember: w.join(number, 1), number: number})
@@ -179,8 +178,8 @@ func newPanicRun(t testing.TB, seed uint64) *panicRun {
 	return w
 }
 
-// remoteSeq judges an answer. Every request must have one; only a node that stops may refuse, and only a panic may
-// be an internal error.
+// note judges an answer. Every request must have one; only a node that stops may refuse, and only a panic may be an
+// internal error.
 func (w *panicRun) note(what string, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +224,6 @@ func (w *panicRun) live(plan *panicInjector, requests int) {
 	w.settleUp()
 }
 
-// use is one request in the name of an account.
 func (w *panicRun) use(s *survivor, random *rand.Rand) {
 	switch kind := random.IntN(20); kind {
 	case 0:
@@ -387,7 +385,7 @@ func (w *panicRun) renew() {
 	observe(w.t, w.System, saying("bhd-site", w.clock.Read(), "USD", "58.00", sideOf(w.asked), "bhd"))
 	w.shown, w.entered = w.asked, w.clock.Read()
 	for _, s := range w.members {
-		s.token = w.login(s.email, client(20_000+w.random.IntN(1<<20)))
+		s.token = login(w.t, w.System, w.mail, s.email, client(20_000+w.random.IntN(1<<20)))
 		s.admitted, s.slack = 0, 0
 	}
 }

@@ -68,7 +68,7 @@ func revoking(t *testing.T, rounds int, lazy bool) *revocations {
 	return r
 }
 
-// sendRound revokes one key while readers use both.
+// round revokes one key while readers use both.
 func (r *revocations) round(asked caller, victim int) {
 	var gone atomic.Bool
 	var before atomic.Int64
@@ -101,7 +101,6 @@ func (r *revocations) round(asked caller, victim int) {
 	readers.Wait()
 }
 
-// checkRevocations wants every revocation to hold.
 func checkRevocations(t *testing.T, rounds int) {
 	t.Helper()
 	r := revoking(t, rounds, false)
@@ -193,7 +192,7 @@ func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *co
 		}
 		r.refused("used before", r.open(email, code))
 	}
-	if got := n.accountStates(); got != codesRaced {
+	if got := countAccounts(t, n.System); got != codesRaced {
 		r.faults = append(r.faults, fmt.Sprintf("%d accounts were begun", got))
 	}
 	r.refused("unknown address", r.open(mustEmail(t, "nobody@example.com"), "12345678"))
@@ -262,7 +261,6 @@ type generousAccounts struct {
 	used map[string]bool
 }
 
-// OpenSession is account.Service.
 func (g *generousAccounts) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
 	token, expires, err := g.Service.OpenSession(email, code, from)
 	g.mu.Lock()

@@ -119,11 +119,7 @@ func live(t panicStops, c Config) *System {
 	if err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-s.Ready():
-	case <-s.Done():
-		t.Fatalf("the system stopped: %v", s.Err())
-	}
+	awaitReady(t, s)
 	return s
 }
 

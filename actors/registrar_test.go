@@ -60,11 +60,11 @@ func TestK2_WrongTriesAreDurableBeforeTheyAreAnswered(t *testing.T) {
 func TestK1_EmailsFollowTheLog(t *testing.T) {
 	n := startNode(t, Config{})
 	email := mustEmail(t, "ana@example.com")
-	n.journal.before = func([][]byte) error { return fmt.Errorf("planted: %w", wal.ErrNoSpace) }
+	n.fault(fmt.Errorf("planted: %w", wal.ErrNoSpace))
 	if err := n.RequestCode(email, client(1)); !isCode(err, engine.CodeReadOnly) || n.mail.count() != 0 {
 		t.Errorf("%v, %d letters", err, n.mail.count())
 	}
-	n.journal.before = nil
+	n.fault(nil)
 	n.pass(time.Minute)
 	if err := n.RequestCode(email, client(1)); err != nil || n.mail.count() != 1 {
 		t.Errorf("%v, %d letters", err, n.mail.count())

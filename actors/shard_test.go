@@ -153,7 +153,7 @@ func TestBusyAccountsStay(t *testing.T) {
 	revoked := make(chan error, 1)
 	go func() { revoked <- n.RevokeKey(m.token, m.ids[0]) }()
 	for n.accounts.Loaded.Load() == 0 {
-		n.accountStates()
+		countAccounts(t, n.System)
 	}
 	n.sweepAll()
 	if got := n.accounts.Loaded.Load(); got != 1 {
@@ -190,16 +190,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 	n := startNode(t, Config{})
 	m := n.join(1, 1)
 	n.admitted(m.keys[0], 1)
-	full := true
-	var mu sync.Mutex
-	n.journal.before = func([][]byte) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if full {
-			return fmt.Errorf("planted: %w", wal.ErrNoSpace)
-		}
-		return nil
-	}
+	n.fault(fmt.Errorf("planted: %w", wal.ErrNoSpace))
 	admitted, refused := 0, 0
 	for range 30 {
 		switch grant, err := n.Admit(account.Caller{Key: m.keys[0], HasKey: true}); {
@@ -222,9 +213,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 	if e := accounts.AsEngineError(err); err == nil || e.Code != engine.CodeReadOnly || e.RetryAfter <= 0 {
 		t.Errorf("a rate on a full disk: %v, want %s with a Retry-After", err, engine.CodeReadOnly)
 	}
-	mu.Lock()
-	full = false
-	mu.Unlock()
+	n.fault(nil)
 	if got := n.admitted(m.keys[0], 10); got != 10 {
 		t.Errorf("%d of 10 admitted when there is room again", got)
 	}

@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"slices"
 	"sync"
@@ -15,19 +14,24 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// login is a session of an address, opened on this node; every node knows it when it returns.
-func (s *clusterNode) login(email account.Email, from netip.Addr) account.Digest {
-	f := s.fleet
-	f.t.Helper()
-	if err := s.RequestCode(email, from); err != nil {
-		f.t.Fatalf("request a code: %v", err)
-	}
-	token, _, err := s.OpenSession(email, f.mail.code(email), from)
+// login opens a session of one@example.com on this node; every node knows it when it returns.
+func (s *clusterNode) login() account.Digest {
+	s.fleet.t.Helper()
+	token := login(s.fleet.t, s.System, s.fleet.mail, mustEmail(s.fleet.t, "one@example.com"), client(1))
+	s.fleet.settled()
+	return token
+}
+
+// loginWithKey is login, and creates a key.
+func (s *clusterNode) loginWithKey() (token, key account.Digest) {
+	s.fleet.t.Helper()
+	token = s.login()
+	_, secret, err := s.CreateKey(token, "")
 	if err != nil {
-		f.t.Fatalf("open a session: %v", err)
+		s.fleet.t.Fatal(err)
 	}
-	f.settled()
-	return token.Digest()
+	s.fleet.settled()
+	return token, secret.Digest()
 }
 
 // allAccounts does the same on all nodes at once, several times on each.
@@ -41,7 +45,6 @@ func (f *testCluster) allAccounts(times int, do func(s *clusterNode, time int)) 
 	working.Wait()
 }
 
-// records are the accounts of a node.
 func (s *clusterNode) records() []account.Record {
 	s.fleet.t.Helper()
 	list, err := s.ListAccounts()
@@ -137,8 +140,7 @@ func TestShared_K5_TwoActiveKeys(t *testing.T) {
 	lost := 0
 	for seed := range uint64(cases(8, 20)) {
 		f := startCluster(t, 3, seed, Config{})
-		token := f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
-		if wrong := f.createKeys(token); wrong != "" {
+		if wrong := f.createKeys(f.nodes[0].login()); wrong != "" {
 			t.Fatalf("seed %d: %s", seed, wrong)
 		}
 		f.stop()
@@ -177,7 +179,7 @@ func TestShared_Control_PlacesAreNotCompared(t *testing.T) {
 		var f *testCluster
 		noticed := catches(t, func(b panicStops) string {
 			f = startCluster(b, 3, seed, Config{WriteTimeout: 1e9})
-			token := f.nodes[0].login(mustEmail(b, "one@example.com"), client(1))
+			token := f.nodes[0].login()
 			f.log.with(func() { f.log.lax = true })
 			return f.createKeys(token)
 		})
@@ -196,7 +198,7 @@ func TestShared_Control_OthersAreNotReceived(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
 	f.log.with(func() { f.nodes[2].node.deaf = true })
-	f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
+	f.nodes[0].login()
 	if f.differs() == "" {
 		t.Error("nobody noticed that a node did not hear of the others")
 	}

@@ -60,7 +60,7 @@ type sharedJournal struct {
 	closed bool
 }
 
-// beginCall adds a node with an empty copy, or with that of another node as it is.
+// join adds a node with an empty copy, or with that of another node as it is.
 func (l *sharedLog) join(id engine.NodeID, disk *memoryJournal) *sharedNode {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,6 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 	}
 }
 
-// Follow is Shared.
 func (j *sharedJournal) Follow(ctx context.Context, deliver func(uint64, []byte)) error {
 	defer context.AfterFunc(ctx, func() { j.node.log.with(func() {}) })()
 	j.node.log.with(func() { j.node.deliver = deliver })
@@ -191,7 +190,6 @@ func (n *sharedNode) hears(data []byte) []byte {
 	return hidden
 }
 
-// Close ends what is waited for.
 func (j *sharedJournal) Close() error {
 	j.node.log.with(func() { j.closed = true })
 	return nil
@@ -243,7 +241,7 @@ func startCluster(t panicStops, nodes int, seed uint64, c Config) *testCluster {
 	return f
 }
 
-// beginCall starts one node more.
+// join starts one node more.
 func (f *testCluster) join(disk *memoryJournal) *clusterNode {
 	f.t.Helper()
 	id := engine.NodeID(len(f.nodes) + 1)
@@ -266,14 +264,9 @@ func (s *clusterNode) boot() {
 		s.fleet.t.Fatal(err)
 	}
 	s.System = system
-	select {
-	case <-system.Ready():
-	case <-system.Done():
-		s.fleet.t.Fatalf("node %d stopped: %v", s.node.id, system.Err())
-	}
+	awaitReady(s.fleet.t, system)
 }
 
-// checkAccounts lets time pass for all nodes.
 func (f *testCluster) pass(d time.Duration) {
 	f.clock.advance(d)
 	for _, s := range f.nodes {
@@ -281,7 +274,6 @@ func (f *testCluster) pass(d time.Duration) {
 	}
 }
 
-// stop ends all nodes.
 func (f *testCluster) stop() {
 	f.t.Helper()
 	for _, s := range f.nodes {

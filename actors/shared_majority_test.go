@@ -43,14 +43,10 @@ func cutOff(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{WriteTimeout: 50 * time.Millisecond})
 	defer f.stop()
 	observe(t, f.nodes[0].System, saying("infodolar", noon, "USD", "58", "60", "popular"))
-	token := f.nodes[2].login(mustEmail(t, "one@example.com"), client(1))
-	_, secret, err := f.nodes[2].CreateKey(token, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.sameStates()
 	apart := f.nodes[2]
-	caller := account.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
+	_, key := apart.loginWithKey()
+	f.sameStates()
+	caller := account.Caller{Key: key, HasKey: true, Address: client(0)}
 	if grant, err := apart.Admit(caller); err != nil || !grant.Admitted {
 		t.Fatalf("admit: %+v, %v", grant, err)
 	}
@@ -139,13 +135,8 @@ func (s *clusterNode) offers() {
 func TestShared_A11_BehindALease(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
-	token := f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))
-	_, secret, err := f.nodes[0].CreateKey(token, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.settled()
-	caller := account.Caller{Key: secret.Digest(), HasKey: true, Address: client(0)}
+	_, key := f.nodes[0].loginWithKey()
+	caller := account.Caller{Key: key, HasKey: true, Address: client(0)}
 	f.log.with(func() { f.log.stuck = true })
 	var first sync.WaitGroup
 	first.Go(func() {
@@ -288,7 +279,8 @@ func anyCommands(t panicStops, seed uint64) {
 	f := startCluster(t, 3, seed, Config{SnapshotRecords: 30})
 	var tokens []account.Digest
 	for i := range 3 {
-		tokens = append(tokens, f.nodes[i].login(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), client(i)))
+		tokens = append(tokens, login(t, f.nodes[i].System, f.mail, mustEmail(t, fmt.Sprintf("user%d@example.com", i)), client(i)))
+		f.settled()
 	}
 	f.sendAtOnce(seed, tokens, 10)
 	f.spread()
@@ -328,7 +320,7 @@ func TestShared_SnapshotsAreTheStateOfTheirRecord(t *testing.T) {
 	compared := 0
 	for seed := range uint64(cases(3, 10)) {
 		f := startCluster(t, 3, seed, Config{SnapshotRecords: 7})
-		tokens := []account.Digest{f.nodes[0].login(mustEmail(t, "one@example.com"), client(1))}
+		tokens := []account.Digest{f.nodes[0].login()}
 		f.sendAtOnce(seed, tokens, 15)
 		f.settled()
 		for _, s := range f.nodes {

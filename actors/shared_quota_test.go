@@ -23,17 +23,11 @@ type clusterQuota struct {
 
 func newClusterQuota(t panicStops, seed uint64, quota account.Quota) *clusterQuota {
 	f := startCluster(t, 3, seed, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: quota}})
-	m := &testMember{email: mustEmail(t, "one@example.com")}
-	m.token = f.nodes[0].login(m.email, client(1))
-	_, secret, err := f.nodes[0].CreateKey(m.token, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.settled()
+	_, key := f.nodes[0].loginWithKey()
 	for _, s := range f.nodes {
-		s.countAccounts() // after the message about the key: until then its callers are anonymous
+		countAccounts(t, s.System) // after the message about the key: until then its callers are anonymous
 	}
-	return &clusterQuota{testCluster: f, key: secret.Digest(), reference: newReference(1, m, quota)}
+	return &clusterQuota{testCluster: f, key: key, reference: newReference(1, &testMember{}, quota)}
 }
 
 // ask is so many requests on each node at once.
@@ -87,27 +81,21 @@ func (f *testCluster) rounds() {
 		for _, shard := range s.accounts.Shards.Refs {
 			shard.Send(&accounts.CheckReturns{})
 		}
-		s.countAccounts()
+		countAccounts(f.t, s.System)
 		for _, shard := range s.accounts.Shards.Refs {
 			shard.Send(&accounts.OutboxFilled{})
 		}
-		s.countAccounts()
+		countAccounts(f.t, s.System)
 	}
 }
 
-// free is what a node knows to be spent of the day of the first account.
+// spent is what a node knows to be spent of the day of the first account.
 func (s *clusterNode) spent() int {
 	_, verdict, err := s.ShowAccount(1)
 	if err != nil {
 		s.fleet.t.Fatal(err)
 	}
 	return verdict.Day.Limit - verdict.Day.Remaining
-}
-
-func (s *clusterNode) countAccounts() {
-	if _, err := s.ListAccounts(); err != nil {
-		s.fleet.t.Fatal(err)
-	}
 }
 
 // TestShared_L2_NeverTooMuch asks for one account on three nodes, one after the other and at once, for minutes: no 60

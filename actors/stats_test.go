@@ -80,46 +80,6 @@ func TestStats_Mailboxes(t *testing.T) {
 	}
 }
 
-// blockingActor is at work until it is let go.
-type blockingActor struct{ entered, end chan struct{} }
-
-func (b *blockingActor) Receive(l mailbox.Message) {
-	close(b.entered)
-	<-b.end
-	l.Reject(mailbox.ErrStopped)
-}
-func (b *blockingActor) Fatal(mailbox.Message) bool { return false }
-func (b *blockingActor) Abort(*engine.Error)        {}
-
-// TestStats_WhatAStoppedActorLeaves does not wait for ever.
-func TestStats_WhatAStoppedActorLeaves(t *testing.T) {
-	s := start(t, Config{Journal: &memoryJournal{}})
-	busy := &blockingActor{make(chan struct{}), make(chan struct{})}
-	r, err := s.actors.Spawn("busy", &s.accounts.Kinds.Account, busy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var asking sync.WaitGroup
-	asking.Go(func() { r.Send(mailbox.NewRequest[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})) })
-	<-busy.entered
-	left := mailbox.NewRequest[accounts.UsageQuery, account.QuotaResult](accounts.UsageQuery{})
-	r.Send(left)
-	counts := &s.accounts.Kinds.Account
-	if got := counts.Stats().Waiting; got != 1 {
-		t.Errorf("%d messages wait, want 1", got)
-	}
-	r.BeginStop()
-	close(busy.end)
-	if _, err := left.Await(); !isCode(err, engine.CodeDataUnavailable) {
-		t.Errorf("the actor stopped: %v", err)
-	}
-	asking.Wait()
-	r.Wait()
-	if got := counts.Stats().Waiting; got != 0 {
-		t.Errorf("%d messages wait for an actor that is gone", got)
-	}
-}
-
 // TestStats_Kinds: each actor is counted under its own name.
 func TestStats_Kinds(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, AccountShards: 3})

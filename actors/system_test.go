@@ -208,13 +208,11 @@ func TestClose(t *testing.T) {
 		s := open(t, Config{Journal: journal})
 		<-journal.reading
 		var group sync.WaitGroup
-		group.Add(1)
-		go func() {
-			defer group.Done()
+		group.Go(func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 		close(journal.gate)
 		group.Wait()
 		<-s.Done()

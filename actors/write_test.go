@@ -29,7 +29,7 @@ func newSlowJournal() *slowJournal {
 	return s
 }
 
-// checkAccounts lets the next append through.
+// pass lets the next append through.
 func (s *slowJournal) pass() int {
 	n := <-s.entered
 	s.outcome <- nil
@@ -46,11 +46,7 @@ type calls struct {
 func observeSeparately(s *System, refreshes ...engine.Refresh) *calls {
 	c := &calls{receipts: make([]engine.Receipt, len(refreshes)), errs: make([]error, len(refreshes))}
 	for i, refresh := range refreshes {
-		c.group.Add(1)
-		go func() {
-			defer c.group.Done()
-			c.receipts[i], c.errs[i] = s.Observe([]engine.Refresh{refresh})
-		}()
+		c.group.Go(func() { c.receipts[i], c.errs[i] = s.Observe([]engine.Refresh{refresh}) })
 	}
 	return c
 }

@@ -94,9 +94,7 @@ func runLoad(t *testing.T, callers, each int, behave func(l Message)) *outcomes 
 	var group sync.WaitGroup
 	var end sync.Once
 	for caller := range callers {
-		group.Add(1)
-		go func() {
-			defer group.Done()
+		group.Go(func() {
 			random := rand.New(rand.NewPCG(7, uint64(caller)))
 			for i := range each {
 				from, deadline, n := &patient, time.Minute, caller*each+i
@@ -109,7 +107,7 @@ func runLoad(t *testing.T, callers, each int, behave func(l Message)) *outcomes 
 				answer, err := from.Ask(actor, n, deadline)
 				o.count(n, answer, err)
 			}
-		}()
+		})
 	}
 	group.Wait()
 	if failures.Load() > 0 {
@@ -190,9 +188,7 @@ func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 	}})
 	var group sync.WaitGroup
 	for sender := range senders {
-		group.Add(1)
-		go func() {
-			defer group.Done()
+		group.Go(func() {
 			for n := range each {
 				if n%16 == 15 { // which also keeps the one-way messages bounded, as real senders do
 					if _, err := requests.Ask(actor, numbered{sender: sender, n: n}, time.Minute); err != nil {
@@ -202,7 +198,7 @@ func TestMessagesOfOneSenderStayInOrder(t *testing.T) {
 				}
 				actor.Send(&numbered{sender: sender, n: n})
 			}
-		}()
+		})
 	}
 	group.Wait()
 	actor.Stop()
@@ -236,11 +232,7 @@ func occupied(t *testing.T, s *System, toy *testActor) (r *Ref, release func()) 
 	r = spawnTestActor(t, s, toy)
 	h := NewRequest[chan struct{}, int](gate)
 	var group sync.WaitGroup
-	group.Add(1)
-	go func() {
-		defer group.Done()
-		r.Send(h)
-	}()
+	group.Go(func() { r.Send(h) })
 	<-inside
 	return r, func() {
 		close(gate)
@@ -299,7 +291,7 @@ func TestFullMailboxRefusesRequestsAndTakesOneWayMessages(t *testing.T) {
 
 func TestStoppedActorSettlesEverything(t *testing.T) {
 	s, _ := newTestSystem(t, 100)
-	toy := &testActor{behave: answering}
+	toy, waiting := &testActor{behave: answering}, func(r *Ref) int64 { return r.kind.Stats().Waiting }
 	actor, release := occupied(t, s, toy)
 	var queued []*doubling
 	for n := range 50 {
@@ -307,9 +299,15 @@ func TestStoppedActorSettlesEverything(t *testing.T) {
 		actor.Send(q)
 		queued = append(queued, q)
 	}
+	if got := waiting(actor); got != int64(len(queued)) {
+		t.Errorf("%d messages wait, want %d", got, len(queued))
+	}
 	actor.BeginStop() // before all messages, behind the one that is being worked on
 	release()
 	actor.Wait()
+	if got := waiting(actor); got != 0 {
+		t.Errorf("%d messages wait for an actor that is gone", got)
+	}
 	late := NewRequest[int, int](0)
 	actor.Send(late)
 	for _, q := range append(queued, late) {
