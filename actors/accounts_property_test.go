@@ -129,7 +129,6 @@ func (w *world) inspect(r *reference) error {
 // go through the same restarts and crashes.
 const accountsInWorld = 20
 
-// newWorld is a node with accounts.
 func newWorld(t *rapid.T) *world {
 	w, lease := &world{}, rapid.SampledFrom([]int{1, 3, 16}).Draw(t, "lease")
 	quota := account.Quota{Day: rapid.IntRange(5, 40).Draw(t, "day"), Minute: rapid.IntRange(2, 12).Draw(t, "minute")}
@@ -209,7 +208,6 @@ func (w *world) fail(t *rapid.T, r *reference) {
 	}
 }
 
-// errPlanted is a disk that fails.
 var errPlanted = errors.New("planted")
 
 // suffered reports that an error is the disk's, which is ill: nothing has happened then.
@@ -222,7 +220,6 @@ func (w *world) pass(d time.Duration) {
 	w.now += d
 }
 
-// ask makes some requests in the name of a key, perhaps of both at once.
 func (w *world) ask(t *rapid.T, r *reference) {
 	if len(r.keys) == 0 {
 		w.makeKey(t, r)
@@ -330,7 +327,6 @@ func TestQ6_AccountsFollowTheContract(t *testing.T) {
 	c.report(t)
 }
 
-// contractCheck plays worlds and counts what happened in them.
 type contractCheck struct {
 	most int // worlds
 
@@ -347,7 +343,6 @@ func (c *contractCheck) report(t *testing.T) {
 	}
 }
 
-// play is one world.
 func (c *contractCheck) play(t *rapid.T) {
 	c.mu.Lock()
 	enough := c.worlds >= c.most

@@ -38,7 +38,6 @@ func TestF4_AdmissionDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// startCost is what a start allocates: pieces and bytes.
 func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -91,7 +91,6 @@ func ofCurrency(states []engine.SavedCurrency, code string) engine.SavedCurrency
 	return engine.SavedCurrency{}
 }
 
-// TestBackup_CountsAccounts wants accounts of the snapshot and of the log counted once each.
 func TestBackup_CountsAccounts(t *testing.T) {
 	survey := NewBackupCounter()
 	created := func(id uint64) []byte {
@@ -117,7 +116,6 @@ func TestBackup_CountsAccounts(t *testing.T) {
 	}
 }
 
-// TestBackup_Refused refuses a backup of a journal other than a local log, and of a closed system.
 func TestBackup_Refused(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
 	if _, err := s.Backup(io.Discard, wal.BackupOptions{}); !errors.Is(err, errNoBackup) {

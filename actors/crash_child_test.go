@@ -15,14 +15,12 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// The environment of a node that is going to be killed.
 const (
 	crashChildDir  = "TASARD_ACTORS_CRASH_CHILD"
 	crashChildTime = "TASARD_ACTORS_CRASH_TIME" // since noon
 	crashChildLies = "TASARD_ACTORS_CRASH_LIES" // the planted bug
 )
 
-// Shape of the load.
 const (
 	crashAccounts = 6
 	crashClients  = 3 // of each account
@@ -163,7 +161,6 @@ func (c *child) settleIn() error {
 	return nil
 }
 
-// client asks, and makes and revokes keys, until the node is killed.
 func (c *child) client(account uint64, random *rand.Rand) {
 	for {
 		record, _, err := c.ShowAccount(account)
@@ -206,7 +203,6 @@ func (c *child) publish(number int) {
 	}
 }
 
-// watch tells of each new rate.
 func (c *child) watch(number int) {
 	for {
 		if now := c.shown(); now > number {

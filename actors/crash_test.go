@@ -14,7 +14,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Shape of the kills.
 const (
 	crashDayCycles = 12 // so many cycles are one day, on which the limit is reached
 	crashLinesMost = 400
@@ -39,7 +38,6 @@ type acknowledged struct {
 	doubtful    map[string]bool // about to be revoked
 }
 
-// fault notes what must not be.
 func (w *crashRun) fault(format string, values ...any) {
 	w.wrong++
 	if !w.lies {
@@ -47,7 +45,6 @@ func (w *crashRun) fault(format string, values ...any) {
 	}
 }
 
-// run kills a node again and again.
 func (w *crashRun) run(cycles int) {
 	for i := range w.accounts {
 		w.accounts[i] = acknowledged{keys: map[string]bool{}, doubtful: map[string]bool{}}
@@ -103,7 +100,6 @@ func (w *crashRun) cycle(start time.Duration, lines int) {
 	}
 }
 
-// hear takes one line of a node in.
 func (w *crashRun) hear(words []string, listed map[string]bool) {
 	if words[0] == "bad" || len(words) < 2 {
 		if words[0] != "ready" {
@@ -149,7 +145,6 @@ func (w *crashRun) hear(words []string, listed map[string]bool) {
 	}
 }
 
-// rate takes a line about a rate in.
 func (w *crashRun) rate(what string, number int) bool {
 	switch what {
 	case "shown":

@@ -135,6 +135,13 @@ func (m *memoryJournal) crashed() *memoryJournal {
 	return &memoryJournal{records: slices.Clone(m.records), dropped: m.dropped, sequence: m.sequence, snapshot: m.snapshot}
 }
 
+// setLazy plants the lie, or ends it.
+func (m *memoryJournal) setLazy(lazy bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lazy = lazy
+}
+
 // upTo is the journal without its snapshot, as it was after a record. Nothing may have been dropped.
 func (m *memoryJournal) upTo(sequence uint64) *memoryJournal {
 	m.mu.Lock()
@@ -201,7 +208,6 @@ func open(t testing.TB, c Config) *System {
 	return s
 }
 
-// panicStops is what tests and properties have in common.
 type panicStops interface {
 	Helper()
 	Fatal(...any)
@@ -235,7 +241,6 @@ func saying(source string, at time.Time, currency, buy, sell string, institution
 	return r
 }
 
-// best is the best price at which a caller buys dollars.
 func best(t panicStops, s *System) string {
 	t.Helper()
 	page, err := s.Ranking(usdRanking())

@@ -12,7 +12,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestFaultsKilledNodeLosesNothing is TestW1_KilledNodeLosesNothing over 1,000 kills.
 func TestFaultsKilledNodeLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := &crashRun{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(3, 4))}
@@ -20,23 +19,19 @@ func TestFaultsKilledNodeLosesNothing(t *testing.T) {
 	w.report()
 }
 
-// TestFaultsQ1_Histories is TestQ1_HistoriesAreLinearizable with ten times as many histories.
 func TestFaultsQ1_Histories(t *testing.T) {
 	checkHistories(t, 10*histories, 10*historiesCrashed)
 	t.Run("control", TestQ1_Control_CheckThenActIsIllegal)
 	t.Run("control of the journal", TestQ1_Control_LeaseThatIsNotDurableIsIllegal)
 }
 
-// TestFaultsQ1_ExactlyTheLimit is TestQ1_ExactlyTheLimitIsAdmitted for small leases and large ones.
 func TestFaultsQ1_ExactlyTheLimit(t *testing.T) { exactlyTheLimit(t, 1, 3, 16, 100) }
 
-// TestFaultsQ1_Boards is TestQ1_PublishedRatesAreLinearizable over many histories.
 func TestFaultsQ1_Boards(t *testing.T) {
 	checkBoards(t, 200)
 	t.Run("control", TestQ1_Control_OlderRateIsIllegal)
 }
 
-// TestFaultsS7_Revocations is TestS7_RevokedKeysStayOut over many crashes and restarts.
 func TestFaultsS7_Revocations(t *testing.T) {
 	checkRevocations(t, 400)
 	t.Run("control", TestS7_Control_RevocationThatIsNotDurable)
@@ -45,7 +40,6 @@ func TestFaultsS7_Revocations(t *testing.T) {
 	}
 }
 
-// TestFaultsS2_OneRightAnswer is TestS2_OneRightAnswerWins again and again.
 func TestFaultsS2_OneRightAnswer(t *testing.T) {
 	for range 20 {
 		checkCodes(t)
@@ -53,7 +47,6 @@ func TestFaultsS2_OneRightAnswer(t *testing.T) {
 	t.Run("control", TestS2_Control)
 }
 
-// TestFaultsQ5_PanicsOverAnyMessage is TestQ5_PanicsOverAnyMessage with 10,000 panics, of which 2,000 stop the node.
 func TestFaultsQ5_PanicsOverAnyMessage(t *testing.T) {
 	t.Parallel()
 	checkPanics(t, 8000, 2000)
@@ -75,8 +68,7 @@ func TestFaultsQ6_AccountsFollowTheContract(t *testing.T) {
 	t.Run("control", TestQ6_Control_JournalThatForgets)
 }
 
-// bytesPerAccountMax is F9.
-const bytesPerAccountMax = 1024
+const bytesPerAccountMax = 1024 // F9
 
 func heapInUse() uint64 {
 	runtime.GC()
@@ -93,10 +85,7 @@ func TestFaultsF9_Memory(t *testing.T) {
 	journal := manyAccounts(t, accounts)
 	journal.before = func([][]byte) error { return nil }
 	before := heapInUse()
-	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newFakeMailer()}
-	n.config = Config{Clock: n.clock.Read, Steady: n.steady.read, SnapshotRecords: 1 << 40, SnapshotBytes: 1 << 60}
-	n.boot(journal)
-	defer n.stop()
+	n := startNode(t, Config{Journal: journal, SnapshotRecords: 1 << 40, SnapshotBytes: 1 << 60})
 	check := func(what string) {
 		each := (heapInUse() - before) / accounts
 		t.Logf("FIGURE %d accounts %s: %d bytes each", accounts, what, each)

@@ -40,7 +40,6 @@ func paceOf(step time.Duration) func() time.Duration {
 	return func() time.Duration { return time.Duration(looks.Add(1)) * step }
 }
 
-// fakeMailer is a mailer that keeps the newest e-mail to every address.
 type fakeMailer struct {
 	mu     sync.Mutex
 	mails  map[account.Email]account.LoginMail
@@ -124,7 +123,8 @@ func (s *testSteady) advance(d time.Duration) {
 	s.now += d
 }
 
-// startNode starts a node at noon. The test closes it, by its cleanup or earlier.
+// startNode starts a node at noon, with an empty memoryJournal or c.Journal. The test closes it, by its cleanup or
+// earlier.
 func startNode(t testing.TB, c Config) *node {
 	t.Helper()
 	n := prepareNode(t, c)
@@ -141,6 +141,9 @@ func prepareNode(t panicStops, c Config) *node {
 		n.config.Clock, n.config.Steady = n.clock.Read, n.steady.read
 	}
 	n.config.Mailer = n.mail
+	if given, ok := c.Journal.(*memoryJournal); ok {
+		n.journal = given
+	}
 	n.boot(n.journal)
 	return n
 }
@@ -229,7 +232,6 @@ func login(t panicStops, s *System, mail *fakeMailer, email account.Email, from 
 	return token.Digest()
 }
 
-// testMember is a new account with keys.
 type testMember struct {
 	email account.Email
 	token account.Digest

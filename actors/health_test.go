@@ -19,16 +19,13 @@ const (
 	goesWithin  = 5 * time.Second
 )
 
-// bubbleNow is the clock of a bubble.
 func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // the clock of the bubble
 
-// after lets time go by in a bubble.
 func after(span time.Duration) {
 	<-time.NewTimer(span).C
 	synctest.Wait()
 }
 
-// state is that of one condition.
 func state(s engine.Health, name string) string {
 	for _, c := range s.Conditions() {
 		if c.Name == name {
@@ -73,7 +70,6 @@ func newFullDiskJournal(room int64) *fullDiskJournal {
 	return j
 }
 
-// CheckSpace is spacious.
 func (j *fullDiskJournal) CheckSpace(bytes int64) error {
 	if bytes > j.room.Load() {
 		return wal.ErrNoSpace
@@ -198,7 +194,6 @@ func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	}
 }
 
-// currencyRefs are the actors of all currencies.
 func currencyRefs(s *System) []*mailbox.Ref {
 	var all []*mailbox.Ref
 	for _, code := range s.codes {

@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Shape of a history.
 const (
 	histories        = 50
 	historiesCrashed = 20 // of them, with a crash in the middle
@@ -26,7 +25,6 @@ const (
 	historyLease     = 4  // the largest
 )
 
-// operation is what a client does, with its outcome.
 type operation struct {
 	kind action
 	key  int
@@ -96,7 +94,6 @@ func nextStates(s quotaState, d operation, e result) []any {
 	return nil
 }
 
-// recorder notes operations with their logical times.
 type recorder struct {
 	ticks atomic.Int64
 	mu    sync.Mutex
@@ -115,7 +112,6 @@ func (r *recorder) noted() int {
 	return len(r.all)
 }
 
-// counter is what a client asks: the node, or the planted bug.
 type counter interface {
 	admit(key int) result
 	revoke(key int) result
@@ -143,7 +139,6 @@ func (r *recorder) run(number int, asked counter, random *rand.Rand, crashed *at
 	}
 }
 
-// caller asks a node.
 type caller struct {
 	s *System
 	m *testMember
@@ -185,9 +180,7 @@ func required(t testing.TB, lease int) (*node, *testMember) {
 // lie of the journal.
 func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcupine.Operation {
 	n, m := required(t, lease)
-	n.journal.mu.Lock()
-	n.journal.lazy = lazy
-	n.journal.mu.Unlock()
+	n.journal.setLazy(lazy)
 	r := &recorder{}
 	const infinity = math.MaxInt64 / 2
 	var crashed atomic.Bool

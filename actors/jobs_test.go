@@ -14,7 +14,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// everyInstitution is all of the catalogue.
 func everyInstitution() (all []string) {
 	for _, institution := range engine.DefaultCatalogue().Institutions() {
 		all = append(all, institution.ID)
@@ -150,7 +149,6 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	}
 }
 
-// ignoringActor is an actor that hears nothing.
 type ignoringActor struct{}
 
 func (ignoringActor) Receive(mailbox.Message)    {}

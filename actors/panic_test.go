@@ -117,7 +117,6 @@ func (s *panicInjector) wrap(to *mailbox.Ref) bool {
 	return true
 }
 
-// wrapAll puts saboteurs in front of all actors of a node.
 func (s *panicInjector) wrapAll(n *node) {
 	k, t := &n.kinds, &n.accounts.Kinds
 	for _, kind := range []*mailbox.Kind{&k.currency, &t.Registrar, &t.Shard, &k.journal, &k.directory, &t.Anonymous} {
@@ -146,7 +145,6 @@ type panicRun struct {
 	answers  int
 }
 
-// survivor is what an account was answered.
 type survivor struct {
 	*testMember
 	number   int

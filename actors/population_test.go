@@ -37,7 +37,6 @@ func manyAccounts(t testing.TB, count int) *memoryJournal {
 	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
 }
 
-// mustEncode is the record of an event.
 func mustEncode(t testing.TB, event any) []byte {
 	t.Helper()
 	encoded, err := record.Encode(event)
@@ -55,7 +54,6 @@ func decimal(text string) engine.Decimal {
 	return d
 }
 
-// keyOf is the digest of an account's key.
 func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
 
 func testAccount(t testing.TB, id uint64) *account.Account {

@@ -15,7 +15,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Shape of a history of the board.
 const (
 	boardReaders = 5
 	boardReads   = 16
@@ -68,7 +67,6 @@ type boardHistory struct {
 	number  int
 }
 
-// publish is the next publication.
 func (h *boardHistory) publish(until int64) {
 	h.number++
 	h.clock.advance(time.Second)
@@ -102,7 +100,6 @@ func (h *boardHistory) read(who int, random *rand.Rand) {
 	h.note(who, boardObservation{}, boardObservation{number: numberOf(page.Items[0].Sell.String())}, call, h.ticks.Add(1))
 }
 
-// phase runs all readers and the writer.
 func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -131,9 +128,7 @@ func (h *boardHistory) phase(seed uint64, until int64, crash func()) {
 func runBoardHistory(t *testing.T, seed uint64, crash, lazy bool, plant func(engine.Service) engine.Service) []porcupine.Operation {
 	h := &boardHistory{node: startNode(t, Config{LimitsOff: true})}
 	observe(t, h.System, saying("bhd-site", h.clock.Read(), "USD", "58.00", sideOf(0), "bhd"))
-	h.journal.mu.Lock()
-	h.journal.lazy = lazy
-	h.journal.mu.Unlock()
+	h.journal.setLazy(lazy)
 	const infinity = int64(math.MaxInt64 / 2)
 	h.service = plant(h.System)
 	if !crash {
@@ -191,7 +186,6 @@ type forgetfulService struct {
 	pages []*engine.Page[*engine.Rate]
 }
 
-// Rates answers what it answered before, now and then.
 func (s *forgetfulService) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
 	page, err := s.Service.Rates(q)
 	if err != nil || q.Currency != "" {

@@ -49,9 +49,7 @@ func revoking(t *testing.T, rounds int, lazy bool) *revocations {
 	r := &revocations{}
 	for round := range rounds {
 		m, victim := n.join(round+1, 2), round%2
-		n.journal.mu.Lock()
-		n.journal.lazy = lazy
-		n.journal.mu.Unlock()
+		n.journal.setLazy(lazy)
 		r.round(caller{n.System, m}, victim)
 		if round%4 == 3 && !lazy {
 			n.restart()

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// askReader asks one reader for the ranking of dollars and for all rates.
 func askReader(t *testing.T, reader *mailbox.Ref) (*engine.Page[*engine.Rate], *engine.Page[*engine.Rate]) {
 	t.Helper()
 	ofUSD := mailbox.NewRequest[engine.RankingQuery, *engine.Page[*engine.Rate]](usdRanking())
@@ -27,7 +27,6 @@ func askReader(t *testing.T, reader *mailbox.Ref) (*engine.Page[*engine.Rate], *
 	return ranking, rates
 }
 
-// startWithReaders starts a node with so many readers.
 func startWithReaders(t *testing.T, count int, c Config) *System {
 	t.Helper()
 	s := start(t, c)
@@ -43,17 +42,36 @@ func startWithReaders(t *testing.T, count int, c Config) *System {
 	return s
 }
 
-// All readers give the same page, with what was made of it: a page is made once.
-func TestReaders_ShareThePages(t *testing.T) {
-	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}})
+// All readers give the same page, which is made once. They give another one when something has changed or expired, and
+// when the clock was set back.
+func TestReaders_ShareAndKeepPages(t *testing.T) {
+	clock := &testClock{Now: noon}
+	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}, Clock: clock.Read})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	ranking, rates := askReader(t, s.readers[0])
-	for i, reader := range s.readers {
-		for range 2 {
+	var last *engine.Page[*engine.Rate]
+	for _, step := range []struct {
+		what   string
+		do     func()
+		kept   bool
+		ranked int
+	}{
+		{"at first", func() {}, false, 2},
+		{"an hour later", func() { clock.advance(time.Hour) }, true, 2},
+		{"after a change", func() { observe(t, s, saying("a", noon.Add(time.Hour), "USD", "57", "61", "popular")) }, false, 2},
+		{"after the expiry of all", func() { clock.advance(26 * time.Hour) }, false, 0},
+		{"after the clock was set back", func() { clock.advance(-26 * time.Hour) }, false, 2},
+	} {
+		step.do()
+		ranking, rates := askReader(t, s.readers[0])
+		if (ranking == last) != step.kept || len(ranking.Items) != step.ranked || rates.Items[0].Stale != (step.ranked == 0) {
+			t.Errorf("%s: kept %t, %d ranked, stale %t", step.what, ranking == last, len(ranking.Items), rates.Items[0].Stale)
+		}
+		for i, reader := range slices.Concat(s.readers, s.readers) {
 			if again, all := askReader(t, reader); again != ranking || all != rates {
-				t.Errorf("reader %d has a page of its own", i)
+				t.Errorf("%s: reader %d has a page of its own", step.what, i%len(s.readers))
 			}
 		}
+		last = ranking
 	}
 }
 
@@ -87,22 +105,5 @@ func TestReaders_ReadWhatWasAcknowledged_Control(t *testing.T) {
 	clear(stateOf(s.directory).(*directoryActor).readers)
 	if older := olderPages(t, s); older == 0 {
 		t.Error("every answer is new")
-	}
-}
-
-// Every reader answers as the time is: past an expiry, and when the clock was set back before it.
-func TestReaders_FollowTheClock(t *testing.T) {
-	clock := &testClock{Now: noon}
-	s := startWithReaders(t, 3, Config{Journal: &memoryJournal{}, Clock: clock.Read})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	for _, step := range []time.Duration{0, 72 * time.Hour, -72 * time.Hour, time.Second} {
-		clock.advance(step)
-		fresh := clock.Now.Sub(noon) < time.Hour
-		for i, reader := range s.readers {
-			ranking, rates := askReader(t, reader)
-			if (len(ranking.Items) == 1) != fresh || rates.Items[0].Stale == fresh {
-				t.Errorf("reader %d at %s: %d ranked, stale %v", i, clock.Now, len(ranking.Items), rates.Items[0].Stale)
-			}
-		}
 	}
 }

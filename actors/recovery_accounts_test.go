@@ -55,10 +55,7 @@ func TestAccountsOfASnapshotGoOn(t *testing.T) {
 	revoked := &account.KeyRevoked{Account: 7, KeyID: testAccount(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
 	journal := snapshotOfAccounts(t, testAccount(t, 6), testAccount(t, 7))
 	journal.records = [][]byte{mustEncode(t, revoked)}
-	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newFakeMailer()}
-	n.config = Config{Clock: n.clock.Read, Steady: n.steady.read}
-	n.boot(journal)
-	defer n.stop()
+	n := startNode(t, Config{Journal: journal})
 	if grant := n.admit(keyOf(6)); !grant.Admitted || grant.Account != 6 {
 		t.Errorf("the account without an event: %+v", grant)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// act does something to a system, good or bad.
 func act(t *rapid.T, s *System, now time.Time) {
 	currency := rapid.SampledFrom([]string{"USD", "EUR"})
 	institution := rapid.SampledFrom([]string{"popular", "bhd", "caribe", "vimenca", "bcrd"})
@@ -99,7 +98,6 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 	}
 }
 
-// keepingJournal keeps what is dropped.
 type keepingJournal struct {
 	*memoryJournal
 	all [][]byte

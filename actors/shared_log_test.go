@@ -50,7 +50,6 @@ type sharedNode struct {
 	deliver func(sequence uint64, record []byte) // to the open journal's follower
 }
 
-// errSharedClosed is what an offer gets that the log has not decided when the journal is closed.
 var errSharedClosed = errors.New("the journal is closed")
 
 // sharedJournal is the Shared of one process.
@@ -213,9 +212,9 @@ func lateCopy(t panicStops, n *sharedNode) *memoryJournal {
 	return &memoryJournal{dropped: sequence, sequence: sequence, snapshot: data}
 }
 
-// testCluster are systems on one shared log.
 type testCluster struct {
 	t      panicStops
+	seed   uint64
 	log    *sharedLog
 	config Config
 	clock  *testClock
@@ -223,7 +222,6 @@ type testCluster struct {
 	nodes  []*clusterNode
 }
 
-// clusterNode is one of them.
 type clusterNode struct {
 	*System
 	fleet  *testCluster
@@ -231,17 +229,15 @@ type clusterNode struct {
 	steady *testSteady
 }
 
-// startCluster starts nodes on a log of their own.
 func startCluster(t panicStops, nodes int, seed uint64, c Config) *testCluster {
 	t.Helper()
-	f := &testCluster{t: t, log: newSharedLog(seed), config: c, clock: &testClock{Now: noon}, mail: newFakeMailer()}
+	f := &testCluster{t: t, seed: seed, log: newSharedLog(seed), config: c, clock: &testClock{Now: noon}, mail: newFakeMailer()}
 	for range nodes {
 		f.join(&memoryJournal{})
 	}
 	return f
 }
 
-// join starts one node more.
 func (f *testCluster) join(disk *memoryJournal) *clusterNode {
 	f.t.Helper()
 	id := engine.NodeID(len(f.nodes) + 1)

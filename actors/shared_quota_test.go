@@ -30,7 +30,6 @@ func newClusterQuota(t panicStops, seed uint64, quota account.Quota) *clusterQuo
 	return &clusterQuota{testCluster: f, key: key, reference: newReference(1, &testMember{}, quota)}
 }
 
-// ask is so many requests on each node at once.
 func (q *clusterQuota) ask(times int, nodes ...*clusterNode) {
 	var working sync.WaitGroup
 	for _, s := range nodes {
@@ -53,7 +52,6 @@ func (q *clusterQuota) judge(grant account.Admission, err error) {
 	}
 }
 
-// wait lets true time go by.
 func (q *clusterQuota) wait(d time.Duration) {
 	q.now += d
 	q.pass(d)

@@ -11,7 +11,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sameStates fails unless all nodes have the same rates behind the same record.
 func (f *testCluster) sameStates() []engine.SavedCurrency {
 	f.t.Helper()
 	f.settled()

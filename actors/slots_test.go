@@ -75,7 +75,6 @@ func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {
 	}
 }
 
-// published counts the events of each source, currency and slot in a log.
 func published(t panicStops, records [][]byte) map[string]int {
 	t.Helper()
 	count := map[string]int{}

@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// minutes are refreshes of one source, a minute apart.
 func minutes(from, count int) []engine.Refresh {
 	var out []engine.Refresh
 	for i := from; i < from+count; i++ {
@@ -143,43 +142,35 @@ func haltOwners(s *System) {
 // A batch that becomes durable while the node stops is in the log and in no actor's state. No snapshot is taken without
 // it.
 func TestNoSnapshotWithoutWhatBecameDurableAtTheEnd(t *testing.T) {
-	t.Run("rates", func(t *testing.T) {
-		journal := &memoryJournal{}
-		s := start(t, Config{Journal: journal, SnapshotRecords: 1})
-		journal.before = func([][]byte) error { haltOwners(s); return nil }
-		if _, err := s.Observe(minutes(0, 1)); !isCode(err, engine.CodeReadOnly) {
-			t.Error(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		again := start(t, Config{Journal: journal.crashed()})
-		if got := best(t, again); got != "60.00" {
-			t.Errorf("after a restart the best is %q", got)
-		}
-	})
-	t.Run("leases", func(t *testing.T) {
+	type change struct {
+		make func(n *node, m *testMember) error
+		kept func(n *node, m *testMember) bool
+	}
+	for what, c := range map[string]change{
+		"a rate": {
+			func(n *node, _ *testMember) error { _, err := n.Observe(minutes(0, 1)); return err },
+			func(n *node, _ *testMember) bool { return best(t, n.System) == "60.00" },
+		},
+		"a lease": {
+			func(n *node, m *testMember) error { _, err := n.Admit(key(m.keys[0])); return err },
+			func(n *node, m *testMember) bool { return n.spent(m.token) == account.LeaseSizeDefault },
+		},
+		"a session that was closed": {
+			func(n *node, m *testMember) error { return n.CloseSession(m.token) },
+			func(n *node, m *testMember) bool {
+				_, err := n.Keys(m.token)
+				return isCode(err, engine.CodeInvalidSession)
+			},
+		},
+	} {
 		n := startNode(t, Config{SnapshotRecords: 1})
 		m := n.join(1, 1)
 		n.journal.before = func([][]byte) error { haltOwners(n.System); return nil }
-		if _, err := n.Admit(account.Caller{Key: m.keys[0], HasKey: true}); !isCode(err, engine.CodeReadOnly) {
-			t.Error(err)
+		if err := c.make(n, m); !isCode(err, engine.CodeReadOnly) {
+			t.Errorf("%s: %v", what, err)
 		}
-		n.restart()
-		if got := n.spent(m.token); got != account.LeaseSizeDefault {
-			t.Errorf("after a restart %d are spent, want the lease", got)
+		if n.restart(); !c.kept(n, m) {
+			t.Errorf("%s is lost after a restart", what)
 		}
-	})
-	t.Run("logins", func(t *testing.T) {
-		n := startNode(t, Config{SnapshotRecords: 1})
-		m := n.join(1, 1)
-		n.journal.before = func([][]byte) error { haltOwners(n.System); return nil }
-		if err := n.CloseSession(m.token); !isCode(err, engine.CodeReadOnly) {
-			t.Error(err)
-		}
-		n.restart()
-		if _, err := n.Keys(m.token); !isCode(err, engine.CodeInvalidSession) {
-			t.Errorf("after a restart a session that was closed gives %v", err)
-		}
-	})
+	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// mailboxOf is what waits for the actors of a kind.
 func mailboxOf(t *testing.T, s *System, kind string) mailbox.Stats {
 	t.Helper()
 	for _, m := range s.Stats().Mailboxes {
@@ -80,7 +79,6 @@ func TestStats_Mailboxes(t *testing.T) {
 	}
 }
 
-// TestStats_Kinds: each actor is counted under its own name.
 func TestStats_Kinds(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}, AccountShards: 3})
 	k, a := &s.kinds, &s.accounts.Kinds
@@ -108,7 +106,6 @@ func TestStats_Kinds(t *testing.T) {
 	}
 }
 
-// TestStats_Accounts counts accounts, those at work, and leases that are on disk, over a restart.
 func TestStats_Accounts(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 2})
 	if got := n.Stats(); !got.Serving || got.Accounts != 0 || got.Leases != 0 {
@@ -161,7 +158,6 @@ func TestStats_Currencies(t *testing.T) {
 	check(start(t, Config{Journal: journal}))
 }
 
-// TestStats_Log passes on what the local log tells.
 func TestStats_Log(t *testing.T) {
 	s := start(t, Config{Dir: t.TempDir()})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
@@ -173,9 +169,7 @@ func TestStats_Log(t *testing.T) {
 // TestStats_CostsTheSameForMany: what Stats takes does not grow with the accounts, and it waits for no disk.
 func TestStats_CostsTheSameForMany(t *testing.T) {
 	cost := func(accounts int) float64 {
-		n := &node{t: t, mail: newFakeMailer(), config: Config{Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)}}
-		n.boot(manyAccounts(t, accounts))
-		defer n.stop()
+		n := startNode(t, Config{Journal: manyAccounts(t, accounts), Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)})
 		for id := range uint64(min(accounts, 1000)) {
 			if _, err := n.Admit(account.Caller{Key: keyOf(id + 1), HasKey: true}); err != nil {
 				t.Fatal(err)

@@ -121,38 +121,6 @@ func TestP9_UnknownCurrencyIsEmpty(t *testing.T) {
 	}
 }
 
-// The same request gets the same page until something changes; then another one.
-func TestPagesAreKeptWhileNothingChanges(t *testing.T) {
-	clock := &testClock{Now: noon}
-	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.Read})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	page := func() *engine.Page[*engine.Rate] {
-		p, err := s.Ranking(usdRanking())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	first := page()
-	clock.advance(time.Hour)
-	if page() != first {
-		t.Error("an hour later, nothing has changed: another page")
-	}
-	observe(t, s, saying("a", noon.Add(time.Hour), "USD", "57", "61", "popular"))
-	second := page()
-	if second == first || second.Items[0].InstitutionID != "bhd" {
-		t.Error("after a change: the same page")
-	}
-	clock.advance(26 * time.Hour)
-	if stale := page(); stale == second || stale.Total != 0 {
-		t.Errorf("after the expiry of all: %d items", stale.Total)
-	}
-	clock.advance(-26 * time.Hour)
-	if back := page(); back.Total != 2 {
-		t.Errorf("after the clock was set back: %d items, want 2", back.Total)
-	}
-}
-
 func TestPagesAreBounded(t *testing.T) {
 	var p pageCache[int, struct{}]
 	for i := range 10 * pageRowsMax {

@@ -29,7 +29,6 @@ func newSlowJournal() *slowJournal {
 	return s
 }
 
-// pass lets the next append through.
 func (s *slowJournal) pass() int {
 	n := <-s.entered
 	s.outcome <- nil

@@ -246,6 +246,15 @@ func answering(l Message) {
 	}
 }
 
+func sendDoublings(to *Ref, count int) (sent []*doubling) {
+	for n := range count {
+		q := NewRequest[int, int](n)
+		to.Send(q)
+		sent = append(sent, q)
+	}
+	return sent
+}
+
 func TestFullMailboxRefusesRequestsAndTakesOneWayMessages(t *testing.T) {
 	const limit = 10
 	s, failures := newTestSystem(t, limit)
@@ -258,12 +267,7 @@ func TestFullMailboxRefusesRequestsAndTakesOneWayMessages(t *testing.T) {
 		}
 		answering(l)
 	}})
-	var queued []*doubling
-	for n := range limit {
-		q := NewRequest[int, int](n)
-		actor.Send(q)
-		queued = append(queued, q)
-	}
+	queued := sendDoublings(actor, limit)
 	one := NewRequest[int, int](99)
 	actor.Send(one)
 	if _, err := one.Await(); !errors.Is(err, ErrOverloaded) {
@@ -293,12 +297,7 @@ func TestStoppedActorSettlesEverything(t *testing.T) {
 	s, _ := newTestSystem(t, 100)
 	toy, waiting := &testActor{behave: answering}, func(r *Ref) int64 { return r.kind.Stats().Waiting }
 	actor, release := occupied(t, s, toy)
-	var queued []*doubling
-	for n := range 50 {
-		q := NewRequest[int, int](n)
-		actor.Send(q)
-		queued = append(queued, q)
-	}
+	queued := sendDoublings(actor, 50)
 	if got := waiting(actor); got != int64(len(queued)) {
 		t.Errorf("%d messages wait, want %d", got, len(queued))
 	}
