@@ -51,6 +51,14 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 	if err := os.WriteFile(identity, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	log := filepath.Join(data, "00000000000000000001")
+	if err := os.WriteFile(log, []byte("damage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, nil, nil, "log", "repair", "--yes", "--data", data).fails(t, exit.BadData, log, "the other nodes of the cluster rates have these records")
+	if err := os.Remove(log); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{serveArgs(data), {"import", "--data", data, "-"}} {
 		got := run(t, nil, strings.NewReader(""), args...)
 		if got.code != exit.BadData || !strings.Contains(got.stderr, "belongs to node-3 of the cluster rates") {

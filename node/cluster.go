@@ -12,6 +12,7 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 // Cluster configures a node's membership of a cluster; Name "" = none.
@@ -104,6 +105,17 @@ func CheckSingle(dir string) error {
 		return errorf(BadFile, "Dir", "%s belongs to %s of the cluster %s, which does not take a node back that was changed without it", dir, m.Node, m.Cluster)
 	}
 	return nil
+}
+
+// RefillHint returns what to do about a damaged log in the data directory of a node of a cluster. It returns "" for the
+// directory of a single node.
+func RefillHint(dir string) string {
+	m, err := cluster.ReadMembership(dir)
+	if err != nil || m.Cluster == "" {
+		return ""
+	}
+	return fmt.Sprintf("the other nodes of the cluster %s have these records: keep a copy of the directory, empty it and start the node, and they "+
+		"fill it", m.Cluster)
 }
 
 // leave makes the data directory one of a single node if the configuration says so, and otherwise checks that it is.
@@ -214,8 +226,12 @@ func awaitMajority(ctx context.Context, member membership) {
 
 // clusterError adds advice for the operator to an error of joining.
 func clusterError(ctx context.Context, dir string, err error) error {
-	if errors.Is(err, cluster.ErrDiverged) {
+	var damageErr *wal.DamageError
+	switch {
+	case errors.Is(err, cluster.ErrDiverged):
 		return errorf(BadFile, "Dir", "%w", err)
+	case errors.As(err, &damageErr):
+		damageErr.Hint = cmp.Or(RefillHint(dir), damageErr.Hint)
 	}
 	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
 }

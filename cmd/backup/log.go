@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -74,7 +76,7 @@ func newLogRepair(p *process.Process) *cobra.Command {
 		Long: `repair makes a damaged log usable again and gives up the records after the damage. It is a last resort: restoring a
 backup loses less. Every byte that it cuts off stays in the directory, in files named *.damaged-TIME. Without --yes it
 only reports the damage. A damaged snapshot whose records are all in the log is moved aside without a loss. An undamaged
-log is not changed.`,
+log is not changed. The log of a node of a cluster is not cut: emptied, its directory is filled again by the other nodes.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
@@ -82,10 +84,10 @@ log is not changed.`,
 			setting.BoolFlag(flags, &yes, "yes", "cut the log; without it nothing is changed")
 		},
 		Run: withLog(&data, func(context.Context) error {
-			if !yes {
-				return previewRepair(p.Stdout, data)
+			if _, err := wal.Verify(data); yes && (err == nil || node.RefillHint(data) == "") {
+				return repairLog(p.Stdout, data, wal.Options{Clock: p.Clock})
 			}
-			return repairLog(p.Stdout, data, wal.Options{Clock: p.Clock})
+			return previewRepair(p.Stdout, data)
 		}),
 	}.Command(p)
 }
@@ -174,7 +176,8 @@ func previewRepair(out io.Writer, data string) error {
 	var damage *wal.DamageError
 	switch {
 	case errors.As(err, &damage):
-		damage.Hint = "restore the directory from a backup, or cut the log here with --yes, which saves the rest in *.damaged files"
+		const hint = "restore the directory from a backup, or cut the log here with --yes, which saves the rest in *.damaged files"
+		damage.Hint = cmp.Or(node.RefillHint(data), hint)
 		return exit.Errorf(exit.BadData, "%w", damage)
 	case err != nil:
 		return datadir.ExplainLogError(data, err)
