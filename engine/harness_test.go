@@ -26,14 +26,19 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// at parses an instant.
-func at(text string) time.Time {
-	t, err := time.Parse(time.RFC3339, text)
+// parsed returns a value without its error.
+func parsed[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return t
+	return value
 }
+
+func at(text string) time.Time { return parsed(time.Parse(time.RFC3339, text)) }
+
+func dayOf(text string) Date { return parsed(ParseDate(text)) }
+
+func decimalFrom(text string) Decimal { return parsed(ParseDecimal(text)) }
 
 // noon is an ordinary Wednesday in Santo Domingo.
 var noon = at("2026-06-17T16:00:00Z")
@@ -63,24 +68,6 @@ func testCatalogue() *Catalogue {
 		}},
 		Source{ID: "bdi-site", Name: "Sitio web de Banco BDI", URL: "https://www.bdi.com.do/", Priority: 100, Lifetime: LifetimeDefault},
 	)
-}
-
-// dayOf parses a date.
-func dayOf(text string) Date {
-	date, err := ParseDate(text)
-	if err != nil {
-		panic(err)
-	}
-	return date
-}
-
-// decimalFrom parses a decimal.
-func decimalFrom(text string) Decimal {
-	d, err := ParseDecimal(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
 }
 
 func (f *fixture) apply(command Command) Receipt {

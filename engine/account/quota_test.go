@@ -73,15 +73,6 @@ func (o *testAccount) refuse(code engine.Code, retry time.Duration) QuotaResult 
 	return v
 }
 
-// spend makes n requests, 60 a minute.
-func (o *testAccount) spend(n int) {
-	o.t.Helper()
-	for ; n > 0; n -= 60 {
-		o.admit(min(n, 60))
-		o.advance(time.Minute)
-	}
-}
-
 // restart is a clean stop and another process.
 func (o *testAccount) restart() {
 	if event := o.account.Return(o.now); event != nil {

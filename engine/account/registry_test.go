@@ -290,6 +290,28 @@ func TestClientsAreBounded(t *testing.T) {
 	}
 }
 
+// A code or session ends at the end of its time on either clock, whatever the other one shows.
+func TestK2_EndsByEitherClock(t *testing.T) {
+	for _, left := range []struct {
+		wall, steady time.Duration
+		valid        bool
+	}{{1, 1, true}, {time.Hour, 1, true}, {time.Hour, 0, false}, {0, time.Minute, false}} {
+		d := newLoginFixture(t)
+		end := func(lifetime time.Duration) ClockReading {
+			return ClockReading{Wall: d.now.Wall.Add(lifetime - left.wall), Steady: d.now.Steady + lifetime - left.steady}
+		}
+		code := d.mustRequest("a@b.do")
+		d.now = end(CodeLifetime)
+		_, codeErr := d.try("a@b.do", code)
+		token, err := d.try("b@b.do", d.mustRequest("b@b.do"))
+		must(t, err)
+		_, sessionErr := d.registry.Session(token, end(SessionLifetime))
+		if (codeErr == nil) != left.valid || (sessionErr == nil) != left.valid {
+			t.Errorf("%+v left: code %v, session %v", left, codeErr, sessionErr)
+		}
+	}
+}
+
 func TestEightSessionsOfAnAddress(t *testing.T) {
 	d := newLoginFixture(t)
 	var tokens []Digest
