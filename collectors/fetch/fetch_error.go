@@ -41,12 +41,13 @@ func (f *fetchError) asRetryable() *fetchError {
 
 // exchangeError classifies err, the error of a request that got no complete response. handshake is the error of the
 // TLS handshake, or nil. action names the request in Failure.Detail.
-func exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
+func (s *session) exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return newFetchError(source.Network, "%s: the fetch was cancelled", action).withCause(err)
 	case isTimeout(ctx, err):
-		return newFetchError(source.Timeout, "%s: no complete response in time", action).withCause(err).asRetryable()
+		return newFetchError(source.Timeout, "%s: no complete response in time (at most %v for a request, %v for a fetch)",
+			action, s.client.config.RequestTimeout, s.client.config.FetchTimeout).withCause(err).asRetryable()
 	case handshake != nil && !isConnectionLoss(handshake):
 		return newFetchError(source.TLS, "%s: %s", action, handshakeReason(handshake)).withCause(err)
 	case errors.Is(err, http.ErrSchemeMismatch):

@@ -214,13 +214,3 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 	resp.body, resp.receivedAt = body, s.client.config.Clock()
 	return resp, nil
 }
-
-// exchangeError calls the function exchangeError. If the failure is a timeout, it adds both limits to the detail.
-func (s *session) exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
-	fetchErr := exchangeError(ctx, err, handshake, action)
-	if fetchErr.failure.Kind == source.Timeout {
-		fetchErr.failure.Detail += fmt.Sprintf(" (at most %v for a request, %v for a fetch)",
-			s.client.config.RequestTimeout, s.client.config.FetchTimeout)
-	}
-	return fetchErr
-}
