@@ -426,7 +426,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestSelectUnpublished: a later try publishes what is new, once, and no side whose other side may be on a missing page.
+// TestSelectUnpublished: a later try publishes what is new, once, and no side whose other side may still come.
 func TestSelectUnpublished(t *testing.T) {
 	slot := santoDomingo(2026, 9, 18, 8, 0, 0)
 	whole := func(institution, currency string) engine.Observation {

@@ -38,7 +38,7 @@
 //	too large, bad content encoding, a header above 64 KiB         wrong_content
 //	no connection, a truncated body   network, after three tries
 //	no response in time               timeout, after as many tries as fit
-//	certificate or handshake refused  tls
+//	invalid certificate, or TLS failed otherwise                   tls
 //
 // Challenge pages with status 200 are recognised by Definition.Parse.
 //

@@ -99,7 +99,7 @@ func (r *rawResponse) check(isDocument bool) *fetchError {
 		}
 		return r.errorf(source.Empty, "a response without a body")
 	case r.status == http.StatusForbidden:
-		return r.errorf(source.Blocked, "the server refuses us")
+		return r.errorf(source.Blocked, "the server forbids the request")
 	case r.status == http.StatusUnauthorized && len(r.body) > 0:
 		return r.errorf(source.Blocked, "the server asks for a login")
 	case r.status >= 400 && r.isBotWall():

@@ -7,7 +7,7 @@ type publishedSides uint8
 
 const (
 	usuallyBoth publishedSides = iota
-	alwaysBoth                 // never a single side: the page has no labels, so a reader could not tell which side it is
+	alwaysBoth                 // never a single side: the page has no labels, so a reader would not know which side it is
 	buyOnly                    // as some associations and exchange houses do
 	singleRate                 // one price for both sides, as the central bank does for most currencies
 )

@@ -181,7 +181,7 @@ func (defaults *pageDefaults) targetProblem(t Target, withSide bool) string {
 	case withSide && t.Side == "":
 		return "names no side, but the rows have one value each; say which side it is"
 	case !withSide && t.Side != "":
-		return "names a side, but the rows tell their sides themselves; remove it"
+		return "names a side, but only rows with the key value need one; remove it"
 	}
 	return ""
 }

@@ -221,7 +221,7 @@ func brokenExtracts() map[string]broken {
 		"value and side":         {jsonFile, `"value": {`, `"buy": {"at": "b"}, "value": {`, "either one value"},
 		"no value at all":        {jsonFile, `"value": {"at": "rate.list[0]"}, `, ``, "neither buy nor sell nor value"},
 		"label without a side":   {jsonFile, `, "side": "buy"`, ``, "names no side"},
-		"label with a side":      {rowsFile, `"institution": "popular"`, `"institution": "popular", "side": "buy"`, "tell their sides"},
+		"label with a side":      {rowsFile, `"institution": "popular"`, `"institution": "popular", "side": "buy"`, "only rows with the key value"},
 		"label of nobody":        {rowsFile, `{"institution": "popular"}`, `{}`, "names no institution"},
 		"label of no currency":   {jsonFile, `"currency": "USD", `, ``, "names no currency"},
 		"label twice":            {rowsFile, `"López de Haro*"`, `"BANCO\u00a0POPULAR :"`, "same label"},
