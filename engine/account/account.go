@@ -45,8 +45,8 @@ type Record struct {
 // unspent requests of leases. They are lost if an Account is dropped without Return or SaveEvicted.
 //
 // The first request of an account is slow mainly because the account is not in the processor's cache. Therefore the
-// fields that Admit reads are adjacent, and the struct has room for one key and one day, which is enough for most
-// accounts. An Account must not be copied.
+// fields that Admit reads are adjacent, and the struct has room for one key, one day and one lease, which is enough for
+// most accounts. An Account must not be copied.
 type Account struct {
 	node         engine.NodeID
 	leasePending bool          // a lease is being written to the log
@@ -61,8 +61,9 @@ type Account struct {
 	keysPending int          // keys that are being written to the log
 	tokenLease  tokenLease   // in a cluster
 
-	firstDays [1]dayCount   // backing array of days
-	firstKeys [1]accountKey // backing array of keys
+	firstDays   [1]dayCount   // backing array of days
+	firstKeys   [1]accountKey // backing array of keys
+	firstLeases [1]LeaseState // backing array of leases
 }
 
 type accountKey struct {

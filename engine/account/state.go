@@ -70,7 +70,7 @@ func Restore(state State) *Account {
 
 // Load sets the account to that of a snapshot, like Restore.
 func (a *Account) Load(state *State) {
-	*a = Account{record: state.Record, days: dayCounts{counts: a.firstDays[:0], closedUntil: state.ClosedUntil}, keys: a.firstKeys[:0]}
+	*a = Account{record: state.Record, days: dayCounts{counts: a.firstDays[:0], closedUntil: state.ClosedUntil}, keys: a.firstKeys[:0], leases: a.firstLeases[:0]}
 	a.record.Keys = nil
 	for i := range state.Record.Keys {
 		a.keys = append(a.keys, accountKey{record: state.Record.Keys[i]})

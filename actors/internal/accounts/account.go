@@ -50,6 +50,16 @@ type eventWritten struct {
 	err   *engine.Error
 }
 
+// eventWritten returns the message about an event. All leases use the same message, because an account has one lease at
+// a time written.
+func (a *AccountActor) eventWritten(event account.Event, err *engine.Error) *eventWritten {
+	if _, leased := event.(*account.Leased); leased {
+		a.leaseWritten = eventWritten{event: event, err: err}
+		return &a.leaseWritten
+	}
+	return &eventWritten{event: event, err: err}
+}
+
 // returnLease tells an account that the node stops: it returns its lease and admits no more requests.
 type returnLease struct{ mailbox.OneWay }
 
@@ -68,6 +78,9 @@ type AccountActor struct {
 	changes  []*changeRequest    // changes that have not started, in order
 	InFlight *changeRequest      // the change whose event is being written, or nil
 	stopped  *engine.Error       // if not nil, the error of all new leases and changes
+
+	leaseWritten eventWritten         // of the lease that is being written; reused
+	firstQueued  [1]*admissionRequest // backing array of queued
 }
 
 // accountCommon is the constant data that all accounts of a shard share.
@@ -170,6 +183,9 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		return
 	}
 	a.expedite()
+	if a.queued == nil {
+		a.queued = a.firstQueued[:0]
+	}
 	a.queued = append(a.queued, m)
 }
 
@@ -185,7 +201,7 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 	if event == nil {
 		return
 	}
-	record, err := record.Encode(event)
+	record, err := a.outbox.encode(event)
 	if err != nil {
 		a.Account.AbortLease()
 		return
@@ -221,6 +237,7 @@ func (a *AccountActor) leased(m *eventWritten) {
 		return
 	}
 	a.Account.Apply(m.event)
+	a.leaseWritten = eventWritten{}
 	if a.stopping {
 		a.RejectQueued(mailbox.ErrStopped)
 		a.returnLeaseOnStop()

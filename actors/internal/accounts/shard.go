@@ -40,7 +40,10 @@ type ShardActor struct {
 	pending   []pendingEvent   // events that wait for the next write
 	inFlight  []pendingEvent   // events that the journal is writing
 	results   []pendingEvent   // events of the last write whose result deliverSome has still to deliver
+	delivered int              // number of results that the accounts have
 	resultErr *engine.Error    // error of the last write, or nil
+	toJournal commitlog.Write  // the write of inFlight
+	spare     []pendingEvent   // memory for pending
 	stopped   *engine.Error    // why the node has stopped, or nil
 
 	closed         bool // after drain or stopAccounts: messages to accounts are rejected

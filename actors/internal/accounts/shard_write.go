@@ -39,8 +39,9 @@ type outbox struct {
 	flusher  *outboxFlusher
 	notified atomic.Bool // an OutboxFilled is in the mailbox of the shard
 
-	mu     sync.Mutex
-	events []pendingEvent
+	mu      sync.Mutex
+	events  []pendingEvent
+	encoder record.Encoder
 }
 
 // OutboxFilled tells a shard to take the events from its outbox.
@@ -57,6 +58,12 @@ func (o *outbox) post(p pendingEvent, urgent bool) {
 	}
 }
 
+func (o *outbox) encode(event account.Event) ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.encoder.Encode(event)
+}
+
 func (o *outbox) notify() {
 	if !o.notified.Swap(true) {
 		o.shard.Send(&OutboxFilled{})
@@ -69,20 +76,33 @@ func (o *outbox) empty() bool {
 	return len(o.events) == 0
 }
 
-// take removes and returns all events. It clears notified first, so that no event is forgotten: an event that another
-// goroutine posts during take is either in the result or causes another OutboxFilled.
-func (o *outbox) take() []pendingEvent {
+// take moves all events to the end of a list. It clears notified first, so that no event is forgotten: an event that
+// another goroutine posts during take is either in the result or causes another OutboxFilled.
+func (o *outbox) take(to []pendingEvent) []pendingEvent {
 	o.notified.Store(false)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	events := o.events
-	o.events = nil
-	return events
+	to = append(to, o.events...)
+	o.events = reuse(o.events)
+	return to
+}
+
+// reuse empties a list and keeps its memory, unless there is much of it.
+func reuse[T any](list []T) []T {
+	if cap(list) > shardRecordsMax {
+		return nil
+	}
+	clear(list)
+	return list[:0]
 }
 
 // collect takes the events from the outbox and starts to write them.
 func (s *ShardActor) collect() {
-	for _, p := range s.common.outbox.take() {
+	known := len(s.pending)
+	s.pending = s.common.outbox.take(s.pending)
+	taken := s.pending[known:]
+	s.pending = s.pending[:known]
+	for _, p := range taken {
 		switch {
 		case p.event == nil:
 			s.countReturned(p)
@@ -105,22 +125,28 @@ func (s *ShardActor) write() {
 	if len(s.pending) == 0 {
 		return
 	}
-	records := make([][]byte, 0, min(len(s.pending), shardRecordsMax))
-	bytes := 0
+	records, bytes := s.toJournal.Records[:0], 0
 	for _, p := range s.pending {
 		if len(records) == shardRecordsMax || len(records) > 0 && bytes+len(p.record) > shardBytesMax {
 			break
 		}
 		records, bytes = append(records, p.record), bytes+len(p.record)
 	}
-	s.inFlight = s.pending[:len(records):len(records)]
-	s.pending = s.pending[len(records):]
-	s.journal.Send(&commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq})
+	if count := len(records); count == len(s.pending) {
+		s.inFlight, s.pending, s.spare = s.pending, s.spare, nil
+	} else {
+		s.inFlight, s.pending = s.pending[:count:count], s.pending[count:]
+	}
+	s.toJournal = commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq}
+	s.journal.Send(&s.toJournal)
 }
 
 // rejectConflicts removes pending events that were made before the account received the newest event of another node.
 // Their accounts get ErrConflict.
 func (s *ShardActor) rejectConflicts() {
+	if s.node == 0 {
+		return
+	}
 	remaining := s.pending[:0]
 	for _, p := range s.pending {
 		if acct := s.Loaded[p.account]; acct == nil || p.unconditional || p.remoteSeq == acct.remoteSeq {
@@ -156,18 +182,20 @@ func (s *ShardActor) committed(err *engine.Error) {
 // deliverSome delivers up to count results, in order, and sends deliverMore if results remain. After the last result it
 // starts the next write.
 func (s *ShardActor) deliverSome(count int) {
-	batch := s.results[:min(count, len(s.results))]
-	s.results = s.results[len(batch):]
-	for _, p := range batch {
+	remaining := s.results[s.delivered:]
+	remaining = remaining[:min(count, len(remaining))]
+	s.delivered += len(remaining)
+	for _, p := range remaining {
 		if _, leased := p.event.(*account.Leased); leased && s.resultErr == nil {
 			s.leases.Add(1)
 		}
 		s.deliver(p, s.resultErr)
 	}
-	if len(s.results) > 0 {
+	if s.delivered < len(s.results) {
 		s.self.Send(&deliverMore{})
 		return
 	}
+	s.spare, s.results, s.delivered = reuse(s.results), nil, 0
 	s.write()
 	s.drained()
 }
@@ -189,7 +217,7 @@ func (s *ShardActor) deliver(p pendingEvent, err *engine.Error) {
 	if p.evicted {
 		s.evictedReturned(p, err)
 	} else if acct := s.Loaded[p.account]; acct != nil {
-		acct.Ref.Deliver(&eventWritten{event: p.event, err: err})
+		acct.Ref.Deliver(acct.actor.eventWritten(p.event, err))
 	}
 	s.countReturned(p)
 }

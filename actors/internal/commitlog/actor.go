@@ -34,6 +34,9 @@ type Committed struct {
 	Err *engine.Error
 }
 
+// committed is the result of all writes that are durable.
+var committed = &Committed{}
+
 // finishRequest asks the Actor to write what is queued and to take a last snapshot. Then the Actor replies.
 type finishRequest = mailbox.Request[struct{}, struct{}]
 
@@ -255,7 +258,7 @@ func (a *Actor) commit(batch []*Write) {
 		for _, n := range w.Notifications {
 			n.To.Send(n.Message)
 		}
-		w.From.Send(&Committed{})
+		w.From.Send(committed)
 	}
 }
 

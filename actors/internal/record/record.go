@@ -39,16 +39,36 @@ type envelope struct {
 // Encode encodes an engine.Event, account.Event, account.RegistryEvent, *account.Announced,
 // *account.AnnouncementWithdrawn, *CodeRefused or *Bundle.
 func Encode(event any) ([]byte, error) {
-	c := &codec{writing: true, bytes: make([]byte, 0, recordBytes)}
-	c.envelope(&envelope{event: event})
-	if len(c.bytes) == 0 {
-		return nil, fmt.Errorf("encode event: no record holds a %T", event)
-	}
-	return c.bytes, nil
+	return new(Encoder).encode(event, recordBytes)
 }
 
-// recordBytes is the initial size of the buffer for a record. Most records fit into it.
-const recordBytes = 96
+const (
+	recordBytes = 96      // initial size of the buffer for a record; most records fit into it
+	chunkBytes  = 4 << 10 // size of an Encoder's buffer
+)
+
+// Encoder encodes many records into one buffer. It is not safe for concurrent use. The zero value is ready for use.
+type Encoder struct {
+	codec    codec
+	envelope envelope
+}
+
+// Encode is like the function Encode. Records share a buffer, which is never used again.
+func (e *Encoder) Encode(event any) ([]byte, error) { return e.encode(event, chunkBytes) }
+
+func (e *Encoder) encode(event any, size int) ([]byte, error) {
+	c := &e.codec
+	if cap(c.bytes)-len(c.bytes) < recordBytes {
+		c.bytes = make([]byte, 0, size)
+	}
+	c.writing, e.envelope.event = true, event
+	start := len(c.bytes)
+	c.envelope(&e.envelope)
+	if e.envelope.event = nil; len(c.bytes) == start {
+		return nil, fmt.Errorf("encode event: no record holds a %T", event)
+	}
+	return c.bytes[start:len(c.bytes):len(c.bytes)], nil
+}
 
 // Decoder decodes records and snapshots. Results share no memory with the input, except those of Bundle. A Decoder is
 // not safe for concurrent use. The zero Decoder does not intern texts.
