@@ -18,7 +18,7 @@ import (
 const (
 	tailBuffer         = 64               // messages; fetch reads the messages that do not fit
 	idlePollInterval   = time.Second      // between fetches while there are no new records
-	pollIntervalMin    = time.Millisecond // between fetches while recordAvailable; doubled each time
+	pollIntervalMin    = time.Millisecond // between fetches while recordAvailable returns true; doubled each time
 	pollIntervalMax    = 50 * time.Millisecond
 	fetchRecordsMax    = 256
 	fetchBytesMax      = 2 << 20

@@ -78,7 +78,7 @@ const (
 	drainDefault        = 10 * time.Second // for Close
 	quitTimeout         = 2 * time.Second
 	sessionEmailsMax    = 50      // maximum number of emails on one connection; many servers have such a limit
-	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection; usual are 10 KiB
+	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection, which usually sends 10 KiB
 )
 
 var breakerDefault = breakerSettings{5, 30 * time.Second}

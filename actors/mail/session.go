@@ -38,7 +38,7 @@ func newDialer(config Config) (*dialer, error) {
 // session is a connection to the server, after the login.
 type session struct {
 	*dialer
-	conn   net.Conn // the TCP connection, without TLS; to close it unblocks any call on client
+	conn   net.Conn // the TCP connection, without TLS; closing it unblocks any call on client
 	client *smtp.Client
 	sent   int // number of emails sent
 }
@@ -233,7 +233,7 @@ func newFailure(ctx context.Context, step stage, err error) *failure {
 	return f
 }
 
-// boundedConn limits the number of bytes that can be read. The library buffers a line of any length.
+// boundedConn limits the number of bytes that can be read, because the library buffers a line of any length.
 type boundedConn struct {
 	net.Conn
 	bytesLeft int

@@ -49,8 +49,9 @@ type codec struct {
 
 // scope is the state of one message that is being read.
 type scope struct {
-	end          int    // position in codec.bytes after the message
-	needed, seen uint64 // bit n is for field n: it is mandatory; it was in the message
+	end    int    // position in codec.bytes after the message
+	needed uint64 // bit n is set if field n is mandatory
+	seen   uint64 // bit n is set if field n was in the message
 }
 
 // fail stores the first error, with field and position, and ends reading.

@@ -16,7 +16,7 @@ var ErrUnknown = errors.New("written by a newer version of tasard; use that vers
 const recordVersion = 1
 
 // CodeRefused is the event of a login code that was rejected by a limit on wrong codes. It does not change the state.
-// The log shows it to operators. To write it also makes the response as slow as the response to a wrong code.
+// The log shows it to operators. Writing it also makes the response take as long as the response to a wrong code.
 type CodeRefused struct {
 	Email account.EmailID
 	At    time.Time
@@ -25,7 +25,7 @@ type CodeRefused struct {
 // Bundle is an event that contains the records of one write. In a cluster each record of the log is a Bundle.
 type Bundle struct {
 	Node    engine.NodeID
-	Token   uint64   // number by which Node recognizes the bundle
+	Token   uint64   // number by which Node recognizes its own bundle
 	Records [][]byte // none of them is a bundle
 }
 
@@ -113,8 +113,8 @@ func isBundle(record []byte) bool {
 	return len(record) >= len(bundleTag) && string(record[:len(bundleTag)]) == bundleTag
 }
 
-// Bundle decodes a record of a cluster's log. Danger: the Records of the result alias the input. For a record that is
-// not a bundle, because a node wrote it before the cluster was formed, Bundle returns a bundle with only this record.
+// Bundle decodes a record of a cluster's log. Danger: the Records of the result alias the input. If a node wrote the
+// record before the cluster was formed, the record is not a bundle. Then the result is a bundle with only this record.
 func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	if !isBundle(record) {
 		return Bundle{Records: [][]byte{record}}, nil

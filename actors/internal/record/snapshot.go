@@ -31,7 +31,7 @@ type part struct {
 	registry         *registry
 	codes            []account.CodeState
 
-	currencyState func(currency string) *engine.SavedCurrency // for the reader: returns the value for state
+	currencyState func(currency string) *engine.SavedCurrency // returns the state that the reader adds lists to
 }
 
 func (c *codec) part(p *part) {

@@ -209,7 +209,8 @@ func (c *codec) precision(n fieldNumber, v *engine.DatePrecision) {
 	enum(c, n, v, precisionValues[:], "precision")
 }
 
-// enum is for one of values. It panics when it has to write another value; the engine has rejected those before.
+// enum is for a value in the list values. It panics if it has to write another value, because the engine never produces
+// one.
 func enum[V ~string](c *codec, n fieldNumber, v *V, values []V, name string) {
 	switch {
 	case c.writing:
