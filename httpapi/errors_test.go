@@ -31,19 +31,6 @@ func everyFault() map[string]struct {
 	}
 }
 
-// TestE1_Faults: what the service can't answer has its status.
-func TestE1_Faults(t *testing.T) {
-	for name, fault := range everyFault() {
-		f := newFixture(t, nil)
-		f.service.fault = fault.err
-		for _, operation := range []string{"rates", "best", "history", "convert"} {
-			if a := f.get(t, goldenTargets()[operation]); fault.err != nil && a.status != fault.status {
-				t.Errorf("%s, %s: %d, want %d", operation, name, a.status, fault.status)
-			}
-		}
-	}
-}
-
 // checkAnswer holds an answer of a server with a gate against what all answers share.
 func checkAnswer(t *testing.T, what, method, target string, a answer) {
 	t.Helper()
@@ -61,19 +48,6 @@ func checkAnswer(t *testing.T, what, method, target string, a answer) {
 	}
 	if a.status >= 400 && method != http.MethodHead && a.fault(t).Error.RequestID != a.header.Get("X-Request-Id") {
 		wrong("the body has another id than the header")
-	}
-}
-
-func TestE4_Unavailable(t *testing.T) {
-	for wait, want := range map[time.Duration]string{
-		0: "1", -time.Second: "1", time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2", time.Minute: "60",
-	} {
-		f := newFixture(t, nil)
-		f.service.fault = fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", wait)
-		if a := f.get(t, "/v1/rates"); a.code(t) != "503 data_unavailable" || a.header.Get("Retry-After") != want {
-			t.Errorf("%v: %d, Retry-After %q", wait, a.status, a.header.Get("Retry-After"))
-		}
-		f.takes(t, "/v1/currencies", "/v1/institutions", "/v1/institutions/bhd")
 	}
 }
 

@@ -75,7 +75,6 @@ func (w *twoWays) reset() {
 	w.clock.set(fakeNow())
 	w.service.published, w.service.fault, w.service.panics = fakeRates(w.service.catalogue), nil, nil
 	clear(w.service.pages)
-	w.service.asked = nil
 	fresh := newFakeAdmitter(w.clock.now)
 	w.admitter.transition, w.admitter.off, w.admitter.fault, w.admitter.panics = account.KeyPolicy{}, false, nil, nil
 	w.admitter.accounts, w.admitter.refused, w.admitter.quota, w.admitter.charges = fresh.accounts, fresh.refused, fresh.quota, fresh.charges

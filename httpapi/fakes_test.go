@@ -43,7 +43,6 @@ type fakeService struct {
 	// fault, when set, is what every question that needs rates gets; panics says that each question panics.
 	fault  error
 	panics any
-	asked  []any
 }
 
 func newFakeService() *fakeService {
@@ -123,7 +122,6 @@ func paged[T any](f *fakeService, fault error, question any, cut engine.PageRequ
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked = append(f.asked, question)
 	if f.panics != nil {
 		panic(f.panics)
 	}
@@ -232,7 +230,6 @@ func (f *fakeService) Institutions(q engine.InstitutionsQuery) (*engine.Page[eng
 func (f *fakeService) Institution(id string) (*engine.InstitutionDetail, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked = append(f.asked, id)
 	if f.panics != nil {
 		panic(f.panics)
 	}
@@ -251,13 +248,6 @@ func (f *fakeService) Institution(id string) (*engine.InstitutionDetail, error) 
 	}
 	f.pages["institution "+id] = detail
 	return detail, nil
-}
-
-// lastAsked is the last question that reached the service.
-func (f *fakeService) lastAsked() any {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.asked[len(f.asked)-1]
 }
 
 // fakeAdmitter knows keys by its own lists, and counts with the engine's table of addresses: an account has an

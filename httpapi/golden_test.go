@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -189,7 +190,7 @@ func accountCases() []goldenCase {
 		if last := len(good.lines) - 1; strings.Contains(good.lines[last], "Bearer") {
 			add("401-none", func(e *exchange) { e.lines = e.lines[:last] }, nil)
 			add("401-unknown", func(e *exchange) { e.lines[last] = bearer(testSession(9)) }, nil)
-			add("401-malformed", func(e *exchange) { e.lines[last] = bearer("x") }, nil)
+			add("401-malformed", func(e *exchange) { e.lines[last] = bearer(account.SessionPrefix) }, nil)
 			add("401-key", func(e *exchange) { e.lines[last] = bearer(testKey(8)) }, nil)
 		}
 	}

@@ -2,13 +2,11 @@ package httpapi
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // TestQ7_Q8_ExactPaths: whatever is not a path of the contract, byte for byte, is 404, with the error body.
@@ -32,50 +30,16 @@ func TestQ7_Q8_ExactPaths(t *testing.T) {
 	f.takes(t, "http://api.example.do/v1/currencies", "https://api.example.do:443/v1/rates?limit=1")
 }
 
-func TestQ9_PathID(t *testing.T) {
-	f := newFixture(t, nil)
-	for want, ids := range map[string][]string{
-		"200": {"bhd", "%62hd", "b%68%64"},
-		"404 institution_not_found": {
-			"BHD", "no-such", "progreso", "%20", "a%2Fb", "%2e%2e", "a+b", "%00", "%2562hd", "%ff%fe", "ma%C3%B1ana",
-			strings.Repeat("a", 80), strings.Repeat("%C3%B1", 80),
-		},
-		"400 invalid_parameters": {strings.Repeat("a", 81), strings.Repeat("%C3%B1", 81), "%", "%4", "%zz", "bhd%"},
-	} {
-		for _, id := range ids {
-			a := f.get(t, "/v1/institutions/"+id)
-			if a.code(t) != want {
-				t.Errorf("%s: %s, want %s", id, a.body, want)
-			}
-			if a.status == 400 && !slices.Equal(a.problems(t), []string{"[id]: id " + params.ProblemID}) {
-				t.Errorf("%s: %q", id, a.problems(t))
-			}
-		}
-	}
-}
-
-// TestQ11_Gzip: what Accept-Encoding means. That the forms are the same, the conformance kit and
-// TestPageMemo_Concurrency say.
+// TestQ11_Gzip: the header may have several lines; HEAD and long errors are compressed too. FuzzAcceptEncoding says
+// what the header means.
 func TestQ11_Gzip(t *testing.T) {
 	f := newFixture(t, nil)
-	for want, headers := range map[bool][]string{
-		true: {
-			"gzip", "GZIP", "x-gzip", "*", "deflate, gzip;q=1.0, *;q=0.5", "br;q=1, gzip;q=0.001", "identity;q=0.5, gzip;q=0.5", "gzip; q=0.5",
-			" gzip ,br", ",,gzip", "br\r\nAccept-Encoding: gzip",
-		},
-		false: {
-			"gzip;q=0", "gzip;q=0.000", "gzip;q=0, *", "*;q=0", "br", "", "identity", "identity;q=1, gzip;q=0.5", "gzip;q=2", "gzip;q=x",
-			"gzip;level=9", "gzip;q=1.001", "gzip;q=0.1234", "gzipped", "gzip;q=",
-		},
-	} {
-		for _, header := range headers {
-			if got := f.get(t, "/v1/rates", "Accept-Encoding: "+header).header.Get("Content-Encoding") == "gzip"; got != want {
-				t.Errorf("%q: gzip is %v, want %v", header, got, want)
+	for header, want := range map[string]string{"br\r\nAccept-Encoding: gzip": "gzip", "gzip;q=0\r\nAccept-Encoding: br": "", "*": "gzip", "": ""} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			if got := f.do(t, method, "/v1/rates", "Accept-Encoding: "+header).header.Get("Content-Encoding"); got != want {
+				t.Errorf("%s with %q: %q, want %q", method, header, got, want)
 			}
 		}
-	}
-	if head := f.do(t, http.MethodHead, "/v1/rates", "Accept-Encoding: gzip"); head.header.Get("Content-Encoding") != "gzip" {
-		t.Errorf("HEAD: %v", head.header)
 	}
 	long := f.get(t, "/v1/rates?"+strings.Repeat("limit=1&", 40), "Accept-Encoding: gzip")
 	if long.header.Get("Content-Encoding") != "gzip" || len(long.fault(t).Error.Details) == 0 {
@@ -83,13 +47,14 @@ func TestQ11_Gzip(t *testing.T) {
 	}
 }
 
-// TestQ12_ETag: what If-None-Match means, and that other data has another tag, another time none.
+// TestQ12_ETag: If-None-Match may have several lines; other data has another tag, another time has not. FuzzIfNoneMatch
+// says what the header means.
 func TestQ12_ETag(t *testing.T) {
 	f := newFixture(t, nil)
 	tag := f.get(t, bestTarget).header.Get("ETag")
 	for want, matches := range map[int][]string{
-		304: {tag, strings.TrimPrefix(tag, "W/"), `"x", ` + tag, "*", `W/"a,b" ,` + tag + `, "y"`, "\"x\"\r\nIf-None-Match: " + tag},
-		200: {`"x"`, `W/"x"`, "x", tag[3:], `*, ` + tag, `"broken, ` + tag, tag + "x", "", "*\r\nIf-None-Match: \"x\""},
+		304: {tag, "*", "\"x\"\r\nIf-None-Match: " + tag},
+		200: {`"x"`, "", "*\r\nIf-None-Match: \"x\""},
 	} {
 		for _, match := range matches {
 			if a := f.get(t, bestTarget, "If-None-Match: "+match); a.status != want || a.header.Get("ETag") != tag || len(a.body) > 0 != (want == 200) {

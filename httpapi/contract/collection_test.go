@@ -114,8 +114,8 @@ func (d *openAPI) resolve(r reference) parameter {
 // collectionSchema is the URL of the format.
 const collectionSchema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 
-// object is a JSON object in the order of its names, which alternate with their values. "name?" is left out if its value
-// is zero.
+// object is a JSON object in the order of its names, which alternate with their values. "name?" is left out if its
+// value is zero.
 type object []any
 
 // MarshalJSON implements json.Marshaler.

@@ -10,7 +10,7 @@ import (
 // FuzzIfNoneMatch holds the walk over entity tags against a regular expression.
 func FuzzIfNoneMatch(f *testing.F) {
 	const tag = `W/"0123456789abcdefABCDEF"`
-	for _, seed := range []string{tag, tag[2:], "*", " * ", `"a", ` + tag, `"a" ` + tag, `"a,` + tag, "W/" + tag, `"",,` + tag, tag + ",", "w/" + tag[2:], `"\", ` + tag} {
+	for _, seed := range []string{tag, tag[2:], "*", " * ", `"a", ` + tag, `"a" ` + tag, `"a,` + tag, "W/" + tag, `"",,` + tag, tag + ",", "w/" + tag[2:], `"\", ` + tag, `W/"a,b" ,` + tag + `, "y"`, "x", tag[3:], "*, " + tag, tag + "x", ""} {
 		f.Add(seed)
 	}
 	list := regexp.MustCompile(`^[ \t,]*(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)`)
@@ -42,7 +42,11 @@ func latin(text string) string {
 
 // FuzzAcceptEncoding holds the choice of gzip against a slow reading of the same rules.
 func FuzzAcceptEncoding(f *testing.F) {
-	for _, seed := range []string{"gzip", "gzip;q=0", "br, *;q=0.1", "identity;q=1,gzip;q=0.9", "x-gzip;q=0.001,gzip;q=0", "gzip;q=1.0000", "gzip ; q=0.5", ";q=1", "*;q=0,gzip"} {
+	for _, seed := range []string{
+		"GZIP", "*", "deflate, gzip;q=1.0, *;q=0.5", "br;q=1, gzip;q=0.001", "identity;q=0.5, gzip;q=0.5", " gzip ,br", ",,gzip", "gzip;q=0.000", "gzip;q=0, *", "", "identity",
+		"gzip;q=2", "gzip;q=x", "gzip;level=9", "gzip;q=1.001", "gzip;q=0.1234", "gzipped", "gzip;q=",
+		"gzip", "gzip;q=0", "br, *;q=0.1", "identity;q=1,gzip;q=0.9", "x-gzip;q=0.001,gzip;q=0", "gzip;q=1.0000", "gzip ; q=0.5", ";q=1", "*;q=0,gzip",
+	} {
 		f.Add(seed)
 	}
 	item := regexp.MustCompile(`^[ \t]*([^;]*?)[ \t]*(?:;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$`)
