@@ -45,20 +45,18 @@ func TestCluster_Options(t *testing.T) {
 // TestCluster_ForgottenSettings: a command without the cluster's settings does not change the directory of a node of a
 // cluster, unless the node leaves for good.
 func TestCluster_ForgottenSettings(t *testing.T) {
-	data := t.TempDir()
-	identity := filepath.Join(data, "cluster.json")
-	text := `{"format": 1, "cluster": "rates", "stream": "1f", "name": "node-3", "node": 3}`
-	if err := os.WriteFile(identity, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	data := importedData(t, observation(1, "59", "60"))
+	identity, log := filepath.Join(data, "cluster.json"), filepath.Join(data, "00000000000000000001")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	log := filepath.Join(data, "00000000000000000001")
-	if err := os.WriteFile(log, []byte("damage"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(identity, `{"format": 1, "cluster": "rates", "stream": "1f", "name": "node-3", "node": 3}`)
+	whole := readFile(t, log)
+	write(log, whole[:len(whole)/2]+"damage"+whole[len(whole)/2+6:])
 	run(t, nil, nil, "log", "repair", "--yes", "--data", data).fails(t, exit.BadData, log, "the other nodes of the cluster rates have these records")
-	if err := os.Remove(log); err != nil {
-		t.Fatal(err)
-	}
+	write(log, whole)
 	for _, args := range [][]string{serveArgs(data), {"import", "--data", data, "-"}} {
 		got := run(t, nil, strings.NewReader(""), args...)
 		if got.code != exit.BadData || !strings.Contains(got.stderr, "belongs to node-3 of the cluster rates") {
