@@ -101,7 +101,7 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	return true
 }
 
-// trimHistory removes past days that are more than days before now. If days is 0, it keeps all.
+// trimHistory removes the history before the last days. If days is 0, it keeps all.
 func trimHistory(results []source.Result, days int, now time.Time) []source.Result {
 	if days == 0 {
 		return results
@@ -114,8 +114,8 @@ func trimHistory(results []source.Result, days int, now time.Time) []source.Resu
 	return trimmed
 }
 
-// selectUnpublished selects the observations that one try has to publish. refreshes is everything that was read in the
-// slot so far, published has the currencies that were published for the slot, and newResults is what this try has read.
+// selectUnpublished selects the observations that one try has to publish. refreshes has everything that was read in the
+// slot so far. published has the currencies that were published for the slot. newResults has what this try has read.
 //
 // The engine accepts a source and currency once for a slot. If a currency was published for the slot by an earlier try,
 // selectUnpublished puts its quotes from newResults into a refresh without a slot.

@@ -23,7 +23,7 @@ type keyedLock[T any] struct {
 	value T             // guarded by this lock
 }
 
-// lock locks a key; the caller must unlock it. If ctx ends before that, lock returns the error of ctx.
+// lock locks a key; the caller must unlock it. If ctx ends first, lock returns the error of ctx.
 func (l *keyedLocks[T]) lock(ctx context.Context, key string) (*keyedLock[T], error) {
 	lock := l.acquire(key)
 	select {

@@ -61,7 +61,7 @@ func openPackage(body []byte) (map[string]*zip.File, error) {
 		return nil, tooLarge("its package has %d parts, the most is %d", entries, partsMax)
 	}
 	archive, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // no part is written to disk
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // unsafe names do no harm: parts are not written to disk
 		return nil, damaged("its package can't be read, is it truncated? %v", err)
 	}
 	parts := make(map[string]*zip.File, len(archive.File))
