@@ -48,7 +48,6 @@ type receivedHeartbeat struct {
 	receivedAt time.Time
 }
 
-// peerTable holds the newest heartbeat of every node, including this one.
 type peerTable struct {
 	cluster *Cluster
 

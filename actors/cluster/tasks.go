@@ -4,7 +4,6 @@ package cluster
 
 import "sync"
 
-// taskGroup runs goroutines and waits for them.
 type taskGroup struct {
 	mu     sync.Mutex
 	closed bool

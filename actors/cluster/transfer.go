@@ -39,7 +39,6 @@ func (c *Cluster) serveBackups() error {
 	return err
 }
 
-// sendBackup sends a backup and then calls endTransfer.
 func (c *Cluster) sendBackup(subject string) {
 	j := c.Journal()
 	if j == nil {

@@ -83,7 +83,6 @@ const (
 
 var breakerDefault = breakerSettings{5, 30 * time.Second}
 
-// complete checks the fields and sets defaults.
 func (c Config) complete() (Config, error) {
 	c.TLS = cmp.Or(c.TLS, StartTLS)
 	if err := c.check(); err != nil {
@@ -166,7 +165,6 @@ func (c Config) host() string {
 	return host
 }
 
-// domain returns the domain of From.
 func (c Config) domain() string {
 	from := c.From.String()
 	return from[strings.LastIndexByte(from, '@')+1:]

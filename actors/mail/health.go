@@ -57,7 +57,6 @@ func (m *Mailer) waitOrProbe(wait time.Duration) {
 	}
 }
 
-// probe reports whether the mail server accepts a connection.
 func (m *Mailer) probe() bool {
 	ctx, cancel := context.WithTimeout(m.ctx, m.config.ProbeInterval)
 	defer cancel()

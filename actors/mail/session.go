@@ -51,7 +51,6 @@ type failure struct {
 	timeout bool
 }
 
-// stage is a step of an attempt.
 type stage string
 
 const (
@@ -64,7 +63,6 @@ const (
 
 const detailBytesMax = 200
 
-// permanent reports whether the server has permanently rejected this email.
 func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
 
 // isServerFailure reports whether other emails would fail too, so that the breaker counts the failure. Status 421 means
@@ -190,7 +188,6 @@ func (s *session) quit(ctx context.Context) {
 	_ = s.conn.Close()
 }
 
-// abort closes the connection without QUIT.
 func (s *session) abort() { _ = s.conn.Close() }
 
 // closeOnDone closes the connection when ctx ends. So ctx limits the time of several calls together; the library only

@@ -67,7 +67,6 @@ func (c *codec) load(e evictedAccount, a *account.Account, node engine.NodeID, r
 	return nil
 }
 
-// decode decodes account.State into a and account.EvictedState into c.evicted.
 func (c *codec) decode(e evictedAccount, a *account.Account) error {
 	data, evicted := record.SplitAccount(e)
 	state, err := c.decoder.Account(data)
@@ -81,7 +80,6 @@ func (c *codec) decode(e evictedAccount, a *account.Account) error {
 	return nil
 }
 
-// load returns the decoded account; see codec.load.
 func (e evictedAccount) load(node engine.NodeID, resumed account.ClockReading) (*account.Account, error) {
 	a := new(account.Account)
 	return a, new(codec).load(e, a, node, resumed)

@@ -31,7 +31,6 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	}
 }
 
-// remoteAccount handles the events of one account.
 func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *commitlog.WindowEntry) {
 	s.indexKeys(events)
 	if created, ok := events[0].(*account.Created); ok {
@@ -114,7 +113,6 @@ func (s *ShardActor) checkReturns(more bool) {
 	}
 }
 
-// checkReturn posts the return of the lease if Account.NextReturn says so.
 func (a *AccountActor) checkReturn() {
 	if a.stopped != nil || a.stopping {
 		return

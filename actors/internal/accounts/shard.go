@@ -189,7 +189,6 @@ func Internal(cause error) *engine.Error {
 	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
 }
 
-// Limits of eviction.
 const (
 	SweepsIdle         = 4   // an account is evicted after this number of sweeps without a request
 	accountsPerMessage = 256 // number of accounts that one Sweep or CheckReturns message checks

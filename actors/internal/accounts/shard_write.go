@@ -212,7 +212,6 @@ func (s *ShardActor) deliverBefore(msg mailbox.Message) {
 	}
 }
 
-// deliver tells an account the result of one event.
 func (s *ShardActor) deliver(p pendingEvent, err *engine.Error) {
 	if p.evicted {
 		s.evictedReturned(p, err)

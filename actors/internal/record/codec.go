@@ -7,7 +7,6 @@ import (
 	"math/bits"
 )
 
-// fieldNumber is the number of a field in a message. 0 means no field.
 type fieldNumber int32
 
 // The wire types of protobuf. The encoder uses only wireVarint and wireBytes. The decoder skips fields of other types.
@@ -62,7 +61,6 @@ func (c *codec) fail(err error) {
 	c.nextField, c.pos = 0, len(c.bytes)
 }
 
-// message writes or reads a field that is a message.
 func message[T any](c *codec, n fieldNumber, v *T, fields func(*codec, *T)) {
 	switch {
 	case c.writing:
@@ -113,7 +111,6 @@ func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
 	copy(c.bytes[start-1:], length)
 }
 
-// readMessage reads a message that ends at position end.
 func readMessage[T any](c *codec, end int, v *T, fields func(*codec, *T)) {
 	c.scope = scope{end: end}
 	c.advance()
@@ -239,7 +236,6 @@ func (c *codec) value() []byte {
 	return value
 }
 
-// skip skips the value of the next field.
 func (c *codec) skip() {
 	for depth := 0; ; {
 		switch c.nextWire {

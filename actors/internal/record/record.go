@@ -176,7 +176,6 @@ func (c *codec) version(v *uint64, known uint64) {
 	}
 }
 
-// eventKind has the functions for one kind of event.
 type eventKind struct {
 	empty func() any                                    // returns an event without data
 	code  func(c *codec, n fieldNumber, event any) bool // writes or reads field n; false if event is of another kind
