@@ -21,16 +21,16 @@ const (
 	assetBytesMax  = 32 << 20 // of one asset, uncompressed
 )
 
-// asset is a static file. Its name contains a hash of its content, so browsers may cache it forever.
+// asset is a static file. Its URL contains a hash of its content, so browsers may cache it forever.
 type asset struct {
 	contentType string
 	body        []byte
 	gzipped     bool // body is compressed with gzip
 }
 
-// AddAssets adds files to those that are served under /assets/. The name has a hash: style.css becomes
-// style.<hash>.css. For a compressed file, the suffix .gz is removed. AddAssets must be called before the first
-// request. It panics if a file is missing or a name exists.
+// AddAssets serves files under /assets/, each with a hash in its name: style.css becomes style.<hash>.css. A file with
+// the suffix .gz is compressed, and is served without the suffix. AddAssets must be called before the first request. It
+// panics if a file is missing or if an asset has the same name.
 func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	contentTypes := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, file := range names {
@@ -49,7 +49,7 @@ func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	}
 }
 
-// Asset returns the path of an asset. It panics if there is no asset of that name.
+// Asset returns the URL path of the asset that AddAssets added under a name. It panics if there is none.
 func (f *Frame) Asset(name string) string {
 	path, ok := f.assetPaths[name]
 	if !ok {
@@ -58,7 +58,6 @@ func (f *Frame) Asset(name string) string {
 	return path
 }
 
-// serveAsset serves /assets/.
 func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	a, ok := f.assets[r.PathValue("name")]
 	if !ok {

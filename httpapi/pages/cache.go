@@ -6,15 +6,15 @@ import (
 )
 
 // generationCache is a bounded cache of recently used values. It has two generations. When the young generation is
-// full, the old generation is dropped and the young generation becomes the old one. The cache is safe for concurrent
-// use, the values are not.
+// full, it becomes the old generation, and the previous old generation is dropped. get moves a value to the young
+// generation. The cache is safe for concurrent use, but its values are not.
 type generationCache[K comparable, V any] struct {
-	youngMax   int // size of the young generation
+	youngMax   int // largest size of the young generation
 	mu         sync.Mutex
 	young, old map[K]*V
 }
 
-// get returns the value of a key, or a new zero value if there is none.
+// get returns the value of a key. If there is none, it adds a zero value.
 func (g *generationCache[K, V]) get(key K) *V {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,7 +32,7 @@ func (g *generationCache[K, V]) get(key K) *V {
 	return value
 }
 
-// drop removes a value.
+// drop removes a value, unless the key has another value by now.
 func (g *generationCache[K, V]) drop(key K, value *V) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,7 +43,7 @@ func (g *generationCache[K, V]) drop(key K, value *V) {
 	}
 }
 
-// rotate makes the young generation the old one.
+// rotate makes the young generation the old generation.
 func (g *generationCache[K, V]) rotate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ const (
 // cacheKey identifies a cached page.
 type cacheKey struct {
 	language Language
-	suggest  bool // the page has a link to the other language at the top
+	suggest  bool // see Request.suggestsOther
 	page     string
 	query    string // normalized
 }
@@ -68,21 +68,23 @@ type cacheKey struct {
 type pageCache struct {
 	pages generationCache[cacheKey, cacheEntry]
 	mu    sync.Mutex
-	bytes int // size of the pages rendered since the last rotation
+	bytes int // size of the pages that were rendered since the last rotate
 }
 
 func newPageCache() *pageCache {
 	return &pageCache{pages: generationCache[cacheKey, cacheEntry]{youngMax: cachedPagesMax}}
 }
 
-// cacheEntry has one page. mu is held while the page is rendered, so that concurrent requests render it once.
+// cacheEntry has one page. mu is locked while the page is rendered, so that concurrent requests render it once.
 type cacheEntry struct {
-	mu                  sync.Mutex
-	page                *rendered
-	renderedAt, expires time.Time // renderedAt: if the clock is set back, the page has expired
+	mu         sync.Mutex
+	page       *rendered
+	renderedAt time.Time // before this time the page is invalid, too: the clock was set back
+	expires    time.Time
 }
 
-// getOrRender returns the cached page. If it is missing or expired, it is rendered and cached. Errors are not cached.
+// getOrRender returns the cached page of a key. If the page is missing or has expired, it calls render, which also
+// returns when the page expires, and caches the result. It does not cache errors.
 func (c *pageCache) getOrRender(key cacheKey, now time.Time, render func() (*rendered, time.Time, error)) (*rendered, error) {
 	entry := c.pages.get(key)
 	entry.mu.Lock()
@@ -109,7 +111,7 @@ func (c *pageCache) addBytes(bytes int) {
 	}
 }
 
-// renderLimiter limits the pages rendered in a second, so that the API has enough CPU time.
+// renderLimiter limits how many pages are rendered in a second, to leave CPU time to the API.
 type renderLimiter struct {
 	mu     sync.Mutex
 	second int64

@@ -12,45 +12,45 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// A chart has integer coordinates in an SVG viewBox, so that rates need not be converted to floats.
+// Dimensions of a chart in its SVG viewBox. Coordinates are integers, so that rates are never converted to floats.
 const (
 	chartWidth    = 4000
 	chartHeight   = 2200
-	chartDigit    = 72 // width of a digit of a label
+	chartDigit    = 72 // width of a digit in a label
 	chartMargin   = 130
 	chartRight    = 3960
 	chartTop      = 160
 	chartBottom   = 1880
-	chartLabelY   = 2100    // of dates
+	chartLabelY   = 2100    // y of the labels of dates
 	chartTicks    = 4       // approximate number of grid lines
-	chartUnitsMax = 1 << 61 // 23 thousand million DOP; larger values would overflow int64
-	chartGapDays  = 7       // a line is broken at longer gaps; weekends and holidays are shorter
+	chartUnitsMax = 1 << 61 // 23 thousand million DOP; the arithmetic would overflow with larger values
+	chartGapDays  = 7       // a line has a gap if longer without values; weekends and holidays are shorter
 )
 
-// chartPoint is a point of a line.
 type chartPoint struct {
 	date  engine.Date
 	value engine.Decimal
 }
 
-// series is the data of a line: its CSS class, the key of its label, and its points, sorted by date.
+// series is the data of one line.
 type series struct {
-	class, key string
-	points     []chartPoint
+	class  string       // CSS class
+	key    string       // key of the text of its label
+	points []chartPoint // sorted by date
 }
 
-// chart is a chart with the coordinates of all its parts.
+// chart has the coordinates of all parts of a chart.
 type chart struct {
 	Width, Height, Left, Right int
-	LabelX                     int // x of the labels of values
-	LabelY                     int // y of the labels of dates
-	Title                      string
+	LabelX                     int    // x of the labels of values
+	LabelY                     int    // y of the labels of dates
+	Title                      string // key of a text
 	Lines                      []chartLine
 	Ticks                      []tick
 	Dates                      []dateTick
 }
 
-// chartLine is a line as an SVG path, with its last value.
+// chartLine is a line of a chart. Path is its SVG path, Last the value of its last point.
 type chartLine struct {
 	Class, Key, Path string
 	Last             engine.Decimal
@@ -66,19 +66,19 @@ type tick struct {
 // dateTick is a date on the horizontal axis.
 type dateTick struct {
 	X      int
-	Anchor string
+	Anchor string // value of the attribute text-anchor
 	Date   engine.Date
 }
 
 // scale maps values and dates to coordinates.
 type scale struct {
 	low, high int64
-	left      int // x of from, right of the labels
+	left      int // x of the date from
 	from, to  engine.Date
 }
 
-// newChart returns a chart of lines over a range of dates. It returns nil if the lines are empty or a value exceeds
-// chartUnitsMax.
+// newChart returns a chart of lines over a range of dates. It returns nil if no line has a point or if a value exceeds
+// chartUnitsMax. title is the key of a text.
 func newChart(title string, from, to engine.Date, lines []series) *chart {
 	low, high := int64(math.MaxInt64), int64(-1)
 	for _, l := range lines {
@@ -113,7 +113,7 @@ func newChart(title string, from, to engine.Date, lines []series) *chart {
 	return c
 }
 
-// node renders the chart.
+// node returns the chart as an SVG with a legend, or nil if c is nil.
 func (c *chart) node(l *Localizer) Node {
 	if c == nil {
 		return nil
@@ -149,14 +149,14 @@ func (c *chart) node(l *Localizer) Node {
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
-// niceStep returns a step of 1, 2 or 5 times a power of ten, so that the span has about chartTicks steps. For an empty
-// span it returns 0.10.
+// niceStep returns a step of 1, 2 or 5 times a power of ten, of which the span has about chartTicks. For an empty span
+// it returns 0.10.
 func niceStep(span int64) int64 {
 	if span == 0 {
 		return unitsPerDOP / 10
 	}
 	minStep := max(1, span/chartTicks)
-	for power := int64(1); ; power *= 10 { // does not overflow: chartUnitsMax/chartTicks is below the largest power of ten
+	for power := int64(1); ; power *= 10 { // can't overflow: chartUnitsMax/chartTicks is below the largest power of ten
 		for _, step := range []int64{power, 2 * power, 5 * power} {
 			if step >= minStep {
 				return step
@@ -165,7 +165,7 @@ func niceStep(span int64) int64 {
 	}
 }
 
-// tickLabel formats a value with the decimals of the step, at least two.
+// tickLabel formats a value with as many decimals as the step has, but at least two.
 func tickLabel(value, step int64) string {
 	places, scale := 8, int64(unitsPerDOP)
 	for places > 2 && step%10 == 0 {
@@ -176,7 +176,7 @@ func tickLabel(value, step int64) string {
 
 func (s scale) y(value int64) int {
 	span, distance := s.high-s.low, s.high-value
-	for span > math.MaxInt32 { // otherwise the product with the height could overflow
+	for span > math.MaxInt32 { // otherwise the product below could overflow
 		span, distance = span/10, distance/10
 	}
 	return chartTop + int(distance*(chartBottom-chartTop)/span)
@@ -189,7 +189,7 @@ func (s scale) x(date engine.Date) int {
 	return s.left + int(date-s.from)*(chartRight-s.left)/int(s.to-s.from)
 }
 
-// dates returns labels for both ends and the middle of the dates.
+// dates returns ticks for the first, the middle and the last date.
 func (s scale) dates() []dateTick {
 	middle := s.from + (s.to-s.from)/2
 	return []dateTick{{s.x(s.from), "start", s.from}, {s.x(middle), "middle", middle}, {s.x(s.to), "end", s.to}}
@@ -206,7 +206,7 @@ func (s scale) draw(data series) chartLine {
 			command = "M"
 		}
 		path.WriteString(command + strconv.Itoa(line.LastX) + " " + strconv.Itoa(line.LastY))
-		if command == "M" { // makes a single point visible
+		if command == "M" { // a line of one unit makes a single point visible
 			path.WriteString("h1")
 		}
 		previous = point.date
@@ -215,7 +215,6 @@ func (s scale) draw(data series) chartLine {
 	return line
 }
 
-// marketCharts returns the charts of both sides of a currency.
 func marketCharts(days []marketDay, from, to engine.Date) (venta, compra *chart) {
 	draw := func(title string, sideOf func(*marketDay) *sideSummary) *chart {
 		lines := []series{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
@@ -232,7 +231,7 @@ func marketCharts(days []marketDay, from, to engine.Date) (venta, compra *chart)
 	return draw("chart.venta", func(p *marketDay) *sideSummary { return &p.Venta }), draw("chart.compra", func(p *marketDay) *sideSummary { return &p.Compra })
 }
 
-// quoteChart returns the chart of the rate of one institution.
+// quoteChart returns the chart of one rate of one institution.
 func quoteChart(rows []engine.HistoryEntry, from, to engine.Date) *chart {
 	venta, compra := series{class: "venta", key: "side.venta"}, series{class: "compra", key: "side.compra"}
 	for i := range rows {

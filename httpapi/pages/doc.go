@@ -1,8 +1,11 @@
 // Package pages serves the public HTML pages: rates, institutions and terms. It also has Frame, which the pages of
-// other packages use. Pages are rendered on the server with gomponents and work without JavaScript. Nothing is loaded
+// other packages use. Pages are rendered on the server with gomponents and work without JavaScript. They load nothing
 // from other sites.
 //
-//	request → limit of the address → cache → engine.Service → Document → Frame → HTML
+//	request → limit of the client address → cache → engine.Service → Document → Frame → HTML
+//
+// The pages use the Dominican words for the two sides of a rate: compra is the price at which an institution buys, and
+// venta the price at which it sells.
 //
 // # Pages in other packages
 //
@@ -16,34 +19,35 @@
 //		})
 //	})
 //
-// WriteCached is for pages that are the same for every visitor, Write for all others. Texts and attributes are
-// escaped. Use Raw only for content that is part of the program, and External for links that come from data. A body
+// WriteCached is for pages that are the same for every visitor, Write for all others. gomponents escapes texts and
+// attributes. Use Raw only for content that is part of the program, and External for links that come from data. A body
 // begins with its only h1, and every field has a label.
 //
 // # Languages
 //
-// English pages have the path of the Spanish page under /en. The header Accept-Language does not change the language of
-// a page: it only adds a link to the other language.
+// The path of an English page is /en and the path of the Spanish page. The header Accept-Language does not change the
+// language of a page, but it can add a link to the other language.
 //
 // # Cost
 //
-// Pages are cached for a second, charts and tables for a minute, and the history of a currency for five minutes.
-// Concurrent requests for a page render it once. At most 100 pages a second are rendered. Further requests get 503. A
-// client address may send PerMinuteDefault requests a minute.
+// Pages are cached for the rest of the second, charts and tables for a minute, and past days for five minutes.
+// Concurrent requests for the same page render it once. At most 100 pages a second are rendered; further requests get
+// 503. A client address may send PerMinuteDefault requests a minute.
 //
 // # Behavior
 //
-//   - Unknown query parameters are ignored. An invalid value is reported next to its field with status 400, and the
-//     default is used.
+//   - Unknown query parameters are ignored. For an invalid value the page has status 400, shows the problem next to the
+//     field, and uses the default.
 //   - An amount may have commas between thousands (1,250.50). Other commas are invalid, because 1,5 is ambiguous.
-//   - Best, median and reference of a day are computed from the history of that day, over all channels. The median of
+//   - The best, median and reference rates of a day come from the history of that day, over all channels. The median of
 //     an even number of values is the mean of the middle two, rounded half even to four decimals.
 //
 // # Where to start reading
 //
-//	pages.go                        Config and routes
-//	request.go, frame.go, layout.go how a request becomes a page
-//	texts.go, language.go           the two languages
-//	home.go, rates.go               rates; history.go, panel.go, chart.go: their history
-//	testdata/golden                 every page; go test -run Golden -update rewrites them
+//	pages.go                         Config and routes
+//	request.go, frame.go, layout.go  how a request becomes a page
+//	texts.go, language.go            the two languages
+//	home.go, rates.go                pages with rates
+//	history.go, panel.go, chart.go   the history of rates
+//	testdata/golden                  every page; go test -run Golden -update rewrites them
 package pages

@@ -14,15 +14,15 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// Policy is the default Content-Security-Policy. Scripts, styles and images must come from this site and must not be
-// inline.
+// Policy is the default Content-Security-Policy. It allows only scripts, styles and images from this site, and no
+// inline ones.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-const rendersPerSecondMax = 100 // use about a tenth of one CPU
+const rendersPerSecondMax = 100 // so many take about a tenth of one CPU
 
-// Frame has the common parts of all pages: layout, languages, assets, limits and the cache. It is safe for concurrent
-// use after all assets are added.
+// Frame has the common parts of all pages: layout, languages, assets, limits and the cache. After the last call of
+// AddAssets it is safe for concurrent use.
 type Frame struct {
 	config     Config
 	texts      *Texts
@@ -42,7 +42,6 @@ func newFrame(config Config) *Frame {
 	return f
 }
 
-// sub returns a folder of embedded files.
 func sub(files fs.FS, folder string) fs.FS {
 	subFS, err := fs.Sub(files, folder)
 	if err != nil {
@@ -55,7 +54,7 @@ func (f *Frame) register(mux *http.ServeMux) {
 	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
 }
 
-// rendered is a rendered page. It is immutable.
+// rendered is a rendered page, or a part of one. It is immutable.
 type rendered struct {
 	status int
 	policy string
@@ -74,9 +73,9 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	f.sendPage(w, r, page)
 }
 
-// WriteCached sends a page that is the same for every visitor with the same language and query. The caller must
-// normalize the query, so that clients cannot fill the cache with variants of one page. The page is cached for the
-// rest of the current second, or until Document.Until if that is later.
+// WriteCached sends a page that is the same for every visitor with the same language and query. If the page is not
+// cached, build makes it. The page is then cached for the rest of the current second, or until Document.Until if that
+// is later. The caller must normalize the query, so that clients can't fill the cache with variants of one page.
 func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, build func() (*Document, error)) {
 	key := cacheKey{r.Language, r.suggestsOther(), r.Page, query}
 	page, err := f.cache.getOrRender(key, r.Now, func() (*rendered, time.Time, error) {
@@ -104,7 +103,7 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, bui
 	f.sendPage(w, r, page)
 }
 
-// sendPage sends a page, or 304.
+// sendPage sends a page, or 304 if the client has it already.
 func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -119,19 +118,17 @@ func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
 	f.send(w, r, page.body)
 }
 
-// send writes a body.
 func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
 	if _, err := w.Write(body); err != nil {
 		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
 	}
 }
 
-// RetryAfter formats a Retry-After header: whole seconds, rounded up, at least 1.
+// RetryAfter formats the value of a Retry-After header: whole seconds, rounded up, at least 1.
 func RetryAfter(wait time.Duration) string {
 	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }
 
-// pathWith adds a query to a path.
 func pathWith(page string, query url.Values) string {
 	if encoded := query.Encode(); encoded != "" {
 		return page + "?" + encoded

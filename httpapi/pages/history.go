@@ -11,26 +11,26 @@ import (
 
 const (
 	historyDaysMax     = engine.HistoryRangeDaysMax
-	pastCacheDuration  = 5 * time.Minute // a change of a past day appears with this delay
-	historyCacheMax    = 64              // currencies, about 50 KiB each
-	historyPagesMax    = 20              // for one query; a year of one rate needs two
-	medianScale        = 10_000          // a median is rounded to 1/10000 DOP
-	unitsPerDOP        = 100_000_000     // of engine.Decimal.Units
-	medianUnitsDoubled = 2 * unitsPerDOP / medianScale
+	pastCacheDuration  = 5 * time.Minute               // pages show a change of a past day with this delay
+	historyCacheMax    = 64                            // currencies, about 50 KiB each
+	historyPagesMax    = 20                            // result pages of one query; a year of one rate needs two
+	medianScale        = 10_000                        // a mean is rounded to 1/medianScale DOP
+	unitsPerDOP        = 100_000_000                   // see engine.Decimal.Units
+	medianUnitsDoubled = 2 * unitsPerDOP / medianScale // units in twice 1/medianScale DOP
 )
 
-// sideSummary has the summary of one side of a currency on one day. Missing values are null.
+// sideSummary summarizes one side of a currency on one day. Missing values are null.
 type sideSummary struct{ Best, Median, Reference engine.Decimal }
 
-// marketDay has the summary of one day of a currency.
+// marketDay summarizes one day of a currency.
 type marketDay struct {
 	Date         engine.Date
-	Venta        sideSummary // the best is the lowest
-	Compra       sideSummary // the best is the highest
-	Institutions int         // with a commercial rate
+	Venta        sideSummary // Best is the lowest
+	Compra       sideSummary // Best is the highest
+	Institutions int         // number of institutions with a commercial rate
 }
 
-// summarizeDay summarizes the rows of a day.
+// summarizeDay summarizes the history of a day.
 func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 	day := marketDay{Date: date}
 	var sells, buys []engine.Decimal
@@ -74,8 +74,8 @@ func appendSide(sides []engine.Decimal, side engine.Decimal) []engine.Decimal {
 	return append(sides, side)
 }
 
-// median returns the median of sorted values. With an even number of values it is the mean of the middle two, rounded
-// half even to four decimals. If the middle two are equal, it is their value, not rounded.
+// median returns the median of sorted values. For an even number of values it returns the mean of the middle two,
+// rounded half even to four decimals. If the middle two are equal, it returns their value without rounding.
 func median(sorted []engine.Decimal) engine.Decimal {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 || sorted[middle-1].Compare(sorted[middle]) == 0 {
@@ -90,12 +90,12 @@ func median(sorted []engine.Decimal) engine.Decimal {
 	}
 	mean, err := engine.ParseDecimal(formatFixed(whole, medianScale, 4))
 	if err != nil {
-		return engine.Decimal{} // out of range
+		return engine.Decimal{} // the mean is out of the range of Decimal
 	}
 	return mean
 }
 
-// allPages returns the items of all pages of a query.
+// allPages returns the items of all result pages of a query, at most historyPagesMax pages.
 func allPages[T any](getPage func(page engine.PageRequest) (*engine.Page[T], error)) ([]T, error) {
 	request := engine.PageRequest{Limit: engine.LimitMax}
 	var items []T
@@ -113,7 +113,7 @@ func allPages[T any](getPage func(page engine.PageRequest) (*engine.Page[T], err
 	return items, nil
 }
 
-// historyRows returns all rows of a query.
+// historyRows returns all entries of a query.
 func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
 	return allPages(func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
 		q.PageRequest = page
@@ -121,8 +121,8 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 	})
 }
 
-// historyCache caches the past days of currencies. A year of a currency is read with 365 small queries, so that no
-// query blocks the currency's actor for long. The current day is not cached.
+// historyCache caches the past days of currencies, but not the current day. It reads a year of a currency with a small
+// query for each day, because one large query would block the currency's actor for long.
 type historyCache struct {
 	service engine.Service
 	past    generationCache[string, pastDays] // by currency
@@ -140,7 +140,7 @@ type pastDays struct {
 	days   []marketDay
 }
 
-// market returns the days of the last year on which a currency has values.
+// market returns the days with rates of a currency, from the last historyDaysMax days and today.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
 	past := c.past.get(currency)
 	past.mu.Lock()
@@ -177,7 +177,7 @@ func appendDay(days []marketDay, day marketDay) []marketDay {
 	return append(days, day)
 }
 
-// daysSince returns the days from a date on.
+// daysSince returns the days that are not before a date. days must be sorted.
 func daysSince(days []marketDay, from engine.Date) []marketDay {
 	index, _ := slices.BinarySearchFunc(days, from, func(d marketDay, day engine.Date) int { return cmp.Compare(d.Date, day) })
 	return days[index:]

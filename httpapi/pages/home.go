@@ -27,15 +27,15 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 	})
 }
 
-// markInvalid sets the status of the page to 400 if its query has problems.
+// markInvalid sets the status of the page to 400 if the query has an invalid parameter.
 func (doc *Document) markInvalid(q pageQuery) {
 	if len(q.Problems) > 0 {
 		doc.Status, doc.NoIndex = http.StatusBadRequest, true
 	}
 }
 
-// home renders the home page. It reads several queries one after the other, so a rate that is published in between may
-// appear only in some parts of the page.
+// home returns the body of the home page. It calls the service several times, so a rate that is published in between
+// may appear in only some parts of the page.
 func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	cards, err := p.summaryCards(q, l)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	}, nil
 }
 
-// summaryCards shows the best rates for dollars and euros.
+// summaryCards returns the best rates for dollars and euros.
 func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 	var cards Group
 	for _, currency := range []string{"USD", "EUR"} {
@@ -101,7 +101,7 @@ func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 	return Section(Class("glance"), Aria("label", l.Str("glance.label")), cards), nil
 }
 
-// bestRate shows the best rate of an operation; rate may be nil.
+// bestRate returns the best rate of an operation as a list entry. rate may be nil.
 func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation) Node {
 	if rate == nil {
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
@@ -155,15 +155,15 @@ func (p *Pages) form(q pageQuery, l *Localizer) Node {
 		l.problems(q, "amount", "currency", "channel", "days"))
 }
 
-// problems shows the problems of parameters.
+// problems returns the error messages for the given parameters.
 func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	return Map(names, func(name string) Node {
 		return If(q.Problems[name] != "", P(Class("problem"), ID(name+"-problem"), l.T(q.Problems[name])))
 	})
 }
 
-// nameOf returns the name of a currency. The catalogue has only Spanish names. For the built-in currencies, the texts
-// have English names.
+// nameOf returns the name of a currency. The catalogue has only Spanish names, so an English name comes from the texts,
+// which have only the built-in currencies.
 func (p *Pages) nameOf(l *Localizer, code string) string {
 	if name := l.Str("currency." + code); name != "" && l.Language == English {
 		return name

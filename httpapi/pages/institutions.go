@@ -46,7 +46,7 @@ func institutionEntry(item engine.InstitutionItem, l *Localizer) Node {
 	return Li(A(l.Href("/institutions/"+item.ID), Text(item.Name)), Text(" "), Span(Class("meta"), Text(rates)))
 }
 
-// institutions returns all active institutions.
+// institutions returns all active institutions, from all result pages.
 func (p *Pages) institutions() ([]engine.InstitutionItem, error) {
 	return allPages(func(page engine.PageRequest) (*engine.Page[engine.InstitutionItem], error) {
 		return p.service.Institutions(engine.InstitutionsQuery{PageRequest: page})
@@ -117,8 +117,8 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 		}))))
 }
 
-// institutionHistory shows the history of the rate that the query selects. Without a currency in the query it selects
-// the first currency of the institution if it has no rate for the default one.
+// institutionHistory returns the history of the rate that the query selects. If the query has no currency, and the
+// institution has no rate for the default currency, it selects the institution's first currency.
 func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, hasCurrency bool, l *Localizer) (Node, error) {
 	currencies := codesOf(detail.Rates)
 	if !hasCurrency && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
@@ -129,7 +129,7 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 		q.Channel = channels[0]
 	}
 	history, err := p.quoteHistory(l, engine.Filter{Institution: detail.ID, Currency: q.Currency, Channel: q.Channel, Kind: kind}, q.Days)
-	if err != nil && !isUnavailable(err) { // before the first rate the page has no history
+	if err != nil && !isUnavailable(err) { // if no data is available, the page has no history
 		return nil, err
 	}
 	path := l.Path("/institutions/" + url.PathEscape(detail.ID))
@@ -143,13 +143,12 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 		periodLinks(path, q, l), history), nil
 }
 
-// isUnavailable reports whether no data is loaded yet.
 func isUnavailable(err error) bool {
 	var apiErr *engine.Error
 	return errors.As(err, &apiErr) && apiErr.Code == engine.CodeDataUnavailable
 }
 
-// codesOf returns the distinct currencies of rates, in the order of the rates.
+// codesOf returns the distinct currencies of rates, in the order in which they first occur.
 func codesOf(rates []*engine.Rate) []string {
 	var codes []string
 	for _, rate := range rates {
@@ -160,7 +159,8 @@ func codesOf(rates []*engine.Rate) []string {
 	return codes
 }
 
-// channelsOf returns the distinct channels of the rates for a currency. The kind is reference if one of the rates is.
+// channelsOf returns the distinct channels of the rates for a currency. kind is Reference if one of these rates is a
+// reference rate.
 func channelsOf(rates []*engine.Rate, currency string) (channels []engine.Channel, kind engine.Kind) {
 	kind = engine.Commercial
 	for _, rate := range rates {

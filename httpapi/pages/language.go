@@ -18,7 +18,7 @@ const (
 	English Language = "en"
 )
 
-// Languages returns all languages, the default first.
+// Languages returns all languages. The first is the default.
 func Languages() []Language { return []Language{Spanish, English} }
 
 const englishRoot = "/en"
@@ -31,7 +31,7 @@ func (l Language) Other() Language {
 	return Spanish
 }
 
-// Path returns the path of a page in this language. page is its Spanish path.
+// Path returns the path of a page in this language. page is the path of the Spanish page.
 func (l Language) Path(page string) string {
 	switch {
 	case l == Spanish:
@@ -54,7 +54,6 @@ func splitPath(path string) (Language, string) {
 	return Spanish, path
 }
 
-// months returns the names of the months.
 func (l Language) months() [12]string {
 	if l == Spanish {
 		return [...]string{"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"}
@@ -78,7 +77,7 @@ func (l Language) ShortDate(day engine.Date) string {
 	return strconv.Itoa(t.Day()) + " " + l.months()[t.Month()-1][:3]
 }
 
-// Instant formats a time in Santo Domingo: 21 de noviembre de 2026, 2:05 p. m.
+// Instant formats a day and time of day in Santo Domingo: 21 de noviembre de 2026, 2:05 p. m.
 func (l Language) Instant(t time.Time) string {
 	return l.Date(engine.DateOf(t)) + ", " + l.Clock(t)
 }
@@ -96,8 +95,8 @@ func (l Language) Clock(t time.Time) string {
 	return fmt.Sprintf("%d:%02d\u00a0%s", (t.Hour()+11)%12+1, t.Minute(), suffix)
 }
 
-// prefersEnglish reports whether Accept-Language lists English before Spanish. It ignores weights, because browsers
-// sort languages by preference.
+// prefersEnglish reports whether an Accept-Language header lists English before Spanish. It ignores weights, because
+// browsers list the preferred language first.
 func prefersEnglish(acceptLanguage string) bool {
 	for entry := range strings.SplitSeq(acceptLanguage, ",") {
 		tag, _, _ := strings.Cut(strings.TrimSpace(entry), ";")

@@ -18,18 +18,18 @@ import (
 type Document struct {
 	Body        Node      // begins with the only h1
 	Title       string    // of the browser tab
-	Description string    // for search engines; "" = none
-	Status      int       // 0 = 200
-	Query       string    // for the link to the other language
-	Section     string    // menu entry: "/", "/institutions", "/docs", "/account" or "/terms"
+	Description string    // for search engines; "" means none
+	Status      int       // 0 means 200
+	Query       string    // URL query of the link to the other language
+	Section     string    // the page's menu entry: "/", "/institutions", "/docs", "/account" or "/terms"
 	NoIndex     bool      // search engines must not index the page
 	Scripts     []string  // names of assets
 	Styles      []string  // names of assets
-	Policy      string    // Content-Security-Policy; "" = Policy
-	Until       time.Time // WriteCached caches the page until then, at least for the current second
+	Policy      string    // Content-Security-Policy; "" means the constant Policy
+	Until       time.Time // see WriteCached
 }
 
-// render puts a document into the layout.
+// render returns the HTML of a document in the layout.
 func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 	var text bytes.Buffer
 	l := f.texts.In(r)
@@ -95,7 +95,7 @@ func (f *Frame) header(l *Localizer, r *Request, doc *Document) Node {
 	))
 }
 
-// otherLink returns a link to the page in the other language.
+// otherLink returns a link to the same page in the other language.
 func (f *Frame) otherLink(r *Request, doc *Document, children ...Node) Node {
 	language, query := r.Language.Other(), ""
 	if doc.Query != "" {

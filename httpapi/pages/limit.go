@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Limits of a client address (with IPv6, of its /64 prefix). They are separate from the limits of the API.
+// Limits of a client address, or with IPv6 of its /64 prefix. They are separate from the limits of the API.
 const (
-	// PerMinuteDefault is the default limit of requests in a minute, including requests for assets.
+	// PerMinuteDefault is the default limit of requests per minute, including requests for assets.
 	PerMinuteDefault  = 240
 	limitBurst        = 120     // requests at once
-	limitAddressesMax = 1 << 13 // in one generation
+	limitAddressesMax = 1 << 13 // in one generation of the generationCache
 	ipv6PrefixBits    = 64
 )
 
-// limiter has a token bucket for each address, stored as the time at which the bucket is full again. If there are too
-// many, the buckets that were idle longest are dropped.
+// limiter has a token bucket for each address. If there are too many addresses, the cache drops the buckets that were
+// not used for the longest time.
 type limiter struct {
 	refill time.Duration // time until the bucket has one more token
-	burst  int64
+	burst  int64         // tokens in a full bucket
 
 	mu     sync.Mutex
-	fullAt generationCache[netip.Addr, int64] // Unix time in nanoseconds
+	fullAt generationCache[netip.Addr, int64] // when the bucket will be full: Unix time in nanoseconds
 }
 
 func newLimiter(perMinute int) *limiter {
@@ -31,7 +31,8 @@ func newLimiter(perMinute int) *limiter {
 	return l
 }
 
-// admit takes a token for a request of an address. If there is none, it returns false and how long to wait.
+// admit takes a token from the bucket of an address. If the bucket is empty, it returns false and the time until it has
+// a token.
 func (l *limiter) admit(addr netip.Addr, now time.Time) (time.Duration, bool) {
 	if addr = addr.Unmap().WithZone(""); addr.Is6() {
 		addr = netip.PrefixFrom(addr, ipv6PrefixBits).Masked().Addr()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// formatFixed formats value/scale with all decimals; scale is 10^places.
+// formatFixed formats value/scale with all decimals. scale must be 10^places.
 func formatFixed(value, scale int64, places int) string {
 	fraction := strconv.FormatInt(value%scale, 10)
 	return strconv.FormatInt(value/scale, 10) + "." + strings.Repeat("0", places-len(fraction)) + fraction
@@ -30,7 +30,7 @@ func grouped(text string) string {
 // Grouped formats a count with commas between thousands.
 func Grouped(n int) string { return grouped(strconv.Itoa(n)) }
 
-// ungrouped removes commas between thousands, as in 1,234.50. A text with another comma is returned unchanged.
+// ungrouped removes the commas between thousands. If a comma is anywhere else, it returns the text unchanged.
 func ungrouped(text string) string {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
 	parts := strings.Split(whole, ",")

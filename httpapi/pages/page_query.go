@@ -15,23 +15,22 @@ import (
 const (
 	currencyDefault   = "USD"
 	periodDefault     = 30
-	amountTextMax     = 24 // a valid amount with commas has 18
+	amountTextMax     = 24 // characters; a valid amount with commas has at most 18
 	parameterCurrency = "currency"
 )
 
-// periods are the lengths of charts in days.
+// periods returns the possible lengths of a chart, in days.
 func periods() []int { return []int{7, 30, 90, 365} }
 
-// pageQuery is the query of a page with rates. Unknown parameters are ignored.
+// pageQuery is the parsed URL query of a page with rates.
 type pageQuery struct {
 	Currency   string
 	Operation  engine.Operation
-	Channel    engine.Channel // "" = all
+	Channel    engine.Channel // "" means all channels
 	Days       int
-	AmountText string        // as typed
-	Amount     engine.Amount // zero = none or invalid
-	// Problems has a key of a text for each invalid parameter.
-	Problems map[string]string
+	AmountText string            // as typed
+	Amount     engine.Amount     // zero if there is none or it is invalid
+	Problems   map[string]string // by name of the invalid parameter: the key of a text
 }
 
 // parsePageQuery parses a query. For an invalid value it uses the default and adds a problem.
@@ -69,7 +68,7 @@ func setIf[T any](dst *T) func(value T, ok bool) bool {
 	}
 }
 
-// readAmount parses the amount. Unlike /v1/convert it accepts 1,234.50.
+// readAmount parses the amount. Unlike /v1/convert, it accepts commas between thousands.
 func (q *pageQuery) readAmount(text string) {
 	runes := []rune(text)
 	q.AmountText = string(runes[:min(len(runes), amountTextMax)])
@@ -84,8 +83,8 @@ func (q *pageQuery) readAmount(text string) {
 	q.Amount = amount
 }
 
-// values returns the normalized query, without default values. It includes an invalid amount, so that the page in the
-// other language shows it too.
+// values returns the normalized URL query, without parameters that have their default. It includes an invalid amount,
+// so that the page in the other language shows that amount too.
 func (q pageQuery) values() url.Values {
 	values := url.Values{}
 	set := func(name, value string, isDefault bool) {
@@ -101,7 +100,7 @@ func (q pageQuery) values() url.Values {
 	return values
 }
 
-// cacheKey returns the normalized query with the problems, as the query of a cacheKey.
+// cacheKey returns the field query of the page's cacheKey: the normalized query and the names of invalid parameters.
 func (q pageQuery) cacheKey() string {
 	values := q.values()
 	for name := range q.Problems {
@@ -111,7 +110,8 @@ func (q pageQuery) cacheKey() string {
 	return values.Encode()
 }
 
-// pills returns links to the history, one for each value of a parameter.
+// pills returns links to the history on the same page, one for each value of a parameter. set sets the parameter in a
+// query, and text is the text of the link.
 func pills[T comparable](page string, q pageQuery, label string, values []T, current T, set func(*pageQuery, T), text func(T) string) Node {
 	return Nav(Class("pills"), Aria("label", label), Map(values, func(value T) Node {
 		target := q
@@ -120,7 +120,6 @@ func pills[T comparable](page string, q pageQuery, label string, values []T, cur
 	}))
 }
 
-// periodLinks returns links to the history, one for each period.
 func periodLinks(page string, q pageQuery, l *Localizer) Node {
 	return pills(page, q, l.Str("history.window"), periods(), q.Days,
 		func(q *pageQuery, days int) { q.Days = days },

@@ -19,14 +19,14 @@ type Config struct {
 	Service   engine.Service
 	Catalogue *engine.Catalogue
 	Clock     func() time.Time
-	// PublicURL is the origin of the site, such as https://tasas.example.do. It is used in absolute links and in text to
-	// be copied. If it is "", links are relative and there is no sitemap.
+	// PublicURL is the origin of the site, such as https://tasas.example.do. Absolute links and examples to copy begin
+	// with it. If it is "", links are relative and there is no sitemap.
 	PublicURL string
-	Secure    bool         // browsers use https; implied by an https PublicURL
-	Logger    *slog.Logger // nil = no log
+	Secure    bool         // browsers use https; New sets it if PublicURL is https
+	Logger    *slog.Logger // nil means no log
 	Demo      bool         // every page says that the rates are simulated
-	Contact   string       // e-mail address or URL of the operator; "" = not shown
-	PerMinute int          // limit of requests of a client address in a minute; 0 = PerMinuteDefault
+	Contact   string       // e-mail address or URL of the operator; "" means that it is not shown
+	PerMinute int          // limit of requests per minute of a client address; 0 means PerMinuteDefault
 }
 
 // Pages serves the public pages. It is safe for concurrent use.
@@ -39,7 +39,7 @@ type Pages struct {
 	panels    *pageCache
 }
 
-// New makes the pages. It panics if an embedded file is damaged.
+// New creates the pages. It panics if an embedded file is invalid.
 func New(config Config) *Pages {
 	config.PublicURL = strings.TrimRight(config.PublicURL, "/")
 	config.Secure = config.Secure || strings.HasPrefix(config.PublicURL, "https:")
@@ -53,7 +53,7 @@ func New(config Config) *Pages {
 	}
 }
 
-// Frame returns the frame for pages of other packages.
+// Frame returns the Frame for pages of other packages.
 func (p *Pages) Frame() *Frame { return p.frame }
 
 // Register adds the pages and their assets to a mux.

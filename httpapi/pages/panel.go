@@ -13,24 +13,24 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// panelCacheDuration is how long charts and tables are cached. That is longer than pages, because they take longest
-// to render and past days rarely change.
+// panelCacheDuration is how long a rendered panel is cached. That is longer than a page, because charts and tables take
+// the longest to render, and past days rarely change.
 const panelCacheDuration = time.Minute
 
-// panel is a history as charts and as a table.
+// panel is the history of a rate or of a currency, as charts and as a table.
 type panel struct {
 	currency string
 	charts   Group
 	columns  func(l *Localizer) Node // header rows of the table
 	days     Group                   // rows of the table, newest day first
-	note     string                  // key of a text; "" = none
+	note     string                  // key of a text; "" means none
 }
 
 func rowOf(date engine.Date, values ...engine.Decimal) Node {
 	return Tr(Th(Scope("row"), Text(date.String())), Map(values, func(value engine.Decimal) Node { return Td(Text(sideOrDash(value))) }))
 }
 
-// marketHistory renders the history of a currency: best, median and reference of both sides.
+// marketHistory returns the history of a currency: best, median and reference rate, of compra and venta.
 func (p *Pages) marketHistory(l *Localizer, q pageQuery) (Node, error) {
 	return p.panel(l, "market/"+q.Currency+"/"+strconv.Itoa(q.Days), func() (*panel, error) {
 		days, err := p.history.market(q.Currency, l.now)
@@ -62,7 +62,7 @@ func quoteColumns(l *Localizer) Node {
 	return THead(Tr(l.column("history.day"), l.column("side.venta"), l.column("side.compra")))
 }
 
-// quoteHistory renders the history of one rate of an institution.
+// quoteHistory returns the history of one rate of one institution.
 func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, error) {
 	key := fmt.Sprintf("quote/%s/%s/%s/%s/%d", f.Institution, f.Currency, f.Channel, f.Kind, days)
 	return p.panel(l, key, func() (*panel, error) {
@@ -80,7 +80,7 @@ func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, err
 	})
 }
 
-// panel returns a rendered history, from the cache if possible.
+// panel returns a rendered panel, from the cache if possible.
 func (p *Pages) panel(l *Localizer, key string, build func() (*panel, error)) (Node, error) {
 	page, err := p.panels.getOrRender(cacheKey{language: l.Language, page: key}, l.now, func() (*rendered, time.Time, error) {
 		history, err := build()

@@ -21,7 +21,7 @@ func sideOrDash(side engine.Decimal) string {
 	return side.String()
 }
 
-// side formats a side. For a missing side it shows a dash with an explanation as title.
+// side formats a side. A missing side is a dash with an explanation as its title.
 func (l *Localizer) side(side engine.Decimal) Node {
 	if side.IsNull() {
 		return Span(Class("none"), Title(l.Str("side.none")), Text(noValue))
@@ -33,7 +33,7 @@ func (l *Localizer) tag(class, key string) Node {
 	return Group{Text(" "), Span(Class(class), l.T(key))}
 }
 
-// channel shows the channel of a rate, if it has one.
+// channel returns the channel of a rate as a tag, or nil if the rate has none.
 func (l *Localizer) channel(rate *engine.Rate) Node {
 	if rate.Channel == engine.Unspecified {
 		return nil
@@ -41,33 +41,32 @@ func (l *Localizer) channel(rate *engine.Rate) Node {
 	return l.tag("tag", "channel."+string(rate.Channel))
 }
 
-// age shows how long ago a time was, with the time as title.
+// age is Since with the time as title.
 func (l *Localizer) age(t time.Time) Node { return l.Since(t, Title(l.Instant(t))) }
 
-// source links to the source of a rate.
+// source returns a link to the source of a rate.
 func (l *Localizer) source(rate *engine.Rate) Node {
 	if rate.Manual {
 		return l.T("source.manual")
 	}
 	name := rate.SourceName
-	if !strings.Contains(name, rate.UpstreamSource) { // always true for ""
+	if !strings.Contains(name, rate.UpstreamSource) { // false without an UpstreamSource
 		name += " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 	}
 	return External(rate.SourceURL, name)
 }
 
-// institution links to the institution of a rate.
 func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
 }
 
-// checkedAt shows when and where a rate was last seen.
+// checkedAt returns the source of a rate and when it last had the rate.
 func (l *Localizer) checkedAt(rate *engine.Rate) Node {
 	return Group{Text(" "), Span(Class("meta"), l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
 }
 
-// amountAt converts the amount of the query to pesos, as /v1/convert does, but with commas. It returns "" if the query
-// has no amount.
+// amountAt converts the amount of the query to pesos like /v1/convert, and adds commas. It returns "" without an
+// amount.
 func amountAt(q pageQuery, rate *engine.Rate) string {
 	if q.Amount.String() == "" {
 		return ""
@@ -75,7 +74,7 @@ func amountAt(q pageQuery, rate *engine.Rate) string {
 	return grouped(engine.Conversion{Quote: rate, Operation: q.Operation, Amount: q.Amount}.AmountDOP())
 }
 
-// result shows the amount at the best rate.
+// result returns the conversion of the amount at the best rate, or nil without an amount.
 func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	if len(ranked) == 0 || amountAt(q, ranked[0]) == "" {
 		return nil
@@ -89,12 +88,13 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	}
 }
 
-// total shows the amount in pesos at a rate. The script of the page recalculates it from data-total, the side in units.
+// total returns the amount in pesos at a rate. convert.js recalculates it from the attribute data-total, which has the
+// side in units of engine.Decimal.
 func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// rankingTable shows a ranking. Equal sides have the same rank.
+// rankingTable returns the table of ranked rates. Rates with equal sides have the same rank.
 func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
@@ -131,7 +131,7 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer)
 	}
 }
 
-// unrankedTable shows the rates that are not ranked because they have expired or have no side for the operation.
+// unrankedTable returns the table of rates that are not ranked: they are stale or lack the side for the operation.
 func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 	var rows Group
 	for _, rate := range rates {
@@ -154,7 +154,7 @@ func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 			THead(Tr(l.column("rates.institution"), number("rates.venta"), number("rates.compra"))), TBody(rows)))
 }
 
-// effectiveDate shows the day of a rate, if it has one.
+// effectiveDate returns the effective date of a rate, or nil if it has none.
 func (l *Localizer) effectiveDate(rate *engine.Rate) Node {
 	return If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")})
 }

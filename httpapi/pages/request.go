@@ -15,30 +15,30 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// errBusy is the error for a page that is not cached when renderLimiter does not allow rendering it.
+// errBusy is the error for a page that is not cached and that renderLimiter does not allow to be rendered.
 var errBusy = &engine.Error{Code: engine.CodeOverloaded, Message: "too many pages are asked for", RetryAfter: time.Second}
 
 // Request is a request for a page.
 type Request struct {
 	*http.Request
 	Language Language
-	Page     string     // escaped Spanish path: /docs for /en/docs
-	Address  netip.Addr // address of the client
+	Page     string     // escaped path of the Spanish page: /docs for /en/docs
+	Address  netip.Addr // of the client
 	ID       string     // X-Request-Id of the response
 	Now      time.Time
 }
 
-// suggestsOther reports whether the page suggests the other language at the top. Only Spanish pages do, for browsers
-// that prefer English.
+// suggestsOther reports whether the page must have a link to the other language at the top. This is so for a Spanish
+// page and a browser that prefers English.
 func (r *Request) suggestsOther() bool {
 	return r.Language == Spanish && prefersEnglish(r.Header.Get("Accept-Language"))
 }
 
-// Handler handles a request for a page, usually with Write, WriteCached, NotFound or Fail.
+// Handler handles a request for a page. It usually calls Write, WriteCached, NotFound or Fail of Frame.
 type Handler func(w http.ResponseWriter, r *Request)
 
 // Handle registers a handler for a page in both languages, such as /docs and /en/docs. The path may have wildcards of
-// http.ServeMux. Except for "/", it must not end with a slash.
+// http.ServeMux. Only the path "/" may end with a slash.
 func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler) {
 	for _, language := range Languages() {
 		route := language.Path(path)
@@ -49,7 +49,6 @@ func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler)
 	}
 }
 
-// handle registers a handler for one path.
 func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler) {
 	mux.Handle(method+" "+path, f.limited(handler))
 }
@@ -60,10 +59,11 @@ func (f *Frame) PublicURL() string { return f.config.PublicURL }
 // Secure reports whether browsers use https.
 func (f *Frame) Secure() bool { return f.config.Secure }
 
-// hostPattern matches hosts with or without a port, without characters that have a meaning in a shell or a program.
+// hostPattern matches a host with an optional port. It allows no characters that have a meaning in a shell, because
+// readers copy the host into commands.
 var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
 
-// ServiceURL returns the origin of the site for text to be copied: PublicURL, or if it is "", the host of the request.
+// ServiceURL returns the origin of the site, for examples to copy. It is PublicURL, or else the host of the request.
 func (f *Frame) ServiceURL(r *Request) string {
 	host, scheme := strings.ToLower(r.Host), "http://"
 	if f.config.PublicURL != "" {
@@ -81,7 +81,7 @@ func (f *Frame) ServiceURL(r *Request) string {
 // NotFoundHandler returns a handler that sends the 404 page.
 func (f *Frame) NotFoundHandler() http.Handler { return f.limited(f.NotFound) }
 
-// limited enforces the limit of the client address and sets the security headers.
+// limited returns an http.Handler that enforces the limit of the client address and sets the security headers.
 func (f *Frame) limited(handler Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, httpReq *http.Request) {
 		r := f.request(httpReq)
@@ -104,7 +104,6 @@ func (f *Frame) request(httpReq *http.Request) *Request {
 	return r
 }
 
-// setSecurityHeaders sets the headers of pages and assets.
 func setSecurityHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", Policy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -122,8 +121,8 @@ func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
 	f.writeError(w, r, http.StatusBadRequest)
 }
 
-// Fail sends the page for an error. The status depends on the code of an engine.Error. For other errors it is 500, and
-// the error is logged with the request id.
+// Fail sends the error page for an error. For an engine.Error, the status depends on its code. For any other error it
+// is 500, and the error is logged with the request id.
 func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	status := http.StatusInternalServerError
 	var apiErr *engine.Error
@@ -145,10 +144,11 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	f.writeError(w, r, status)
 }
 
-// writeError sends the error page for a status. Error pages are cached, except for 500, which shows the request id.
+// writeError sends the error page for a status. Error pages are cached, except the page for 500, which shows the
+// request id.
 func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 	home := *r
-	home.Page = "/" // the page links to the home page in the other language
+	home.Page = "/" // the link to the other language leads to its home page
 	render := func() (*rendered, time.Time, error) {
 		page, err := f.render(&home, f.errorPage(r, status))
 		return page, r.Now.Add(errorPageCacheDuration), err
@@ -172,7 +172,6 @@ func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 
 const errorPageCacheDuration = time.Hour
 
-// errorPage returns the error page for a status.
 func (f *Frame) errorPage(r *Request, status int) *Document {
 	l, key := f.texts.In(r), "error."+strconv.Itoa(status)
 	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{

@@ -12,7 +12,7 @@ import (
 	. "maragu.dev/gomponents/html"
 )
 
-// plainCacheDuration is how long pages without rates are cached.
+// plainCacheDuration is how long clients may cache files without rates.
 const plainCacheDuration = time.Hour
 
 func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
@@ -45,7 +45,7 @@ func (p *Pages) openSources(l *Localizer) Node {
 	return Group{H2(ID("sources"), l.T("terms.sources")), P(l.T("terms.sources.text")), Ul(Class("list"), items)}
 }
 
-// showRobots serves robots.txt, which excludes the API and accounts.
+// showRobots serves robots.txt, which keeps crawlers off the API and the account pages.
 func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
 	text := "User-agent: *\nDisallow: /v1/\nDisallow: /account\nDisallow: /en/account\n"
 	if p.frame.config.PublicURL != "" {
@@ -54,7 +54,6 @@ func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
 	p.sendPlain(w, r, "text/plain; charset=utf-8", []byte(text))
 }
 
-// showIcon redirects /favicon.ico to the icon.
 func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 	w.Header().Set("Location", p.frame.Asset("favicon.svg"))
 	w.WriteHeader(http.StatusFound)
@@ -66,7 +65,7 @@ func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, contentType string,
 	p.frame.send(w, r, body)
 }
 
-// showSitemap serves a sitemap (sitemaps.org) with both languages.
+// showSitemap serves a sitemap (sitemaps.org) of the pages in both languages.
 func (p *Pages) showSitemap(w http.ResponseWriter, r *Request) {
 	items, err := p.institutions()
 	if err != nil {

@@ -16,14 +16,15 @@ import (
 //go:embed frame
 var frameFiles embed.FS
 
-// Texts has the texts of a package in all languages.
+// Texts has the texts of a package in all languages. Str and Prose of Localizer return them.
 type Texts struct {
 	files fs.FS
 	words map[Language]map[string]string
 }
 
-// ReadTexts reads words.es.json and words.en.json from embedded files, and adds the texts of the frame. The texts are
-// formats for package fmt. ReadTexts panics if a file is missing or invalid.
+// ReadTexts reads words.es.json and words.en.json from the embedded files of a package. It adds the texts of the Frame,
+// which have keys such as frame.name. The texts are formats for package fmt. ReadTexts panics if a file is missing or
+// invalid.
 func ReadTexts(files fs.FS) *Texts {
 	result := &Texts{files, map[Language]map[string]string{}}
 	for _, language := range Languages() {
@@ -45,14 +46,14 @@ func ReadTexts(files fs.FS) *Texts {
 // In returns the Localizer of a request.
 func (t *Texts) In(r *Request) *Localizer { return &Localizer{r.Language, r.Now, t} }
 
-// Localizer formats texts, times and links in one language. Its nodes are escaped.
+// Localizer formats texts, times and links in one language. It escapes the texts of nodes, except in Prose.
 type Localizer struct {
 	Language
 	now   time.Time
 	texts *Texts
 }
 
-// Str formats the text of a key.
+// Str formats the text of a key. It returns "" if the key has no text.
 func (l *Localizer) Str(key string, values ...any) string {
 	text := l.texts.words[l.Language][key]
 	if len(values) == 0 {
@@ -64,7 +65,7 @@ func (l *Localizer) Str(key string, values ...any) string {
 // T returns the result of Str as a node.
 func (l *Localizer) T(key string, values ...any) Node { return Text(l.Str(key, values...)) }
 
-// Count formats the text key.one if n is 1, otherwise key.many.
+// Count returns the text of key + ".one" if n is 1. Otherwise it formats the text of key + ".many" with n.
 func (l *Localizer) Count(key string, n int) string {
 	if n == 1 {
 		return l.Str(key + ".one")
@@ -72,7 +73,7 @@ func (l *Localizer) Count(key string, n int) string {
 	return l.Str(key+".many", n)
 }
 
-// Ago formats the time since t in one unit, rounded down.
+// Ago formats the time since t in minutes, hours or days, rounded down.
 func (l *Localizer) Ago(t time.Time) string {
 	const day = 24 * time.Hour
 	switch elapsed := l.now.Sub(t); {
@@ -87,25 +88,25 @@ func (l *Localizer) Ago(t time.Time) string {
 	}
 }
 
-// Time shows a time in Santo Domingo.
+// Time returns a time element with the day and time of day in Santo Domingo.
 func (l *Localizer) Time(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Instant(at)))
 }
 
-// Since shows how long ago a time was, with the time itself as datetime attribute.
+// Since returns a time element that shows how long ago a time was.
 func (l *Localizer) Since(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Ago(at)))
 }
 
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Href returns an href attribute for a page in this language. page is its Spanish path.
+// Href returns an href attribute for a page in this language. page is the path of the Spanish page.
 func (l *Localizer) Href(page string) Node { return Href(l.Path(page)) }
 
-// Action returns an action attribute for a form. page is a Spanish path.
+// Action returns an action attribute for a form. page is the path of the Spanish page.
 func (l *Localizer) Action(page string) Node { return Action(l.Path(page)) }
 
-// External returns a link to another site. If the address is not an http or https URL, it returns only the text.
+// External returns a link to another site, or only the text if the address is not an http or https URL.
 func External(address, text string) Node {
 	if scheme, _, _ := strings.Cut(address, ":"); !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
 		return Text(text)
@@ -113,7 +114,7 @@ func External(address, text string) Node {
 	return A(Href(address), Rel("noopener nofollow external"), Text(text))
 }
 
-// Contact shows the contact of the operator after an introduction. Without a contact it shows nothing.
+// Contact returns an introduction and a link to Config.Contact, or nil without a contact.
 func (f *Frame) Contact(introduction string) Node {
 	contact := f.config.Contact
 	link := External(contact, contact)
@@ -126,10 +127,10 @@ func (f *Frame) Contact(introduction string) Node {
 	return Group{Text(introduction + " "), link}
 }
 
-// Slots are the values of the placeholders {{name}} in a Prose.
+// Slots has a value for each placeholder {{name}} in a file of Prose.
 type Slots map[string]Node
 
-// Prose returns a long text from the embedded file name.<language>.html, with the slots filled in.
+// Prose returns a long text: the HTML of the embedded file name.<language>.html, with the placeholders replaced.
 func (l *Localizer) Prose(name string, slots Slots) Node {
 	return NodeFunc(func(w io.Writer) error {
 		text, err := fs.ReadFile(l.texts.files, name+"."+string(l.Language)+".html")

@@ -15,7 +15,7 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Mail is the way login codes are sent.
+// Mail says how login codes are sent.
 type Mail uint8
 
 const (
@@ -40,16 +40,16 @@ type Config struct {
 	Access   AccessPolicy
 	Mail     Mail
 	Clock    func() time.Time
-	Random   io.Reader    // source of secrets
-	Logger   *slog.Logger // nil = no log
+	Random   io.Reader    // cryptographically secure
+	Logger   *slog.Logger // nil means no log
 }
 
 // Pages serves the account pages. It is safe for concurrent use.
 type Pages struct {
 	config  Config
 	forms   *formTokens
-	paths   []string                    // of the cookies, one for each language
-	origins *http.CrossOriginProtection // in addition to SameSite cookies and form tokens
+	paths   []string                    // paths of the cookies, one for each language
+	origins *http.CrossOriginProtection // a third protection, after SameSite cookies and form tokens
 	texts   *pages.Texts
 }
 
@@ -62,8 +62,8 @@ const (
 
 const rootPage = "/account"
 
-// New creates the pages and adds their assets to the frame. It panics if an embedded file is invalid, the public URL is
-// invalid or Random fails.
+// New creates the pages and adds their assets to the Frame. It panics if an embedded file or the public URL is invalid,
+// or if Random fails.
 func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -74,7 +74,7 @@ func New(config Config) *Pages {
 	}
 	var key [32]byte
 	_, err := io.ReadFull(config.Random, key[:])
-	must("draw the key of forms", err)
+	must("generate the key of forms", err)
 	files, err := fs.Sub(embedded, "files")
 	must("read the embedded files", err)
 	config.Frame.AddAssets(files, styleAsset, scriptAsset)

@@ -22,10 +22,10 @@ import (
 
 const (
 	formBytesMax = 4 << 10
-	formField    = "form" // name of the field with the token
+	formField    = "form" // name of the form field with the token
 )
 
-// pageContext has a request with its cookies and its form, and the ResponseWriter.
+// pageContext is a request with its cookies and its form.
 type pageContext struct {
 	p *Pages
 	w http.ResponseWriter
@@ -33,13 +33,13 @@ type pageContext struct {
 	l *pages.Localizer
 
 	login      loginState
-	hasLogin   bool // the login cookie was sent
+	hasLogin   bool // the request has a valid login cookie
 	session    account.Secret
-	hasSession bool       // a session cookie was sent; it may have expired
-	formValues url.Values // fields of the form
+	hasSession bool       // the request has a session cookie; the session may have expired
+	formValues url.Values // only from the body
 }
 
-// withContext reads the cookies before it calls a handler.
+// withContext returns a handler that calls handle with the cookies of the request.
 func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	return func(w http.ResponseWriter, r *pages.Request) {
 		v := &pageContext{p: p, w: w, r: r, l: p.texts.In(r)}
@@ -50,7 +50,7 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	}
 }
 
-// withForm is withContext for forms. It rejects cross-origin requests and other content types before it reads the body.
+// withForm is withContext for forms. It rejects cross-origin requests and other content types without reading the body.
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
 		mediaType, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -63,7 +63,7 @@ func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 			p.config.Frame.BadRequest(v.w, v.r)
 			return
 		}
-		v.formValues = v.r.PostForm //nolint:forbidigo // what was read from this request's body; not http.PostForm, which sends one
+		v.formValues = v.r.PostForm //nolint:forbidigo // the field of Request, not http.PostForm, which sends a request
 		handle(v)
 	})
 }
@@ -81,7 +81,6 @@ func (v *pageContext) digits(name string) string {
 	}, v.field(name))
 }
 
-// tokenOwner returns the owner of the form tokens: the session, or if there is none, the id of the browser.
 func (v *pageContext) tokenOwner() tokenOwner {
 	if v.hasSession {
 		return tokenOwner(v.session.Digest())
@@ -89,16 +88,15 @@ func (v *pageContext) tokenOwner() tokenOwner {
 	return sha256.Sum256([]byte(v.login.browserID))
 }
 
-// token issues the token of a form.
 func (v *pageContext) token(purpose string) string { return v.p.forms.issue(purpose, v.tokenOwner()) }
 
-// hasLoginToken reports whether the form has a valid token of this browser.
+// hasLoginToken reports whether the form has a valid token. It works without a session too.
 func (v *pageContext) hasLoginToken(purpose string) bool {
 	return (v.hasLogin || v.hasSession) && v.p.forms.isValid(v.formValues.Get(formField), purpose, v.tokenOwner())
 }
 
-// setLoginCookie sets the login cookie with a new id if the browser has none. It stores the e-mail address in the
-// cookie unless it is zero.
+// setLoginCookie sets the login cookie if the browser has none or if email is not zero. A browser without the cookie
+// gets a new browserID. An email that is not zero is stored in the cookie.
 func (v *pageContext) setLoginCookie(email account.Email) error {
 	if v.hasLogin && email.IsZero() {
 		return nil
@@ -106,7 +104,7 @@ func (v *pageContext) setLoginCookie(email account.Email) error {
 	if !v.hasLogin {
 		var id [browserIDBytes]byte
 		if _, err := io.ReadFull(v.p.config.Random, id[:]); err != nil {
-			return fmt.Errorf("draw an id for a browser: %w", err)
+			return fmt.Errorf("generate an id for a browser: %w", err)
 		}
 		v.login, v.hasLogin = loginState{browserID: hex.EncodeToString(id[:])}, true
 	}
@@ -118,13 +116,12 @@ func (v *pageContext) setLoginCookie(email account.Email) error {
 	return nil
 }
 
-// redirect redirects to another page. page is its Spanish path.
+// redirect redirects to another page. page is the path of the Spanish page.
 func (v *pageContext) redirect(page string) {
 	v.w.Header().Set("Location", v.r.Language.Path(page))
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
-// write sends a page.
 func (v *pageContext) write(status int, title string, body Group) {
 	v.p.config.Frame.Write(v.w, v.r, &pages.Document{
 		Body: body, Title: v.l.Str(title), Status: status, Section: rootPage, NoIndex: true,
@@ -132,7 +129,7 @@ func (v *pageContext) write(status int, title string, body Group) {
 	})
 }
 
-// log logs an operation without e-mail address, code or key. Errors because of load or limits are not logged.
+// log logs an operation, but no e-mail address, login code or key. It ignores errors caused by load or limits.
 func (v *pageContext) log(operation string, status int, code engine.Code) {
 	switch code {
 	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeDataUnavailable:

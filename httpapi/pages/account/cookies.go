@@ -13,19 +13,19 @@ import (
 const (
 	sessionCookie = "tasard_session"
 	loginCookie   = "tasard_login"
-	// Browsers accept a cookie with this prefix only over https.
+	// securePrefix begins the name of a cookie that browsers accept only over https.
 	securePrefix = "__Secure-"
 
 	browserIDBytes = 16
-	// loginLifetime is the lifetime of the login cookie. In that time a code can be used or requested again.
+	// loginLifetime is the lifetime of the login cookie once it has an e-mail address. When it ends, the code has
+	// expired and another code can be requested.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
 )
 
-// loginState is the content of the login cookie: a random id to which form tokens are bound, and the e-mail address for
-// which a code was requested.
+// loginState is the content of the login cookie.
 type loginState struct {
-	browserID string // hexadecimal
-	email     account.Email
+	browserID string        // random, hexadecimal; form tokens are bound to it
+	email     account.Email // for which a login code was requested, or zero
 }
 
 // encode returns the id, a dot, and the e-mail address in base64url.
@@ -67,7 +67,7 @@ func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime ti
 		value, age = "", -1
 	}
 	for _, path := range p.paths {
-		//nolint:gosec // G124: Secure is off only where nothing but plain HTTP is spoken, and a browser would drop the cookie
+		//nolint:gosec // G124: Secure is off only for a site with plain HTTP, where a browser would drop a secure cookie
 		http.SetCookie(w, &http.Cookie{
 			Name: p.cookieName(name), Value: value, Path: path, MaxAge: age,
 			HttpOnly: true, Secure: p.config.Frame.Secure(), SameSite: http.SameSiteStrictMode,
@@ -75,8 +75,8 @@ func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime ti
 	}
 }
 
-// cookie returns the value of a cookie. It returns "" if there are two cookies with the name, because one may be set by
-// another subdomain.
+// cookie returns the value of a cookie. It returns "" if there are two cookies with the name, because another subdomain
+// may have set one of them.
 func (p *Pages) cookie(r *http.Request, name string) string {
 	cookies := r.CookiesNamed(p.cookieName(name))
 	if len(cookies) != 1 {
@@ -85,7 +85,7 @@ func (p *Pages) cookie(r *http.Request, name string) string {
 	return cookies[0].Value
 }
 
-// session returns the token in the session cookie, which may have expired.
+// session returns the token in the session cookie, and whether there is one. The session may have expired.
 func (p *Pages) session(r *http.Request) (account.Secret, bool) {
 	value := p.cookie(r, sessionCookie)
 	return account.SecretOf(value), strings.HasPrefix(value, account.SessionPrefix)

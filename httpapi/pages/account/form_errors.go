@@ -13,11 +13,11 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// formError is the error of a form.
+// formError is an error of a form as a whole, in contrast to that of a field.
 type formError struct {
 	Key     string // the key of its text is "fault." + Key
 	Status  int
-	Wait    time.Duration // how long to wait before the next attempt; 0 = not shown
+	Wait    time.Duration // how long the user should wait before the next attempt; 0 is not shown
 	Minutes bool          // Wait is shown in minutes instead of seconds
 }
 
@@ -31,7 +31,8 @@ func busy() *formError {
 // secondsMax is the longest wait that is shown in seconds.
 const secondsMax = 120 * time.Second
 
-// formErrorOf converts an engine.Error. It returns nil for other errors and codes.
+// formErrorOf converts an engine.Error. It returns nil for other errors, and for codes that users can't do anything
+// about.
 func formErrorOf(err error) *formError {
 	var apiErr *engine.Error
 	if !errors.As(err, &apiErr) {
@@ -62,7 +63,7 @@ func formErrorOf(err error) *formError {
 	return f
 }
 
-// Count returns the wait in its unit, rounded up.
+// Count returns Wait in the unit in which it is shown, rounded up.
 func (f *formError) Count() int {
 	unit := time.Second
 	if f.Minutes {
@@ -71,8 +72,8 @@ func (f *formError) Count() int {
 	return int((f.Wait + unit - 1) / unit)
 }
 
-// statusOf returns the status of a page with the error f and the keys of field errors: 422 if one of the keys is not
-// empty, else the status of f, or 200 if f is nil. It also sets Retry-After.
+// statusOf returns the HTTP status of a page. If one of fieldErrors is not "", it is 422. Otherwise it is the status of
+// f, or 200 if f is nil. statusOf also sets Retry-After if f has a Wait.
 func (v *pageContext) statusOf(f *formError, fieldErrors ...string) int {
 	switch {
 	case strings.Join(fieldErrors, "") != "":
@@ -85,7 +86,7 @@ func (v *pageContext) statusOf(f *formError, fieldErrors ...string) int {
 	return f.Status
 }
 
-// notice shows an error.
+// notice returns the error as a box, or nil if f is nil.
 func (v *pageContext) notice(f *formError) Node {
 	if f == nil {
 		return nil
@@ -98,12 +99,12 @@ func (v *pageContext) notice(f *formError) Node {
 		P(v.l.T("fault."+f.Key), If(f.Wait > 0, Text(" "+v.l.Count(unit, f.Count())))))
 }
 
-// note shows a message of success.
+// note returns a success message, or nil if key is "".
 func (v *pageContext) note(key string) Node {
 	return If(key != "", Div(Class("notice good"), Role("status"), P(v.l.T(key))))
 }
 
-// form returns a form with a token for its purpose.
+// form returns a form with a token for a purpose. path is relative to rootPage.
 func (v *pageContext) form(path, purpose, class string, children ...Node) Node {
 	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+path),
 		Input(Type("hidden"), Name(formField), Value(v.token(purpose))), Group(children))
@@ -115,7 +116,7 @@ func submit(class string, children ...Node) Node {
 	return Button(Class(class), Type("submit"), Group(children))
 }
 
-// describedBy returns the attributes that link a field to its help and its error.
+// describedBy returns the attributes that link a field to its help text and its error message.
 func describedBy(name, help, errKey string) Node {
 	if errKey == "" {
 		return If(help != "", Aria("describedby", help))
@@ -123,12 +124,12 @@ func describedBy(name, help, errKey string) Node {
 	return Group{Aria("describedby", strings.TrimSpace(help+" "+name+"-fault")), Aria("invalid", "true")}
 }
 
-// fieldError shows the error of a field.
+// fieldError returns the error message of a field, or nil if errKey is "".
 func (v *pageContext) fieldError(name, errKey string, role Node) Node {
 	return If(errKey != "", P(Class("problem"), ID(name+"-fault"), role, v.l.T(errKey)))
 }
 
-// codeOf returns the code of an error, "" if it has none.
+// codeOf returns the code of an engine.Error, or "" for another error.
 func codeOf(err error) engine.Code {
 	var apiErr *engine.Error
 	if errors.As(err, &apiErr) {

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// formLifetime is the lifetime of a token. It is longer than a session. A form that is older is shown again with a new
-	// token.
+	// formLifetime is the lifetime of a token. It is longer than that of a session. If the token of a form has expired,
+	// the form is shown again with a new token.
 	formLifetime = time.Hour
-	// spentTokensMax is the size of the table of spent tokens, which has one entry for each session. Each session needs an
-	// e-mail, and the mail limits allow fewer e-mails in formLifetime.
+	// spentTokensMax is the number of owners in the table of spent tokens. An owner is a session here. Each session
+	// needs an e-mail, and the limits of package mail allow fewer e-mails than this in formLifetime.
 	spentTokensMax = 1 << 13
 
 	formSerialBytes = 8
@@ -23,7 +23,8 @@ const (
 	formBytes       = formSerialBytes + formTimeBytes + formMACBytes
 )
 
-// tokenOwner identifies the owner of a form token: the digest of a session, or of the id in the login cookie.
+// tokenOwner identifies the browser to which a form token was issued. It is the digest of the session token, or without
+// a session of loginState.browserID.
 type tokenOwner [sha256.Size]byte
 
 // formTokens issues and verifies the tokens in forms. A token is valid for one purpose and one owner, for formLifetime,
@@ -31,7 +32,7 @@ type tokenOwner [sha256.Size]byte
 //
 //	serial (8) · Unix seconds (8) · first 16 bytes of HMAC-SHA256(key, serial · seconds · owner · purpose)
 //
-// After a token is spent, it and all older tokens of its owner are invalid for spend. So reloading a page does not
+// When a token is spent, spend rejects it and all older tokens of its owner from then on. So reloading a page does not
 // create a second key.
 type formTokens struct {
 	key   [32]byte // random in each process
@@ -39,20 +40,19 @@ type formTokens struct {
 
 	mu     sync.Mutex
 	serial uint64 // of the newest token
-	spent  map[tokenOwner]spentMark
+	spent  map[tokenOwner]lastSpent
 }
 
-// spentMark has the serial of the newest spent token of an owner.
-type spentMark struct {
+// lastSpent is the newest spent token of an owner.
+type lastSpent struct {
 	serial uint64
 	until  time.Time // when all tokens up to serial have expired
 }
 
 func newFormTokens(key [32]byte, clock func() time.Time) *formTokens {
-	return &formTokens{key: key, clock: clock, spent: map[tokenOwner]spentMark{}}
+	return &formTokens{key: key, clock: clock, spent: map[tokenOwner]lastSpent{}}
 }
 
-// issue returns a new token.
 func (f *formTokens) issue(purpose string, owner tokenOwner) string {
 	f.mu.Lock()
 	f.serial++
@@ -65,7 +65,7 @@ func (f *formTokens) issue(purpose string, owner tokenOwner) string {
 	return base64.RawURLEncoding.EncodeToString(token[:])
 }
 
-// sign writes the MAC of a token to its end.
+// sign writes the MAC of a token to the end of the token.
 func (f *formTokens) sign(token []byte, purpose string, owner tokenOwner) {
 	payload := token[:formSerialBytes+formTimeBytes]
 	mac := hmac.New(sha256.New, f.key[:])
@@ -75,7 +75,7 @@ func (f *formTokens) sign(token []byte, purpose string, owner tokenOwner) {
 	copy(token[len(payload):], mac.Sum(nil)[:formMACBytes])
 }
 
-// verify returns the serial number of a token, and whether it is valid.
+// verify returns the serial number of a token and whether the token is valid. It does not check whether it is spent.
 func (f *formTokens) verify(text, purpose string, owner tokenOwner) (uint64, bool) {
 	token, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(token) != formBytes {
@@ -87,17 +87,15 @@ func (f *formTokens) verify(text, purpose string, owner tokenOwner) (uint64, boo
 	if !hmac.Equal(want, token) {
 		return 0, false
 	}
-	age := f.clock().Unix() - int64(binary.BigEndian.Uint64(token[formSerialBytes:])) //nolint:gosec // G115: sealed here, seconds since 1970
+	age := f.clock().Unix() - int64(binary.BigEndian.Uint64(token[formSerialBytes:])) //nolint:gosec // G115: issue wrote these seconds since 1970
 	return binary.BigEndian.Uint64(token), age < int64(formLifetime/time.Second)
 }
 
-// isValid reports whether a token is valid.
 func (f *formTokens) isValid(text, purpose string, owner tokenOwner) bool {
 	_, ok := f.verify(text, purpose, owner)
 	return ok
 }
 
-// spendResult is the result of spending a token.
 type spendResult uint8
 
 const (
@@ -107,7 +105,7 @@ const (
 	tokenTableFull
 )
 
-// spend spends a token.
+// spend accepts a valid token if neither it nor a newer token of its owner was spent.
 func (f *formTokens) spend(text, purpose string, owner tokenOwner) spendResult {
 	serial, ok := f.verify(text, purpose, owner)
 	if !ok {
@@ -116,21 +114,21 @@ func (f *formTokens) spend(text, purpose string, owner tokenOwner) spendResult {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock()
-	mark, ok := f.spent[owner]
-	if ok && serial <= mark.serial {
+	last, ok := f.spent[owner]
+	if ok && serial <= last.serial {
 		return tokenSpentBefore
 	}
 	if !ok && len(f.spent) >= spentTokensMax && !f.evictExpired(now) {
 		return tokenTableFull
 	}
-	f.spent[owner] = spentMark{serial, now.Add(formLifetime)}
+	f.spent[owner] = lastSpent{serial, now.Add(formLifetime)}
 	return tokenSpent
 }
 
-// evictExpired removes expired marks, and reports whether the table is no longer full.
+// evictExpired removes the entries whose tokens have all expired. It reports whether the table has room then.
 func (f *formTokens) evictExpired(now time.Time) bool {
-	for owner, mark := range f.spent {
-		if !now.Before(mark.until) {
+	for owner, last := range f.spent {
+		if !now.Before(last.until) {
 			delete(f.spent, owner)
 		}
 	}

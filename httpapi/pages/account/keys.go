@@ -17,12 +17,12 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// homeView is the input of homePage: the result of a form.
+// homeView is the input of homePage. Except for the first view of a page it describes the result of a form.
 type homeView struct {
-	name       string // as typed
-	nameErrKey string // key of a text; "" = none
-	formErr    *formError
-	note       string // key of a text; "" = none
+	name       string     // name of a key, as typed
+	nameErrKey string     // key of the text of an error of the name, or ""
+	formErr    *formError // may be nil
+	note       string     // key of the text of a success message, or ""
 }
 
 // homePage sends the page with keys and usage, or the sign-in page if the session has expired.
@@ -112,8 +112,7 @@ func (v *pageContext) keyForm(view homeView, keys []account.KeyRecord) Node {
 		submit("button", l.T("home.make")))
 }
 
-// usage shows both windows of the quota: when the day window is reset, and after how many seconds the minute window
-// allows more requests.
+// usage returns the used and the remaining requests of today and of the last minute.
 func (v *pageContext) usage() (Node, error) {
 	if !v.p.config.Access.LimitsEnforced() {
 		return P(v.l.T("usage.off")), nil
@@ -134,20 +133,20 @@ func (v *pageContext) window(key string, w account.Window, note Node) Node {
 		P(v.l.T("usage.of", pages.Grouped(used), pages.Grouped(w.Limit))), note))
 }
 
-// sessionEnded sends the sign-in page and deletes the session cookie. status is the status of the page that was to be
-// sent.
+// sessionEnded deletes the session cookie and sends the sign-in page. status is the status of the page that would have
+// been sent in the session.
 func (v *pageContext) sessionEnded(status int) {
 	v.p.setCookie(v.w, sessionCookie, "", 0)
 	v.hasSession = false
 	f := &formError{Key: string(engine.CodeInvalidSession), Status: http.StatusForbidden}
 	if status == http.StatusOK {
-		f.Status = status // for a GET an expired session is not an error
+		f.Status = status // an expired session is not an error of a GET
 	}
 	v.signInPage(signInView{formErr: f})
 }
 
-// keys returns the keys of the account, active keys first, then newer before older, and whether the account is
-// suspended.
+// keys returns the keys of the account, and whether the account is suspended. Active keys are before revoked ones, and
+// newer keys before older ones.
 func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err error) {
 	keys, err = v.p.config.Accounts.Keys(v.session.Digest())
 	for i := range keys {
@@ -177,7 +176,7 @@ func labelOf(key *account.KeyRecord) string {
 	return "…" + key.Hint
 }
 
-// createKey creates a key and shows it. Its form works once.
+// createKey creates a key and shows it. The form works only once.
 func (p *Pages) createKey(v *pageContext) {
 	const operation = "POST /account/keys"
 	if !v.hasSession {
@@ -210,7 +209,6 @@ func (p *Pages) createKey(v *pageContext) {
 	v.write(http.StatusCreated, "made.title", v.newKeyPage(labelOf(&key), secret.Reveal()))
 }
 
-// newKeyPage shows a new key.
 func (v *pageContext) newKeyPage(label, secret string) Group {
 	l := v.l
 	copyButton := func(class, id, text string) Node {
@@ -237,7 +235,7 @@ func isKeyName(text string) bool {
 		!strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
 }
 
-// revokeKey revokes a key. It can be repeated.
+// revokeKey revokes a key. Revoking a revoked key is not an error.
 func (p *Pages) revokeKey(v *pageContext) {
 	const operation = "POST /account/keys/{id}/revoke"
 	if !v.hasSession {
@@ -256,7 +254,7 @@ func (p *Pages) revokeKey(v *pageContext) {
 	v.redirect(rootPage + "?done=revoked")
 }
 
-// showError shows an error on the page with the keys.
+// showError shows an error of a form on the page with the keys.
 func (v *pageContext) showError(operation string, err error, view homeView) {
 	if view.formErr = formErrorOf(err); view.formErr == nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)

@@ -21,12 +21,12 @@ const (
 	purposeSignOut = "signout"
 )
 
-// signInView is the input of signInPage: the result of a form.
+// signInView is the input of signInPage. Except for the first view of a page it describes the result of a form.
 type signInView struct {
-	email       string // as typed
-	emailErrKey string // key of a text; "" = none
-	formErr     *formError
-	note        string // key of a text; "" = none
+	email       string     // as typed
+	emailErrKey string     // key of the text of an error of the e-mail address, or ""
+	formErr     *formError // may be nil
+	note        string     // key of the text of a success message, or ""
 }
 
 // signInPage sends the page with the form for an e-mail address.
@@ -55,7 +55,7 @@ func (v *pageContext) signInPage(view signInView) {
 	})
 }
 
-// keysRequiredNotice shows from when on keys are required.
+// keysRequiredNotice says from when on keys are required. It returns nil if no date is announced.
 func (v *pageContext) keysRequiredNotice() Node {
 	required := v.p.config.Access.KeyPolicy().RequiredAt
 	if required.IsZero() {
@@ -64,12 +64,11 @@ func (v *pageContext) keysRequiredNotice() Node {
 	return Div(Class("notice"), P(v.l.T("transition.required"), Text(" "), v.l.Time(required), Text(". "), v.l.T("transition.after")))
 }
 
-// mailPrintedNotice shows where codes are printed in development.
+// mailPrintedNotice says, in development, where login codes are printed.
 func (v *pageContext) mailPrintedNotice() Node {
 	return If(v.p.config.Mail == MailPrinted, Div(Class("notice"), P(v.l.T("printed"))))
 }
 
-// show sends the page with the keys, or the sign-in page.
 func (p *Pages) show(v *pageContext) {
 	if v.hasSession {
 		v.homePage(homeView{note: noteOf(v.r)})
@@ -78,8 +77,8 @@ func (p *Pages) show(v *pageContext) {
 	v.signInPage(signInView{note: noteOf(v.r)})
 }
 
-// noteOf returns the key of the note in the query of a redirect. Only known values are accepted, so that a link cannot
-// put text on the page.
+// noteOf returns the key of the success message that redirect has put in the query. It accepts only known values, so
+// that a link can't put other texts on the page.
 func noteOf(r *pages.Request) string {
 	switch done := r.URL.Query().Get("done"); done {
 	case "revoked", "out":
@@ -88,14 +87,14 @@ func noteOf(r *pages.Request) string {
 	return ""
 }
 
-// codeView is the input of codePage: the result of a form.
+// codeView is the input of codePage. Its fields are like those of signInView.
 type codeView struct {
 	email                   string
 	emailErrKey, codeErrKey string
 	formErr                 *formError
 }
 
-// showCode sends the page for the code.
+// showCode sends the page with the form for a login code.
 func (p *Pages) showCode(v *pageContext) {
 	if v.hasSession || !v.hasLogin || v.login.email.IsZero() {
 		v.redirect(rootPage)
@@ -131,7 +130,7 @@ func emailInput(email string, l *pages.Localizer, described Node) Node {
 		AutoComplete("email"), MaxLength("254"), Required(), Value(email), described)}
 }
 
-// requestCode requests a code. The answer does not show whether the e-mail address has an account.
+// requestCode requests a login code. The response does not show whether the e-mail address has an account.
 func (p *Pages) requestCode(v *pageContext) {
 	const operation = "POST /account/codes"
 	emailText := v.field("email")
@@ -157,7 +156,7 @@ func (p *Pages) requestCode(v *pageContext) {
 		v.redirect(rootPage + "/code")
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
-	case codeOf(err) == engine.CodeRequestedTooSoon: // the previous code can still be entered
+	case codeOf(err) == engine.CodeRequestedTooSoon: // the user can still enter the previous code
 		v.codePage(codeView{email: email.String(), formErr: f})
 	default:
 		v.log(operation, f.Status, codeOf(err))
@@ -165,7 +164,6 @@ func (p *Pages) requestCode(v *pageContext) {
 	}
 }
 
-// openSession opens a session with a code.
 func (p *Pages) openSession(v *pageContext) {
 	const operation = "POST /account/sessions"
 	view := codeView{email: v.field("email")}
@@ -207,12 +205,12 @@ func (p *Pages) openSession(v *pageContext) {
 	v.codePage(view)
 }
 
-// isLoginCode reports whether a text has the format of a code.
+// isLoginCode reports whether a text has the format of a login code.
 func isLoginCode(text string) bool {
 	return len(text) == account.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
-// signOut closes the session. The cookie is deleted even if closing fails, because the session expires within 15
+// signOut closes the session. If that fails, it still deletes the cookie, because the session expires within 15
 // minutes.
 func (p *Pages) signOut(v *pageContext) {
 	if !v.hasSession {

@@ -22,14 +22,14 @@ var embedded embed.FS
 type Limits struct {
 	On     bool
 	Day    int // requests
-	Minute int // requests in any 60 seconds
+	Minute int // requests within 60 seconds
 }
 
 // Config configures Docs. Frame is required.
 type Config struct {
 	Frame  *pages.Frame
 	Limits Limits
-	// KeysRequired returns when keys are required, or the zero time if no date is announced. nil = no date.
+	// KeysRequired returns from when on keys are required, or the zero time if no date is announced. It may be nil.
 	KeysRequired func() time.Time
 }
 
@@ -37,7 +37,7 @@ type Config struct {
 type Docs struct {
 	config   Config
 	texts    *pages.Texts
-	policy   string // of the reference
+	policy   string // Content-Security-Policy of the reference
 	snippets []snippet
 }
 
@@ -52,25 +52,25 @@ const (
 
 const (
 	rootPage = "/docs"
-	// cachedFor is how long the guide is cached. An announcement appears with this delay.
+	// cachedFor is how long the guide is cached. It shows a new date of KeysRequired with this delay.
 	cachedFor  = time.Minute
-	copyScript = "copy.js" // of the frame
+	copyScript = "copy.js" // an asset of pages.Frame
 )
 
 // snippet is a program or a text that the reader can copy.
 type snippet struct {
 	Name, Title string
-	Run         string // command that runs it; "" = none
+	Run         string // command that runs the program, or ""
 	Text        string // {{service}} stands for the URL of the service
 }
 
-// withService replaces {{service}} in the text.
+// withService replaces {{service}} in Text.
 func (s snippet) withService(service string) snippet {
 	s.Text = strings.TrimSpace(strings.ReplaceAll(s.Text, "{{service}}", service))
 	return s
 }
 
-// New creates the pages and adds their assets to the frame. It panics if an embedded file is damaged.
+// New creates the pages and adds their assets to the Frame. It panics if an embedded file is invalid.
 func New(config Config) *Docs {
 	files, err := fs.Sub(embedded, "files")
 	must("open the files", err)
@@ -126,7 +126,6 @@ func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
 	})
 }
 
-// limitsSection shows the quotas.
 func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	if !d.config.Limits.On {
 		return l.Prose("limits-off", nil)
@@ -134,7 +133,7 @@ func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
-// keysSection shows when keys are required. It also returns the time until which the text is valid.
+// keysSection says from when on keys are required. It also returns until when the page may be cached.
 func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
 	expires := now.Add(cachedFor)
 	var requiredAt time.Time
@@ -153,7 +152,7 @@ func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) 
 	return l.Prose("keys-announced", slots), expires
 }
 
-// copyable shows a text with a button that copies it.
+// copyable returns a text with a button that copies it.
 func copyable(l *pages.Localizer, id string, s snippet) Node {
 	return Group{
 		Pre(TabIndex("0"), Aria("label", s.Title), Attr("translate", "no"), Code(ID(id), Text(s.Text))),
@@ -163,7 +162,7 @@ func copyable(l *pages.Localizer, id string, s snippet) Node {
 	}
 }
 
-// quickStarts shows the programs. Only the first is expanded.
+// quickStarts returns the programs. The page shows only the first one expanded.
 func (d *Docs) quickStarts(l *pages.Localizer, service string) Node {
 	var programs Group
 	for i, s := range d.snippets {
@@ -179,7 +178,7 @@ func attribution(l *pages.Localizer, service string) Node {
 	})
 }
 
-// table is a table that scrolls on a narrow screen.
+// table returns a table that scrolls on a narrow screen.
 func table(label string, columns Group, rows Node) Node {
 	return Div(Class("scroll"), TabIndex("0"), Role("region"), Aria("label", label), Table(Class("plainly"), THead(Tr(columns)), TBody(rows)))
 }
@@ -201,7 +200,7 @@ func operationTable(l *pages.Localizer) Node {
 	}))
 }
 
-// answerSection shows an example response and explains its fields.
+// answerSection returns an example response and the meanings of its fields.
 func answerSection(l *pages.Localizer) Node {
 	columns := Group{column(l.T("answer.field")), column(l.T("answer.meaning"))}
 	return Group{

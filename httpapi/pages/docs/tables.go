@@ -52,7 +52,7 @@ func errorRows() []errorRow {
 	}
 }
 
-// answerFields returns the fields of the example response, in its order.
+// answerFields returns the fields of the example response, in the order of the response.
 func answerFields() []string {
 	return []string{
 		"data", "data.institutionId", "data.currency", "data.quoteCurrency", "data.buy", "data.sell", "data.channel", "data.kind",
@@ -63,7 +63,7 @@ func answerFields() []string {
 	}
 }
 
-// attributions returns texts that credit the service.
+// attributions returns texts with which a user of the rates can credit the service.
 func attributions(language pages.Language) []snippet {
 	source, text := "Exchange rates: ", "Text"
 	if language == pages.Spanish {
