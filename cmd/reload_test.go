@@ -155,7 +155,7 @@ func TestReload_Definitions(t *testing.T) {
 	first := files.roots
 	files.renew(t)
 	define("qik.json", `{"id": "qik-site", "priority": 42}`)
-	p.hangUp("reload: what rates say of the source qik-site")
+	p.hangUp("reload: the source qik-site")
 	p.await("nothing was reloaded")
 	if status, err := secureStatus(address, first); status != http.StatusOK {
 		t.Errorf("the certificate was taken although a definition was refused: %d, %v", status, err)

@@ -15,18 +15,18 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Cluster configures a node's membership of a cluster; Name "" = none.
+// Cluster configures a node in a cluster. A node without Name is not in a cluster.
 type Cluster struct {
 	Name     string
-	Node     int      // number of this node, from 1; unique and never changed
-	Members  []Member // the three or five nodes that keep the log, the same on each node; other nodes are guests
-	Listen   string   // address for other nodes; "" = the node's own address among the members
+	Node     int      // number of this node, from 1; unique, and the same at every start
+	Members  []Member // the three or five nodes that store the log; the same list on each node
+	Listen   string   // address for other nodes; "" means the address of this node in Members
 	TLS      cluster.TLS
 	Insecure bool // no certificates; only with loopback addresses
-	Leave    bool // with Name "": makes the directory of a stopped node of a cluster one of a single node, for good
+	Leave    bool // without Name: the node leaves the cluster of its data directory for good
 }
 
-// Member is a node that keeps the log.
+// Member is a node that stores the log of a cluster.
 type Member struct {
 	Node    int
 	Address string // host:port
@@ -35,7 +35,6 @@ type Member struct {
 // NodeName returns the name of a node within the cluster.
 func NodeName(number int) string { return "node-" + strconv.Itoa(number) }
 
-// check checks the configuration without using the data directory.
 func (o *Cluster) check(c *Config) error {
 	if err := o.checkFields(); err != nil || o.Name == "" {
 		return err
@@ -58,13 +57,13 @@ func (o *Cluster) check(c *Config) error {
 	return nil
 }
 
-// Check returns the errors of the cluster's configuration that Open would return.
+// Check returns an error if Open would reject the configuration of the cluster.
 func (o Cluster) Check(c Config) error {
 	c = c.withDefaults()
 	return o.check(&c)
 }
 
-// checkFields returns an error if only some fields of a cluster are set.
+// checkFields returns an error if some fields are set and others are missing.
 func (o *Cluster) checkFields() error {
 	switch {
 	case o.Name != "" && o.Leave:
@@ -83,7 +82,7 @@ func (o *Cluster) checkFields() error {
 	return nil
 }
 
-// Address returns the address for other nodes, "" when it is not configured.
+// Address returns the address for other nodes, or "" if none is configured.
 func (o *Cluster) Address() string {
 	own := ""
 	for _, m := range o.Members {
@@ -94,8 +93,8 @@ func (o *Cluster) Address() string {
 	return cmp.Or(o.Listen, own)
 }
 
-// CheckSingle returns an error if the data directory belongs to a cluster. A program that changes the directory of a
-// stopped node calls it first, because the cluster does not take back a node with changes of its own.
+// CheckSingle returns an error if the data directory belongs to a node of a cluster. A program must call it before it
+// changes the directory of a stopped node, because a cluster does not accept a node with changes of its own.
 func CheckSingle(dir string) error {
 	m, err := cluster.ReadMembership(dir)
 	switch {
@@ -107,7 +106,7 @@ func CheckSingle(dir string) error {
 	return nil
 }
 
-// RefillHint returns what to do about a damaged log in the data directory of a node of a cluster. It returns "" for the
+// RefillHint returns advice for the operator about a damaged log of a node of a cluster. It returns "" for the data
 // directory of a single node.
 func RefillHint(dir string) string {
 	m, err := cluster.ReadMembership(dir)
@@ -118,7 +117,8 @@ func RefillHint(dir string) string {
 		"fill it", m.Cluster)
 }
 
-// leave makes the data directory one of a single node if the configuration says so, and otherwise checks that it is.
+// leave checks that the data directory of a node without a cluster does not belong to a cluster. If Leave is set, it
+// makes such a directory that of a single node.
 func (o *Cluster) leave(c *Config) error {
 	if o.Name != "" {
 		return nil // joinCluster checks the directory
@@ -140,7 +140,6 @@ func (o *Cluster) leave(c *Config) error {
 	return nil
 }
 
-// config returns the configuration of package cluster.
 func (o *Cluster) config(c *Config) cluster.Config {
 	config := cluster.Config{
 		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Dir: c.Dir, TLS: o.TLS, //nolint:gosec // a small number
@@ -152,8 +151,8 @@ func (o *Cluster) config(c *Config) cluster.Config {
 	return config
 }
 
-// membership is a node's membership of a cluster. Builds without clusters have no implementation: see
-// cluster_enabled.go, cluster_disabled.go.
+// membership is the connection of a node to its cluster. cluster_enabled.go implements it; a build with the tag
+// nocluster has no implementation.
 type membership interface {
 	LoginCodeKey(ctx context.Context) ([]byte, error)
 	Health() actors.ClusterHealth
@@ -171,7 +170,8 @@ type clusterLease interface {
 	Release()
 }
 
-// joinCluster joins the cluster and makes the actors write to its log. It returns nil for a node without a cluster.
+// joinCluster joins the cluster, and changes the configuration of the actors so that they write to its log. It returns
+// nil for a node without a cluster.
 func joinCluster(ctx context.Context, config *Config, c *actors.Config) (membership, error) {
 	o := &config.Cluster
 	if o.Name == "" {
@@ -191,11 +191,11 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	return member, nil
 }
 
-// warn logs a warning if other nodes will refuse the certificate. The node may then wait for them forever.
+// warn logs a warning if other nodes will reject the certificate. The node may then wait for them forever.
 func (o *Cluster) warn(c *Config) {
 	tlsConfig, err := o.TLS.Load()
 	if err != nil || tlsConfig == nil {
-		return // opening the cluster reports it
+		return // openCluster reports the error
 	}
 	if problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock()); problem != "" {
 		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.TLS.Certificate)
@@ -203,13 +203,13 @@ func (o *Cluster) warn(c *Config) {
 }
 
 const (
-	// majorityWait is the time for which a starting node waits for a majority. Clients wait with it, because changes
-	// would be refused that succeed a moment later.
+	// majorityWait is how long a starting node waits for a majority before it serves. Without a majority it would
+	// reject changes that can succeed a moment later.
 	majorityWait         = 5 * time.Second
 	majorityPollInterval = 20 * time.Millisecond
 )
 
-// awaitMajority returns when a majority is reachable, or after majorityWait.
+// awaitMajority returns when a majority of members is reachable, or after majorityWait.
 func awaitMajority(ctx context.Context, member membership) {
 	ctx, cancel := context.WithTimeout(ctx, majorityWait)
 	defer cancel()
@@ -224,7 +224,8 @@ func awaitMajority(ctx context.Context, member membership) {
 	}
 }
 
-// clusterError adds advice for the operator to an error of joining.
+// clusterError is directoryError for an error of joining the cluster. If ctx has ended, it returns an Interrupted
+// error.
 func clusterError(ctx context.Context, dir string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
@@ -236,7 +237,7 @@ func clusterError(ctx context.Context, dir string, err error) error {
 	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
 }
 
-// transferMax is the time for which a stopping node waits until another node is the leader.
+// transferMax is how long a stopping node waits for another node to become the leader.
 const transferMax = 3 * time.Second
 
 // transferLeadership makes another node the leader before this node stops, so that changes continue without a pause.
@@ -246,10 +247,10 @@ func (n *Node) transferLeadership(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), transferMax)
 	defer cancel()
-	_ = n.cluster.StepDown(ctx) // on failure the others elect a leader when this node is gone
+	_ = n.cluster.StepDown(ctx) // after an error, the other nodes elect a leader when this one has stopped
 }
 
-// leaveCluster ends the membership. The log must be closed before.
+// leaveCluster closes the connection to the cluster. The journal must be closed first.
 func leaveCluster(member membership) error {
 	if member == nil {
 		return nil
@@ -260,10 +261,10 @@ func leaveCluster(member membership) error {
 	return nil
 }
 
-// collectLeaseName names the lease of the node that collects for the cluster.
+// collectLeaseName is the name of the lease of the node that collects for the cluster.
 const collectLeaseName = "collect"
 
-// collectWithLease collects while this node holds the lease, until ctx ends. When it returns, no collection is in
+// collectWithLease collects whenever this node holds the lease, until ctx ends. When it returns, no collection is in
 // progress.
 func (n *Node) collectWithLease(ctx context.Context) {
 	for {

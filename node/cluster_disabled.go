@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/actors/cluster"
 )
 
-// clusterSupported is false in this build, which is half as large: Cluster.check refuses every cluster.
+// clusterSupported is false: Cluster.check rejects every cluster. This makes the program half as large.
 const clusterSupported = false
 
 func openCluster(context.Context, cluster.Config) (membership, error) {

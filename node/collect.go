@@ -18,7 +18,6 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// productURL is the page about this program in the User-Agent.
 const productURL = "https://github.com/tasard/tasard"
 
 // NewClient returns the client with which the node fetches documents.
@@ -28,14 +27,14 @@ func (c Config) NewClient() *fetch.Client {
 		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause,
 	}
-	if c.Definitions != "" { // it also contains the certificates that definitions name
+	if c.Definitions != "" { // the directory also has the certificates that definitions name
 		files := os.DirFS(c.Definitions)
 		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
 	}
 	return fetch.New(config)
 }
 
-// newRandom returns a pseudo-random generator for the spread of requests.
+// newRandom returns a pseudo-random generator with a random seed.
 func (c *Config) newRandom() *rand.Rand { return rand.New(rand.NewPCG(c.seed(), c.seed())) }
 
 // userAgent returns a User-Agent with the program, its version and a contact.
@@ -50,28 +49,27 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("tasard/%s (%s)", version, comment)
 }
 
-// liveCollector is the collector of a node. It can be replaced while it runs.
+// liveCollector collects with the newest definitions of sources, which Reload can replace.
 type liveCollector struct {
 	newRun func(*source.Set) *collectorRun
 	active atomic.Pointer[collectorRun]
 
 	mu     sync.Mutex
-	ctx    context.Context // of start; nil while stopped
+	ctx    context.Context // argument of start; nil before start and after stop
 	paused bool            // another node of the cluster collects
 }
 
-// collectorRun is a collector with its definitions.
+// collectorRun is a collector with its definitions. It can be started once.
 type collectorRun struct {
 	set       *source.Set
-	collector *collectors.Collector // nil = this node does not collect
+	collector *collectors.Collector // nil if this node does not collect
 	client    *fetch.Client
 	log       *slog.Logger
 
-	cancel context.CancelFunc // nil = not started
-	done   chan struct{}
+	cancel context.CancelFunc // nil before start
+	done   chan struct{}      // closed when collecting has ended
 }
 
-// newLiveCollector returns a collector that has not been started.
 func newLiveCollector(c *Config, system *actors.System, set *source.Set) *liveCollector {
 	live := &liveCollector{newRun: func(set *source.Set) *collectorRun { return newCollectorRun(c, system, set) }}
 	live.active.Store(live.newRun(set))
@@ -85,7 +83,7 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 	}
 	jitter := c.Collect.Spread
 	if jitter == 0 {
-		jitter = -1 // none; 0 would mean the default
+		jitter = -1 // no spread; 0 would mean the default of package collectors
 	}
 	run.client = c.NewClient()
 	run.collector = collectors.New(collectors.Config{
@@ -96,10 +94,10 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 	return run
 }
 
-// activeRun returns the current collector.
 func (c *liveCollector) activeRun() *collectorRun { return c.active.Load() }
 
-// start starts collecting, unless paused. The node must be ready; otherwise slots in its log would be collected again.
+// start starts collecting, unless the collector is paused. The node must be ready. Otherwise it would collect slots
+// again that are already in its log.
 func (c *liveCollector) start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +105,7 @@ func (c *liveCollector) start(ctx context.Context) {
 	c.startIfActive()
 }
 
-// stop stops collecting and waits. No observation reaches the node afterwards.
+// stop stops collecting. When it returns, no collection is in progress.
 func (c *liveCollector) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +113,8 @@ func (c *liveCollector) stop() {
 	c.activeRun().stop()
 }
 
-// replace switches to other definitions. It restarts collections in progress and resets the health of sources.
+// replace switches to other definitions. It interrupts collections in progress, which start again, and resets the
+// health of sources.
 func (c *liveCollector) replace(set *source.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +122,7 @@ func (c *liveCollector) replace(set *source.Set) {
 	c.startIfActive()
 }
 
-// setActive resumes or pauses collecting. After a pause no collection is in progress.
+// setActive resumes or pauses collecting. When it returns after pausing, no collection is in progress.
 func (c *liveCollector) setActive(active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,20 +132,21 @@ func (c *liveCollector) setActive(active bool) {
 	c.startIfActive()
 }
 
-// swap replaces the current collector with one that has not been started.
+// swap stops the active run, and replaces it by one that is not started.
 func (c *liveCollector) swap(set *source.Set) {
 	c.activeRun().stop()
 	c.active.Store(c.newRun(set))
 }
 
-// startIfActive starts the current collector unless c is stopped or paused.
+// startIfActive starts the active run, unless the collector is stopped or paused.
 func (c *liveCollector) startIfActive() {
 	if c.ctx != nil && !c.paused {
 		c.activeRun().start(c.ctx)
 	}
 }
 
-// lastSlots returns a function that returns the newest slot of a source in the log. It queries the system once.
+// lastSlots returns a function that returns the newest slot in the log of the source with an id. Only its first call
+// queries the system.
 func lastSlots(system *actors.System, log *slog.Logger) func(string) time.Time {
 	var slots map[string]time.Time
 	return func(id string) time.Time {
@@ -169,7 +169,7 @@ func (c *collectorRun) start(ctx context.Context) {
 	go func() {
 		defer close(c.done)
 		if err := c.collector.Run(ctx); err != nil {
-			c.log.Error("nothing is collected", "cause", err.Error())
+			c.log.Error("collecting failed", "cause", err.Error())
 		}
 	}()
 }

@@ -25,10 +25,10 @@ import (
 // Config configures a node. Only Dir is required. By default a node listens on a free port of this machine, does not
 // collect, sends no e-mail, and enforces the quotas of the API specification.
 type Config struct {
-	Dir         string // data directory, created if there is none
-	Catalogue   string // file that extends the built-in catalogue, "" = none
-	Definitions string // directory that extends the built-in definitions of sources, "" = none
-	// Reference replaces Catalogue and Definitions; nil = read those.
+	Dir         string // data directory; Open creates it if it does not exist
+	Catalogue   string // file that extends the built-in catalogue; "" means none
+	Definitions string // directory that extends the built-in definitions of sources; "" means none
+	// Reference, unless nil, is used instead of Catalogue and Definitions.
 	Reference *ReferenceData
 
 	HTTP     HTTP
@@ -38,74 +38,73 @@ type Config struct {
 	Cluster  Cluster
 	Admin    Admin
 
-	Logger      *slog.Logger         // nil = discard
-	Clock       func() time.Time     // nil = the system's
-	Monotonic   func() time.Duration // as in actors.Config; nil = the system's
-	Random      io.Reader            // for secrets, safe for concurrent use; nil = the system's
+	Logger      *slog.Logger         // nil means no log
+	Clock       func() time.Time     // nil means time.Now
+	Monotonic   func() time.Duration // as in actors.Config; nil means that of the operating system
+	Random      io.Reader            // for secrets; safe for concurrent use; nil means crypto/rand.Reader
 	Version     string               // of the program, for User-Agent, backups and metrics
-	Credentials string               // directory of files that the service manager guards; "" = none
+	Credentials string               // directory with files that the service manager guards; "" means none
 }
 
 // HTTP configures the HTTP server.
 type HTTP struct {
-	Listen   string       // address; "" = a free port of 127.0.0.1
-	Listener net.Listener // instead of Listen; the node closes it
+	Listen   string       // address; "" means a free port of 127.0.0.1
+	Listener net.Listener // used instead of Listen unless nil; the node closes it
 
 	TLS                TLS
 	AllowUnknown       bool   // accept unknown query parameters
 	AllowAuthorization bool   // let browsers send the Authorization header
-	FeeNotice          string // the sentence about fees in conversions; "" = engine.FeeNotice
-	PublicURL          string // public address of the pages; "" = unknown
-	AccountURL         string // page that the announcement of required keys links to; "" = the node's own /docs
-	Contact            string // e-mail address or URL of the operator, for the pages; "" = none
+	FeeNotice          string // sentence about fees in conversions; "" means engine.FeeNotice
+	PublicURL          string // public address of the pages; "" means unknown
+	AccountURL         string // page that the announcement of required keys links to; "" means the node's own /docs
+	Contact            string // e-mail address or URL of the operator, for the pages; "" means none
 	TrustedProxies     []netip.Prefix
-	Conns              int           // maximum of open connections; 0 = ConnsDefault
-	ConnsPerAddress    int           // maximum for one client; 0 = no limit
-	DrainDelay         time.Duration // time for which Close keeps answering, so that load balancers see the node leave
-	Demo               bool          // pages say that every rate is made up
+	Conns              int           // maximum of open connections; 0 means ConnsDefault
+	ConnsPerAddress    int           // maximum of open connections of one client; 0 means no limit
+	DrainDelay         time.Duration // how long Close continues to answer, so that load balancers notice the stop
+	Demo               bool          // pages say that the rates are simulated
 
-	AccessLog  io.Writer // a line of JSON for each answer; nil = none
-	AccessFrom int       // lowest status to log; 0 = all
+	AccessLog  io.Writer // gets a line of JSON for each response; may be nil
+	AccessFrom int       // lowest status to log; 0 means all
 }
 
-// TLS names the files of a certificate; both empty = plain HTTP. Reload reads them again.
+// TLS names the files of a certificate. Without both, the node speaks plain HTTP. Reload reads them again.
 type TLS struct {
 	Certificate string // PEM chain, the node's own certificate first
-	Key         string // only its owner and group may read it
+	Key         string // rejected if users other than its owner and group can read it
 }
 
 // Accounts configures quotas and keys.
 type Accounts struct {
-	Unlimited bool                // enforce no quota
-	Quota     account.QuotaPolicy // quotas and lease; zero = those of the API specification
-	KeyPrefix string              // "" = account.KeyPrefixLive
+	Unlimited bool                // no quota is enforced
+	Quota     account.QuotaPolicy // zero means the quotas of the API specification
+	KeyPrefix string              // "" means account.KeyPrefixLive
 }
 
 // Collect configures collecting.
 type Collect struct {
 	On       bool
-	Deferred bool          // Node.Collect starts it, not Open
-	Contact  string        // for operators of sites; "" = only the project's page
-	Spread   time.Duration // time after each slot over which requests are spread; 0 = none
+	Deferred bool          // collecting begins when the caller calls Node.Collect
+	Contact  string        // contact in the User-Agent, for operators of sources; may be ""
+	Spread   time.Duration // requests are spread over this time after each slot; 0 means no spread
 
-	Schedule collectors.Schedule // nil = 08:00, 12:00 and 17:00 in Santo Domingo
+	Schedule collectors.Schedule // nil means 08:00, 12:00 and 17:00 in Santo Domingo
 	Pause    time.Duration       // between two requests to one host, as in fetch.Config
-	// Dial and Roots connect to sources; nil = the network and the system's certificate authorities.
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	Roots *x509.CertPool
+
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // connects to sources; nil means net.Dialer
+	Roots *x509.CertPool                                                       // for certificates of sources; nil means those of the operating system
 }
 
 // Admin configures the management listeners.
 type Admin struct {
 	Off     bool
-	Socket  string // "" = admin.SocketName in the data directory
-	Metrics string // listen address for Prometheus; "" = none
+	Socket  string // "" means admin.SocketName in the data directory
+	Metrics string // listen address for Prometheus; "" means none
 }
 
 // ConnsDefault is the default of HTTP.Conns.
 const ConnsDefault = 16384
 
-// withDefaults returns the configuration with its defaults.
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -134,14 +133,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// seed returns an unpredictable number.
+// seed returns a number from Random.
 func (c *Config) seed() uint64 {
 	var bytes [8]byte
-	_, _ = io.ReadFull(c.Random, bytes[:]) // the system's source does not fail
+	_, _ = io.ReadFull(c.Random, bytes[:]) // crypto/rand.Reader does not fail
 	return binary.LittleEndian.Uint64(bytes[:])
 }
 
-// Check returns all errors of Open that do not depend on the data directory.
+// Check returns all errors that Open would return, except those that depend on the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	problems := []error{c.Cluster.check(&c), c.Mail.check()}
@@ -161,7 +160,6 @@ func (c Config) Check() error {
 	return errors.Join(problems...)
 }
 
-// core returns the configuration of package core.
 func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config {
 	h := &c.HTTP
 	return core.Config{
@@ -177,7 +175,7 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 	}
 }
 
-// Core returns the configuration of package core, for use without a listener.
+// Core returns the configuration of package core, for a program that uses it without a Node.
 func (c Config) Core(reference ReferenceData) core.Config {
 	c = c.withDefaults()
 	return c.core(reference, nil)

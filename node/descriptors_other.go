@@ -4,5 +4,5 @@ package node
 
 import "math"
 
-// descriptorsMax returns no limit.
+// descriptorsMax returns a number that never limits, because this system has no limit of open files.
 func descriptorsMax() int { return math.MaxInt32 }

@@ -11,28 +11,28 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Kind classifies an Error by what can be done about it.
+// Kind classifies an Error by what the operator can do about it.
 type Kind int
 
 // Kinds of errors.
 const (
-	Invalid     Kind = iota + 1 // a field of Config has a bad value, or one that contradicts others
-	BadFile                     // a file or directory of a field can't be used, or data is damaged: mend it
-	Busy                        // another process holds the directory, the address or the socket: try again later
-	Unwritable                  // a file or directory can't be created or written
-	Failed                      // something failed while the node ran: start it again
-	Interrupted                 // ctx ended first
+	Invalid     Kind = iota + 1 // a field of Config is invalid or contradicts another: correct it
+	BadFile                     // a configured file or directory, or the data, is unusable: repair it
+	Busy                        // another process uses the directory, the address or the socket: try again later
+	Unwritable                  // a file or directory can't be created or written: choose another or change its mode
+	Failed                      // a part failed while the node ran: start the node again
+	Interrupted                 // ctx ended before the node was open
 )
 
-// Error is the reason why a node could not be opened or closed, or ended by itself. It may wrap an error of the log
-// or the engine, such as wal.DamageError, wal.ErrNoSpace or engine.Error.
+// Error is an error of opening or closing a node, or the reason why the node ended by itself. Err may wrap an error of
+// the log or the engine, such as wal.DamageError, wal.ErrNoSpace or engine.Error.
 type Error struct {
 	Kind  Kind
-	Field string // field of Config, such as "HTTP.Listen"; "" = none
+	Field string // field of Config, such as "HTTP.Listen", or ""
 	Err   error
 }
 
-// Error returns the cause after the field.
+// Error implements error.
 func (e *Error) Error() string {
 	if e.Field == "" {
 		return e.Err.Error()
@@ -43,20 +43,19 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errorf formats an Error.
 func errorf(kind Kind, field, format string, args ...any) error {
 	return &Error{kind, field, fmt.Errorf(format, args...)}
 }
 
-// errNoDir is returned for a Config without Dir, the only field without a default.
+// errNoDir is the error for a Config without Dir, which has no default.
 var errNoDir = errorf(Invalid, "Dir", "missing: set the data directory")
 
-// directoryError adds advice for the operator to an error of opening the data directory.
+// directoryError converts an error of opening the data directory to an Error that says what the operator can do.
 func directoryError(dir string, err error) error {
 	switch {
 	case errors.Is(err, wal.ErrLocked):
 		return errorf(Busy, "Dir", "%s: a running node uses the directory; stop it first (%w)", dir, wal.ErrLocked)
-	case (IsWriteRefused(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // as for a path below /proc
+	case (IsWriteRefused(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // ErrNotExist: for example below /proc
 		return errorf(Unwritable, "Dir", "create or write the data directory %s: %w; choose another one", dir, pathError(err))
 	}
 	return logError(err)
@@ -71,7 +70,8 @@ func pathError(err error) error {
 	return err
 }
 
-// logError returns the wal.DamageError that err wraps, which has file, offset and a hint in one line, or else err.
+// logError returns the wal.DamageError that err wraps, or else err. The text of a DamageError is complete without the
+// errors around it.
 func logError(err error) error {
 	var damageErr *wal.DamageError
 	if errors.As(err, &damageErr) {
@@ -80,7 +80,7 @@ func logError(err error) error {
 	return err
 }
 
-// IsWriteRefused reports whether an error means that a file or directory can't be written to.
+// IsWriteRefused reports whether an error means that a file or directory can't be created or written.
 func IsWriteRefused(err error) bool {
 	return slices.ContainsFunc([]error{
 		wal.ErrNoSpace, fs.ErrPermission, fs.ErrExist,

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// condition reports whether login codes can be sent.
+// condition returns the health condition "mail".
 func (p *codeMailer) condition() engine.Condition {
 	if p.smtp == nil {
 		return engine.HealthyCondition("mail")
@@ -18,7 +18,7 @@ func (p *codeMailer) condition() engine.Condition {
 	return p.smtp.Condition()
 }
 
-// condition reports whether the sources give rates.
+// condition returns the health condition "sources".
 func (c *liveCollector) condition() engine.Condition {
 	if collector := c.activeRun().collector; collector != nil {
 		return collector.Condition()
@@ -26,7 +26,7 @@ func (c *liveCollector) condition() engine.Condition {
 	return engine.HealthyCondition("sources")
 }
 
-// completeReadiness adds mail and sources to the readiness.
+// completeReadiness adds the state of mail and of failing sources.
 func (n *Node) completeReadiness(readiness *admin.Readiness) {
 	if n.mailer.smtp != nil {
 		stats := admin.MailStats(n.mailer.smtp.Stats())
@@ -40,10 +40,10 @@ func (n *Node) completeReadiness(readiness *admin.Readiness) {
 	}
 }
 
-// SourceOff is the state of sources that are not collected.
+// SourceOff is the state of sources on a node that does not collect.
 const SourceOff = "off"
 
-// SourceHealth returns the health of every source, sorted by id, or nil if the node does not collect.
+// SourceHealth returns the health of every source, sorted by id. It returns nil if the node does not collect.
 func (n *Node) SourceHealth() []collectors.Health { return n.collector.activeRun().health() }
 
 func (c *collectorRun) health() []collectors.Health {
@@ -53,7 +53,6 @@ func (c *collectorRun) health() []collectors.Health {
 	return c.collector.Health()
 }
 
-// describe returns every source with its health.
 func (c *liveCollector) describe() admin.Sources {
 	run := c.activeRun()
 	sources := DescribeSources(run.set)
@@ -65,7 +64,7 @@ func (c *liveCollector) describe() admin.Sources {
 	return sources
 }
 
-// DescribeSources returns the sources of definitions without health.
+// DescribeSources describes sources without their health.
 func DescribeSources(set *source.Set) admin.Sources {
 	sources := admin.Sources{Sources: []admin.Source{}}
 	for _, d := range set.Definitions() {
@@ -81,16 +80,14 @@ func DescribeSources(set *source.Set) admin.Sources {
 	return sources
 }
 
-// hostOf returns the host of the source's first request.
 func hostOf(d *source.Definition) string {
 	address, err := url.Parse(d.Pages[0].Requests[0].URL)
 	if err != nil {
-		return "" // impossible: reading the definitions has checked it
+		return "" // impossible: package source has checked the URL
 	}
 	return address.Hostname()
 }
 
-// methodsOf returns the extraction methods of a source.
 func methodsOf(d *source.Definition) []string {
 	var methods []string
 	for i := range d.Pages {

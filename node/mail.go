@@ -18,22 +18,22 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// secretBytesMax is longer than any password.
+// secretBytesMax is the largest size of a file with a secret.
 const secretBytesMax = 4 << 10
 
 // Mail configures how login codes are sent.
 type Mail struct {
-	Method       string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" = smtp with Server, else off
+	Method       string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" means MailSMTP with a Server, else MailOff
 	Server       string        // HOST:PORT of the mail server
-	TLS          mail.TLS      // protection of the connection; "" = mail.StartTLS
-	User         string        // to log in with; "" = no login
-	PasswordFile string        // readable only by its owner
-	CAFile       string        // PEM certificates of the server's authorities; "" = the system's
+	TLS          mail.TLS      // protection of the connection; "" means mail.StartTLS
+	User         string        // for authentication; "" means none
+	PasswordFile string        // see ReadSecret
+	CAFile       string        // PEM certificates of the server's authorities; "" means those of the operating system
 	From         account.Email // the sender
-	Print        io.Writer     // where admin.MailLog prints codes. Logs are kept, so it must not be one
+	Print        io.Writer     // where admin.MailLog prints login codes; not a log file, which would keep the codes
 }
 
-// method returns the effective method.
+// method returns Method or its default.
 func (m *Mail) method() string {
 	switch {
 	case m.Method != "":
@@ -44,7 +44,7 @@ func (m *Mail) method() string {
 	return admin.MailOff
 }
 
-// check returns an error for each contradiction between the fields.
+// check returns an error for each missing field and each contradiction between fields.
 func (m *Mail) check() error {
 	if m.method() == admin.MailLog && m.Print == nil {
 		return errorf(Invalid, "Mail.Print", "want a writer for login codes")
@@ -73,7 +73,6 @@ func (m *Mail) check() error {
 	return errors.Join(problems...)
 }
 
-// client returns the configuration of the mail client.
 func (m *Mail) client(c *Config) (mail.Config, error) {
 	config := mail.Config{
 		Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, CAFile: m.CAFile,
@@ -102,23 +101,23 @@ func (c Config) MailClient() (mail.Config, error) {
 	return c.Mail.client(&c)
 }
 
-// MailMethod returns how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff.
+// MailMethod returns Mail.Method or its default.
 func (c *Config) MailMethod() string { return c.Mail.method() }
 
-// mailProbeInterval is the interval of connection attempts to an unreachable mail server. It is short, so that /readyz
-// reports within five seconds that the server is reachable again.
+// mailProbeInterval is the interval of connection attempts to an unreachable mail server. It is short, because /readyz
+// must report within five seconds that the server is reachable again.
 const mailProbeInterval = 2 * time.Second
 
 // codeMailer sends login codes.
 type codeMailer struct {
-	sender actors.Mailer // nil: mail is off
+	sender actors.Mailer // nil if Mail.Method is MailOff
 	smtp   *mail.Mailer  // nil without a mail server
 	log    *slog.Logger
 
 	password account.Secret // for the mail server
 }
 
-// openMailer opens the configured mailer. It does not connect: a node starts without its mail server.
+// openMailer opens the configured mailer. It does not connect to the mail server, so a node can start without it.
 func openMailer(c *Config) (*codeMailer, error) {
 	if err := c.Mail.check(); err != nil {
 		return nil, err
@@ -140,7 +139,8 @@ func openMailer(c *Config) (*codeMailer, error) {
 	return &codeMailer{mailer, mailer, c.Logger, config.Password}, nil
 }
 
-// close sends queued e-mails for at most shutdownMax. Unsent e-mails are lost; users can request a new code.
+// close sends the queued e-mails, but no longer than for shutdownMax. E-mails not sent by then are lost. Users can
+// request another code.
 func (p *codeMailer) close(ctx context.Context) {
 	if p.smtp == nil {
 		return
@@ -152,8 +152,8 @@ func (p *codeMailer) close(ctx context.Context) {
 	}
 }
 
-// ReadSecret reads a secret from a file of one line. It refuses a file that other users can access, unless the file
-// is in the directory credentials, which the service manager guards.
+// ReadSecret reads a secret from a file of one line. It rejects a file that other users can access, unless the file is
+// in the directory credentials, which the service manager guards.
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,8 +181,8 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	return account.SecretOf(text), nil
 }
 
-// isCredential reports whether a file is in the directory credentials. The service manager guards it with access
-// control lists, which look like a mode that lets other users in.
+// isCredential reports whether a file is in the directory credentials. The service manager guards that directory with
+// access control lists, which the mode of a file shows as access for other users.
 func isCredential(path, credentials string) bool {
 	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 }

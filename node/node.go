@@ -24,17 +24,17 @@ type Node struct {
 	reference ReferenceData
 
 	core        *core.Core
-	system      *actors.System // of the core
-	cluster     membership     // nil: not in a cluster
+	system      *actors.System // core.System
+	cluster     membership     // nil if the node is not in a cluster
 	mailer      *codeMailer
 	collector   *liveCollector
-	certificate *certificate // nil: plain HTTP
+	certificate *certificate // nil for plain HTTP
 	metrics     http.Handler
 	server      *httpServer
 
-	runContext context.Context // ends with Close
+	runContext context.Context // Close cancels it
 	cancel     context.CancelFunc
-	background sync.WaitGroup // run and collectWithLease
+	background sync.WaitGroup // the goroutines of run and collectWithLease
 
 	ready    chan struct{}
 	done     chan struct{}
@@ -45,10 +45,9 @@ type Node struct {
 	closeErr  error // result of Close
 }
 
-// Open opens the parts of a node in this order: certificate, listeners, mail, cluster, actors with their log,
-// management, collectors. It first checks everything that does not need the data directory. It returns while the log
-// is still being read; requests get 503 until Ready. ctx applies only to opening; Close stops the node. The error is
-// an *Error, an error of the log, or several errors joined.
+// Open starts a node. It first checks everything that does not need the data directory. It returns while the node is
+// still reading its log; until Ready, requests get 503. After Open has returned, ctx has no effect. The caller must
+// call Close. The error is an *Error, an error of the log, or several errors joined.
 func Open(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{config: c.withDefaults(), ready: make(chan struct{}), done: make(chan struct{})}
 	var opened closers
@@ -60,7 +59,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// closers holds the close functions of opened parts. close calls them, newest first.
+// closers holds the close functions of opened parts. close calls them in reverse order.
 type closers []func() error
 
 func (c *closers) add(closeFunc func() error) { *c = append(*c, closeFunc) }
@@ -134,7 +133,7 @@ func (c *Config) reference() (ReferenceData, error) {
 	return LoadReferenceData(c.Catalogue, c.Definitions)
 }
 
-// openCore joins the cluster, if there is one, and opens the core.
+// openCore joins the cluster, if one is configured, and opens the core.
 func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
 	c := &n.config
 	if err := c.Cluster.leave(c); err != nil {
@@ -165,7 +164,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	return nil
 }
 
-// closeSystem stops the system. Accepted changes are on disk when it returns.
+// closeSystem stops the system. When it returns, all accepted changes are on disk.
 func closeSystem(system *actors.System) error {
 	if err := system.Close(); err != nil {
 		return fmt.Errorf("close the data directory: %w", err)
@@ -173,7 +172,7 @@ func closeSystem(system *actors.System) error {
 	return nil
 }
 
-// openSocket creates the management socket. It returns nil if management is off.
+// openSocket creates the management socket. It returns nil if Admin.Off is set.
 func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 	if n.config.Admin.Off {
 		return nil, nil
@@ -190,7 +189,6 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 	return nil, errorf(Unwritable, "Admin.Socket", "%w; choose another place", err)
 }
 
-// metricsHandler returns the handler for Prometheus.
 func (n *Node) metricsHandler() http.Handler {
 	config := metrics.Config{
 		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.SourceHealth,
@@ -208,7 +206,7 @@ func (n *Node) metricsHandler() http.Handler {
 	return metrics.Handler(config)
 }
 
-// run waits until the log has been read, starts collecting, and waits until the node ends.
+// run starts collecting when the system is ready. It then waits until the node fails or ctx ends.
 func (n *Node) run(ctx context.Context) {
 	select {
 	case <-n.system.Ready():
@@ -234,7 +232,7 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// stopWith records why the node ended by itself.
+// stopWith closes done. err is the reason why the node ended by itself.
 func (n *Node) stopWith(err error) {
 	n.doneOnce.Do(func() {
 		n.err = err
@@ -242,7 +240,8 @@ func (n *Node) stopWith(err error) {
 	})
 }
 
-// StopCause returns the error that stopped a system, or nil if it runs or was closed.
+// StopCause returns the error because of which a system stopped by itself. It returns nil if the system runs or was
+// closed.
 func StopCause(system *actors.System) error {
 	err := system.Err()
 	var damageErr *wal.DamageError
@@ -261,18 +260,17 @@ func (n *Node) checkData() error {
 	if policy := n.system.KeyPolicy(); n.config.Mail.method() == admin.MailLog && !policy.RequiredAt.IsZero() {
 		return errorf(BadFile, "Mail.Method", "keys are announced for %s, and %s", formatInstant(policy.RequiredAt), admin.UnsafeMail)
 	}
-	return n.refuseDemoData()
+	return n.rejectDemoData()
 }
 
 // DemoPrefix is the prefix of the ids of simulated sources.
 const DemoPrefix = "demo-"
 
-// refuseDemoData returns an error if the directory holds made-up rates of a demo, which must not be served as real
-// ones.
-func (n *Node) refuseDemoData() error {
+// rejectDemoData returns an error if the data directory has simulated rates of a demo, and this node is not that demo.
+func (n *Node) rejectDemoData() error {
 	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: n.Rates()}})
 	if err != nil {
-		return nil //nolint:nilerr // there are no rates yet
+		return nil //nolint:nilerr // the system has no rates yet
 	}
 	for _, rate := range page.Items {
 		if strings.HasPrefix(rate.SourceID, DemoPrefix) && !n.reference.Catalogue.HasSource(rate.SourceID) {
@@ -282,8 +280,8 @@ func (n *Node) refuseDemoData() error {
 	return nil
 }
 
-// Collect starts collecting. In a cluster the node collects only while it holds the lease. A caller that has set
-// Collect.Deferred calls it once, when the node is ready; otherwise the node calls it.
+// Collect starts collecting. In a cluster the node collects only while it holds the lease for it. If Collect.Deferred
+// is set, the caller must call Collect once when the node is ready. Otherwise the node calls it itself.
 func (n *Node) Collect() {
 	if n.cluster == nil {
 		n.collector.start(n.runContext)
@@ -294,10 +292,10 @@ func (n *Node) Collect() {
 	n.background.Go(func() { n.collectWithLease(n.runContext) })
 }
 
-// URL returns the address of the node without a trailing slash.
+// URL returns the URL of the HTTP server without a trailing slash.
 func (n *Node) URL() string { return n.server.url }
 
-// System returns the node's API in memory: an engine.Service, account.Service, account.Operator and engine.Intake.
+// System returns the node's API for Go programs, such as engine.Service, account.Service and account.Operator.
 func (n *Node) System() *actors.System { return n.system }
 
 // Catalogue returns the node's institutions, currencies and sources.
@@ -306,14 +304,14 @@ func (n *Node) Catalogue() *engine.Catalogue { return n.reference.Catalogue }
 // Socket returns the path of the management socket.
 func (n *Node) Socket() string { return n.config.Admin.Socket }
 
-// Ready returns a channel that is closed when the log has been read and data requests are answered.
+// Ready returns a channel that is closed when the node has read its log and answers data requests.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Done returns a channel that is closed when the node has ended by itself; Err returns the reason. Close must still be
-// called.
+// Done returns a channel that is closed when the node has ended by itself. Err then returns the reason. The caller must
+// still call Close.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err returns why the node ended by itself, nil while it runs.
+// Err returns why the node ended by itself. It returns nil if Done is not closed.
 func (n *Node) Err() error {
 	select {
 	case <-n.done:
@@ -327,14 +325,14 @@ func (n *Node) Err() error {
 func (n *Node) Rates() int {
 	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}})
 	if err != nil {
-		return 0 // there are no rates yet
+		return 0 // the system has no rates yet
 	}
 	return page.Total
 }
 
-// Close stops the node. With HTTP.DrainDelay it first keeps answering for that time. It then stops collecting, waits
-// for requests in flight, stops management and the system, and sends queued e-mails. Accepted changes are on disk when
-// it returns. Further calls return the same error.
+// Close stops the node. With HTTP.DrainDelay it first continues to answer for that time. It then stops collecting,
+// waits for requests in flight, stops management and the system, and sends queued e-mails. When it returns, all
+// accepted changes are on disk. Every call returns the result of the first.
 func (n *Node) Close(ctx context.Context) error {
 	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
 	return n.closeErr
@@ -352,7 +350,7 @@ func (n *Node) close(ctx context.Context) error {
 	return err
 }
 
-// waitDrainDelay waits for HTTP.DrainDelay, or until the node has stopped by itself.
+// waitDrainDelay waits for HTTP.DrainDelay, but not if the node has ended by itself.
 func (n *Node) waitDrainDelay() {
 	if n.config.HTTP.DrainDelay == 0 {
 		return
@@ -366,14 +364,14 @@ func (n *Node) waitDrainDelay() {
 	}
 }
 
-// Data is the opened data directory of a node that does not listen.
+// Data is an open data directory, without a server.
 type Data struct {
 	System *actors.System
 	ReferenceData
 }
 
-// OpenData opens the data directory without listening, and waits until its log has been read. It uses only the
-// fields of Config for data and reference data. A program that makes changes calls CheckSingle before.
+// OpenData opens the data directory, and waits until its log has been read. It ignores the fields of Config for
+// listeners, mail, collecting and the cluster. A program that makes changes must call CheckSingle first.
 func OpenData(ctx context.Context, c Config) (*Data, error) {
 	c = c.withDefaults()
 	if c.Dir == "" {
@@ -398,5 +396,5 @@ func OpenData(ctx context.Context, c Config) (*Data, error) {
 	return nil, errors.Join(err, closeSystem(system))
 }
 
-// Close stops the system; accepted changes are on disk when it returns.
+// Close stops the system. When it returns, all accepted changes are on disk.
 func (d *Data) Close() error { return closeSystem(d.System) }

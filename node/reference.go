@@ -9,14 +9,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// ReferenceData holds institutions, currencies and sources.
+// ReferenceData has institutions, currencies and sources.
 type ReferenceData struct {
-	Catalogue *engine.Catalogue // includes the sources of Sources
-	Sources   *source.Set
+	Catalogue *engine.Catalogue // also has the sources of Sources
+	Sources   *source.Set       // the definitions: how to collect from each source
 }
 
-// LoadReferenceData returns the built-in reference data, extended by a catalogue file and a directory of
-// definitions; "" = none.
+// LoadReferenceData returns the built-in reference data, extended by a catalogue file and a directory with definitions
+// of sources. Each may be "".
 func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error) {
 	set, setErr := loadDefinitions(definitions)
 	catalogue, catalogueErr := loadCatalogue(catalogueFile)
@@ -26,8 +26,8 @@ func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error)
 	return NewReferenceData(catalogue, set)
 }
 
-// NewReferenceData adds the sources of definitions to a catalogue. The catalogue's own description of a source wins,
-// except for its plausible range, which a catalogue file can't set.
+// NewReferenceData adds the sources of definitions to a catalogue. If the catalogue already describes a source, that
+// description is kept, except for the plausible ranges, which a catalogue file can't set.
 func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceData, error) {
 	if err := set.Check(catalogue); err != nil {
 		return ReferenceData{}, &Error{BadFile, "Definitions", err}
@@ -44,7 +44,7 @@ func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceDa
 	return ReferenceData{catalogue.WithSources(sources...), set}, nil
 }
 
-// loadDefinitions returns the built-in definitions, extended by an operator's directory.
+// loadDefinitions returns the built-in definitions, extended by those in a directory.
 func loadDefinitions(directory string) (*source.Set, error) {
 	if directory == "" {
 		return source.DefaultSet(), nil

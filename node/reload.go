@@ -11,17 +11,17 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// reloadedFiles holds the current contents of the files.
+// reloadedFiles has what Reload has read.
 type reloadedFiles struct {
-	set      *source.Set      // nil: unchanged
-	pair     *tls.Certificate // nil: none
-	password *account.Secret  // nil: none
-	changes  []string
+	set      *source.Set      // nil if the definitions have not changed
+	pair     *tls.Certificate // nil without a certificate
+	password *account.Secret  // nil without a mail server
+	changes  []string         // result of Reload
 }
 
-// Reload reads the files that may change while a node runs: certificate and key, the password for the mail server,
-// the definitions of sources. It uses all of them, or on any error none; the error holds all problems. changes
-// describes the changes for the log.
+// Reload reads the files that may change while a node runs: certificate and key, the password for the mail server, and
+// the definitions of sources. If one of them is invalid, Reload uses none, and the error has all problems. changes
+// describes for the log what has changed.
 func (n *Node) Reload() (changes []string, err error) {
 	files := &reloadedFiles{}
 	if err := errors.Join(n.readSources(files), n.readPair(files), n.readPassword(files)); err != nil {
@@ -71,8 +71,8 @@ func (n *Node) readPassword(files *reloadedFiles) error {
 	return nil
 }
 
-// readSources reads the definitions. The requests and extraction of a source may change. Its description in rates and
-// the set of sources may not, because the state in memory contains them.
+// readSources reads the definitions of sources. Only the requests and the extraction of a source may change. The set of
+// sources and what rates say about a source may not, because they are also in the running system.
 func (n *Node) readSources(files *reloadedFiles) error {
 	if n.config.Reference != nil {
 		return nil // the definitions do not come from files
@@ -91,7 +91,7 @@ func (n *Node) readSources(files *reloadedFiles) error {
 		case !running.HasSource(src.ID):
 			problems = append(problems, fmt.Errorf("the source %s is new: restart the node", src.ID))
 		case !reflect.DeepEqual(updated, running.Source(src.ID)):
-			problems = append(problems, fmt.Errorf("what rates say of the source %s (name, address, priority, lifetime, bounds) has changed: restart the node", src.ID))
+			problems = append(problems, fmt.Errorf("the source %s has another name, address, priority, lifetime or bounds: restart the node", src.ID))
 		}
 	}
 	if len(problems) > 0 {

@@ -12,19 +12,22 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// shutdownMax is the time for requests in flight when the node stops. The server's own limit for a request is shorter.
+// shutdownMax is how long a stopping node waits for requests in flight. The HTTP server's time limit for a request is
+// shorter.
 const shutdownMax = 15 * time.Second
 
-// descriptorsReserved is the number of descriptors for the log, the collectors, mail, management, and connections
-// beyond the maximum, which get 503.
+// descriptorsReserved is the number of file descriptors for everything but client connections up to the maximum: the
+// log, collectors, mail, management, and the connections beyond the maximum, which get 503.
 const descriptorsReserved = 256
 
-// Descriptors returns the number of descriptors that a node needs for conns connections, and the limit of this process.
+// Descriptors returns the number of file descriptors that a node needs for conns connections, and the limit of this
+// process.
 func Descriptors(conns int) (needed, limit int) {
 	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
 }
 
-// limits returns the server's limits, with no more connections than there are descriptors for.
+// limits returns the limits of the HTTP server. It lowers the number of connections if the process may not open enough
+// file descriptors.
 func (h *HTTP) limits() httpapi.Limits {
 	l := httpapi.Limits{ConnsMax: h.Conns, ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)}
 	if needed, limit := Descriptors(h.Conns); limit < needed {
@@ -37,12 +40,12 @@ func (h *HTTP) limits() httpapi.Limits {
 type httpServer struct {
 	server *httpapi.Server
 	url    string
-	done   chan struct{} // closed when the server has ended
-	err    error         // valid when done is closed; nil after stop
+	done   chan struct{} // closed when Serve has returned
+	err    error         // result of Serve, valid when done is closed
 }
 
-// Listen listens on a TCP address; field is the field of Config with the address. Multipath TCP is off, because its
-// listener can't stop accepting before it is closed, and closing it would reset new connections.
+// Listen listens on a TCP address. field is the field of Config that has the address, for errors. Multipath TCP is off:
+// its listener can only stop accepting by being closed, which resets connections in the backlog.
 func Listen(address, field string) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -62,8 +65,8 @@ func Listen(address, field string) (net.Listener, error) {
 	return nil, errorf(BadFile, field, "listen on %s: %w; choose an address of this machine", address, err)
 }
 
-// checkListen checks that an address belongs to this machine. An address in use is accepted, because a running node
-// may be about to restart.
+// checkListen checks that an address belongs to this machine. An address in use is not an error, because its user may
+// be the node that is about to be restarted.
 func checkListen(address string) error {
 	listener, err := Listen(address, "HTTP.Listen")
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -75,7 +78,7 @@ func checkListen(address string) error {
 	return listener.Close()
 }
 
-// startServer starts to serve the listener. Requests get 503 until the node is ready. stop waits for the goroutine.
+// startServer starts a goroutine that serves the listener. Until the node is ready, requests get 503.
 func (n *Node) startServer(listener net.Listener) {
 	if needed, limit := Descriptors(n.config.HTTP.Conns); limit < needed {
 		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections",
@@ -88,12 +91,12 @@ func (n *Node) startServer(listener net.Listener) {
 	}()
 }
 
-// stop waits for requests in flight and for the server's goroutine.
+// stop stops the server. It waits for requests in flight, but no longer than shutdownMax.
 func (f *httpServer) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()
 	if err := f.server.Shutdown(ctx); err != nil {
-		return errorf(Failed, "", "stop answering: %w", err)
+		return errorf(Failed, "", "stop the HTTP server: %w", err)
 	}
 	<-f.done
 	return nil

@@ -13,14 +13,15 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// keyModeRefused are the permissions that a private key's file must not have. Its group may read it, as is usual for
+// keyModeForbidden has the permissions that a private key's file must not have. Its group may read it, as is usual for
 // web servers.
-const keyModeRefused = 0o026
+const keyModeForbidden = 0o026
 
-// certificate is the certificate of the HTTP server. It can be replaced at any time.
+// certificate is the certificate of the HTTP server. Reload can replace it at any time. A nil *certificate means plain
+// HTTP.
 type certificate struct {
 	files       TLS
-	credentials string // directory of the service manager
+	credentials string // Config.Credentials
 	pair        atomic.Pointer[tls.Certificate]
 }
 
@@ -41,7 +42,6 @@ func loadCertificate(files TLS, credentials string) (*certificate, error) {
 	return c, nil
 }
 
-// read reads the files.
 func (c *certificate) read() (*tls.Certificate, error) {
 	var missing error
 	if _, err := os.Stat(c.files.Certificate); errors.Is(err, fs.ErrNotExist) {
@@ -57,8 +57,8 @@ func (c *certificate) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// checkKeyFile refuses a private key that other users can read. The service manager guards files in the directory of
-// credentials.
+// checkKeyFile returns an error for a private key that other users can read, unless the key is in the directory
+// credentials, which the service manager guards.
 func checkKeyFile(path, credentials, field string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -67,13 +67,12 @@ func checkKeyFile(path, credentials, field string) error {
 	case err != nil:
 		return errorf(BadFile, field, "read private key: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&keyModeRefused != 0 && !isCredential(path, credentials) {
+	if mode := info.Mode().Perm(); mode&keyModeForbidden != 0 && !isCredential(path, credentials) {
 		return errorf(BadFile, field, "%s: other users can read or change this private key (mode %04o); run: chmod 640 %s", path, mode, path)
 	}
 	return nil
 }
 
-// getCertificate returns the current certificate.
 func (c *certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair.Load(), nil
 }
@@ -86,7 +85,7 @@ func (c *certificate) certificateFunc() func(*tls.ClientHelloInfo) (*tls.Certifi
 	return c.getCertificate
 }
 
-// scheme returns the beginning of the node's URLs.
+// scheme returns the beginning of the node's URL.
 func (c *certificate) scheme() string {
 	if c == nil {
 		return "http://"
@@ -94,7 +93,7 @@ func (c *certificate) scheme() string {
 	return "https://"
 }
 
-// CertificateProblem returns the reason why a certificate is not valid at now, or "" if it is valid.
+// CertificateProblem returns why a certificate is not valid at the time now, or "" if it is valid.
 func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(leaf.NotAfter):
@@ -105,7 +104,6 @@ func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	return ""
 }
 
-// forMetrics returns the certificate for the metric that reports its expiry.
 func (c *certificate) forMetrics() []metrics.Certificate {
 	if c == nil {
 		return nil
@@ -113,7 +111,7 @@ func (c *certificate) forMetrics() []metrics.Certificate {
 	return []metrics.Certificate{{Peer: metrics.PeerClients, ExpiresAt: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
 }
 
-// warn logs a warning if clients will refuse the certificate.
+// warn logs a warning if clients will reject the certificate.
 func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	if c == nil {
 		return
@@ -123,10 +121,9 @@ func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	}
 }
 
-// formatInstant formats an instant in UTC to the second.
 func formatInstant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// LoadTLS reads the certificate and its key, as Open does. It returns nil if none is configured.
+// LoadTLS reads the certificate and its key like Open. It returns nil if none is configured.
 func (c Config) LoadTLS() (*tls.Certificate, error) {
 	loaded, err := loadCertificate(c.HTTP.TLS, c.Credentials)
 	if err != nil || loaded == nil {

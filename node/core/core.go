@@ -17,27 +17,28 @@ import (
 // Config configures a Core. Its clock, random source and logger are those of Actors.
 type Config struct {
 	Actors  actors.Config
-	Seed    func() uint64 // for unique values that need not be secret: request ids, nonces of pages
-	Random  io.Reader     // for secrets of the pages; nil = that of Actors
+	Seed    func() uint64 // seed of the request ids, which are unique but not secret
+	Random  io.Reader     // for secrets of the pages; nil means Actors.Random
 	Version string        // of the program
 	Mail    string        // how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff
 
 	HTTP       httpapi.Config // settings of the HTTP server; HTTPConfig adds the rest
-	PublicURL  string         // public address of the pages; "" = unknown
-	AccountURL string         // page that the announcement of required keys links to; "" = the node's own /docs
-	Contact    string         // e-mail address or URL of the operator, for the pages; "" = none
-	Demo       bool           // pages say that every rate is made up
-	AccessLog  io.Writer      // a line of JSON for each answer; nil = none
+	PublicURL  string         // public address of the pages; "" means unknown
+	AccountURL string         // page that the announcement of required keys links to; "" means the node's own /docs
+	Contact    string         // e-mail address or URL of the operator, for the pages; "" means none
+	Demo       bool           // pages say that the rates are simulated
+	AccessLog  io.Writer      // gets a line of JSON for each response; may be nil
 
-	// State of the parts outside the core; nil = none.
+	// The state of parts that are not in the core. Each may be nil.
 	Conditions func() []engine.Condition
-	Readiness  func(*admin.Readiness) // completes the readiness
+	Readiness  func(*admin.Readiness) // adds to the readiness
 	Sources    func() admin.Sources
 	Cluster    func() admin.Cluster
 	Metrics    http.Handler
 }
 
-// Core is a system with its servers, which do not listen: see Server.Serve, Server.ServeConn, Admin.ServeSocket.
+// Core is a system with its servers. The servers do not listen before Server.Serve, Server.ServeConn or
+// Admin.ServeSocket is called.
 type Core struct {
 	System *actors.System
 	Server *httpapi.Server
@@ -45,8 +46,8 @@ type Core struct {
 	config Config
 }
 
-// Open starts the actors, which begin to read their log, and creates the servers. The caller must stop the servers and
-// then call System.Close.
+// Open starts the actors and creates the servers. It does not wait until the actors have read their log. The caller
+// must stop the servers and then call System.Close.
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)
@@ -75,7 +76,7 @@ func Open(c Config) (*Core, error) {
 	return n, nil
 }
 
-// HTTPConfig returns the configuration of the HTTP server for a system.
+// HTTPConfig returns Config.HTTP with the fields that depend on a system and on other fields of Config.
 func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
 	config := c.HTTP
 	config.Service, config.Admitter, config.Accounts = system, system, system
@@ -95,7 +96,6 @@ func (n *Core) Conditions() []engine.Condition {
 	return conditions
 }
 
-// readiness returns the state of the node for its operator.
 func (n *Core) readiness() admin.Readiness {
 	conditions := n.Server.Conditions()
 	recovery := n.System.Recovery()
@@ -112,13 +112,12 @@ func (n *Core) readiness() admin.Readiness {
 	return readiness
 }
 
-// backup writes a copy of the node.
 func (n *Core) backup(out io.Writer, pace func(int) error) (admin.BackupInfo, error) {
 	info, err := n.System.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Actors.Clock, Throttle: pace})
 	return admin.BackupInfo{Last: info.Last, Snapshot: info.Snapshot}, err
 }
 
-// accessLog returns a function that logs answers as JSON, or nil if out is nil. The request waits until the line is
+// accessLog returns a function that logs responses as JSON, or nil if out is nil. The request waits until the line is
 // written, so out must not block.
 func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 	if out == nil {
@@ -131,11 +130,10 @@ func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 			slog.String("requestId", a.RequestID), slog.String("method", a.Method), slog.String("route", a.Route), slog.Int("status", a.Status),
 			slog.Int64("micros", a.Duration.Microseconds()), slog.Int("bytes", a.Bytes), slog.Bool("keyed", a.Keyed), slog.String("network", a.Network),
 		)
-		_ = handler.Handle(context.Background(), record) // an error of the log can't be reported
+		_ = handler.Handle(context.Background(), record) // the error can't be reported: writing the log has failed
 	}
 }
 
-// inUTC converts times to UTC.
 func inUTC(_ []string, attr slog.Attr) slog.Attr {
 	if attr.Value.Kind() == slog.KindTime {
 		return slog.Time(attr.Key, attr.Value.Time().UTC())

@@ -16,13 +16,13 @@ import (
 	"github.com/tasard/tasard/httpapi/pages/docs"
 )
 
-// site serves everything except the API: documents of the contract and pages.
+// site serves everything except the API: the documents of package contract, and the pages.
 type site struct {
 	parts func() (mux *http.ServeMux, notFound http.Handler)
 }
 
-// newSite builds the site. With a harness it builds it at the first request, so that tests start fast. Patterns do not
-// end with a slash, because the mux would redirect to them and paths must match exactly (decision Q8).
+// newSite returns the site. It creates the mux at once. With HTTP.Harness the first request creates it, so that tests
+// start fast.
 func newSite(c *Config, system *actors.System) *site {
 	s := &site{sync.OnceValues(func() (*http.ServeMux, http.Handler) { return newMux(c, system) })}
 	if c.HTTP.Harness == nil {
@@ -31,6 +31,8 @@ func newSite(c *Config, system *actors.System) *site {
 	return s
 }
 
+// newMux returns the mux of the site. None of its patterns ends with a slash, because the mux would redirect other
+// paths to such a pattern, and paths must match exactly (decision Q8).
 func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	mux := http.NewServeMux()
 	public := pages.New(pages.Config{
@@ -51,7 +53,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	return mux, public.Frame().NotFoundHandler()
 }
 
-// pagesMail converts how login codes are sent for the account pages.
+// pagesMail converts Config.Mail for the account pages.
 func pagesMail(mail string) account.Mail {
 	switch mail {
 	case admin.MailSMTP:
@@ -62,7 +64,7 @@ func pagesMail(mail string) account.Mail {
 	return account.MailOff
 }
 
-// ServeHTTP is http.Handler. Every answer links to the contract.
+// ServeHTTP implements http.Handler. Every response links to the documents of package contract.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	contract.AddLinks(w.Header())
 	mux, notFound := s.parts()
@@ -73,7 +75,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	notFound.ServeHTTP(w, r)
 }
 
-// Has is httpapi.Site. A browser, which accepts HTML, gets a page at every path.
+// Has implements httpapi.Site. A browser, which accepts HTML, gets a page at every path.
 func (s *site) Has(target, accept string) bool {
 	if strings.Contains(accept, "text/html") {
 		return true

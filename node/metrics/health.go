@@ -7,19 +7,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Peers of a certificate.
+// Values of Certificate.Peer.
 const (
 	PeerClients = "http"
 	PeerNodes   = "cluster"
 )
 
-// Certificate is a certificate of the node.
+// Certificate is a certificate of the node. Peer says which connections use it.
 type Certificate struct {
 	Peer      string           // PeerClients or PeerNodes
 	ExpiresAt func() time.Time // of the current certificate
 }
 
-// certificates emits the expiry of certificates.
 func (c *Config) certificates(s *emitter) {
 	for _, cert := range c.Certificates {
 		s.timestamp("certificate_expiry_timestamp_seconds",
@@ -27,7 +26,6 @@ func (c *Config) certificates(s *emitter) {
 	}
 }
 
-// conditions emits the conditions of the node.
 func (c *Config) conditions(s *emitter) {
 	all := c.Health()
 	for i := range all {
@@ -36,7 +34,7 @@ func (c *Config) conditions(s *emitter) {
 	gauge(s, "readiness", "1 for the state of the node: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
-// sources emits the health of sources. A source that was never collected has no metrics.
+// sources emits the health of the sources that were collected since the start.
 func (c *Config) sources(s *emitter) {
 	health := c.Sources()
 	for i := range health {
@@ -57,7 +55,6 @@ func (c *Config) sources(s *emitter) {
 	}
 }
 
-// mail emits the number of login codes by outcome, and the queue.
 func (c *Config) mail(s *emitter) {
 	stats := c.Mail()
 	for outcome, count := range map[string]uint64{
@@ -70,7 +67,6 @@ func (c *Config) mail(s *emitter) {
 	counter(s, "mail_attempt_failures_total", "Failed attempts to send an e-mail; each is tried more than once.", stats.Failures)
 }
 
-// cluster emits the nodes of a cluster as this one sees them.
 func (c *Config) cluster(s *emitter) {
 	status := c.Cluster()
 	gauge(s, "cluster_majority", "1 if enough nodes are reachable to make a change durable, else 0.", boolValue(status.Health.Majority))

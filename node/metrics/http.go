@@ -6,7 +6,6 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// http emits requests and connections.
 func (c *Config) http(s *emitter) {
 	stats, bounds := c.Server.Stats(), httpapi.DurationBounds()
 	for _, r := range stats.Requests {
@@ -38,7 +37,6 @@ func (c *Config) http(s *emitter) {
 	counter(s, "http_accept_failures_total", "Failures to accept a connection for lack of descriptors or memory.", conns.Shortages)
 }
 
-// statusLabel returns the label of a status.
 func statusLabel(status int) string {
 	if status == 0 {
 		return "other"

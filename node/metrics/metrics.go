@@ -17,10 +17,10 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// prefix is the prefix of the names of our metrics.
+// prefix begins the names of all metrics of this package.
 const prefix = "tasard_"
 
-// scrapesMax is the maximum of concurrent scrapes.
+// scrapesMax is the largest number of concurrent scrapes.
 const scrapesMax = 4
 
 // Config holds the parts from which metrics are read. A part that is nil has no metrics.
@@ -35,7 +35,7 @@ type Config struct {
 	Certificates []Certificate
 }
 
-// System is the part of a node's system from which metrics are read.
+// System has the methods of actors.System from which metrics are read.
 type System interface {
 	Stats() actors.Stats
 	Currencies() (*engine.Page[engine.CurrencyItem], error)
@@ -43,12 +43,12 @@ type System interface {
 	Quarantine(currency string) ([]engine.Quarantined, error)
 }
 
-// Handler returns the handler for Prometheus.
+// Handler returns the HTTP handler for scrapes.
 func Handler(c Config) http.Handler {
 	return promhttp.HandlerFor(registry(c), promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax})
 }
 
-// registry returns a registry of all our collectors and those of the Go runtime and the process.
+// registry returns a registry with the metrics of c, of the Go runtime and of the process.
 func registry(c Config) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goruntime.NewGoCollector(), goruntime.NewProcessCollector(goruntime.ProcessCollectorOpts{}))
@@ -66,10 +66,10 @@ func registry(c Config) *prometheus.Registry {
 	return registry
 }
 
-// collectFunc is a prometheus.Collector that emits current values.
+// collectFunc is a prometheus.Collector that emits the current values of one part.
 type collectFunc func(*emitter)
 
-// Describe implements prometheus.Collector. It describes nothing, because the metrics depend on the state.
+// Describe implements prometheus.Collector. It describes nothing, because which metrics exist depends on the state.
 func (f collectFunc) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -78,27 +78,26 @@ func (f collectFunc) Collect(out chan<- prometheus.Metric) { f(&emitter{out}) }
 // emitter emits the metrics of one scrape.
 type emitter struct{ out chan<- prometheus.Metric }
 
-// gauge emits a gauge; labels are alternating names and values.
+// gauge emits a gauge. labels has names and values in turn.
 func gauge[N int | int64 | uint64](s *emitter, name, help string, value N, labels ...string) {
 	desc, values := describe(name, help, labels)
 	s.out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), values...)
 }
 
-// counter emits a counter.
 func counter[N int | int64 | uint64](s *emitter, name, help string, value N, labels ...string) {
 	desc, values := describe(name, help, labels)
 	s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), values...)
 }
 
-// timestamp emits an instant in seconds since 1970, nothing for the zero time.
+// timestamp emits a time in seconds since 1970. It emits nothing for the zero time.
 func (s *emitter) timestamp(name, help string, at time.Time, labels ...string) {
 	if !at.IsZero() {
 		gauge(s, name, help, at.Unix(), labels...)
 	}
 }
 
-// histogram emits a histogram. counts[i] counts the values up to bounds[i] and above the bound before it; the last
-// element counts those above all bounds.
+// histogram emits a histogram. counts[i] is the number of values from bounds[i-1] up to bounds[i], and the last element
+// of counts is the number of values above all bounds.
 func (s *emitter) histogram(name, help string, bounds []time.Duration, counts []uint64, sum time.Duration, labels ...string) {
 	buckets, total := make(map[float64]uint64, len(bounds)), uint64(0)
 	for i, bound := range bounds {

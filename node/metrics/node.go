@@ -2,12 +2,11 @@ package metrics
 
 import "github.com/tasard/tasard/wal"
 
-// build emits the version of the program.
 func (c *Config) build(s *emitter) {
 	gauge(s, "build_info", "1 for the version of the running program.", 1, "version", c.Version)
 }
 
-// state emits the metrics of the system. While the log is replayed it emits nothing, because 0 would be wrong.
+// state emits the metrics of the system. It emits nothing while the log is replayed, because the values would be wrong.
 func (c *Config) state(s *emitter) {
 	stats := c.System.Stats()
 	if !stats.Serving {
@@ -31,7 +30,6 @@ func (c *Config) state(s *emitter) {
 	c.rates(s)
 }
 
-// rates emits the number of published rates, or nothing if the system returns an error.
 func (c *Config) rates(s *emitter) {
 	page, err := c.System.Currencies()
 	if err != nil {
@@ -45,10 +43,9 @@ func (c *Config) rates(s *emitter) {
 	}
 }
 
-// quarantine emits the number of quarantined values.
 func (c *Config) quarantine(s *emitter) {
 	quarantined, err := c.System.Quarantine("")
-	if err != nil { // the node is not ready: 0 would be wrong
+	if err != nil { // the node is not ready, so its counts would be wrong
 		return
 	}
 	counts := map[string]int{}
@@ -60,7 +57,7 @@ func (c *Config) quarantine(s *emitter) {
 	}
 }
 
-// log emits the metrics of the log and its disk, or nothing if the journal is not a local log.
+// log emits the metrics of the log and its disk. It emits nothing if the journal is not a local log.
 func (c *Config) log(s *emitter) {
 	stats := c.System.Stats()
 	if !stats.HasLog {
