@@ -90,3 +90,16 @@ func TestE5_CauseOnlyInLog(t *testing.T) {
 		t.Errorf("the library's words: %s", log.String())
 	}
 }
+
+func TestE4_Unavailable(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		0: "1", -time.Second: "1", time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2", time.Minute: "60",
+	} {
+		f := newFixture(t, nil)
+		f.service.fault = fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", wait)
+		if a := f.get(t, "/v1/rates"); a.code(t) != "503 data_unavailable" || a.header.Get("Retry-After") != want {
+			t.Errorf("%v: %d, Retry-After %q", wait, a.status, a.header.Get("Retry-After"))
+		}
+		f.takes(t, "/v1/currencies", "/v1/institutions", "/v1/institutions/bhd")
+	}
+}

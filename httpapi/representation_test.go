@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
 // TestQ7_Q8_ExactPaths: whatever is not a path of the contract, byte for byte, is 404, with the error body.
@@ -133,6 +135,28 @@ func TestS10_FeeNotice(t *testing.T) {
 		item := f.get(t, "/v1/convert?currency=USD&operation=sell&amount=1").list(t).Data[0]
 		if item["feeNotice"] != want || item["feesIncluded"] != false {
 			t.Errorf("%v, want %q", item, want)
+		}
+	}
+}
+
+func TestQ9_PathID(t *testing.T) {
+	f := newFixture(t, nil)
+	for want, ids := range map[string][]string{
+		"200": {"bhd", "%62hd", "b%68%64"},
+		"404 institution_not_found": {
+			"BHD", "no-such", "progreso", "%20", "a%2Fb", "%2e%2e", "a+b", "%00", "%2562hd", "%ff%fe", "ma%C3%B1ana",
+			strings.Repeat("a", 80), strings.Repeat("%C3%B1", 80),
+		},
+		"400 invalid_parameters": {strings.Repeat("a", 81), strings.Repeat("%C3%B1", 81), "%", "%4", "%zz", "bhd%"},
+	} {
+		for _, id := range ids {
+			a := f.get(t, "/v1/institutions/"+id)
+			if a.code(t) != want {
+				t.Errorf("%s: %s, want %s", id, a.body, want)
+			}
+			if a.status == 400 && !slices.Equal(a.problems(t), []string{"[id]: id " + params.ProblemID}) {
+				t.Errorf("%s: %q", id, a.problems(t))
+			}
 		}
 	}
 }
