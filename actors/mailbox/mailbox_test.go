@@ -13,7 +13,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// testActor is an actor that answers what its behave function says.
 type testActor struct {
 	behave  func(l Message)
 	fatal   bool
@@ -31,7 +30,6 @@ func isCode(err error, c engine.Code) bool {
 
 type doubling = Request[int, int]
 
-// newTestSystem is a stage whose failures the test wants to see, or none.
 func newTestSystem(t testing.TB, limit int) (*System, *atomic.Int64) {
 	t.Helper()
 	failures := &atomic.Int64{}
@@ -52,7 +50,6 @@ func spawnTestActor(t testing.TB, s *System, toy *testActor) *Ref {
 	return r
 }
 
-// outcomes counts how requests ended.
 type outcomes struct{ answered, overflown, expired, crashed, stopped, wrong atomic.Int64 }
 
 func (o *outcomes) count(n, answer int, err error) {

@@ -6,5 +6,4 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain fails when a goroutine is left.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// TestControl uses every control over HTTP.
 func TestControl(t *testing.T) {
 	srv := Start(t, Seed("standard"), Limits())
 	handler, err := srv.ControlHandler()

@@ -29,7 +29,6 @@ func TestPublish(t *testing.T) {
 	lenient.Publish(Rate{Institution: "bhd", Currency: "USD", Buy: "78.50", Sell: "79.30"})
 }
 
-// TestRefused checks the errors of controls.
 func TestRefused(t *testing.T) {
 	srv, onPort := Start(t, Rates(standardRate)), Start(t, OnPort())
 	with := func(srv *Server, do func(*Server)) func() error { return func() error { return srv.Do(do) } }
@@ -121,7 +120,6 @@ func TestServer_Fails(t *testing.T) {
 	}
 }
 
-// TestExpireAndRefresh expires the rates of one institution and refreshes all.
 func TestExpireAndRefresh(t *testing.T) {
 	srv := Start(t, Seed("standard"))
 	before := len(rankedIDs(t, srv))
@@ -169,7 +167,6 @@ func TestSnapshotAndRestore(t *testing.T) {
 	}
 }
 
-// TestKeys checks required keys, quotas of an account and suspension.
 func TestKeys(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits(), KeysRequired())
 	mustAnswer(t, srv, srv.Client, "", http.StatusUnauthorized, "missing_key")
@@ -188,7 +185,6 @@ func TestKeys(t *testing.T) {
 	mustAnswer(t, srv, srv.Client, second, http.StatusTooManyRequests, "quota_exceeded")
 }
 
-// TestClientFrom checks that clients without a key are limited by address.
 func TestClientFrom(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(0, 1))
 	other := srv.ClientFrom("203.0.113.7")

@@ -1,7 +1,6 @@
 package apitest
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"sync"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 // TestRestartAndCrash checks that keys, spent quota and rates outlive a restart and a crash, and that nothing is
@@ -83,44 +83,30 @@ func TestCrash_GrantsNothingTwice(t *testing.T) {
 	}
 }
 
-// accountClient creates and revokes keys of one account, and records the answers.
-type accountClient struct {
+// accountOwner creates and revokes keys of one account, and records the answers.
+type accountOwner struct {
+	*client.Client
 	t       *testing.T
-	srv     *Server
-	session string
+	session client.Secret
 	changed chan struct{} // signals an answer
 
 	mu       sync.Mutex
 	answered map[string]string // "active" or "revoked", by id
 }
 
-// call sends a request with the session; status 0 = no answer.
-func (o *accountClient) call(method, path, body string) (int, string) {
-	status, text, _, err := send(o.t, o.srv.Client, method, o.srv.URL+"/v1/account/"+path, body, "Authorization", "Bearer "+o.session)
-	if err != nil {
-		return 0, ""
-	}
-	return status, text
-}
-
 // createAndRevoke creates a key and revokes all, also those whose requests were not answered.
-func (o *accountClient) createAndRevoke() {
-	status, body := o.call(http.MethodPost, "keys", "{}")
-	var made struct{ Data struct{ ID string } }
-	if status == http.StatusCreated && json.Unmarshal([]byte(body), &made) == nil {
-		o.record(made.Data.ID, "active")
+func (o *accountOwner) createAndRevoke() {
+	if made, err := o.CreateKey(o.t.Context(), o.session, ""); err == nil {
+		o.record(made.ID, "active")
 	}
 	for id, state := range o.listKeys() {
-		if state != "active" {
-			continue
-		}
-		if status, _ := o.call(http.MethodDelete, "keys/"+id, ""); status == http.StatusNoContent {
+		if state == "active" && o.RevokeKey(o.t.Context(), o.session, id) == nil {
 			o.record(id, "revoked")
 		}
 	}
 }
 
-func (o *accountClient) record(id, state string) {
+func (o *accountOwner) record(id, state string) {
 	o.mu.Lock()
 	o.answered[id] = state
 	o.mu.Unlock()
@@ -130,22 +116,18 @@ func (o *accountClient) record(id, state string) {
 	}
 }
 
-// listKeys returns the states of the keys by id, nil without an answer.
-func (o *accountClient) listKeys() map[string]string {
-	status, body := o.call(http.MethodGet, "keys", "")
-	var list struct{ Data []struct{ ID, Status string } }
-	if status != http.StatusOK || json.Unmarshal([]byte(body), &list) != nil {
-		return nil
-	}
+// listKeys returns the states of the keys by id, none without an answer.
+func (o *accountOwner) listKeys() map[string]string {
 	states := map[string]string{}
-	for _, key := range list.Data {
+	list, _ := o.Keys(o.t.Context(), o.session)
+	for _, key := range list {
 		states[key.ID] = key.Status
 	}
 	return states
 }
 
 // check compares the account with the recorded answers. Old revoked keys leave the list.
-func (o *accountClient) check() {
+func (o *accountOwner) check() {
 	o.t.Helper()
 	o.mu.Lock()
 	answered := maps.Clone(o.answered)
@@ -162,7 +144,8 @@ func (o *accountClient) check() {
 // answered.
 func TestCrash_KeepsWhatWasAnswered(t *testing.T) {
 	srv := Start(t)
-	o := &accountClient{t: t, srv: srv, session: signIn(t, srv, srv.Client, "ana@example.do"), changed: make(chan struct{}), answered: map[string]string{}}
+	o := &accountOwner{Client: accountClient(t, srv, srv.Client), t: t, changed: make(chan struct{}), answered: map[string]string{}}
+	o.session = signIn(t, srv, o.Client, "ana@example.do")
 	stop := repeat(1, o.createAndRevoke)
 	for range sampleOrWhole(10, 40) {
 		for range 5 { // then it is at work

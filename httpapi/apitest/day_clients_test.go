@@ -11,11 +11,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// sendRequests sends some requests of a client.
 func (w *daySimulation) sendRequests(c *dayClient, requests int) {
 	for range requests {
 		path := []string{best, "/v1/rates?currency=USD", "/v1/rates", "/v1/rates?institution=bhd"}[w.random.IntN(4)]
-		status, body, header := w.call(c.client, http.MethodGet, path, c.key, "")
+		status, body, header := w.get(c, path, c.key)
 		w.counts["requests"]++
 		at := w.srv.Clock.Now()
 		switch status {
@@ -32,7 +31,6 @@ func (w *daySimulation) sendRequests(c *dayClient, requests int) {
 	}
 }
 
-// charged counts the admissions of a day, and of the last minute.
 func (c *dayClient) charged(at time.Time) (day, minute int) {
 	for _, one := range c.admitted {
 		if engine.DateOf(one) == engine.DateOf(at) {

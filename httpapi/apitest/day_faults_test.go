@@ -4,7 +4,6 @@ package apitest
 
 import "testing"
 
-// TestFaultsQ7_Days is TestQ7_HoursOfTheWholeService for 200 seeds.
 func TestFaultsQ7_Days(t *testing.T) {
 	const days, step = 200, 20
 	sum := dayCounts{}

@@ -2,7 +2,6 @@ package apitest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 // dayStart is an hour before a midnight in Santo Domingo, so that a day has a midnight and three hours of the
@@ -66,7 +66,6 @@ type acknowledgedQuote struct {
 	expires time.Time // zero: not a manual rate
 }
 
-// dayCounts counts events by name.
 type dayCounts map[string]int
 
 func (w *daySimulation) fail(format string, args ...any) {
@@ -77,10 +76,10 @@ func (w *daySimulation) fail(format string, args ...any) {
 
 // dayClient is a user of the service, with the answers it got.
 type dayClient struct {
-	client          *http.Client
-	key             string // "" = none
-	id              string
-	session         string
+	http            *http.Client
+	account         *client.Client
+	key             *client.NewKey
+	session         client.Secret
 	email           string
 	loggedIn        time.Time
 	logIns          int
@@ -185,7 +184,6 @@ func simulateDay(t testing.TB, seed uint64, hours int, mutation string, counts d
 	return w
 }
 
-// act does one random thing.
 func (w *daySimulation) act() {
 	switch kind := w.random.IntN(40); {
 	case kind == 0 && len(w.clients) < 12:
@@ -212,7 +210,6 @@ func (w *daySimulation) restart(how func()) {
 	w.collect()
 }
 
-// crash crashes the node with its collectors; each client may lose its leases.
 func (w *daySimulation) crash() {
 	for _, c := range w.clients {
 		c.forfeited[engine.DateOf(w.srv.Clock.Now())] += forfeitMax
@@ -221,7 +218,6 @@ func (w *daySimulation) crash() {
 	w.counts["crashes"]++
 }
 
-// publish publishes a manual rate that expires within some hours.
 func (w *daySimulation) publish() {
 	w.published++
 	at, sell := w.srv.Clock.Now(), fmt.Sprintf("60.%02d", w.published%100)
@@ -237,22 +233,21 @@ func (w *daySimulation) publish() {
 	w.quotes["scotiabank"] = acknowledgedQuote{sell, expires}
 }
 
-// call sends a request and reads the answer.
-func (w *daySimulation) call(client *http.Client, method, path, bearer, body string) (int, string, http.Header) {
-	status, text, header, err := send(w.t, client, method, w.srv.URL+path, body, "Authorization", "Bearer "+bearer)
+func (w *daySimulation) get(c *dayClient, path string, key *client.NewKey) (int, string, http.Header) {
+	status, text, header, err := tryGet(w.t, c.http, w.srv.URL+path, "Authorization", "Bearer "+string(key.Secret))
 	if err != nil {
-		w.fail("%s %s: %v", method, path, err)
+		w.fail("%s: %v", path, err)
 	}
 	return status, text, header
 }
 
-// signUp creates a client with a key.
 func (w *daySimulation) signUp() {
 	w.counts["sign-ups"]++
 	c := &dayClient{
-		client: w.srv.ClientFrom(fmt.Sprintf("198.51.100.%d", len(w.clients)+1)), email: fmt.Sprintf("caller%d@example.com", len(w.clients)),
+		http: w.srv.ClientFrom(fmt.Sprintf("198.51.100.%d", len(w.clients)+1)), email: fmt.Sprintf("caller%d@example.com", len(w.clients)),
 		forfeited: map[engine.Date]int{}, lowestRemaining: map[engine.Date]int{},
 	}
+	c.account = accountClient(w.t, w.srv, c.http)
 	w.logIn(c)
 	w.newKey(c)
 	w.clients = append(w.clients, c)
@@ -260,16 +255,15 @@ func (w *daySimulation) signUp() {
 
 func (w *daySimulation) logIn(c *dayClient) {
 	c.logIns, c.loggedIn = c.logIns+1, w.srv.Clock.Now()
-	c.session = signIn(w.t, w.srv, c.client, c.email)
+	c.session = signIn(w.t, w.srv, c.account, c.email)
 }
 
 func (w *daySimulation) newKey(c *dayClient) {
-	status, body, _ := w.call(c.client, http.MethodPost, "/v1/account/keys", c.session, "{}")
-	var made struct{ Data struct{ ID, Secret string } }
-	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
-		w.fail("a key of %s: %d %s", c.email, status, body)
+	made, err := c.account.CreateKey(w.t.Context(), c.session, "")
+	if err != nil {
+		w.t.Fatalf("a key of %s: %v", c.email, err)
 	}
-	c.id, c.key = made.Data.ID, made.Data.Secret
+	c.key = made
 }
 
 // rotate logs in again, creates a new key and revokes the old one, which is refused from then on.
@@ -278,19 +272,19 @@ func (w *daySimulation) rotate(c *dayClient) {
 	if now := w.srv.Clock.Now(); c.logIns == dayLogIns || now.Sub(c.loggedIn) <= account.CodeResendAfter || now.Sub(w.startedAt) <= account.CodeResendAfter {
 		return
 	}
-	old, id := c.key, c.id
+	old := c.key
 	w.logIn(c)
 	w.newKey(c)
 	if w.mutation != forgottenKeys {
-		if status, body, _ := w.call(c.client, http.MethodDelete, "/v1/account/keys/"+id, c.session, ""); status != http.StatusNoContent {
-			w.fail("revoke %s: %d %s", id, status, body)
+		if err := c.account.RevokeKey(w.t.Context(), c.session, old.ID); err != nil {
+			w.fail("revoke %s: %v", old.ID, err)
 		}
 	}
 	w.counts["keys rotated"]++
 	if w.random.IntN(3) == 0 {
 		w.crash()
 	}
-	if status, body, _ := w.call(c.client, http.MethodGet, best, old, ""); status != http.StatusUnauthorized {
+	if status, body, _ := w.get(c, best, old); status != http.StatusUnauthorized {
 		w.fail("a revoked key of %s: %d %s", c.email, status, body)
 	}
 }
@@ -342,7 +336,6 @@ func TestQ7_Control(t *testing.T) {
 	mustFindMutations(t, lostPublications)
 }
 
-// mustFindMutations checks that each planted bug is found.
 func mustFindMutations(t *testing.T, mutations ...string) {
 	t.Helper()
 	for _, mutation := range mutations {

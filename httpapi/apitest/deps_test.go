@@ -23,7 +23,6 @@ func forbiddenIn(packages []string) []string {
 	})
 }
 
-// TestDependencies checks the whole import graph below the harness.
 func TestDependencies(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 const bestForBuyers = "/v1/rates/best?currency=USD&operation=buy"
 
-// ask summarizes an answer.
 func ask(client *http.Client, url string) (summary string, err error) {
 	res, err := client.Get(url)
 	if err != nil {

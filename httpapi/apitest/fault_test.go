@@ -106,7 +106,6 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// TestFault_Matches checks which routes match.
 func TestFault_Matches(t *testing.T) {
 	for _, c := range []struct {
 		route, method, path string

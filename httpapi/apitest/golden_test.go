@@ -84,7 +84,6 @@ func TestGolden_Seeds(t *testing.T) {
 	}
 }
 
-// FuzzSeed checks that a broken file is an error.
 func FuzzSeed(f *testing.F) {
 	f.Add(standardFile)
 	f.Add([]byte(`{"now":"2026-03-02T16:00:00Z","catalogue":{},"said":[{"source":"a","at":"2026-03-02T16:00:00Z","rates":[{"effectiveDate":"2026-02-30"}]}]}`))

@@ -15,6 +15,8 @@ import (
 	"weak"
 
 	"go.uber.org/goleak"
+
+	"github.com/tasard/tasard/httpapi/client"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +30,6 @@ func now() time.Time {
 
 const best = "/v1/rates/best?currency=USD&operation=buy"
 
-// get sends a request and reads the whole answer.
 func get(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header) {
 	t.Helper()
 	status, body, received, err := tryGet(t, client, url, header...)
@@ -41,18 +42,9 @@ func get(t testing.TB, client *http.Client, url string, header ...string) (int, 
 // tryGet is get for answers that may break off.
 func tryGet(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header, error) {
 	t.Helper()
-	return send(t, client, http.MethodGet, url, "", header...)
-}
-
-// send is tryGet for any method, with a JSON body or "".
-func send(t testing.TB, client *http.Client, method, url, content string, header ...string) (int, string, http.Header, error) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(content))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if content != "" {
-		request.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
@@ -65,19 +57,26 @@ func send(t testing.TB, client *http.Client, method, url, content string, header
 	return res.StatusCode, string(body), res.Header, errors.Join(err, res.Body.Close())
 }
 
-// signIn opens a session with the code from the e-mail, and returns its token.
-func signIn(t testing.TB, srv *Server, client *http.Client, email string) string {
+func accountClient(t testing.TB, srv *Server, httpClient *http.Client) *client.Client {
 	t.Helper()
-	status, body, _, err := send(t, client, http.MethodPost, srv.URL+"/v1/account/codes", `{"email":"`+email+`"}`)
-	if err != nil || status != http.StatusAccepted {
-		t.Fatal(status, body, err)
+	c, err := client.New(client.Config{BaseURL: srv.URL, HTTPClient: httpClient, Retries: client.NoRetries})
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, body, _, err = send(t, client, http.MethodPost, srv.URL+"/v1/account/sessions", `{"email":"`+email+`","code":"`+srv.Code(email)+`"}`)
-	var opened struct{ Data struct{ Token string } }
-	if err = errors.Join(err, json.Unmarshal([]byte(body), &opened)); err != nil || opened.Data.Token == "" {
-		t.Fatal(body, err)
+	return c
+}
+
+// signIn opens a session with the code from the e-mail, and returns its token.
+func signIn(t testing.TB, srv *Server, c *client.Client, email string) client.Secret {
+	t.Helper()
+	if _, err := c.RequestCode(t.Context(), email); err != nil {
+		t.Fatal(err)
 	}
-	return opened.Data.Token
+	session, err := c.SignIn(t.Context(), email, srv.Code(email))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session.Token
 }
 
 // repeat calls a function in several goroutines until the returned function is called.
@@ -116,14 +115,12 @@ func mustAnswer(t testing.TB, srv *Server, client *http.Client, key string, stat
 	return received
 }
 
-// rankedIDs returns the ids of the best rates in their order.
 func rankedIDs(t testing.TB, srv *Server) []string {
 	t.Helper()
 	_, body, _ := get(t, srv.Client, srv.URL+best)
 	return rateIDs(t, body)
 }
 
-// rateIDs returns the ids of a list in its order.
 func rateIDs(t testing.TB, body string) []string {
 	t.Helper()
 	var list struct{ Data []struct{ ID string } }
@@ -137,7 +134,6 @@ func rateIDs(t testing.TB, body string) []string {
 	return found
 }
 
-// errorCode returns error.code of a body.
 func errorCode(t testing.TB, body string) string {
 	t.Helper()
 	var answer struct{ Error struct{ Code string } }
@@ -147,7 +143,6 @@ func errorCode(t testing.TB, body string) string {
 	return answer.Error.Code
 }
 
-// fakeTB is a TB that records its calls.
 type fakeTB struct {
 	cleanups []func()
 	errors   []string
@@ -168,7 +163,6 @@ func (p *fakeTB) Fatalf(format string, args ...any) {
 	p.Errorf(format, args...)
 }
 
-// end runs the cleanups and returns the errors.
 func (p *fakeTB) end() string {
 	for _, f := range p.cleanups {
 		f()

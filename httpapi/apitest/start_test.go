@@ -119,7 +119,6 @@ func TestStart_SideBySide(t *testing.T) {
 	all.Wait()
 }
 
-// TestOnPort checks that a port can be reached.
 func TestOnPort(t *testing.T) {
 	srv := Start(t, OnPort(), Rates(standardRate))
 	if !strings.HasPrefix(srv.URL, "http://127.0.0.1:") {

@@ -10,7 +10,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// keyOf is the digest of an account's key.
 func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.AppendUint64(nil, id)) }
 
 func accountOf(x *Index, digest account.Digest) uint64 {

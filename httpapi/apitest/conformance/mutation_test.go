@@ -20,7 +20,6 @@ type mutation struct {
 	changeResponse func(*http.Request, *http.Response, []byte) []byte // returns the new body
 }
 
-// RoundTrip implements http.RoundTripper.
 func (b *mutation) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.changeRequest != nil {
 		r = r.Clone(r.Context())
@@ -42,7 +41,6 @@ func (b *mutation) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// replaceBody replaces a pattern in the bodies of a path.
 func replaceBody(path, pattern, with string) *mutation {
 	expression := regexp.MustCompile(pattern)
 	return &mutation{changeResponse: func(r *http.Request, _ *http.Response, body []byte) []byte {
@@ -53,7 +51,6 @@ func replaceBody(path, pattern, with string) *mutation {
 	}}
 }
 
-// replaceInStatus replaces a text in the bodies with a status.
 func replaceInStatus(status int, from, to string) *mutation {
 	return &mutation{changeResponse: func(_ *http.Request, res *http.Response, body []byte) []byte {
 		if res.StatusCode != status {
@@ -63,7 +60,6 @@ func replaceInStatus(status int, from, to string) *mutation {
 	}}
 }
 
-// replaceHeader replaces a header of some answers.
 func replaceHeader(pick func(*http.Request, int) bool, name, value string) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
 		if pick(r, res.StatusCode) {
@@ -76,7 +72,6 @@ func replaceHeader(pick func(*http.Request, int) bool, name, value string) *muta
 	}}
 }
 
-// replaceRequest changes the requests to a path.
 func replaceRequest(path string, change func(*http.Request)) *mutation {
 	return &mutation{changeRequest: func(r *http.Request) {
 		if r.URL.Path == path {
@@ -104,7 +99,6 @@ func withStatus(status int) func(*http.Request, int) bool {
 	return func(_ *http.Request, answered int) bool { return answered == status }
 }
 
-// replaceStatus replaces a status below a path.
 func replaceStatus(from, to int, path string) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
 		if res.StatusCode == from && strings.HasPrefix(r.URL.Path, path) {
@@ -114,7 +108,6 @@ func replaceStatus(from, to int, path string) *mutation {
 	}}
 }
 
-// replaceStatusOfQuery replaces the status of answers to some queries.
 func replaceStatusOfQuery(query string, to int) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
 		if strings.Contains(r.URL.RawQuery, query) {
@@ -124,7 +117,6 @@ func replaceStatusOfQuery(query string, to int) *mutation {
 	}}
 }
 
-// reverseItems reverses the items of a list.
 func reverseItems(path string) *mutation {
 	return &mutation{changeResponse: func(r *http.Request, _ *http.Response, body []byte) []byte {
 		start, end := bytes.Index(body, []byte(`"data":[{`)), bytes.LastIndex(body, []byte(`}],"meta"`))
