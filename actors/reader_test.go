@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -72,38 +71,5 @@ func TestReaders_ShareAndKeepPages(t *testing.T) {
 			}
 		}
 		last = ranking
-	}
-}
-
-// olderPages counts the answers of readers that are older than a change that was acknowledged before they were asked.
-func olderPages(t *testing.T, s *System) int {
-	older := 0
-	for i := range 100 {
-		sell := fmt.Sprintf("60.%02d", i)
-		observe(t, s, saying("a", noon.Add(time.Duration(i)*time.Second), "USD", "57", sell, "popular"))
-		for _, reader := range s.readers {
-			ranking, rates := askReader(t, reader)
-			if ranking.Items[0].Sell.String() != sell || rates.Items[0].Sell.String() != sell {
-				older++
-			}
-		}
-	}
-	return older
-}
-
-func TestReaders_ReadWhatWasAcknowledged(t *testing.T) {
-	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}, Clock: func() time.Time { return noon.Add(time.Hour) }})
-	if older := olderPages(t, s); older > 0 {
-		t.Errorf("%d answers are older than what was acknowledged", older)
-	}
-}
-
-// The test above notices readers that are not told of changes.
-func TestReaders_ReadWhatWasAcknowledged_Control(t *testing.T) {
-	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}, Clock: func() time.Time { return noon.Add(time.Hour) }})
-	stateOf(s.currencies["USD"]).(*currencyActor).readers = nil
-	clear(stateOf(s.directory).(*directoryActor).readers)
-	if older := olderPages(t, s); older == 0 {
-		t.Error("every answer is new")
 	}
 }

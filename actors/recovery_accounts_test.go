@@ -35,35 +35,19 @@ func stopped(t *testing.T, journal *memoryJournal) error {
 	return s.Err()
 }
 
-// A snapshot that contradicts itself stops the node, as damage does.
+// A snapshot or a log that contradicts itself stops the node, as damage does.
 func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 	thief := account.New(8)
 	thief.Apply(&account.Created{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon})
 	thief.Apply(&account.KeyCreated{Account: 8, Key: account.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}})
+	stray := mustEncode(t, &account.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
 	for want, journal := range map[string]*memoryJournal{
+		"account 5, which was never created":                {records: [][]byte{stray}},
 		"the snapshot has an account twice":                 snapshotOfAccounts(t, testAccount(t, 7), testAccount(t, 9), testAccount(t, 7)),
 		"two accounts have a key with the same fingerprint": snapshotOfAccounts(t, testAccount(t, 7), thief),
 	} {
 		if err := stopped(t, journal); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-	}
-}
-
-// An account of a snapshot that an event is about is the same as one whose events are all in the log.
-func TestAccountsOfASnapshotGoOn(t *testing.T) {
-	revoked := &account.KeyRevoked{Account: 7, KeyID: testAccount(t, 7).Record().Keys[0].ID, At: noon, By: "owner"}
-	journal := snapshotOfAccounts(t, testAccount(t, 6), testAccount(t, 7))
-	journal.records = [][]byte{mustEncode(t, revoked)}
-	n := startNode(t, Config{Journal: journal})
-	if grant := n.admit(keyOf(6)); !grant.Admitted || grant.Account != 6 {
-		t.Errorf("the account without an event: %+v", grant)
-	}
-	if grant := n.admit(keyOf(7)); grant.Account != 0 {
-		t.Errorf("the account with a key that was revoked: %+v", grant)
-	}
-	stray := mustEncode(t, &account.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
-	if err := stopped(t, &memoryJournal{records: [][]byte{stray}}); err == nil || !strings.Contains(err.Error(), "account 5, which was never created") {
-		t.Errorf("an event of nobody: %v", err)
 	}
 }

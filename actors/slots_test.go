@@ -133,10 +133,13 @@ func TestX16_ABatchCountsRepetitionsByCommand(t *testing.T) {
 	for i, want := range []engine.Receipt{{Repeated: 2}, {Accepted: 2, Changed: 2}, {Repeated: 1}, {}, {Repeated: 1}} {
 		waiting[i].group.Wait()
 		got := waiting[i].receipts[0]
-		refused := len(got.Refused)
+		refused := got.Refused
 		got.Refused = nil
-		if waiting[i].errs[0] != nil || !reflect.DeepEqual(got, want) || (refused == 2) != (i == 3) {
-			t.Errorf("command %d: %+v with %d refused, %v; want %+v", i, got, refused, waiting[i].errs[0], want)
+		if waiting[i].errs[0] != nil || !reflect.DeepEqual(got, want) || (len(refused) == 2) != (i == 3) {
+			t.Errorf("command %d: %+v with %+v refused, %v; want %+v", i, got, refused, waiting[i].errs[0], want)
+		}
+		if i == 3 && (refused[1].Refresh != 0 || refused[1].Index != 1 || refused[1].Reason != engine.Zero) {
+			t.Errorf("refusal %+v", refused[1])
 		}
 	}
 }

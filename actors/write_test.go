@@ -89,29 +89,19 @@ func TestReadsSeeOnlyWhatIsDurable(t *testing.T) {
 	at := noon.Add(time.Minute)
 	second := observeSeparately(s, saying("a", at, "USD", "57", "61", "popular"))
 	<-journal.entered
-	third := observeSeparately(s,
-		saying("b", at, "USD", "57", "60.50", "bhd"), saying("c", at, "USD", "0", "60.50", "caribe"), saying("d", at, "USD", "57", "60.75", "vimenca"))
-	whenWaiting(t, s, "USD", 3)
+	third := observeSeparately(s, saying("b", at, "USD", "57", "60.50", "bhd"), saying("d", at, "USD", "57", "60.75", "vimenca"))
+	whenWaiting(t, s, "USD", 2)
 	if got := best(t, s); got != "60" {
 		t.Errorf("while 61 is not durable the best is %s", got)
 	}
 	journal.outcome <- nil
 	second.group.Wait()
-	if n := journal.pass(); n != 3 {
-		t.Errorf("%d records in the batch of what waited, want 3", n)
+	if n := journal.pass(); n != 2 {
+		t.Errorf("%d records in the batch of what waited, want 2", n)
 	}
 	third.group.Wait()
 	if got := best(t, s); got != "60.50" {
 		t.Errorf("best is %s", got)
-	}
-	for i, want := range []engine.Receipt{{Accepted: 1, Changed: 1}, {}, {Accepted: 1, Changed: 1}} {
-		got := third.receipts[i]
-		if got.Accepted != want.Accepted || got.Changed != want.Changed || (len(got.Refused) == 1) != (i == 1) {
-			t.Errorf("receipt %d of a common batch: %+v", i, got)
-		}
-		if len(got.Refused) == 1 && (got.Refused[0].Refresh != 0 || got.Refused[0].Reason != engine.Zero) {
-			t.Errorf("refusal %+v", got.Refused[0])
-		}
 	}
 }
 

@@ -60,29 +60,6 @@ func TestRestart_UnderWay(t *testing.T) {
 	}
 }
 
-// TestCrash_GrantsNothingTwice checks that requests during a crash are never granted twice.
-func TestCrash_GrantsNothingTwice(t *testing.T) {
-	srv := Start(t, Rates(standardRate), Quota(200, 1000))
-	key := "Bearer " + srv.Key()
-	var granted atomic.Int64
-	ask := func() {
-		if status, _, _, err := tryGet(t, srv.Client, srv.URL+best, "Authorization", key); err == nil && status == http.StatusOK {
-			granted.Add(1)
-		}
-	}
-	stop := repeat(4, ask)
-	for range 8 {
-		srv.Crash()
-	}
-	stop()
-	for range 300 {
-		ask()
-	}
-	if got := granted.Load(); got > 200 {
-		t.Errorf("%d granted of 200", got)
-	}
-}
-
 // accountOwner creates and revokes keys of one account, and records the answers.
 type accountOwner struct {
 	*client.Client

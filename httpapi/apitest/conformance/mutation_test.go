@@ -41,35 +41,46 @@ func (b *mutation) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func replaceBody(path, pattern, with string) *mutation {
-	expression := regexp.MustCompile(pattern)
-	return &mutation{changeResponse: func(r *http.Request, _ *http.Response, body []byte) []byte {
-		if r.URL.Path != path {
+// picker selects answers by their request and status.
+type picker func(r *http.Request, status int) bool
+
+func always(*http.Request, int) bool { return true }
+
+func withStatus(status int) picker {
+	return func(_ *http.Request, answered int) bool { return answered == status }
+}
+
+func withPath(path string) picker {
+	return func(r *http.Request, _ int) bool { return r.URL.Path == path }
+}
+
+// breakAnswers is a mutation of some answers.
+func breakAnswers(pick picker, change func(res *http.Response, body []byte) []byte) *mutation {
+	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
+		if !pick(r, res.StatusCode) {
 			return body
 		}
-		return expression.ReplaceAll(body, []byte(with))
+		return change(res, body)
 	}}
+}
+
+func replaceBody(path, pattern, with string) *mutation {
+	expression := regexp.MustCompile(pattern)
+	return breakAnswers(withPath(path), func(_ *http.Response, body []byte) []byte { return expression.ReplaceAll(body, []byte(with)) })
 }
 
 func replaceInStatus(status int, from, to string) *mutation {
-	return &mutation{changeResponse: func(_ *http.Request, res *http.Response, body []byte) []byte {
-		if res.StatusCode != status {
-			return body
-		}
-		return bytes.Replace(body, []byte(from), []byte(to), 1)
-	}}
+	return breakAnswers(withStatus(status), func(_ *http.Response, body []byte) []byte { return bytes.Replace(body, []byte(from), []byte(to), 1) })
 }
 
-func replaceHeader(pick func(*http.Request, int) bool, name, value string) *mutation {
-	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
-		if pick(r, res.StatusCode) {
-			res.Header.Del(name)
-			if value != "" {
-				res.Header.Set(name, value)
-			}
+func replaceHeader(pick picker, name, value string) *mutation {
+	return breakAnswers(pick, func(res *http.Response, body []byte) []byte {
+		res.Header.Del(name)
+		if value != "" {
+			res.Header.Set(name, value)
 		}
 		return body
-	}}
+	})
 }
 
 func replaceRequest(path string, change func(*http.Request)) *mutation {
@@ -93,34 +104,21 @@ func setParameter(name, from, to string) func(*http.Request) {
 	}
 }
 
-func always(*http.Request, int) bool { return true }
-
-func withStatus(status int) func(*http.Request, int) bool {
-	return func(_ *http.Request, answered int) bool { return answered == status }
+func setStatus(pick picker, to int) *mutation {
+	return breakAnswers(pick, func(res *http.Response, body []byte) []byte {
+		res.StatusCode = to
+		return body
+	})
 }
 
 func replaceStatus(from, to int, path string) *mutation {
-	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
-		if res.StatusCode == from && strings.HasPrefix(r.URL.Path, path) {
-			res.StatusCode = to
-		}
-		return body
-	}}
-}
-
-func replaceStatusOfQuery(query string, to int) *mutation {
-	return &mutation{changeResponse: func(r *http.Request, res *http.Response, body []byte) []byte {
-		if strings.Contains(r.URL.RawQuery, query) {
-			res.StatusCode = to
-		}
-		return body
-	}}
+	return setStatus(func(r *http.Request, status int) bool { return status == from && strings.HasPrefix(r.URL.Path, path) }, to)
 }
 
 func reverseItems(path string) *mutation {
-	return &mutation{changeResponse: func(r *http.Request, _ *http.Response, body []byte) []byte {
+	return breakAnswers(withPath(path), func(_ *http.Response, body []byte) []byte {
 		start, end := bytes.Index(body, []byte(`"data":[{`)), bytes.LastIndex(body, []byte(`}],"meta"`))
-		if r.URL.Path != path || start < 0 || end < 0 {
+		if start < 0 || end < 0 {
 			return body
 		}
 		start += len(`"data":[{`)
@@ -130,7 +128,7 @@ func reverseItems(path string) *mutation {
 		}
 		slices.Reverse(items)
 		return slices.Concat(body[:start], []byte(strings.Join(items, "},{")), body[end:])
-	}}
+	})
 }
 
 // mutations are broken servers, by the rule that must find them.
@@ -152,12 +150,12 @@ func mutations() map[string]map[string]*mutation {
 		"P6":  {"counts without expired ones": replaceBody("/v1/currencies", `"quoteCount":2,`, `"quoteCount":1,`), "institutions count all": replaceBody("/v1/institutions", `"currentQuoteCount":0`, `"currentQuoteCount":2`)},
 		"P7":  {"an unknown institution is 200": replaceStatus(404, 200, "/v1/institutions/"), "one is not listed": replaceBody("/v1/institutions", `"id":"ambar"`, `"id":"ambre"`)},
 		"P8":  {"the currency is not looked at": replaceRequest("/v1/institutions", setParameter("currency", "*", ""))},
-		"P9": {"nothing is 404": {changeResponse: func(_ *http.Request, res *http.Response, body []byte) []byte {
+		"P9": {"nothing is 404": breakAnswers(always, func(res *http.Response, body []byte) []byte {
 			if bytes.Contains(body, []byte(`"total":0`)) {
 				res.StatusCode = 404
 			}
 			return body
-		}}},
+		})},
 		"P10": {"ids without the kind": replaceBody("/v1/rates", `:commercial"`, `"`)},
 		"T1":  {"never stale": replaceBody("/v1/rates", `"stale":true`, `"stale":false`), "always stale": replaceBody("/v1/rates", `"stale":false`, `"stale":true`)},
 		"T4":  {"never checked": replaceBody("/v1/rates", `"lastCheckedAt":"2026`, `"lastCheckedAt":"2025`)},
@@ -173,14 +171,14 @@ func mutations() map[string]map[string]*mutation {
 			}
 		})},
 		"T8":  {"a range is cut": replaceRequest("/v1/rates/history", setParameter("from", "2024-01-01", "2024-06-01"))},
-		"T9":  {"days ahead are an error": replaceStatusOfQuery("from=2027", 400)},
+		"T9":  {"days ahead are an error": setStatus(func(r *http.Request, _ int) bool { return strings.Contains(r.URL.RawQuery, "from=2027") }, 400)},
 		"T10": {"a day that there is not": replaceRequest("/v1/rates/history", setParameter("from", "2025-02-29", "2025-03-01"))},
 	}
 }
 
 // moreMutations break requests, limits and headers.
 func moreMutations() map[string]map[string]*mutation {
-	data := func(r *http.Request, _ int) bool { return r.URL.Path == "/v1/rates" }
+	data := withPath("/v1/rates")
 	account := func(r *http.Request, _ int) bool { return strings.HasPrefix(r.URL.Path, "/v1/account/") }
 	return map[string]map[string]*mutation{
 		"Q1": {"unknown ones are ignored": replaceRequest("/v1/rates", setParameter("curency", "*", "")), "no hint": replaceBody("/v1/rates", `currency`, `something`)},
