@@ -216,7 +216,7 @@ func (c *child) make(account uint64) {
 	switch key, _, err := c.accounts.CreateKeyFor(account, ""); {
 	case err == nil:
 		c.say("k %d %s", account, key.ID)
-	case codeFrom(err) != engine.CodeKeyLimitReached:
+	case !isCode(err, engine.CodeKeyLimitReached):
 		c.say("bad %v", err)
 	}
 }
@@ -252,5 +252,3 @@ func (c *child) ask(id uint64, key account.KeyRecord) {
 		c.say("bad %+v", grant)
 	}
 }
-
-func codeFrom(err error) engine.Code { return accounts.AsEngineError(err).Code }

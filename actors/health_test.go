@@ -184,7 +184,7 @@ func TestS15_StaleRates(t *testing.T) {
 // Health needs no actor: it is answered while every actor is busy.
 func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	for _, r := range append([]*mailbox.Ref{s.directory, s.log.Ref}, currencyRefs(s)...) {
+	for _, r := range append([]*mailbox.Ref{s.directory, s.log.Ref}, s.kinds.currency.Refs()...) {
 		held := withinBubble[sync.Mutex](r, "mu")
 		held.Lock()
 		defer held.Unlock()
@@ -192,12 +192,4 @@ func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	if got := len(s.Conditions()); got != 6 {
 		t.Errorf("%d conditions", got)
 	}
-}
-
-func currencyRefs(s *System) []*mailbox.Ref {
-	var all []*mailbox.Ref
-	for _, code := range s.codes {
-		all = append(all, s.currencies[code])
-	}
-	return all
 }

@@ -100,27 +100,6 @@ func unavailable(t *testing.T, what string, err error, retryAfter time.Duration)
 	}
 }
 
-func TestP9_UnknownCurrencyIsEmpty(t *testing.T) {
-	s := start(t, Config{Journal: &memoryJournal{}})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	filter, cut := engine.Filter{Currency: "XXX"}, engine.PageRequest{Limit: 10}
-	ranking, err := s.Ranking(engine.RankingQuery{Filter: filter, PageRequest: cut, Operation: engine.Sell})
-	if err != nil || ranking.Total != 0 {
-		t.Errorf("ranking: %+v, %v", ranking, err)
-	}
-	rates, err := s.Rates(engine.RatesQuery{Filter: filter, PageRequest: cut})
-	if err != nil || rates.Total != 0 {
-		t.Errorf("rates: %+v, %v", rates, err)
-	}
-	history, err := s.History(engine.HistoryQuery{Filter: filter, PageRequest: cut, From: 1, To: engine.DateOf(noon)})
-	if err != nil || history.Total != 0 {
-		t.Errorf("history: %+v, %v", history, err)
-	}
-	if _, err := s.Institution("nobody"); !isCode(err, engine.CodeInstitutionNotFound) {
-		t.Errorf("institution: %v", err)
-	}
-}
-
 func TestPagesAreBounded(t *testing.T) {
 	var p pageCache[int, struct{}]
 	for i := range 10 * pageRowsMax {
