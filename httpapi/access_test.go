@@ -1,48 +1,10 @@
 package httpapi
 
 import (
-	"bytes"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/printer"
-	"go/token"
-	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// TestLog_EveryLineOfARequestHasItsID looks at every line that a server logs: it has the id of its request, or
-// concerns none.
-func TestLog_EveryLineOfARequestHasItsID(t *testing.T) {
-	// Complaints of the library have no request id; the other lines are about the server.
-	withoutRequest := []string{"http library"}
-	for _, name := range must(filepath.Glob("*.go")) {
-		if strings.HasSuffix(name, "_test.go") || name == "listener.go" { // a listener knows connections, and no request
-			continue
-		}
-		set := token.NewFileSet()
-		ast.Inspect(must(parser.ParseFile(set, name, nil, parser.SkipObjectResolution)), func(node ast.Node) bool {
-			call, isCall := node.(*ast.CallExpr)
-			if !isCall {
-				return true
-			}
-			var text bytes.Buffer
-			ok(t, printer.Fprint(&text, set, call))
-			if to, _, _ := strings.Cut(text.String(), "("); !strings.Contains(to, ".log.") {
-				return true
-			}
-			known := strings.Contains(text.String(), `"requestId"`)
-			for _, message := range withoutRequest {
-				known = known || strings.Contains(text.String(), message)
-			}
-			if !known {
-				t.Errorf("%s: a line without the id of its request: %s", set.Position(call.Pos()), text.String())
-			}
-			return true
-		})
-	}
-}
 
 // TestAccess: a record has the route, status and size of an answer, but no path, query or client address.
 func TestAccess(t *testing.T) {

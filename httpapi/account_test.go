@@ -8,7 +8,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestK1_Bodies: what a body may be.
 func TestK1_Bodies(t *testing.T) {
 	long := `{"name":"` + strings.Repeat("x", 4000)
 	tests := []struct {

@@ -9,7 +9,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// authorizations are headers, and whether they carry the key.
 func authorizations() map[string]bool {
 	key := testKey(1)
 	return map[string]bool{

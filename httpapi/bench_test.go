@@ -119,7 +119,6 @@ func (s *staticService) History(engine.HistoryQuery) (*engine.Page[engine.Histor
 	return s.history, nil
 }
 
-// newStaticServer is a server over a still service, with ids as in production.
 func newStaticServer(t testing.TB) *Server {
 	t.Helper()
 	return New(Config{
@@ -141,18 +140,15 @@ func bareHandler(answered *fasthttp.Response) fasthttp.RequestHandler {
 	}
 }
 
-// readRequest parses a request into a context.
 func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {
 	t.Helper()
 	ok(t, ctx.Request.Header.Read(bufio.NewReader(bytes.NewReader(request))))
 }
 
-// benchRequest is what a client library sends.
 func benchRequest(target string, lines string) []byte {
 	return []byte("GET " + target + " HTTP/1.1\r\nHost: api.example.do\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n" + lines + "\r\n")
 }
 
-// lastMail is a mailer that keeps the newest email.
 type lastMail struct{ account.LoginMail }
 
 func (b *lastMail) Send(l account.LoginMail) error {
@@ -172,7 +168,6 @@ func hurriedClock() func() time.Duration {
 	return func() time.Duration { return 1000 * bubbleNow().Sub(start) }
 }
 
-// newBenchAdmitter is a node with accounts that have a key each.
 func newBenchAdmitter(t testing.TB, steady func() time.Duration, accounts int) (admitter account.Admitter, keys []string) {
 	t.Helper()
 	box := new(lastMail)
@@ -217,7 +212,6 @@ func (g *staticAdmitter) Refund(account.Admission)                        {}
 func (g *staticAdmitter) LimitsEnforced() bool                            { return true }
 func (g *staticAdmitter) KeyPolicy() account.KeyPolicy                    { return g.transition }
 
-// newStaticServerWithLimits is a still server with a gate, behind a proxy.
 func newStaticServerWithLimits(t testing.TB, gate account.Admitter) *Server {
 	t.Helper()
 	return New(Config{

@@ -109,7 +109,6 @@ func canaries(secrets ...string) (forms []string) {
 	return slices.Compact(forms)
 }
 
-// leaks lists the canaries that a text holds.
 func leaks(text string, forms []string) (found []string) {
 	for _, form := range forms {
 		if strings.Contains(text, form) {

@@ -47,7 +47,6 @@ func outsideDocument(k *goldenAnswer) string {
 	return ""
 }
 
-// find is the operation that a request goes to.
 func (d *openAPI) find(k *goldenAnswer) (documentedOperation, bool) {
 	method := strings.Replace(k.method, http.MethodHead, http.MethodGet, 1)
 	best, found := documentedOperation{}, false

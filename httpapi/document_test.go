@@ -26,7 +26,6 @@ import (
 // documentURL names the document to the validator; a name without a scheme would be a file below the working directory.
 const documentURL = "https://node.example/openapi.json"
 
-// object is an object of the OpenAPI document.
 type object = map[string]any
 
 // openAPI is the document as a client gets it, with the validator of a library that is independent of this program.
@@ -61,7 +60,7 @@ func readDocument(t testing.TB, text []byte) *openAPI {
 	return d
 }
 
-// nanos is what lies at a path of names, nil when there is nothing.
+// at is the value at a path of names, or nil.
 func at(value any, names ...string) any {
 	for _, name := range names {
 		fields, _ := value.(object)
@@ -108,7 +107,6 @@ func (d *openAPI) takes(pointer, text string) bool {
 	return d.problem(pointer, json.Number(text)) == ""
 }
 
-// documentedOperation is an operation of the document.
 type documentedOperation struct {
 	method, path, pointer string
 	fields                object
@@ -135,7 +133,6 @@ func (d *openAPI) operations() map[string]documentedOperation {
 	return all
 }
 
-// routedOperation is an operation of the program's tables.
 type routedOperation struct {
 	data    params.Operation // opNone: none of the data operations
 	account *accountOperation
@@ -260,7 +257,6 @@ func (d *openAPI) grammarProblems(name string, op params.Operation, row params.P
 	return problems
 }
 
-// comparableText is a text, or a number as one.
 func comparableText(text string, value any) string {
 	if text != "" {
 		return text
@@ -319,7 +315,6 @@ func (d *openAPI) bodyProblems() (problems []string) {
 	return problems
 }
 
-// texts is a list of texts.
 func texts(value any) (all []string) {
 	list, _ := value.([]any)
 	for _, item := range list {

@@ -70,7 +70,6 @@ func newTwoWays(t testing.TB, proxied bool) *twoWays {
 	return w
 }
 
-// reset makes the node what it was.
 func (w *twoWays) reset() {
 	w.clock.set(fakeNow())
 	w.service.published, w.service.fault, w.service.panics = fakeRates(w.service.catalogue), nil, nil

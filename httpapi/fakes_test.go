@@ -20,7 +20,6 @@ import (
 // fakeNow is the clock of most tests: a Friday, 10:00:00 in Santo Domingo, two hours before a refresh slot.
 func fakeNow() time.Time { return time.Date(2025, 11, 21, 14, 0, 0, 0, time.UTC) }
 
-// fakeClock is set by tests.
 type fakeClock struct{ nanoseconds atomic.Int64 }
 
 func newFakeClock(at time.Time) *fakeClock {
@@ -288,7 +287,6 @@ func newQuota() *account.AnonymousTable {
 func (g *fakeAdmitter) LimitsEnforced() bool         { return !g.off }
 func (g *fakeAdmitter) KeyPolicy() account.KeyPolicy { return g.transition }
 
-// Admit charges a caller that has room.
 func (g *fakeAdmitter) Admit(c account.Caller) (account.Admission, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -321,7 +319,6 @@ func (g *fakeAdmitter) refuse(c account.Caller) error {
 	return &engine.Error{Code: code, Message: "A valid key is needed: " + string(code) + "."}
 }
 
-// Refund takes an admission back.
 func (g *fakeAdmitter) Refund(grant account.Admission) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -330,7 +327,6 @@ func (g *fakeAdmitter) Refund(grant account.Admission) {
 	g.charges[callerAddressOf(grant).String()]--
 }
 
-// clockReadingAt is an instant on both clocks.
 func clockReadingAt(at time.Time) account.ClockReading {
 	return account.ClockReading{Wall: at, Steady: at.Sub(fakeNow().AddDate(0, 0, -1))}
 }
@@ -348,14 +344,12 @@ func callerAddressOf(grant account.Admission) netip.Addr {
 	return grant.Address
 }
 
-// charged is how much an identity was charged, refunds taken off.
 func (g *fakeAdmitter) charged(who string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.charges[who]
 }
 
-// spend uses up requests of an identity at an instant.
 func (g *fakeAdmitter) spend(who string, count int, at time.Time) {
 	for range count {
 		g.quota.Admit(netip.MustParseAddr(who), clockReadingAt(at), account.Quota{Day: 1 << 30, Minute: 1 << 30})
@@ -363,7 +357,6 @@ func (g *fakeAdmitter) spend(who string, count int, at time.Time) {
 	g.charges[who] += count
 }
 
-// lastCaller is in whose name the last request was made.
 func (g *fakeAdmitter) lastCaller(t testing.TB) account.Caller {
 	t.Helper()
 	g.mu.Lock()
@@ -374,7 +367,6 @@ func (g *fakeAdmitter) lastCaller(t testing.TB) account.Caller {
 	return g.callers[len(g.callers)-1]
 }
 
-// keysRequiredIn is a transition whose instant is so far away.
 func keysRequiredIn(away time.Duration) account.KeyPolicy {
 	return account.KeyPolicy{AnnouncedAt: fakeNow().Add(away - 20*24*time.Hour), RequiredAt: fakeNow().Add(away), By: "operator"}
 }
@@ -398,7 +390,6 @@ func newFakeAccounts(clock func() time.Time) *fakeAccounts { return &fakeAccount
 
 func email(text string) account.Email { return must(account.ParseEmail(text)) }
 
-// startResponse counts a question; a session must be the one that is known.
 func (f *fakeAccounts) begin(session *account.Digest) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -412,7 +403,6 @@ func (f *fakeAccounts) begin(session *account.Digest) error {
 	return f.fault
 }
 
-// change is begin for what changes something.
 func (f *fakeAccounts) change(session *account.Digest) error {
 	err := f.begin(session)
 	if err == nil {
@@ -421,13 +411,11 @@ func (f *fakeAccounts) change(session *account.Digest) error {
 	return err
 }
 
-// RequestCode sends a code to each address.
 func (f *fakeAccounts) RequestCode(_ account.Email, from netip.Addr) error {
 	f.from = from
 	return f.change(nil)
 }
 
-// OpenSession wants the code.
 func (f *fakeAccounts) OpenSession(_ account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
 	f.from = from
 	if err := f.change(nil); err != nil {
@@ -439,10 +427,8 @@ func (f *fakeAccounts) OpenSession(_ account.Email, code string, from netip.Addr
 	return account.SecretOf(testSession(1)), f.clock().Add(account.SessionLifetime), nil
 }
 
-// CloseSession signs out.
 func (f *fakeAccounts) CloseSession(token account.Digest) error { return f.change(&token) }
 
-// Keys are an old and a new one.
 func (f *fakeAccounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	if err := f.begin(&token); err != nil {
 		return nil, err
@@ -454,7 +440,6 @@ func (f *fakeAccounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	}, nil
 }
 
-// CreateKey makes key 201.
 func (f *fakeAccounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
 	if err := f.change(&token); err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
@@ -463,7 +448,6 @@ func (f *fakeAccounts) CreateKey(token account.Digest, name string) (account.Key
 	return account.KeyRecord{ID: "k201", Name: name, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: f.clock()}, secret, nil
 }
 
-// RevokeKey may be repeated.
 func (f *fakeAccounts) RevokeKey(token account.Digest, id string) error {
 	if err := f.change(&token); err != nil || id == "k1" || id == "k8" {
 		return err
@@ -471,7 +455,6 @@ func (f *fakeAccounts) RevokeKey(token account.Digest, id string) error {
 	return &engine.Error{Code: engine.CodeNotFound, Message: "The account has no key with this id."}
 }
 
-// Usage of a session.
 func (f *fakeAccounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	if err := f.begin(&token); err != nil {
 		return account.QuotaResult{}, err
@@ -483,7 +466,6 @@ func (f *fakeAccounts) Usage(token account.Digest) (account.QuotaResult, error) 
 	}, nil
 }
 
-// KeyUsage of a key.
 func (f *fakeAccounts) KeyUsage(digest account.Digest) (account.QuotaResult, error) {
 	switch err := f.begin(nil); {
 	case err != nil:
@@ -497,7 +479,6 @@ func (f *fakeAccounts) KeyUsage(digest account.Digest) (account.QuotaResult, err
 	return account.QuotaResult{}, &engine.Error{Code: engine.CodeInvalidKey, Message: "The key is not known."}
 }
 
-// testKey is a well-formed key; each number has its own.
 func testKey(number int) string {
 	const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	text := fmt.Sprintf("%s%030d", account.KeyPrefixTest, number)
@@ -510,7 +491,6 @@ func testKey(number int) string {
 	return text + string(check[:])
 }
 
-// testSession is a session token; each number has its own.
 func testSession(number int) string { return fmt.Sprintf("%s%030d", account.SessionPrefix, number) }
 
 func bearer(token string) string { return "Authorization: Bearer " + token }

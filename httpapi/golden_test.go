@@ -20,7 +20,6 @@ const (
 	anaSession = `{"email":"ana@example.do","code":"` + goodCode + `"}`
 )
 
-// goldenTargets is a good request for each operation.
 func goldenTargets() map[string]string {
 	return map[string]string{
 		"currencies":   "/v1/currencies",
@@ -33,7 +32,6 @@ func goldenTargets() map[string]string {
 	}
 }
 
-// fails makes every question for rates fail, and panics every question.
 func fails(err error) func(*fixture)       { return func(f *fixture) { f.service.fault = err } }
 func panics(cause any) func(*fixture)      { return func(f *fixture) { f.service.panics = cause } }
 func admitterFails(e error) func(*fixture) { return func(f *fixture) { f.admitter.fault = e } }
@@ -145,7 +143,6 @@ func pendingCases() []goldenCase {
 	return cases
 }
 
-// accountGood is a good request for each account operation, by method and path pattern.
 func accountGood() map[string]exchange {
 	session := bearer(testSession(100))
 	return map[string]exchange{
@@ -260,7 +257,6 @@ func documentCases() []goldenCase {
 	}
 }
 
-// TestGolden holds the answers, byte for byte, against the files of testdata.
 func TestGolden(t *testing.T) {
 	for folder, cases := range map[string][]goldenCase{
 		"golden": goldenCases(), "limits": limitCases(), "accounts": accountCases(), "document": documentCases(),
@@ -299,17 +295,14 @@ func TestGolden_Unread(t *testing.T) {
 	holdGolden(t, "unread", files)
 }
 
-// everyStatus is a request for each status that a server with a gate can give, with what brings it about.
 func everyStatus() []goldenCase { return append(limitCases(), accountCases()...) }
 
-// playedCase is a case and its answer.
 type playedCase struct {
 	goldenCase
 	answer
 	identified bool // the gate knew the caller
 }
 
-// everyAnswer are the answers to everyStatus.
 func everyAnswer(t testing.TB) (all []playedCase) {
 	t.Helper()
 	for _, c := range everyStatus() {

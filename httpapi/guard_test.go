@@ -14,7 +14,6 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// rawVerdict is what the fuzz target's handler saw of one request.
 type rawVerdict struct {
 	refused, method, target string
 	body                    string

@@ -44,7 +44,6 @@ func sampledOrWhole(sample, whole int) int {
 	return sample
 }
 
-// must is the value of what a test can't go on without.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -52,7 +51,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// ok ends a test that can't go on.
 func ok(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -66,13 +64,10 @@ func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }
 
-// networkDeadline is the deadline of what goes over loopback.
 func networkDeadline() time.Time { return time.Now().Add(20 * time.Second) } //nolint:forbidigo // a network deadline is real time
 
-// after is so far away.
 func after(d time.Duration) time.Time { return bubbleNow().Add(d) }
 
-// eventually waits for what another goroutine does.
 func eventually(t testing.TB, done func() bool) {
 	t.Helper()
 	look, late := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
@@ -87,7 +82,6 @@ func eventually(t testing.TB, done func() bool) {
 	}
 }
 
-// countingIDs gives the ids 0000000000000001, 0000000000000002, …
 func countingIDs() func(uint64) RequestID {
 	return func(number uint64) RequestID { return RequestID([]byte(fmt.Sprintf("%016d", number+1))) }
 }
@@ -110,7 +104,6 @@ func (b *lockedBuffer) text() string {
 	return b.kept.String()
 }
 
-// logTo is a log of everything.
 func logTo(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
@@ -162,7 +155,6 @@ type exchange struct {
 	peer           string
 }
 
-// bytes is the request as a client sends it.
 func (e exchange) bytes() []byte {
 	text := e.method + " " + e.target + " HTTP/1.1\r\nHost: api.example.do\r\n"
 	for _, line := range e.lines {
@@ -174,7 +166,6 @@ func (e exchange) bytes() []byte {
 	return []byte(text + "\r\n" + e.body)
 }
 
-// send takes a request through the handler.
 func (f *fixture) send(t testing.TB, e exchange) answer {
 	t.Helper()
 	var ctx fasthttp.RequestCtx
@@ -193,7 +184,6 @@ func (f *fixture) send(t testing.TB, e exchange) answer {
 	return written(t, &ctx, e.method)
 }
 
-// do is send without a body.
 func (f *fixture) do(t testing.TB, method, target string, lines ...string) answer {
 	t.Helper()
 	return f.send(t, exchange{method: method, target: target, lines: lines})
@@ -204,7 +194,6 @@ func (f *fixture) get(t testing.TB, target string, lines ...string) answer {
 	return f.do(t, http.MethodGet, target, lines...)
 }
 
-// answer is what a request got, as a client reads it.
 type answer struct {
 	status int
 	header http.Header
@@ -235,7 +224,6 @@ func parseAnswer(t testing.TB, wire *bufio.Reader, method string) answer {
 	return answer{response.StatusCode, response.Header, body, response.Close}
 }
 
-// plain is the body, unpacked where it was compressed.
 func (a answer) plain(t testing.TB) []byte {
 	t.Helper()
 	if a.header.Get("Content-Encoding") != "gzip" {
@@ -248,7 +236,6 @@ func (a answer) plain(t testing.TB) []byte {
 	return plain
 }
 
-// errorBody is the error object.
 type errorBody struct {
 	Error struct {
 		Code      string
@@ -272,7 +259,6 @@ func (a answer) fault(t testing.TB) errorBody {
 	return body
 }
 
-// code is the status, and the code of an error.
 func (a answer) code(t testing.TB) string {
 	t.Helper()
 	if a.status < http.StatusBadRequest {
@@ -313,7 +299,6 @@ func (a answer) limits() string {
 	return strings.TrimSpace(get("X-Ratelimit-Limit") + " " + get("X-Ratelimit-Remaining") + " " + get("X-Ratelimit-Reset") + " " + get("Ratelimit"))
 }
 
-// listed is the body of a list.
 type listed struct {
 	Data []map[string]any
 	Meta struct {
@@ -335,7 +320,6 @@ func (a answer) list(t testing.TB) listed {
 	return body
 }
 
-// listen is a listener on loopback.
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -343,7 +327,6 @@ func listen(t testing.TB) net.Listener {
 	return ln
 }
 
-// dial opens a connection that ends with the test.
 func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -359,10 +342,8 @@ func write(t testing.TB, conn net.Conn, text string) {
 	ok(t, err)
 }
 
-// request is a GET as a client sends it.
 func request(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n" }
 
-// askOn asks on a connection, which goes on.
 func askOn(t testing.TB, conn net.Conn, wire *bufio.Reader, target string) answer {
 	t.Helper()
 	write(t, conn, request(target))
@@ -381,7 +362,6 @@ func serve(t testing.TB, change func(*Config)) *serving {
 	return serveFixture(t, newFixture(t, change))
 }
 
-// serveServer is serve for a server that was made otherwise.
 func serveServer(t testing.TB, server *Server) *serving {
 	t.Helper()
 	return serveFixture(t, &fixture{server: server})
@@ -399,7 +379,6 @@ func serveFixture(t testing.TB, f *fixture) *serving {
 	return s
 }
 
-// stop shuts down and waits for Serve.
 func (s *serving) stop(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -412,14 +391,12 @@ func (s *serving) stop(t testing.TB) {
 	}
 }
 
-// dial opens a connection, with a reader for its answers.
 func (s *serving) dial(t testing.TB) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn := dial(t, s.address)
 	return conn, bufio.NewReader(conn)
 }
 
-// goldenCase is one golden file.
 type goldenCase struct {
 	name string
 	exchange
@@ -427,7 +404,6 @@ type goldenCase struct {
 	bare    bool           // the server has no gate
 }
 
-// run sends the case to a server of its own.
 func (c goldenCase) run(t testing.TB) (*fixture, answer) {
 	t.Helper()
 	f := newFixtureWithLimits
@@ -441,7 +417,6 @@ func (c goldenCase) run(t testing.TB) (*fixture, answer) {
 	return made, made.send(t, c.exchange)
 }
 
-// text is the file: request, answer, headers by name.
 func (c goldenCase) text(a answer) []byte {
 	var file bytes.Buffer
 	fmt.Fprintf(&file, "# %s %s\n", c.method, c.target)

@@ -9,12 +9,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// toldHealth tells what a test wants.
 type toldHealth []engine.Condition
 
 func (h toldHealth) Conditions() []engine.Condition { return append([]engine.Condition(nil), h...) }
 
-// readiness is the body of /readyz.
 type readiness struct {
 	Status     string
 	Conditions []struct {

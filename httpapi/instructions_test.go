@@ -182,7 +182,6 @@ func canCount(t *testing.T) error {
 
 var instructionsRead = regexp.MustCompile(`I\s+refs:\s+([0-9,]+)`)
 
-// countProcess counts the instructions of a process that answers so many requests.
 func countProcess(t *testing.T, run countedRun, requests int) (int, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
@@ -224,7 +223,6 @@ type wastefulConn struct {
 	rounds int
 }
 
-// Read is net.Conn's.
 func (c *wastefulConn) Read(b []byte) (int, error) {
 	if busyWork(c.rounds) < 0 { // never; the compiler does not know
 		return 0, io.EOF

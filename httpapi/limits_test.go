@@ -11,7 +11,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// limitHeaders are the names that L9 is about.
 func limitHeaders() []string {
 	return []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Policy", "RateLimit"}
 }

@@ -196,7 +196,6 @@ func TestS11_Matrix(t *testing.T) {
 	}
 }
 
-// crossSiteLines are the lines of a good request as a browser would send it.
 func crossSiteLines(good exchange, origin, site, kind string) (lines []string) {
 	for _, line := range good.lines {
 		if line != jsonLine {

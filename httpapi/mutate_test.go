@@ -21,7 +21,6 @@ func mutationSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// mutationWords are what requests are spoilt with.
 func mutationWords() []string {
 	return []string{
 		"\r\n", "\n", "\r", "\r\n\r\n", "\x00", " ", "\t", ":", ",", ";", "/", "?", "#", "%", "%00", "%zz", "&", "=", "\x1b", "\x7f", "\xff", "\xe2\x80\xa8",
@@ -33,7 +32,6 @@ func mutationWords() []string {
 	}
 }
 
-// mutate spoils a request once.
 func mutate(random *rand.Rand, b []byte, bases [][]byte, words []string) []byte {
 	if len(b) == 0 {
 		return b

@@ -107,7 +107,6 @@ type mutationRun struct {
 	took                  time.Duration
 }
 
-// finding is the first case that failed.
 type finding struct {
 	number  uint64
 	problem string
@@ -171,7 +170,6 @@ func (r *mutationRun) work() {
 	}
 }
 
-// guardedPlay turns an uncaught panic into a problem.
 func guardedPlay(p mutantPlayer, m mutant) (problem string, answers int) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -181,7 +179,6 @@ func guardedPlay(p mutantPlayer, m mutant) (problem string, answers int) {
 	return p.play(m)
 }
 
-// report fails with the case, or prints the figure.
 func (r *mutationRun) report(t *testing.T, where string) {
 	t.Helper()
 	t.Logf("FIGURE %s: %d mutations of %d good requests, %d answers read, %.0f s; seed %d",
@@ -194,7 +191,6 @@ func (r *mutationRun) report(t *testing.T, where string) {
 	}
 }
 
-// memoryPlayer serves a connection in memory.
 type memoryPlayer struct {
 	t    testing.TB
 	wrap func(fasthttp.RequestHandler) fasthttp.RequestHandler
@@ -246,7 +242,6 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tcpPlayer opens a connection for each mutant.
 type tcpPlayer struct {
 	address string
 	worker  byte

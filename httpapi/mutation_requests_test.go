@@ -14,7 +14,6 @@ type mutant struct {
 	cuts    []int
 }
 
-// mutationBases are good requests of every kind.
 func mutationBases() [][]byte {
 	const tail = " HTTP/1.1\r\nHost: api.example.do\r\n"
 	session, key := bearer(testSession(100)), bearer(testKey(1))

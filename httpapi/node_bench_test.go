@@ -54,7 +54,6 @@ func newBenchedConn(request []byte, count int) *benchedConn {
 	return &benchedConn{newRepeatingConn(own, count), amount}
 }
 
-// Read hands out the next request.
 func (c *benchedConn) Read(b []byte) (int, error) {
 	for i := len(c.amount) - 1; i >= 0; i-- {
 		if c.amount[i] == '.' {
@@ -95,7 +94,6 @@ func newNodeServerWith(t testing.TB, steady func() time.Duration, accounts int) 
 	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), keys
 }
 
-// connServer serves a connection in memory.
 type connServer func(net.Conn) error
 
 // serveConn serves a connection as one that a listener of the server accepted.
@@ -151,33 +149,11 @@ func TestNodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestBenchedConn asks about another amount each time, and about nothing else that differs.
-func TestBenchedConn(t *testing.T) {
-	request := benchedRequests("")["convert"]
-	client, seen, buffer := newBenchedConn(request, 1100), map[string]bool{}, make([]byte, 1024)
-	for range 1100 {
-		n, err := client.Read(buffer)
-		if err != nil || n != len(request) {
-			t.Fatal(n, err)
-		}
-		seen[string(buffer[:n])] = true
-	}
-	last := bytes.Replace(request, []byte(firstAmount), []byte("1000011.00"), 1)
-	if len(seen) != 1100 || !seen[string(last)] {
-		t.Errorf("%d distinct requests, among them the last: %v", len(seen), seen[string(last)])
-	}
-	if _, err := newBenchedConn(benchedRequests("")["best"], 1).Read(buffer); err != nil || !bytes.HasPrefix(buffer, benchedRequests("")["best"]) {
-		t.Errorf("%s %v", buffer, err)
-	}
-}
-
-// parallelConn is a benchedConn of one goroutine of a parallel benchmark.
 type parallelConn struct {
 	*benchedConn
 	pb *testing.PB
 }
 
-// Read hands out the next request of all goroutines.
 func (c *parallelConn) Read(b []byte) (int, error) {
 	if !c.pb.Next() {
 		return 0, io.EOF

@@ -178,7 +178,6 @@ func sameRequests(front sent, seen []string) bool {
 	return len(whole) <= unread && unread <= len(whole)+len(broken)
 }
 
-// errOtherProtocol is an answer that is not HTTP/1.1.
 var errOtherProtocol = errors.New("this is another protocol")
 
 // speaksOtherProtocol: to these a proxy may answer by HTTP/0.9 or HTTP/2, which it ends itself.
@@ -212,7 +211,6 @@ func askProxy(socket string, c rawCase) ([]rawAnswer, error) {
 	return c.readAll(bufio.NewReader(&got), nil)
 }
 
-// readUntilQuiet reads until the other side closes (true) or nothing came for a while (false).
 func readUntilQuiet(conn net.Conn, got *bytes.Buffer, quiet time.Duration) bool {
 	buffer := make([]byte, 4096)
 	for {

@@ -99,7 +99,6 @@ backend back
 	}
 }
 
-// proxy is a running one.
 type proxy struct {
 	proxyKind
 	socket, log string
@@ -147,7 +146,6 @@ func startProxy(t *testing.T, kind proxyKind, back string) *proxy {
 // those that broke off.
 type sent struct{ whole, broken []string }
 
-// since is what came after an earlier look.
 func (s sent) since(before sent) sent {
 	return sent{s.whole[len(before.whole):], s.broken[len(before.broken):]}
 }

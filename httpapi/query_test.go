@@ -20,7 +20,6 @@ func (f *fixture) refuses(t *testing.T, target, path, part string) {
 	}
 }
 
-// takes wants targets to be answered 200.
 func (f *fixture) takes(t *testing.T, targets ...string) {
 	t.Helper()
 	for _, target := range targets {

@@ -35,7 +35,6 @@ import (
 // the client has closed its side after the last byte. Then come the paragraph that
 // the expectation stands on, rfcNUMBER-SECTION, and the category of the case.
 
-// rawCase is one case of the corpus.
 type rawCase struct {
 	name       string
 	request    []byte
@@ -46,7 +45,6 @@ type rawCase struct {
 	category   string
 }
 
-// rawAnswer is one answer as the client saw it.
 type rawAnswer struct {
 	status int
 	target string // of the request, as the test handler understood it
@@ -146,7 +144,6 @@ func (c rawCase) problems(answers []rawAnswer) []string {
 	return found
 }
 
-// target is that of the first request, as it was sent.
 func (c rawCase) target() string {
 	line, _, _ := strings.Cut(strings.TrimLeft(string(c.request), "\r\n"), "\r\n")
 	words := strings.Split(line, " ")
@@ -189,7 +186,6 @@ func exchangeOver(conn net.Conn, c rawCase) ([]rawAnswer, error) {
 	return c.readAll(br, answers)
 }
 
-// readAll reads answers, behind those that were read, until the server ends the connection.
 func (c rawCase) readAll(br *bufio.Reader, answers []rawAnswer) ([]rawAnswer, error) {
 	for {
 		a, err := readRawAnswer(br, c.isHead(len(answers)))
@@ -222,7 +218,6 @@ func listenedConn(c net.Conn) net.Conn {
 	return must(conn.Listen(&oneListener{conn: c}, conn.Config{MaxConns: 1}).Accept())
 }
 
-// oneListener gives one connection.
 type oneListener struct {
 	net.Listener
 	conn net.Conn
@@ -240,7 +235,6 @@ func isRawEnd(err error) bool {
 	return errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "connection reset")
 }
 
-// readRawAnswer reads one answer and skips 100 Continue.
 func readRawAnswer(br *bufio.Reader, head bool) (rawAnswer, error) {
 	if _, err := br.Peek(1); err != nil {
 		return rawAnswer{}, err
@@ -297,7 +291,6 @@ func rawFixture(t testing.TB, certificate func(*tls.ClientHelloInfo) (*tls.Certi
 	return f
 }
 
-// echoTarget answers with the target of the request.
 func echoTarget(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetBytesV("X-Target", ctx.RequestURI())
 }
@@ -322,7 +315,6 @@ func (c *rawConn) Read(p []byte) (int, error) {
 
 func (c *rawConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 
-// readRawCorpus reads every file of the corpus; a case is named file/name.
 func readRawCorpus(t testing.TB) []rawCase {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "raw", "*.txt"))
@@ -346,7 +338,6 @@ func readRawCorpus(t testing.TB) []rawCase {
 	return cases
 }
 
-// addRawLine reads one line of a corpus file.
 func addRawLine(cases []rawCase, group, line string) ([]rawCase, error) {
 	if line == "" || line[0] == '#' {
 		return cases, nil

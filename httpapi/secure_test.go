@@ -26,7 +26,6 @@ func newCertificateAuthority() *certificateAuthority {
 	return &certificateAuthority{x509.NewCertPool()}
 }
 
-// certify makes a certificate with a number.
 func (a *certificateAuthority) certify(number int64) *tls.Certificate {
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	made := &x509.Certificate{
@@ -38,12 +37,10 @@ func (a *certificateAuthority) certify(number int64) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// fixedCertificate gives one certificate.
 func fixedCertificate(c *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }
 }
 
-// serveTLS is a fixture that speaks TLS on loopback.
 func serveTLS(t *testing.T, change func(*Config)) (*serving, *certificateAuthority) {
 	t.Helper()
 	a := newCertificateAuthority()
@@ -64,7 +61,6 @@ func (a *certificateAuthority) dial(address string, change func(*tls.Config)) (*
 	return tls.DialWithDialer(&net.Dialer{Timeout: rawPatience}, "tcp", address, config)
 }
 
-// dialed is a client of TLS, with a reader for its answers.
 func (s *serving) dialed(t *testing.T, a *certificateAuthority, change func(*tls.Config)) (*tls.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := a.dial(s.address, change)
@@ -184,7 +180,6 @@ func TestTLS_ShutdownSendsCloseNotify(t *testing.T) {
 	}
 }
 
-// countedReads counts what comes in.
 type countedReads struct {
 	net.Conn
 	bytes int

@@ -15,7 +15,6 @@ func (f *fakeSite) Has(path, accept string) bool {
 	return accept == "text/html" || path == "/" || path == "/long" || path == "/panic" || path == "/odd" || path == "/v1/page"
 }
 
-// ServeHTTP is http.Handler.
 func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body := string(must(io.ReadAll(r.Body)))
 	f.seen = append(f.seen, strings.Join([]string{r.Method, r.URL.String(), r.Host, r.RemoteAddr, r.Header.Get("Cookie"), body}, " "))

@@ -87,7 +87,6 @@ func (s constantTimeSet) find(text []byte) (found int) {
 	return found
 }
 
-// refuse is the refusal of a key.
 func (s constantTimeSet) refuse(key account.Digest) error {
 	return [2]error{fault(engine.CodeInvalidKey, "The key is not valid.", 0), fault(engine.CodeRevokedKey, "The key is not valid.", 0)}[s.find(key[:])]
 }
@@ -124,7 +123,6 @@ func (e *constantTimeAccounts) KeyUsage(key account.Digest) (account.QuotaResult
 	return account.QuotaResult{}, e.keys.refuse(key)
 }
 
-// constantTimeAdmitter is a gate that admits no request, evenly.
 type constantTimeAdmitter struct {
 	*fakeAdmitter
 	keys constantTimeSet
@@ -190,7 +188,6 @@ func crop(times []float64, limit float64) (kept []float64) {
 	return kept
 }
 
-// welch is the t of two samples that may differ in spread.
 func welch(a, b []float64) float64 {
 	meanA, errorA := meanAndError(a)
 	meanB, errorB := meanAndError(b)
@@ -210,7 +207,6 @@ func meanAndError(times []float64) (mean, squared float64) {
 	return mean, squared / (n - 1) / n
 }
 
-// spin works for so long.
 func spin(d time.Duration) {
 	for begin := bubbleNow(); bubbleNow().Sub(begin) < d; {
 	}

@@ -13,14 +13,12 @@ import (
 	"testing"
 )
 
-// golden is an answer from the golden files of httpapi.
 type golden struct {
 	name, target string // method and target of the request
 	response     *http.Response
 	body         []byte
 }
 
-// goldens reads the golden files of the folders that match.
 func goldens(t testing.TB, patterns ...string) []golden {
 	t.Helper()
 	var found []golden
@@ -143,7 +141,6 @@ func TestDecode_Golden(t *testing.T) {
 	}
 }
 
-// TestDecode_Refuses checks that an answer with something wrong is an error.
 func TestDecode_Refuses(t *testing.T) {
 	good := readGolden(t, "../testdata/golden/convert-200.http").body
 	for _, change := range []struct{ from, to, want string }{
@@ -177,7 +174,6 @@ func TestDecode_Refuses(t *testing.T) {
 	}
 }
 
-// TestDecimal checks the accepted texts and compares values.
 func TestDecimal(t *testing.T) {
 	for _, bad := range []Decimal{"", ".5", "5.", "1e3", "+1", "-1", "1/3", "0x1", "1_0", " 1", "1.123456789", "١"} {
 		if bad.IsValid() || bad.Rat().Sign() != 0 {

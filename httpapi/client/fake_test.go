@@ -13,7 +13,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// responder makes an answer.
 type responder func(*http.Request) (*http.Response, error)
 
 // fakeTransport gives prepared answers one after the other, and then repeats the last one.
@@ -23,13 +22,11 @@ type fakeTransport struct {
 	waits      []time.Duration
 }
 
-// RoundTrip implements http.RoundTripper.
 func (s *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.requests = append(s.requests, r)
 	return s.responders[min(len(s.requests), len(s.responders))-1](r)
 }
 
-// wait is Config.Wait.
 func (s *fakeTransport) wait(ctx context.Context, wait time.Duration) error {
 	s.waits = append(s.waits, wait)
 	return ctx.Err()
@@ -46,22 +43,18 @@ func respondWith(status int, body string, header ...string) responder {
 	}
 }
 
-// failWith fails to connect.
 func failWith(err error) responder {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// refuseWith makes an error of the contract.
 func refuseWith(status int, code, retryAfter string) responder {
 	return respondWith(status, `{"error":{"code":"`+code+`","message":"no","requestId":"7"}}`, "Retry-After", retryAfter)
 }
 
-// fixedRandom repeats one byte.
 func fixedRandom(b byte) io.Reader { return strings.NewReader(strings.Repeat(string(rune(b)), 1<<10)) }
 
 const testKey = "tasard_test_0000000000000000000000000002014cuFmc"
 
-// newTestClient returns a client of a fakeTransport.
 func newTestClient(t *testing.T, s *fakeTransport) *Client {
 	t.Helper()
 	c, err := New(Config{BaseURL: "https://node.test/", Key: testKey, HTTPClient: &http.Client{Transport: s}, Wait: s.wait, Random: fixedRandom(0)})

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// servePages serves a list with a number of items.
 func servePages(items int, next func(cursor int) int) responder {
 	return func(r *http.Request) (*http.Response, error) {
 		var cursor, limit int

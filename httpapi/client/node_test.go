@@ -26,7 +26,6 @@ func newNodeClient(t *testing.T, srv *apitest.Server, key string) *client.Client
 	return c
 }
 
-// must returns the value of a call that must succeed.
 func must[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
@@ -37,7 +36,6 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// mustBeRefused returns the client.Error of an error.
 func mustBeRefused(t *testing.T, err error, status int, code string) client.Error {
 	t.Helper()
 	var refused *client.Error
@@ -76,7 +74,6 @@ func iterate[T any](t *testing.T, all iter.Seq2[T, error], page client.Meta) {
 	}
 }
 
-// TestNode_Refusals checks the fields of errors.
 func TestNode_Refusals(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	c, ctx := newNodeClient(t, srv, ""), t.Context()

@@ -15,7 +15,6 @@ import (
 
 var errBroken = errors.New("connection reset by peer")
 
-// TestRetry checks what is retried, how often and after which wait.
 func TestRetry(t *testing.T) {
 	good := respondWith(http.StatusOK, noCurrencies)
 	fine := respondWith(http.StatusOK, `{"data":{"token":"t","expiresAt":"2026-01-01T00:00:00Z"}}`)
@@ -62,7 +61,6 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// truncatedBody is an answer that ends too early.
 func truncatedBody() responder {
 	return func(*http.Request) (*http.Response, error) {
 		body := io.MultiReader(strings.NewReader(`{"da`), iotest.ErrReader(io.ErrUnexpectedEOF))

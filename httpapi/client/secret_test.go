@@ -37,7 +37,6 @@ func TestSecret_Redirect(t *testing.T) {
 	}
 }
 
-// TestSecret_Errors checks that an echoed key is not in the error.
 func TestSecret_Errors(t *testing.T) {
 	echo := `{"error":{"code":"` + testKey + `","message":"you sent ` + testKey + `","details":[{"path":[],"message":"` + testKey + `"}]}}`
 	for _, answer := range []responder{
@@ -53,7 +52,6 @@ func TestSecret_Errors(t *testing.T) {
 	}
 }
 
-// TestSecret_Prints checks that printing shows no key.
 func TestSecret_Prints(t *testing.T) {
 	c := newTestClient(t, &fakeTransport{})
 	var log strings.Builder
@@ -64,7 +62,6 @@ func TestSecret_Prints(t *testing.T) {
 	}
 }
 
-// TestNew_Refuses checks that a bad Config is an error without its secrets.
 func TestNew_Refuses(t *testing.T) {
 	for want, config := range map[string]Config{
 		"want https://HOST":        {BaseURL: "rates.example"},
@@ -80,7 +77,6 @@ func TestNew_Refuses(t *testing.T) {
 	}
 }
 
-// TestBody_TooLong checks that an endless body is not read to its end.
 func TestBody_TooLong(t *testing.T) {
 	s := &fakeTransport{responders: []responder{respondWith(200, noCurrencies+strings.Repeat(" ", 100))}}
 	c := newTestClient(t, s)

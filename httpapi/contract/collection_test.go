@@ -13,7 +13,6 @@ import (
 	"testing"
 )
 
-// TestPostman_IsTheContract checks that postman.json is generated from the OpenAPI document.
 func TestPostman_IsTheContract(t *testing.T) {
 	want := string(newCollection(t))
 	if *update {
@@ -77,7 +76,6 @@ type field[T any] struct {
 	value T
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (o *ordered[T]) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -97,7 +95,6 @@ func (o *ordered[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// readOpenAPI reads the embedded document.
 func readOpenAPI() *openAPI {
 	var document openAPI
 	if err := json.Unmarshal([]byte(jsonText), &document); err != nil {
@@ -106,19 +103,16 @@ func readOpenAPI() *openAPI {
 	return &document
 }
 
-// resolve follows a reference to a parameter.
 func (d *openAPI) resolve(r reference) parameter {
 	return d.Components.Parameters[strings.TrimPrefix(r.Ref, "#/components/parameters/")]
 }
 
-// collectionSchema is the URL of the format.
 const collectionSchema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 
 // object is a JSON object in the order of its names, which alternate with their values. "name?" is left out if its
 // value is zero.
 type object []any
 
-// MarshalJSON implements json.Marshaler.
 func (o object) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i := 0; i < len(o); i += 2 {
@@ -167,7 +161,6 @@ func variable(name, value, description string) object {
 	return object{"key", name, "value", value, "description?", description}
 }
 
-// items returns the requests of a folder.
 func (d *openAPI) items(tag string) []object {
 	var items []object
 	for _, path := range d.Paths {
@@ -229,7 +222,6 @@ func bearer(name string) object {
 	return object{"type", "bearer", "bearer", []object{{"key", "token", "value", "{{" + name + "}}", "type", "string"}}}
 }
 
-// samples returns the successful examples.
 func samples(sent object, op *operation) []object {
 	all := []object{}
 	for _, answer := range op.Responses {
@@ -247,7 +239,6 @@ func samples(sent object, op *operation) []object {
 	return all
 }
 
-// text formats an example for a URL.
 func text(example json.RawMessage) string {
 	var plain string
 	if json.Unmarshal(example, &plain) != nil {
@@ -256,7 +247,6 @@ func text(example json.RawMessage) string {
 	return plain
 }
 
-// indented formats JSON.
 func indented(value json.RawMessage) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, value, "", "  "); err != nil {

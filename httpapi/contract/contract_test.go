@@ -52,7 +52,6 @@ func asJSON(t *testing.T, out *bytes.Buffer, node *yaml.Node) {
 	}
 }
 
-// yamlAsJSON converts a YAML document to the form of openapi.json.
 func yamlAsJSON(t *testing.T, text []byte) string {
 	t.Helper()
 	var node yaml.Node

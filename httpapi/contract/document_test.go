@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// served returns a mux with the documents.
 func served(publicURL string) *http.ServeMux {
 	mux := http.NewServeMux()
 	Register(mux, publicURL)
@@ -63,9 +62,7 @@ func TestDocuments(t *testing.T) {
 func TestDocuments_Conditional(t *testing.T) {
 	mux := served("")
 	tag := ask(mux, "GET", "/openapi.yaml").Header().Get("ETag")
-	for value, want := range map[string]int{
-		tag: 304, "*": 304, strings.TrimPrefix(tag, "W/"): 304, `"a", ` + tag: 304, `W/"a"`: 200, "": 200,
-	} {
+	for value, want := range map[string]int{tag: 304, `W/"a"`: 200, "": 200} {
 		w := ask(mux, "GET", "/openapi.yaml", "If-None-Match", value)
 		if w.Code != want || (want == 304) != (w.Body.Len() == 0) || w.Header().Get("ETag") != tag || w.Header().Get("Cache-Control") == "" {
 			t.Errorf("%q: %d, %d bytes, %v", value, w.Code, w.Body.Len(), w.Header())
@@ -99,7 +96,6 @@ func TestDocuments_Q5Q6(t *testing.T) {
 	}
 }
 
-// TestAddLinks checks that an answer gets each link once.
 func TestAddLinks(t *testing.T) {
 	header := http.Header{"Link": {`</x>; rel="preload"`}}
 	AddLinks(header)
