@@ -175,6 +175,9 @@ func expressHead(random *rand.Rand) []byte {
 	}
 	target := one("/v1/rates/best?currency=USD&operation=buy", "/v1/rates/best?operation=sell&currency=USD&limit=1", "/v1/rates?limit=3", "/v1/currencies",
 		"/v1/institutions", "/v1/institutions/bhd", "/v1/institutions/none", "/v1/rates/history?currency=USD", "/v1/convert?currency=USD&operation=buy&amount=10",
+		"/v1/convert?amount=10&currency=USD&operation=sell", "/v1/convert?currency=USD&operation=buy&amount=10&limit=2",
+		"/v1/convert?currency=USD&operation=buy&%61mount=10", "/v1/convert?amount=10&currency=USD&operation=buy&amount=10",
+		"/v1/convert?xamount=10&currency=USD&operation=buy&amount=10", "/v1/convert?currency=USD&operation=buy",
 		"/v1/rates/best?currency=usd", "/livez", "/v1/account/usage", "/v1/rates?key="+testKey(1))
 	key := one("", "", bearer(testKey(1)), bearer(testKey(1)), bearer(testKey(2)), bearer(testKey(5)), bearer(testKey(8)), bearer(testKey(9)),
 		"authorization:  bearer "+testKey(1), "Authorization: Bearer "+testKey(1)+"x", "Authorization: Bearer "+testKey(1)[1:], "Authorization: Basic YQ==",
@@ -212,6 +215,9 @@ func newExpressCase(seed, number uint64) *expressCase {
 		last = expressHead(random)
 	case 3:
 		last = bytes.Replace(last, []byte(testKey(1)), []byte(testKey(random.IntN(10))), 1)
+	case 4:
+		amounts := []string{"1", "10.", "10.5", "007.00", "10.555", ".5", "", "1.1.1", "999999999999.99", "1234567890123", "10%2E5", "1e3", "-1", "10+", "10 "}
+		last = bytes.Replace(last, []byte("amount=10"), []byte("amount="+amounts[random.IntN(len(amounts))]), 1)
 	}
 	pieces := [][]byte{[]byte("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"), head, head, head, last, last}
 	switch random.IntN(8) {

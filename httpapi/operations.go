@@ -68,17 +68,11 @@ func (s *Server) history(q *params.Query, now requestTime) (dataPage, error) {
 }
 
 // convert answers a conversion. It does not keep the body, because few requests have the same amount.
-func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
-	page, err := s.config.Service.Ranking(q.Ranking(true))
+func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
+	page, template, err := s.conversion(q, a.now)
 	if err != nil {
 		s.answerError(ctx, err)
 		return
-	}
-	kept := &memoOf(&page.Rendered).conversions[operationIndex(q.Operation)]
-	template := kept.Load()
-	if template == nil {
-		template = newConversionTemplate(page, q, s.config.FeeNotice, a.now)
-		kept.Store(template)
 	}
 	var room [len(`W/""`) + 2*fields.ETagDigestBytes]byte
 	etag, maxAge := template.appendETag(room[:0], q.Amount), a.now.maxAge(page.ChangesAt)
@@ -93,7 +87,34 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestSt
 		s.gzipResponse(ctx)
 	}
 	s.writeHead(ctx, a, etag, maxAge, coding)
+	s.keepHead(ctx, r, q, a)
 	a.queueBody(ctx)
+}
+
+// conversion returns the rates of a conversion and the body without its amounts.
+func (s *Server) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
+	page, err := s.config.Service.Ranking(q.Ranking(true))
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := &memoOf(&page.Rendered).conversions[operationIndex(q.Operation)]
+	template := kept.Load()
+	if template == nil {
+		template = newConversionTemplate(page, q, s.config.FeeNotice, now)
+		kept.Store(template)
+	}
+	return page, template, nil
+}
+
+// expressConversion is convert for the express path.
+func (s *Server) expressConversion(a *requestState) (r expressResponse, isOK bool) {
+	page, template, err := s.conversion(&a.query, a.now)
+	if err != nil {
+		return r, false
+	}
+	a.etag = template.appendETag(a.etag[:0], a.query.Amount)
+	a.body = template.appendBody(a.body[:0], page.Items, &a.query, a.now)
+	return expressResponse{etag: a.etag, body: a.body, changesAt: page.ChangesAt}, true
 }
 
 // rendered returns a page encoded in a form. It calls body only if kept does not have this form yet.

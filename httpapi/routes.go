@@ -172,7 +172,7 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState)
 		return
 	}
 	if r.page == nil {
-		s.convert(ctx, &a.query, a)
+		s.convert(ctx, r, &a.query, a)
 		return
 	}
 	s.answerPage(ctx, r, &a.query, a)

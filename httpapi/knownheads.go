@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"bytes"
+	"hash/maphash"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/params"
+)
+
+const (
+	knownHeadsMax     = 1 << 10 // a power of two
+	knownHeadBytesMax = 1 << 10
+)
+
+// keyPrefix is the common prefix of live and test keys.
+const keyPrefix = "tasard_"
+
+// knownHead is the head of a request without its API key, and without its amount if it is a conversion, with the
+// parameters that the ordinary path parsed from it. It is immutable.
+type knownHead struct {
+	toAmount string // the bytes up to the amount; "" if the head has no amount
+	before   string // the bytes before the key, from the end of the amount; in a head without a key, all other bytes
+	after    string // the bytes after the key
+	keyed    bool   // the head has a key
+
+	route       *route
+	routeID     routeID
+	query       params.Query
+	today       engine.Date // query is valid only on this day, because a range of dates may end today
+	acceptsGzip bool
+	priorities  [2]conn.Priority // of anonymous callers, and of callers with a key
+}
+
+// headValues are the parts of a request's head that differ between requests with the same knownHead.
+type headValues struct{ amount, key []byte }
+
+// matches reports whether a request has this head.
+func (h *knownHead) matches(request []byte) (v headValues, same bool) {
+	if h.toAmount != "" {
+		if len(request) < len(h.toAmount) || string(request[:len(h.toAmount)]) != h.toAmount {
+			return v, false
+		}
+		v.amount = leadingAmount(request[len(h.toAmount):])
+		request = request[len(h.toAmount)+len(v.amount):]
+	}
+	start := len(h.before)
+	end := start
+	if h.keyed {
+		end += account.KeyLength
+	}
+	same = len(request) == end+len(h.after) && string(request[:start]) == h.before && string(request[end:]) == h.after
+	if same {
+		v.key = request[start:end]
+	}
+	return v, same
+}
+
+// knownHeads is a hash table with one head in each slot. keepHead stores a head when it gets the same head twice in a
+// row for a slot, so that a head that a client sends only once does not replace another.
+type knownHeads struct {
+	seed  maphash.Seed
+	slots [knownHeadsMax]struct {
+		lastHash atomic.Uint64 // hash of the last head that keepHead got
+		head     atomic.Pointer[knownHead]
+	}
+}
+
+func newKnownHeads() *knownHeads { return &knownHeads{seed: maphash.MakeSeed()} }
+
+// splitHead is the head of a request, split at its first API key and, in a conversion, at its amount. Parts that the
+// head does not have are nil.
+type splitHead struct {
+	toAmount, before, after []byte // see knownHead
+	headValues
+}
+
+// split splits a head. The key may be in any header.
+func split(request []byte) splitHead {
+	h := splitAmount(request)
+	if start := bytes.Index(h.before, bytesOf(keyPrefix)); start >= 0 && len(h.before)-start >= account.KeyLength {
+		end := start + account.KeyLength
+		h.before, h.key, h.after = h.before[:start], h.before[start:end], h.before[end:]
+	}
+	return h
+}
+
+// splitAmount splits the head of a conversion at the value of the parameter amount, if that is not encoded.
+func splitAmount(request []byte) splitHead {
+	const beginning, name = "GET /v1/convert?", "amount="
+	whole := splitHead{before: request}
+	if !bytes.HasPrefix(request, bytesOf(beginning)) {
+		return whole
+	}
+	target, _, _ := bytes.Cut(request[len(beginning):], bytesOf(" "))
+	start := bytes.Index(target, bytesOf(name))
+	if start < 0 || start > 0 && target[start-1] != '&' {
+		return whole
+	}
+	start += len(beginning) + len(name)
+	amount := leadingAmount(request[start:])
+	end := start + len(amount)
+	if end < len(beginning)+len(target) && request[end] != '&' {
+		return whole
+	}
+	return splitHead{toAmount: request[:start], before: request[end:], headValues: headValues{amount: amount}}
+}
+
+// leadingAmount returns the digits and points at the beginning of text.
+func leadingAmount(text []byte) []byte {
+	end := 0
+	for end < len(text) && (text[end] == '.' || '0' <= text[end] && text[end] <= '9') {
+		end++
+	}
+	return text[:end]
+}
+
+func (h *knownHeads) hash(head *splitHead) uint64 {
+	return maphash.Bytes(h.seed, head.before) + 31*(maphash.Bytes(h.seed, head.after)+31*maphash.Bytes(h.seed, head.toAmount))
+}
+
+// find returns the known head of a request, or nil, and the values of the request. last is the known head of the
+// previous request on the connection; clients often repeat it.
+func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, v headValues) {
+	if last != nil {
+		if v, same := last.matches(request); same {
+			return last, v
+		}
+	}
+	parts := split(request)
+	if head = h.slots[h.hash(&parts)%knownHeadsMax].head.Load(); head == nil {
+		return nil, v
+	}
+	v, same := head.matches(request)
+	if !same {
+		return nil, v
+	}
+	return head, v
+}
+
+// keepHead stores the head of a request that the ordinary path has answered with 200, if the express path may answer
+// it. The head must be a GET with HTTP/1.1, without If-None-Match, that came without a proxy.
+func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
+	if a.conn == nil || s.harness != nil || a.connState.proxied {
+		return
+	}
+	request, header := a.conn.Request(), &ctx.Request.Header
+	afterMethod, isGet := bytes.CutPrefix(request, bytesOf("GET "))
+	if !isGet || !bytes.HasPrefix(afterMethod, header.RequestURI()) || headLength(request) != len(request) || len(request) > knownHeadBytesMax || !header.IsHTTP11() ||
+		a.HasIfNoneMatch || ctx.Response.Header.ConnectionClose() || header.ConnectionClose() || ctx.Request.MayContinue() {
+		return
+	}
+	h := split(request)
+	if a.HasAuthorization != (h.key != nil) || bytes.Contains(h.after, bytesOf(keyPrefix)) {
+		return
+	}
+	if h.key != nil {
+		token, _ := bearerText(a.Authorization)
+		if _, valid := account.ParseKey(h.key); !valid || !bytes.Equal(token, h.key) {
+			return
+		}
+	}
+	if r.page == nil && (a.acceptsGzip(ctx) || q.Amount.String() != string(h.amount)) {
+		return // a compressed conversion is made for one request; or the amount is encoded
+	}
+	hash := s.heads.hash(&h)
+	slot := &s.heads.slots[hash%knownHeadsMax]
+	if slot.lastHash.Swap(hash) != hash {
+		return
+	}
+	target := header.RequestURI()
+	slot.head.Store(&knownHead{
+		toAmount: string(h.toAmount), before: string(h.before), after: string(h.after), keyed: h.key != nil,
+		route: r, routeID: a.route, query: *q, today: a.now.today,
+		acceptsGzip: a.acceptsGzip(ctx), priorities: [2]conn.Priority{priorityOf(target, false), priorityOf(target, true)},
+	})
+}
