@@ -9,7 +9,8 @@ import (
 
 // Leases in a cluster follow three rules:
 //
-//  1. A node spends only its own leases, each for at most LeaseSpan after NextLease, by both of its clocks.
+//  1. A node spends only its own leases, each for at most LeaseSpan after NextLease, in wall clock time and in steady
+//     time.
 //  2. The last Leased or Returned event of a node says how many requests the node admitted in the minute before, and
 //     how many it could spend from then on. From this event the other nodes calculate how many it may have admitted.
 //  3. A node admits a request only if the limit of the minute is greater than this sum: its own requests of the last 60
