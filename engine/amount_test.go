@@ -85,16 +85,6 @@ func TestS8_Edges(t *testing.T) {
 	}
 }
 
-func TestS9_AmountAndSideStayVerbatim(t *testing.T) {
-	c := conversion(t, "002.50", "59.300")
-	if c.Amount.String() != "002.50" || c.Side().String() != "59.300" {
-		t.Errorf("%q × %q", c.Amount, c.Side())
-	}
-	if got := conversion(t, "0", "59.3").AmountDOP(); got != "0.00" {
-		t.Errorf("nothing costs %s", got)
-	}
-}
-
 func TestS1_ConversionAppliesTheSideOfTheOperation(t *testing.T) {
 	quote := &Rate{Buy: decimalFrom("58"), Sell: decimalFrom("60")}
 	amount, _ := ParseAmount("10")

@@ -145,14 +145,3 @@ func TestP9_NothingMatches(t *testing.T) {
 		}
 	}
 }
-
-func TestP10_IDsAreStable(t *testing.T) {
-	f := newFixture(t)
-	f.accept("a", usd("bhd", "57", "60"))
-	first := f.rate("bhd").ID
-	f.advance(time.Hour)
-	f.accept("b", usd("bhd", "57.3", "60.2"))
-	if second := f.rate("bhd").ID; first != second || first != "bhd:USD:unspecified:commercial" {
-		t.Errorf("ids %s, %s", first, second)
-	}
-}

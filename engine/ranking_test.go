@@ -100,16 +100,6 @@ func TestS6_ConvertComparesReferenceRatesWhenAsked(t *testing.T) {
 	}
 }
 
-func TestS7_OneItemARate(t *testing.T) {
-	f := newFixture(t)
-	branch, digital := usd("scotiabank", "56", "60"), usd("scotiabank", "56.5", "59.9")
-	branch.Channel, digital.Channel = Branch, Digital
-	f.accept("scotiabank-site", branch, digital)
-	if got := f.ranking(Buy); !slices.Equal(got, []string{"scotiabank/digital", "scotiabank/branch"}) {
-		t.Errorf("ranks %v, want both channels", got)
-	}
-}
-
 func TestS11_OneOfTheSourcesIsPublished(t *testing.T) {
 	f := newFixture(t)
 	f.accept("infodolar", usd("bhd", "57.00", "60.00"))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 func TestBackup_CopiesNoMoreThanItNeeds(t *testing.T) {
@@ -246,4 +247,14 @@ func openFilesBelow(t *testing.T, dir string) []string {
 		}
 	}
 	return found
+}
+
+// TestBackup_NeedsADate refuses a time that JSON cannot hold.
+func TestBackup_NeedsADate(t *testing.T) {
+	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
+	late := func() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
+	if info, err := l.Backup(io.Discard, BackupOptions{Clock: late}); err == nil || info != (BackupInfo{}) {
+		t.Errorf("%+v, %v", info, err)
+	}
+	mustClose(t, l)
 }
