@@ -69,7 +69,7 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	if err != nil {
 		return err
 	}
-	log.Info("tasard is starting", "data", config.Dir)
+	log.Info("tasard is starting", "version", config.Version, "pid", os.Getpid(), "data", config.Dir)
 	log.Info("listening on " + n.URL())
 	if config.MailMethod() == admin.MailOff {
 		log.Info(setting.NoMailNotice)

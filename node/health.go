@@ -1,8 +1,10 @@
 package node
 
 import (
+	"context"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
@@ -24,6 +26,39 @@ func (c *liveCollector) condition() engine.Condition {
 		return collector.Condition()
 	}
 	return engine.HealthyCondition("sources")
+}
+
+// conditionInterval is the time between two looks at the conditions. A shorter problem may not be logged.
+const conditionInterval = time.Second
+
+// logConditions logs when a problem begins and when it ends, until ctx ends.
+func (n *Node) logConditions(ctx context.Context) {
+	ticker := time.NewTicker(conditionInterval)
+	defer ticker.Stop()
+	problems := map[string]engine.Condition{}
+	for {
+		for _, c := range n.core.Server.Conditions() {
+			n.logCondition(problems, c)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// logCondition logs a condition whose state is not the one in problems, and updates problems.
+func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condition) {
+	before, problem := problems[c.Name]
+	if problem && before.State != c.State {
+		delete(problems, c.Name)
+		n.config.Logger.Info("problem ended", "condition", c.Name, "state", before.State)
+	}
+	if c.State != engine.ConditionOK && before.State != c.State {
+		problems[c.Name] = c
+		n.config.Logger.Warn("problem began", "condition", c.Name, "state", c.State, "detail", c.Detail)
+	}
 }
 
 // completeReadiness adds the state of mail and of failing sources.

@@ -215,6 +215,7 @@ func (n *Node) run(ctx context.Context) {
 			return
 		}
 		close(n.ready)
+		n.background.Go(func() { n.logConditions(ctx) })
 		if !n.config.Collect.Deferred {
 			n.Collect()
 		}

@@ -1,13 +1,17 @@
 package node_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/node"
 )
 
@@ -95,4 +99,54 @@ func TestClose_Again(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = free.Close()
+}
+
+// logLines is a slog.Handler that sends each record as "message condition state".
+type logLines struct {
+	slog.Handler
+	lines chan string
+}
+
+func (h logLines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h logLines) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key != "detail" {
+			line += " " + a.Value.String()
+		}
+		return true
+	})
+	if strings.HasPrefix(r.Message, "problem ") {
+		h.lines <- line
+	}
+	return nil
+}
+
+// TestProblemsAreLogged: a problem is logged when it begins and when it ends.
+func TestProblemsAreLogged(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
+	log := logLines{slog.DiscardHandler, make(chan string, 16)}
+	n, err := node.Open(t.Context(), node.Config{Dir: t.TempDir(), Clock: func() time.Time { return now }, Logger: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if got := <-log.lines; got != "problem began data empty" {
+		t.Errorf("logged %q", got)
+	}
+	_, err = n.System().Observe([]engine.Refresh{{SourceID: "manual", ObservedAt: now, Observations: []engine.Observation{
+		{InstitutionID: "popular", Currency: "USD", Buy: "58.10", Sell: "59.30"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-log.lines; got != "problem ended data empty" {
+		t.Errorf("logged %q", got)
+	}
 }
