@@ -187,16 +187,7 @@ func (w *world) fail(t *rapid.T, r *reference) {
 	}
 	w.fault(w.ill)
 	for range rapid.IntRange(1, 4).Draw(t, "in vain") {
-		switch rapid.IntRange(0, 3).Draw(t, "what") {
-		case 0:
-			w.makeKey(t, r)
-		case 1:
-			w.revoke(t, r)
-		case 2:
-			w.operate(t, r)
-		default:
-			w.ask(t, r)
-		}
+		rapid.SampledFrom([]func(*rapid.T, *reference){w.makeKey, w.revoke, w.operate, w.ask}).Draw(t, "what")(t, r)
 	}
 	w.fault(nil)
 	w.ill = nil

@@ -1,7 +1,9 @@
 package actors
 
 import (
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,21 +11,22 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-func askReader(t *testing.T, reader *mailbox.Ref) (*engine.Page[*engine.Rate], *engine.Page[*engine.Rate]) {
+type ratesPage = *engine.Page[*engine.Rate]
+
+func askFor[Q any](t *testing.T, reader *mailbox.Ref, query Q) ratesPage {
 	t.Helper()
-	ofUSD := mailbox.NewRequest[engine.RankingQuery, *engine.Page[*engine.Rate]](usdRanking())
-	reader.Send(ofUSD)
-	ranking, err := ofUSD.Await()
+	q := mailbox.NewRequest[Q, ratesPage](query)
+	reader.Send(q)
+	page, err := q.Await()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofAll := mailbox.NewRequest[engine.RatesQuery, *engine.Page[*engine.Rate]](engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
-	reader.Send(ofAll)
-	rates, err := ofAll.Await()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ranking, rates
+	return page
+}
+
+func askReader(t *testing.T, reader *mailbox.Ref) (ranking, rates ratesPage) {
+	t.Helper()
+	return askFor(t, reader, usdRanking()), askFor(t, reader, engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
 }
 
 func startWithReaders(t *testing.T, count int, c Config) *System {
@@ -47,7 +50,7 @@ func TestReaders_ShareAndKeepPages(t *testing.T) {
 	clock := &testClock{Now: noon}
 	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}, Clock: clock.Read})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	var last *engine.Page[*engine.Rate]
+	var last ratesPage
 	for _, step := range []struct {
 		what   string
 		do     func()
@@ -72,4 +75,31 @@ func TestReaders_ShareAndKeepPages(t *testing.T) {
 		}
 		last = ranking
 	}
+}
+
+// A currency informs the readers before it acknowledges a change, also while the directory, which informs them too, is
+// busy.
+func TestReaders_KnowWhatWasAcknowledged(t *testing.T) {
+	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	for _, reader := range s.readers {
+		askReader(t, reader) // so that it has a page
+	}
+	setBusy := func(busy bool) {
+		mu := withinBubble[sync.Mutex](s.directory, "mu")
+		mu.Lock()
+		defer mu.Unlock()
+		*withinBubble[bool](s.directory, "running") = busy
+	}
+	for !isIdle(s.directory) {
+		runtime.Gosched()
+	}
+	setBusy(true)
+	observe(t, s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
+	for i, reader := range s.readers {
+		if got := askFor(t, reader, usdRanking()).Items[0].Sell.String(); got != "61" {
+			t.Errorf("reader %d: %s, acknowledged was 61", i, got)
+		}
+	}
+	setBusy(false)
 }
