@@ -190,7 +190,6 @@ func (c *child) shown() int {
 	return numberOf(page.Items[0].Sell.String())
 }
 
-// publish publishes rates behind the one that was found.
 func (c *child) publish(number int) {
 	for {
 		number++

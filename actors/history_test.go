@@ -166,20 +166,20 @@ func (a caller) revoke(key int) result {
 	return done
 }
 
-// required is a node on which keys are required, with a member.
-func required(t testing.TB, lease int) (*node, *testMember) {
-	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: historyLimit, Minute: 1000}, LeaseSize: lease}})
+func startWithKeysRequired(t testing.TB, day, minute, lease int) *node {
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: day, Minute: minute}, LeaseSize: lease}})
 	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
 		t.Fatal(err)
 	}
 	n.pass(account.KeyNoticeMin)
-	return n, n.join(1, 2)
+	return n
 }
 
 // oneHistory lets the clients loose on a node, with a crash in the middle or without; lazy is the planted
 // lie of the journal.
 func oneHistory(t *testing.T, seed uint64, lease int, crash, lazy bool) []porcupine.Operation {
-	n, m := required(t, lease)
+	n := startWithKeysRequired(t, historyLimit, 1000, lease)
+	m := n.join(1, 2)
 	n.journal.setLazy(lazy)
 	r := &recorder{}
 	const infinity = math.MaxInt64 / 2
@@ -217,7 +217,6 @@ func TestQ1_HistoriesAreLinearizable(t *testing.T) {
 	checkHistories(t, histories, historiesCrashed)
 }
 
-// checkHistories holds so many histories against the model, the first of them with a crash.
 func checkHistories(t *testing.T, count, withCrash int) {
 	t.Helper()
 	answered, lost := 0, 0

@@ -47,10 +47,6 @@ type stuckClock struct {
 	release chan struct{}
 }
 
-func newStuckClock() *stuckClock {
-	return &stuckClock{stuck: make(chan struct{}), release: make(chan struct{})}
-}
-
 func (c *stuckClock) read() time.Time {
 	if c.stick.CompareAndSwap(true, false) {
 		c.stuck <- struct{}{}
@@ -63,7 +59,7 @@ func (c *stuckClock) read() time.Time {
 // was durable before: neither is done in a turn of the currency's actor. A cut that must have the refresh waits for
 // it.
 func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
-	clock := newStuckClock()
+	clock := &stuckClock{stuck: make(chan struct{}), release: make(chan struct{})}
 	journal := &memoryJournal{}
 	still := func() time.Duration { return 0 } // so that only the currency reads the clock that sticks
 	s := start(t, Config{Journal: journal, Clock: clock.read, Steady: still})

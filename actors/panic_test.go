@@ -198,7 +198,6 @@ func (w *panicRun) note(what string, err error) bool {
 	return false
 }
 
-// live has all callers ask for a while, with panics.
 func (w *panicRun) live(plan *panicInjector, requests int) {
 	w.plan, w.internal = plan, 0
 	plan.random, plan.kinds = rand.New(rand.NewPCG(w.random.Uint64(), 1)), map[string]int{}
@@ -340,7 +339,6 @@ func (w *panicRun) settleMember(s *survivor) {
 	}
 }
 
-// checkPanics has so many panics over requests, then so many that stop the node.
 func checkPanics(t *testing.T, requests, stops int) {
 	t.Helper()
 	w := newPanicRun(t, 1)

@@ -151,7 +151,6 @@ func runBoardHistory(t *testing.T, seed uint64, crash, lazy bool, plant func(eng
 
 func honest(s engine.Service) engine.Service { return s }
 
-// checkBoards holds so many histories of a board against the register.
 func checkBoards(t *testing.T, count int) {
 	t.Helper()
 	reads, unknown := 0, 0

@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// revocations is what revoking keys came to.
 type revocations struct {
 	revoked int
 	refused atomic.Int64
@@ -41,11 +40,7 @@ const (
 // request begins after that was answered must be refused, then and after the crash or restart that ends the round;
 // the other key must go on. lazy is the planted lie of the journal.
 func revoking(t *testing.T, rounds int, lazy bool) *revocations {
-	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1_000_000, Minute: accounts.QuotaMinuteMax}, LeaseSize: 1000}})
-	if _, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil {
-		t.Fatal(err)
-	}
-	n.pass(account.KeyNoticeMin)
+	n := startWithKeysRequired(t, 1_000_000, accounts.QuotaMinuteMax, 1000)
 	r := &revocations{}
 	for round := range rounds {
 		m, victim := n.join(round+1, 2), round%2
@@ -129,7 +124,6 @@ const (
 	codeRacers = 8
 )
 
-// codeRace is what right answers and wrong ones came to.
 type codeRace struct {
 	node     *node
 	accounts account.Service
@@ -198,7 +192,6 @@ func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *co
 	return r
 }
 
-// send has a code sent to an address and reads it there.
 func (r *codeRace) send(email account.Email) string {
 	if err := r.accounts.RequestCode(email, client(int(1_000_000+r.clients.Add(1)))); err != nil {
 		r.faults = append(r.faults, fmt.Sprintf("a code for %s: %v", email, err))
