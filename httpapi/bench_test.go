@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -162,17 +161,12 @@ func tickingClock() func() time.Duration {
 	return func() time.Duration { return time.Duration(looks.Add(1)) * 10 * time.Millisecond }
 }
 
-// hurriedClock goes on with real time, a thousand times as fast.
-func hurriedClock() func() time.Duration {
-	start := bubbleNow()
-	return func() time.Duration { return 1000 * bubbleNow().Sub(start) }
-}
-
-func newBenchAdmitter(t testing.TB, steady func() time.Duration, accounts int) (admitter account.Admitter, keys []string) {
+// newBenchSystem is a node with an account that has a key.
+func newBenchSystem(t testing.TB) (system *actors.System, key string) {
 	t.Helper()
-	box := new(lastMail)
-	system := must(actors.Open(actors.Config{
-		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(steady() / 1000) }, Steady: steady, Mailer: box,
+	box, monotonic := new(lastMail), tickingClock()
+	system = must(actors.Open(actors.Config{
+		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(monotonic() / 1000) }, Steady: monotonic, Mailer: box,
 		Log: actors.LogConfig{ReserveBytes: -1}, QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1e9, Minute: 100_000}, LeaseSize: 100_000},
 	}))
 	t.Cleanup(func() {
@@ -181,16 +175,13 @@ func newBenchAdmitter(t testing.TB, steady func() time.Duration, accounts int) (
 		}
 	})
 	<-system.Ready()
-	for i := range accounts {
-		owner, from := email(fmt.Sprintf("luz%d@example.do", i)), netip.AddrFrom4([4]byte{198, 18, byte(i), 1})
-		ok(t, system.RequestCode(owner, from))
-		token, _, err := system.OpenSession(owner, box.Code.Reveal(), from)
-		ok(t, err)
-		_, secret, err := system.CreateKey(token.Digest(), "bench")
-		ok(t, err)
-		keys = append(keys, secret.Reveal())
-	}
-	return system, keys
+	ana, from := email("ana@example.do"), netip.MustParseAddr("198.18.0.1")
+	ok(t, system.RequestCode(ana, from))
+	token, _, err := system.OpenSession(ana, box.Code.Reveal(), from)
+	ok(t, err)
+	_, secret, err := system.CreateKey(token.Digest(), "bench")
+	ok(t, err)
+	return system, secret.Reveal()
 }
 
 // staticAdmitter admits every request at no cost, so that benchmarks measure httpapi only.

@@ -215,7 +215,7 @@ func (d *openAPI) judgeExamples(where string, response object, seen []any, s *do
 
 // TestK8_Shapes: the bodies of the golden answers have the fields of the OpenAPI document, and no others.
 func TestK8_Shapes(t *testing.T) {
-	d := readDocument(t, published(t))
+	d := readDocument(t)
 	for _, problem := range slices.Concat(d.openObjects(), d.goldenProblems(goldenAnswers(t))) {
 		t.Error(problem)
 	}
@@ -223,7 +223,7 @@ func TestK8_Shapes(t *testing.T) {
 
 // TestDocument holds the rest of the OpenAPI document against the program, both ways.
 func TestDocument(t *testing.T) {
-	d := readDocument(t, published(t))
+	d := readDocument(t)
 	for _, problem := range slices.Concat(d.routeProblems(), d.parameterProblems(), d.bodyProblems(), d.wordProblems(engineCodes(t))) {
 		t.Error(problem)
 	}

@@ -12,15 +12,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// everyFault is what a service can answer, with the status that it becomes.
-func everyFault() map[string]struct {
+type plannedFault struct {
 	err    error
 	status int
-} {
-	return map[string]struct {
-		err    error
-		status int
-	}{
+}
+
+// everyFault is what a service can answer, with the status that it becomes.
+func everyFault() map[string]plannedFault {
+	return map[string]plannedFault{
 		"none":        {nil, 0},
 		"unavailable": {fault(engine.CodeDataUnavailable, "m", time.Minute), 503},
 		"overloaded":  {fault(engine.CodeOverloaded, "m", 0), 503},

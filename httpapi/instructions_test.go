@@ -240,15 +240,3 @@ func busyWork(rounds int) int {
 	}
 	return sum
 }
-
-// allocationsPerRequest is how often one of many requests over a connection allocates.
-func allocationsPerRequest(t testing.TB, serve connServer, request []byte) int {
-	t.Helper()
-	const many = 1000
-	whole := testing.AllocsPerRun(5, func() {
-		if err := serve(newBenchedConn(request, many)); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return (int(whole) + many/2) / many
-}

@@ -3,17 +3,12 @@ package httpapi
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"math"
 	"net"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
 )
@@ -71,14 +66,7 @@ func (c *benchedConn) Read(b []byte) (int, error) {
 // account. Callers without it are counted by address.
 func newNodeServer(t testing.TB) (server *Server, key string) {
 	t.Helper()
-	server, keys := newNodeServerWith(t, tickingClock(), 1)
-	return server, keys[0]
-}
-
-func newNodeServerWith(t testing.TB, steady func() time.Duration, accounts int) (server *Server, keys []string) {
-	t.Helper()
-	gate, keys := newBenchAdmitter(t, steady, accounts)
-	system := gate.(*actors.System)
+	system, key := newBenchSystem(t)
 	catalogue := engine.DefaultCatalogue()
 	for day := range 7 {
 		refresh := engine.Refresh{SourceID: "list", ObservedAt: fakeNow().Add(-time.Duration(6-day) * 24 * time.Hour)}
@@ -91,7 +79,7 @@ func newNodeServerWith(t testing.TB, steady func() time.Duration, accounts int) 
 			t.Fatal(err, receipt.Refused)
 		}
 	}
-	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), keys
+	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
 }
 
 type connServer func(net.Conn) error
@@ -141,47 +129,12 @@ func TestNodeAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	server, key := newNodeServer(t)
-	most := map[string]int{"convert": 1}
+	most := map[string]float64{"convert": 1}
 	for name, request := range benchedRequests(key) {
-		if allocs := allocationsPerRequest(t, server.serveConn, request); allocs > most[name] {
-			t.Errorf("%s allocates %d times, want at most %d", name, allocs, most[name])
+		const requests = 1000 // over a connection, which allocates too
+		allocs := testing.AllocsPerRun(5, func() { ok(t, server.serveConn(newBenchedConn(request, requests))) })
+		if allocs >= requests*(most[name]+0.5) {
+			t.Errorf("%s allocates %v times in %d requests, want at most %v for each", name, allocs, requests, most[name])
 		}
 	}
-}
-
-type parallelConn struct {
-	*benchedConn
-	pb *testing.PB
-}
-
-func (c *parallelConn) Read(b []byte) (int, error) {
-	if !c.pb.Next() {
-		return 0, io.EOF
-	}
-	return c.benchedConn.Read(b)
-}
-
-// processorTime is what the process has used of all processors: steadier than the time on the wall of a machine
-// that others use too.
-func processorTime() time.Duration {
-	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // it can't fail for the process itself
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
-// BenchmarkCores is the whole path of a request with a key, for a connection of each processor, all of which ask
-// for the same page. Run it with -cpu 1,2: two processors should take half the time, and as much CPU time of each
-// request.
-func BenchmarkCores(b *testing.B) {
-	server, keys := newNodeServerWith(b, hurriedClock(), 64)
-	var connections atomic.Int64
-	b.ReportAllocs()
-	before := processorTime()
-	defer func() { b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op") }()
-	b.RunParallel(func(pb *testing.PB) {
-		request := benchedRequests(keys[int(connections.Add(1))%len(keys)])["key"]
-		if err := server.serveConn(&parallelConn{newBenchedConn(request, math.MaxInt), pb}); err != nil {
-			b.Error(err)
-		}
-	})
 }
