@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -68,18 +69,9 @@ func (n *fakeNode) Quarantine(currency string) ([]engine.Quarantined, error) {
 }
 
 func (n *fakeNode) Execute(_ string, c engine.Command) (engine.Receipt, error) {
-	switch order := c.(type) {
-	case engine.Release:
-		return engine.Receipt{}, n.change(order.By)
-	case engine.Reject:
-		return engine.Receipt{}, n.change(order.By)
-	case engine.Withdraw:
-		return engine.Receipt{}, n.change(order.By)
-	}
-	return engine.Receipt{}, errors.New("no such order")
+	return engine.Receipt{}, n.change(reflect.ValueOf(c).FieldByName("By").String())
 }
 
-// at is when the tests are.
 func at() time.Time { return time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC) }
 
 // serverOf tells of a node in which something is wrong, and which can't be copied.
@@ -98,19 +90,10 @@ func serverOf(node Node) *Server {
 	})
 }
 
-// askServer is a request of JSON to the listener.
-func askServer(t *testing.T, s *Server, method, path, body string) *httptest.ResponseRecorder {
+// request returns the response to a request. media is its Content-Type, "" for none.
+func request(t *testing.T, s *Server, method, path, media, body string) *httptest.ResponseRecorder {
 	t.Helper()
-	return askAs(t, s, method, path, typeJSON, body)
-}
-
-// askAs is askServer with another media type, "" for none.
-func askAs(t *testing.T, s *Server, method, path, media, body string) *httptest.ResponseRecorder {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://node"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	if media != "" {
 		req.Header.Set("Content-Type", media)
 	}
@@ -161,7 +144,7 @@ func TestServer_OnlyItsOwnRequests(t *testing.T) {
 		{"POST", "/quarantine/USD/17/release", typeJSON, `{"by":"a\nb"}`, http.StatusBadRequest},
 	} {
 		node := &fakeNode{}
-		if got := askAs(t, serverOf(node), test.method, test.path, test.media, test.body); got.Code != test.status || node.changes > 0 {
+		if got := request(t, serverOf(node), test.method, test.path, test.media, test.body); got.Code != test.status || node.changes > 0 {
 			t.Errorf("%s %s %.80s: status %d, want %d, %d changes", test.method, test.path, test.body, got.Code, test.status, node.changes)
 		}
 	}
@@ -267,12 +250,12 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 func TestBackup_OneAtATime(t *testing.T) {
 	s := serverOf(&fakeNode{})
 	s.backupSlot.busy.Store(true)
-	if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusServiceUnavailable {
+	if got := request(t, s, http.MethodGet, backupPath, "", ""); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("the second is answered %d", got.Code)
 	}
 	s.backupSlot.busy.Store(false)
 	for range 2 { // the first has let go
-		if got := askServer(t, s, http.MethodGet, backupPath, ""); got.Code != http.StatusInternalServerError || !jsonLines(got) {
+		if got := request(t, s, http.MethodGet, backupPath, "", ""); got.Code != http.StatusInternalServerError || !jsonLines(got) {
 			t.Errorf("a copy that fails is answered %d: %s", got.Code, got.Body)
 		}
 	}

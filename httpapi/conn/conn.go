@@ -212,19 +212,3 @@ func (c *Conn) closeNow() error {
 	}
 	return err
 }
-
-// SetKeepAlive is like that of *net.TCPConn.
-func (c *Conn) SetKeepAlive(on bool) error {
-	if c.tcp == nil {
-		return nil
-	}
-	return c.tcp.SetKeepAlive(on)
-}
-
-// SetKeepAlivePeriod is like that of *net.TCPConn.
-func (c *Conn) SetKeepAlivePeriod(period time.Duration) error {
-	if c.tcp == nil {
-		return nil
-	}
-	return c.tcp.SetKeepAlivePeriod(period)
-}

@@ -37,7 +37,6 @@ func inBubble(t *testing.T, test func(t *testing.T, conn *lazyDeadlines, counted
 	})
 }
 
-// after is so far away.
 func after(d time.Duration) time.Time { return bubbleNow().Add(d) }
 
 // A deadline ends a call at its moment and not before, whatever was armed.

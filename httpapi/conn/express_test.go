@@ -7,9 +7,6 @@ import (
 	"testing"
 )
 
-// getRequest is a whole request in one read.
-const getRequest = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-
 // expressConn is a connection whose server has answered a request already, and its client.
 func expressConn(t *testing.T, express Express) (c *Conn, client net.Conn) {
 	t.Helper()
@@ -30,7 +27,7 @@ func TestO1_ExpressIsNotCutOff(t *testing.T) {
 		_, err := c.Write([]byte("answer"))
 		return len(read), err
 	})
-	write(t, client, getRequest)
+	write(t, client, framingGet)
 	if n, err := c.Read(make([]byte, 1024)); n > 0 || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the server reads %d bytes: %v", n, err)
 	}
@@ -48,8 +45,8 @@ func TestExpress_StepsAside(t *testing.T) {
 	offered := 0
 	c, client := expressConn(t, func(_ *Conn, read []byte) (used int, err error) {
 		offered++
-		for strings.HasPrefix(string(read[used:]), getRequest) {
-			used += len(getRequest)
+		for strings.HasPrefix(string(read[used:]), framingGet) {
+			used += len(framingGet)
 		}
 		return used, nil
 	})
@@ -57,8 +54,8 @@ func TestExpress_StepsAside(t *testing.T) {
 	buffer := make([]byte, 1024)
 	for _, one := range []struct{ sent, read string }{
 		{post, post},
-		{getRequest + post, post},
-		{getRequest + getRequest + "GET / HTTP/1.1\r\nHost", "GET / HTTP/1.1\r\nHost"},
+		{framingGet + post, post},
+		{framingGet + framingGet + "GET / HTTP/1.1\r\nHost", "GET / HTTP/1.1\r\nHost"},
 		{": a\r\n\r\n", ": a\r\n\r\n"}, // the rest of a request that the server has begun
 	} {
 		write(t, client, one.sent)

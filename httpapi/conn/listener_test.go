@@ -50,7 +50,6 @@ func (l *scriptedListener) Close() error {
 
 func (l *scriptedListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// recordedPauses records the pauses and makes none.
 type recordedPauses struct{ list []time.Duration }
 
 func (p *recordedPauses) after(d time.Duration) <-chan time.Time {
@@ -182,26 +181,4 @@ func TestO1_CapHoldsAcceptBack(t *testing.T) {
 		ok(t, ln.Close())
 		synctest.Wait()
 	})
-}
-
-// TestListenerKeepsTCP: the server finds the methods that it looks for, and a closed TCP connection gives its place
-// back.
-func TestListenerKeepsTCP(t *testing.T) {
-	ln := Listen(listen(t), Config{MaxConns: 1})
-	timer := time.AfterFunc(patience, func() { ln.Close() }) // a lost place would hang
-	defer timer.Stop()
-	defer ln.Close()
-	for range 3 {
-		dial(t, ln.Addr().String())
-		conn := must(ln.Accept())
-		tcp, isTCP := conn.(interface {
-			SetKeepAlive(bool) error
-			SetKeepAlivePeriod(time.Duration) error
-		})
-		if !isTCP {
-			t.Fatalf("%T can not be kept alive", conn)
-		}
-		ok(t, tcp.SetKeepAlive(true))
-		ok(t, conn.Close())
-	}
 }

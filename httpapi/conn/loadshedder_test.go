@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newQueuedRequest is a request that waits since then.
 func newQueuedRequest(l Priority, since time.Time) *queuedRequest {
 	return &queuedRequest{conn: &Conn{}, priority: l, arrivedAt: since, admitted: make(chan bool, 1)}
 }

@@ -11,71 +11,24 @@ import (
 	"time"
 )
 
-// readFromPipes starts newcomers that read one byte from a pipe each, and writes those bytes. Each newcomer calls
-// served when it has its byte.
-func readFromPipes(t *testing.T, newcomers int, all *sync.WaitGroup, served func()) {
-	t.Helper()
-	var ins []*os.File
-	for range newcomers {
-		out, in, err := os.Pipe()
-		ok(t, err)
-		t.Cleanup(func() { in.Close() })
-		ins = append(ins, in)
-		all.Go(func() {
-			defer out.Close()
-			if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
-				t.Error(err)
-			}
-			served()
-		})
-	}
-	runtime.Gosched() // they wait now
-	for _, in := range ins {
-		must(in.Write([]byte{0}))
-	}
-}
-
-// busy is how many goroutines keep the processors busy in yieldsUntilRead.
-const busy = 8
-
-// yieldsUntilRead is how many times they yield until a newcomer is served; the best of a few tries, as a processor
-// may be busy otherwise.
-func yieldsUntilRead(t *testing.T, yield func(own *int)) (best int64) {
-	t.Helper()
-	const turnsMax, tries = 100_000, 10
-	best = turnsMax
-	for range tries {
-		var turns atomic.Int64
-		var all sync.WaitGroup
-		served := make(chan int64, 1)
-		readFromPipes(t, 1, &all, func() { served <- turns.Load() })
-		for range busy {
-			all.Go(func() {
-				own := 0
-				for len(served) == 0 && turns.Add(1) < turnsMax {
-					yield(&own)
-				}
-			})
+// TestO2_RoundsBegin: a round begins after so many responses. Any connection that yields joins a round, and waits for
+// its end.
+func TestO2_RoundsBegin(t *testing.T) {
+	r := must(startRounds(bubbleNow))
+	defer r.close()
+	for _, perRound := range []int{1, yieldsPerRoundWatching, yieldsPerRoundWatching} {
+		own, calls := 0, 1
+		for ; calls <= perRound && !r.joinRound(perRound, &own); calls++ {
 		}
-		all.Wait()
-		best = min(best, <-served)
+		if calls != perRound {
+			t.Errorf("a round after %d responses, want %d", calls, perRound)
+		}
 	}
-	return best
-}
-
-// TestO2_RoundsPollTheNetwork: a newcomer is served after a round of the busy, however many processors they keep so.
-func TestO2_RoundsPollTheNetwork(t *testing.T) {
-	for _, processors := range []int{1, 2} {
-		func() {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-			r := must(startRounds(bubbleNow))
-			defer r.close()
-			with := yieldsUntilRead(t, func(own *int) { r.yield(1, own) })
-			now := yieldsUntilRead(t, func(own *int) { r.yield(yieldsPerRoundWatching, own) })
-			if with > 16 || now > int64(processors)*(yieldsPerRoundWatching+16)+busy*yieldsCounted {
-				t.Errorf("%d processors: served after %d turns, and %d when each %dth ends a round", processors, with, now, yieldsPerRoundWatching)
-			}
-		}()
+	before := r.number.Load()
+	r.active.Store(true)
+	go func() { must(r.pipeWriter.Write([]byte{0})) }()
+	if !r.joinRound(yieldsPerRoundWatching, new(int)) || r.number.Load() == before {
+		t.Error("a connection does not wait for the end of a round")
 	}
 }
 
@@ -98,10 +51,16 @@ func TestO2_RoundsEnd(t *testing.T) {
 	}
 }
 
-// TestO2_RoundsReadAll: each newcomer that was there when a round began is served before it ends. Control: giving
-// way hears one part.
+// TestO2_RoundsReadAll: each newcomer that was there when a round began is served before it ends. Control: Gosched
+// serves only one part of them.
 func TestO2_RoundsReadAll(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, processors := range []int{1, 2} {
+		checkRound(t, processors)
+	}
+}
+
+func checkRound(t *testing.T, processors int) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	const newcomers = 300
 	const partMax = 128 // how many the scheduler takes at a time; the last of them may run behind us
 	const tries = 20    // where others want the processor, its watcher asks the network too, and lets a second part run behind us
@@ -110,19 +69,37 @@ func TestO2_RoundsReadAll(t *testing.T) {
 	servedIn := func(giveWay func()) int64 {
 		var served atomic.Int64
 		var all sync.WaitGroup
-		readFromPipes(t, newcomers, &all, func() { served.Add(1) })
+		var ins []*os.File
+		for range newcomers {
+			out, in, err := os.Pipe()
+			ok(t, err)
+			defer in.Close()
+			ins = append(ins, in)
+			all.Go(func() {
+				defer out.Close()
+				must(out.Read(make([]byte, 1)))
+				served.Add(1)
+			})
+		}
+		runtime.Gosched() // they wait now
+		for _, in := range ins {
+			must(in.Write([]byte{0}))
+		}
 		giveWay()
 		got := served.Load()
 		all.Wait()
 		return got
 	}
-	with, without := int64(0), int64(newcomers)
+	with, without := int64(0), int64(0)
+	if processors == 1 {
+		without = newcomers
+	}
 	for try := 0; try < tries && (with < newcomers-partMax || without >= newcomers-partMax); try++ {
 		with = max(with, servedIn(func() { r.yield(1, new(int)) }))
 		without = min(without, servedIn(runtime.Gosched))
 	}
 	if with < newcomers-partMax || without >= newcomers-partMax {
-		t.Errorf("of %d newcomers a round served %d, giving way once %d", newcomers, with, without)
+		t.Errorf("with %d processors a round served %d of %d newcomers, Gosched %d", processors, with, newcomers, without)
 	}
 }
 

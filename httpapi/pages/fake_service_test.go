@@ -34,18 +34,6 @@ const testCatalogue = `{
   {"id": "colon-web", "name": "Sitio web de Banco Colón", "url": "https://colon.example/tasas?a=1&b=2"},
   {"id": "list", "name": "Lista de agentes", "url": "", "upstreamSource": "InfoEjemplo"}]}`
 
-func decimal(t testing.TB, text string) engine.Decimal {
-	t.Helper()
-	if text == "" {
-		return engine.Decimal{}
-	}
-	d, err := engine.ParseDecimal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 // newFakeService has every kind of rate: ties, one side, channels, expired, manual, reference, and ten days of
 // history.
 func newFakeService(t testing.TB) *fakeService {
@@ -54,17 +42,17 @@ func newFakeService(t testing.TB) *fakeService {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &fakeService{catalogue: catalogue, states: map[string]*engine.SavedCurrency{}, now: noon()}
+	w := &fakeService{catalogue: catalogue, states: map[string]*engine.SavedCurrency{}, now: pages.Noon()}
 	offer := func(currency, institution string, channel engine.Channel, kind engine.Kind, buy, sell, source string, checked time.Duration) *engine.SourceQuote {
 		book := w.book(currency)
 		book.SourceQuotes = append(book.SourceQuotes, engine.SourceQuote{
 			Key: engine.QuoteKey{Institution: institution, Channel: channel, Kind: kind}, SourceID: source,
-			Buy: decimal(t, buy), Sell: decimal(t, sell), CollectedAt: noon().Add(-50 * time.Hour), LastCheckedAt: noon().Add(-checked),
-			ExpiresAt: noon().Add(26*time.Hour - checked), Priority: engine.PriorityDefault,
+			Buy: pages.MustDecimal(t, buy), Sell: pages.MustDecimal(t, sell), CollectedAt: pages.Noon().Add(-50 * time.Hour), LastCheckedAt: pages.Noon().Add(-checked),
+			ExpiresAt: pages.Noon().Add(26*time.Hour - checked), Priority: engine.PriorityDefault,
 		})
 		return &book.SourceQuotes[len(book.SourceQuotes)-1]
 	}
-	offer("USD", "bcrd", engine.Unspecified, engine.Reference, "58.9580", "59.3080", "bcrd-web", 4*time.Hour).EffectiveDate = engine.DateOf(noon()).AddDays(-1)
+	offer("USD", "bcrd", engine.Unspecified, engine.Reference, "58.9580", "59.3080", "bcrd-web", 4*time.Hour).EffectiveDate = engine.DateOf(pages.Noon()).AddDays(-1)
 	offer("USD", "colon", engine.Branch, engine.Commercial, "58.10", "59.60", "colon-web", 2*time.Hour)
 	offer("USD", "colon", engine.Digital, engine.Commercial, "58.30", "59.3", "colon-web", 2*time.Hour)
 	offer("USD", "duarte", engine.Unspecified, engine.Commercial, "58.40", "59.30", "colon-web", 30*time.Hour) // expired
@@ -74,7 +62,7 @@ func newFakeService(t testing.TB) *fakeService {
 	typed := offer("EUR", "duarte", engine.Unspecified, engine.Commercial, "67", "70.123456", "manual", 5*time.Minute)
 	typed.Manual = true
 	for back := 9; back >= 0; back-- {
-		w.addDay(engine.DateOf(noon()).AddDays(-back))
+		w.addDay(engine.DateOf(pages.Noon()).AddDays(-back))
 	}
 	return w
 }
@@ -86,7 +74,6 @@ func (w *fakeService) book(currency string) *engine.SavedCurrency {
 	return w.states[currency]
 }
 
-// addDay adds a day of history with the current offers.
 func (w *fakeService) addDay(day engine.Date) {
 	for currency, book := range w.states {
 		for i := range book.SourceQuotes {
@@ -140,7 +127,6 @@ func (w *fakeService) History(q engine.HistoryQuery) (*engine.Page[engine.Histor
 	return w.market().History(q), w.err
 }
 
-// config returns a Config with this service.
 func (w *fakeService) config() pages.Config {
 	return pages.Config{
 		Service: w, Catalogue: w.catalogue, Clock: func() time.Time { return w.now }, PublicURL: "https://tasas.example.do",
@@ -162,7 +148,6 @@ func publicPaths() []string {
 	}
 }
 
-// inBothLanguages adds the English paths.
 func inBothLanguages(paths []string) []string {
 	all := slices.Clone(paths)
 	for _, path := range paths {

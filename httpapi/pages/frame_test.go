@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -14,9 +13,6 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/pages"
 )
-
-// noon is 12:00 of a Saturday in Santo Domingo.
-func noon() time.Time { return time.Date(2026, time.November, 21, 16, 0, 0, 0, time.UTC) }
 
 // get sends a GET with headers in pairs.
 func get(t testing.TB, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
@@ -47,7 +43,7 @@ func mustContain(t *testing.T, text string, wanted ...string) {
 // TestFrame_LanguagesOfAnotherPackage checks a page of another package in both languages, and the link to the other
 // one.
 func TestFrame_LanguagesOfAnotherPackage(t *testing.T) {
-	p := pages.New(pages.Config{PublicURL: "https://tasas.example.do/", Demo: true, Catalogue: engine.DefaultCatalogue(), Clock: noon})
+	p := pages.New(pages.Config{PublicURL: "https://tasas.example.do/", Demo: true, Catalogue: engine.DefaultCatalogue(), Clock: pages.Noon})
 	texts := pages.ReadTexts(fstest.MapFS{
 		"words.es.json": {Data: []byte(`{"hello": "Hola, %s"}`)},
 		"words.en.json": {Data: []byte(`{"hello": "Hello, %s"}`)},

@@ -24,27 +24,21 @@ type sideSummary struct{ Best, Median, Reference engine.Decimal }
 
 // marketDay summarizes one day of a currency.
 type marketDay struct {
-	Date         engine.Date
-	Venta        sideSummary // Best is the lowest
-	Compra       sideSummary // Best is the highest
-	Institutions int         // number of institutions with a commercial rate
+	Date   engine.Date
+	Venta  sideSummary // Best is the lowest
+	Compra sideSummary // Best is the highest
 }
 
 // summarizeDay summarizes the history of a day.
 func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 	day := marketDay{Date: date}
 	var sells, buys []engine.Decimal
-	lastInstitution := ""
 	for i := range rows {
 		row := &rows[i]
 		if row.Kind == engine.Reference {
 			day.Venta.Reference = firstOf(day.Venta.Reference, row.Sell)
 			day.Compra.Reference = firstOf(day.Compra.Reference, row.Buy)
 			continue
-		}
-		if row.InstitutionID != lastInstitution { // rows are sorted by institution
-			lastInstitution = row.InstitutionID
-			day.Institutions++
 		}
 		sells, buys = appendSide(sells, row.Sell), appendSide(buys, row.Buy)
 	}

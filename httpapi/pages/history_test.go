@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-func mustDecimal(t rapid.TB, text string) engine.Decimal {
+func MustDecimal(t rapid.TB, text string) engine.Decimal {
 	if text == "" {
 		return engine.Decimal{}
 	}
@@ -31,7 +31,7 @@ func TestMedian_Exact(t *testing.T) {
 		slices.Sort(units)
 		var sorted []engine.Decimal
 		for _, u := range units {
-			sorted = append(sorted, mustDecimal(t, formatFixed(u, unitsPerDOP, 8)))
+			sorted = append(sorted, MustDecimal(t, formatFixed(u, unitsPerDOP, 8)))
 		}
 		got := median(sorted)
 		if n := len(units); n%2 == 1 || units[n/2-1] == units[n/2] {
@@ -59,25 +59,6 @@ func TestMedian_Exact(t *testing.T) {
 	})
 }
 
-func TestDayOf_SidesAreApart(t *testing.T) {
-	row := func(id, buy, sell string, kind engine.Kind) engine.HistoryEntry {
-		return engine.HistoryEntry{InstitutionID: id, Kind: kind, Buy: mustDecimal(t, buy), Sell: mustDecimal(t, sell)}
-	}
-	p := summarizeDay(1, []engine.HistoryEntry{
-		row("a", "58.10", "59.60", engine.Commercial), row("a", "58.3", "59.50", engine.Commercial), row("b", "", "60", engine.Commercial),
-		row("bcrd", "58.9", "59.3", engine.Reference), row("c", "58.2", "", engine.Commercial),
-	})
-	want := marketDay{Date: 1, Institutions: 3}
-	want.Venta = sideSummary{mustDecimal(t, "59.50"), mustDecimal(t, "59.60"), mustDecimal(t, "59.3")}
-	want.Compra = sideSummary{mustDecimal(t, "58.3"), mustDecimal(t, "58.2"), mustDecimal(t, "58.9")}
-	if p != want {
-		t.Errorf("got  %+v\nwant %+v", p, want)
-	}
-	if got := appendDay(nil, summarizeDay(1, nil)); len(got) != 0 {
-		t.Errorf("a day without rows is %+v", got)
-	}
-}
-
 func TestNumbers(t *testing.T) {
 	for text, want := range map[string]string{"1": "1", "100": "100", "1000.00": "1,000.00", "123456": "123,456", "99999999999998990000.00": "99,999,999,999,998,990,000.00"} {
 		if got := grouped(text); got != want {
@@ -102,7 +83,7 @@ func TestChart_Inside(t *testing.T) {
 		var readings []chartPoint
 		for _, day := range rapid.SliceOfNDistinct(rapid.IntRange(0, days-1), 0, days, rapid.ID).Draw(t, "on") {
 			units := rapid.Int64Range(1, chartUnitsMax).Draw(t, "units")
-			readings = append(readings, chartPoint{from.AddDays(day), mustDecimal(t, formatFixed(units, unitsPerDOP, 8))})
+			readings = append(readings, chartPoint{from.AddDays(day), MustDecimal(t, formatFixed(units, unitsPerDOP, 8))})
 		}
 		slices.SortFunc(readings, func(a, b chartPoint) int { return int(a.date - b.date) })
 		c := newChart("x", from, from.AddDays(days-1), []series{{class: "a", key: "a", points: readings}})
@@ -132,7 +113,7 @@ func TestChart_Inside(t *testing.T) {
 
 func TestChart_Ticks(t *testing.T) {
 	value := func(text string) series {
-		return series{class: "a", key: "a", points: []chartPoint{{700_000, mustDecimal(t, text)}}}
+		return series{class: "a", key: "a", points: []chartPoint{{700_000, MustDecimal(t, text)}}}
 	}
 	for _, tt := range []struct {
 		lines []series

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// saturday is noon in Santo Domingo.
-func saturday() time.Time { return time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC) }
+// Noon is 12:00 of a Saturday in Santo Domingo.
+func Noon() time.Time { return time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC) }
 
 func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
 	l := newLimiter(PerMinuteDefault)
-	now := saturday()
+	now := Noon()
 	me := netip.MustParseAddr("192.0.2.1")
 	for i := range limitBurst {
 		if _, ok := l.admit(me, now); !ok {
@@ -41,7 +41,7 @@ func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
 
 func TestLimiter_SixByNetwork(t *testing.T) {
 	l := newLimiter(60)
-	now := saturday()
+	now := Noon()
 	spend := func(text string) (admitted int) {
 		for range 100 {
 			if _, ok := l.admit(netip.MustParseAddr(text), now); ok {
@@ -65,7 +65,7 @@ func TestLimiter_SixByNetwork(t *testing.T) {
 // TestLimiter_ManyAddresses checks that the table is bounded, and that a busy address among many is refused.
 func TestLimiter_ManyAddresses(t *testing.T) {
 	l := newLimiter(PerMinuteDefault)
-	now := saturday()
+	now := Noon()
 	me, admitted := netip.MustParseAddr("192.0.2.1"), 0
 	for i := range 50_000 {
 		if _, ok := l.admit(netip.AddrFrom4([4]byte{198, byte(i >> 16), byte(i >> 8), byte(i)}), now); !ok {
@@ -87,7 +87,7 @@ func TestLimiter_ManyAddresses(t *testing.T) {
 
 func TestCache_Bounded(t *testing.T) {
 	k := newPageCache()
-	now := saturday()
+	now := Noon()
 	for i := range 10 * cachedPagesMax {
 		_, err := k.getOrRender(cacheKey{page: "/", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
 			return &rendered{body: make([]byte, 100)}, now.Add(time.Second), nil
@@ -111,7 +111,7 @@ func TestCache_Bounded(t *testing.T) {
 
 func TestCache_UntilAndBack(t *testing.T) {
 	k := newPageCache()
-	now := saturday()
+	now := Noon()
 	made := 0
 	take := func(at time.Time) {
 		_, _ = k.getOrRender(cacheKey{page: "/"}, at, func() (*rendered, time.Time, error) {

@@ -100,7 +100,6 @@ func TestWords_Both(t *testing.T) {
 	}
 }
 
-// sourceOf returns the code of a folder.
 func sourceOf(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/net/html"
 )
 
-// nodes returns all elements of a page.
 func nodes(t testing.TB, text string) []*html.Node {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(text))

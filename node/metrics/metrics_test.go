@@ -23,7 +23,6 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// golden keeps every metric, because dashboards and alerts rely on them.
 const golden = "testdata/metrics.txt"
 
 // update rewrites the golden file; make golden sets it.
@@ -54,7 +53,6 @@ func (fakeServer) Stats() httpapi.Stats {
 	}
 }
 
-// fakeSystem holds something of everything.
 type fakeSystem struct{ starting bool }
 
 func (s fakeSystem) Stats() actors.Stats {
@@ -120,7 +118,6 @@ func all() Config {
 	}
 }
 
-// scraped is what Prometheus gets.
 func scraped(t *testing.T, of Config) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -185,18 +182,5 @@ func TestMetrics_OfLibraries(t *testing.T) {
 	}
 	if len(asked) < 10 {
 		t.Errorf("only %q are asked for", asked)
-	}
-}
-
-// BenchmarkScrape is what an answer to Prometheus costs.
-func BenchmarkScrape(b *testing.B) {
-	handler := Handler(all())
-	req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		answer := httptest.NewRecorder()
-		if handler.ServeHTTP(answer, req); answer.Code != http.StatusOK {
-			b.Fatal(answer.Code)
-		}
 	}
 }

@@ -39,7 +39,7 @@ func compareGolden(t *testing.T, name string, page *response) {
 // TestGolden_K1_TheWholeWay shows every page from an e-mail address to a key and back, in both languages.
 func TestGolden_K1_TheWholeWay(t *testing.T) {
 	for _, language := range pages.Languages() {
-		b := newFakeAccounts(t, nil).browser(language)
+		b := newFakeAccounts(t).browser(language)
 		golden := func(name string) { t.Helper(); compareGolden(t, name+"."+string(language), b.page) }
 		b.get(b.root)
 		golden("welcome")
@@ -81,21 +81,18 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 func TestGolden_States(t *testing.T) {
 	for _, language := range pages.Languages() {
 		for name, state := range map[string]struct {
-			config func(*Config)
 			world  func(*fakeAccounts)
 			inside bool
 		}{
-			"mail-off":     {func(c *Config) { c.Mail = MailOff }, nil, false},
-			"mail-printed": {func(c *Config) { c.Mail = MailPrinted }, nil, false},
-			"announced":    {nil, func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(20 * 24 * time.Hour) }, false},
-			"limits-off":   {nil, func(w *fakeAccounts) { w.enforced = false }, true},
-			"suspended":    {nil, func(w *fakeAccounts) { w.suspended = true }, true},
-			"required":     {nil, func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(-time.Hour) }, true},
+			"mail-off":     {func(w *fakeAccounts) { w.pages.config.Mail = MailOff }, false},
+			"mail-printed": {func(w *fakeAccounts) { w.pages.config.Mail = MailPrinted }, false},
+			"announced":    {func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(20 * 24 * time.Hour) }, false},
+			"limits-off":   {func(w *fakeAccounts) { w.enforced = false }, true},
+			"suspended":    {func(w *fakeAccounts) { w.suspended = true }, true},
+			"required":     {func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(-time.Hour) }, true},
 		} {
-			w := newFakeAccounts(t, state.config)
-			if state.world != nil {
-				state.world(w)
-			}
+			w := newFakeAccounts(t)
+			state.world(w)
 			b := w.browser(language)
 			if state.inside {
 				b.signIn("ana@example.do").submit("/keys", "name", "servidor")
@@ -111,7 +108,7 @@ func TestGolden_Faults(t *testing.T) {
 	for _, language := range pages.Languages() {
 		check := func(name string, walk func(b *browser)) {
 			t.Helper()
-			b := newFakeAccounts(t, nil).browser(language)
+			b := newFakeAccounts(t).browser(language)
 			walk(b)
 			compareGolden(t, "fault-"+name+"."+string(language), b.page)
 		}
@@ -164,7 +161,7 @@ func TestGolden_FaultsOfAnyForm(t *testing.T) {
 				engine.CodeRateLimited: 47 * time.Minute, engine.CodeOverloaded: time.Second, engine.CodeReadOnly: 30 * time.Second,
 				engine.CodeDataUnavailable: 2 * time.Second, engine.CodeInternalError: 0,
 			} {
-				b := newFakeAccounts(t, nil).browser(language)
+				b := newFakeAccounts(t).browser(language)
 				prepare(b)
 				b.accounts.err = &engine.Error{Code: code, RetryAfter: wait, Message: "planted cause"}
 				b.submit("/"+form, "email", "ana@example.do", "code", goodCode, "name", "servidor")
@@ -186,7 +183,7 @@ func TestGolden_FaultsOfAnyForm(t *testing.T) {
 // TestK3_TheSamePage checks that pages, cookies and headers don't show whether an e-mail address has an account.
 func TestK3_TheSamePage(t *testing.T) {
 	see := func(email string) string {
-		w := newFakeAccounts(t, nil)
+		w := newFakeAccounts(t)
 		w.browser(pages.Spanish).signIn("ana@example.do").submit("/keys")
 		w.advance(time.Hour)
 		b := w.browser(pages.Spanish).askCode(email)

@@ -50,14 +50,10 @@ type fakeSession struct {
 	until time.Time
 }
 
-func newFakeAccounts(t *testing.T, change func(*Config)) *fakeAccounts {
-	t.Helper()
-	return newFakeAccountsAt(t, "", false, change)
-}
+func newFakeAccounts(t *testing.T) *fakeAccounts { return newFakeAccountsAt(t, "", false) }
 
 // newFakeAccountsAt is newFakeAccounts for a site with a public URL, or over https.
-func newFakeAccountsAt(t *testing.T, publicURL string, secure bool, change func(*Config)) *fakeAccounts {
-	t.Helper()
+func newFakeAccountsAt(t *testing.T, publicURL string, secure bool) *fakeAccounts {
 	w := &fakeAccounts{
 		t: t, mux: http.NewServeMux(), logs: &bytes.Buffer{}, now: time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC),
 		codeSentAt: map[account.Email]time.Time{}, sessions: map[account.Digest]fakeSession{}, keys: map[account.Email][]account.KeyRecord{}, enforced: true,
@@ -66,18 +62,11 @@ func newFakeAccountsAt(t *testing.T, publicURL string, secure bool, change func(
 	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue(), Contact: "ayuda@example.do",
 		PublicURL: publicURL, Secure: secure})
-	config := Config{
-		Frame: public.Frame(), Accounts: w, Access: w, Mail: MailSent, Clock: w.clock, Random: rand.NewChaCha8([32]byte{2}), Logger: logger,
-	}
-	if change != nil {
-		change(&config)
-	}
-	w.pages = New(config)
+	w.pages = New(Config{Frame: public.Frame(), Accounts: w, Access: w, Mail: MailSent, Clock: w.clock, Random: rand.NewChaCha8([32]byte{2}), Logger: logger})
 	w.pages.Register(w.mux)
 	return w
 }
 
-// lock locks the mutex and returns the function that unlocks it.
 func (w *fakeAccounts) lock() func() {
 	w.mu.Lock()
 	return w.mu.Unlock
@@ -124,8 +113,13 @@ func (w *fakeAccounts) OpenSession(of account.Email, code string, from netip.Add
 	return token, until, err
 }
 
-// owner returns the e-mail address of a session.
-func (w *fakeAccounts) owner(token account.Digest) (account.Email, error) {
+// owner returns the e-mail address of a session. It records the call what, unless that is "".
+func (w *fakeAccounts) owner(what string, token account.Digest) (account.Email, error) {
+	if what != "" {
+		if err := w.ask(what); err != nil {
+			return account.Email{}, err
+		}
+	}
 	s, ok := w.sessions[token]
 	if !ok || !w.now.Before(s.until) {
 		return account.Email{}, &engine.Error{Code: engine.CodeInvalidSession}
@@ -133,24 +127,16 @@ func (w *fakeAccounts) owner(token account.Digest) (account.Email, error) {
 	return s.email, nil
 }
 
-// asks is ask and owner.
-func (w *fakeAccounts) asks(what string, token account.Digest) (account.Email, error) {
-	if err := w.ask(what); err != nil {
-		return account.Email{}, err
-	}
-	return w.owner(token)
-}
-
 func (w *fakeAccounts) CloseSession(token account.Digest) error {
 	defer w.lock()()
-	_, err := w.asks("sign-out", token)
+	_, err := w.owner("sign-out", token)
 	delete(w.sessions, token)
 	return err
 }
 
 func (w *fakeAccounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
 	defer w.lock()()
-	of, err := w.asks("key "+name, token)
+	of, err := w.owner("key "+name, token)
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
@@ -166,7 +152,7 @@ func (w *fakeAccounts) CreateKey(token account.Digest, name string) (account.Key
 
 func (w *fakeAccounts) RevokeKey(token account.Digest, id string) error {
 	defer w.lock()()
-	of, err := w.asks("revoke "+id, token)
+	of, err := w.owner("revoke "+id, token)
 	if err != nil {
 		return err
 	}
@@ -180,13 +166,13 @@ func (w *fakeAccounts) RevokeKey(token account.Digest, id string) error {
 
 func (w *fakeAccounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 	defer w.lock()()
-	of, err := w.owner(token)
+	of, err := w.owner("", token)
 	return slices.Clone(w.keys[of]), err
 }
 
 func (w *fakeAccounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	defer w.lock()()
-	_, err := w.owner(token)
+	_, err := w.owner("", token)
 	return account.QuotaResult{
 		Day:    account.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(w.now)},
 		Minute: account.Window{Limit: 60, Remaining: 58, Reset: w.now.Add(31500 * time.Millisecond)},
@@ -210,7 +196,6 @@ type browser struct {
 	responses []*response
 }
 
-// response is a response with its request.
 type response struct {
 	method, path string
 	status       int
@@ -257,7 +242,6 @@ func (b *browser) keep(c *http.Cookie) {
 	}
 }
 
-// cookie returns the value of a cookie, "" if there is none.
 func (b *browser) cookie(name string) string {
 	if at := slices.IndexFunc(b.jar, func(c *http.Cookie) bool { return c.Name == name }); at >= 0 {
 		return b.jar[at].Value
@@ -288,13 +272,11 @@ func (b *browser) form(path string, typed ...string) url.Values {
 	return nil
 }
 
-// submit sends a form of the page.
 func (b *browser) submit(path string, typed ...string) *response {
 	b.accounts.t.Helper()
 	return b.send(http.MethodPost, b.root+path, b.form(path, typed...))
 }
 
-// follow follows a redirect.
 func (b *browser) follow() *response {
 	b.accounts.t.Helper()
 	if b.page.status != http.StatusSeeOther {
@@ -324,7 +306,6 @@ func (b *browser) signIn(email string) *browser {
 
 var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
 
-// main returns the page without its frame.
 func (s *response) main() string {
 	if found := mainPattern.FindStringSubmatch(s.body); found != nil {
 		return found[1]

@@ -20,7 +20,7 @@ import (
 // TestSecrets_AreSeenOnce checks that a key is only in the answer that creates it, sessions only in cookies, codes
 // nowhere.
 func TestSecrets_AreSeenOnce(t *testing.T) {
-	w := newFakeAccounts(t, nil)
+	w := newFakeAccounts(t)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
 	token := b.cookie(sessionCookie)
 	made := b.submit("/keys", "name", "servidor")
@@ -57,7 +57,7 @@ func TestSecrets_AreSeenOnce(t *testing.T) {
 
 // TestKeyForm_IsGoodOnce checks that a reload or a second click creates no second key.
 func TestKeyForm_IsGoodOnce(t *testing.T) {
-	w := newFakeAccounts(t, nil)
+	w := newFakeAccounts(t)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
 	form := b.form("/keys")
 	var clicks sync.WaitGroup
@@ -111,7 +111,7 @@ func TestS11_CrossSite(t *testing.T) {
 		"foreign page that lies":     {map[string]string{fetchSite: "cross-site", origin: "https://tasas.example.do"}, "", false},
 		"what no browser would send": {map[string]string{fetchSite: "same-Origin"}, "", false},
 	} {
-		w := newFakeAccountsAt(t, c.public, false, nil)
+		w := newFakeAccountsAt(t, c.public, false)
 		b := w.browser(pages.Spanish).signIn("ana@example.do")
 		b.headers, w.calls = c.headers, nil
 		got := b.submit("/keys")
@@ -123,7 +123,7 @@ func TestS11_CrossSite(t *testing.T) {
 
 // TestS11_Forms checks that a form needs its own token, of this browser and purpose, in a body of the right type.
 func TestS11_Forms(t *testing.T) {
-	w := newFakeAccounts(t, nil)
+	w := newFakeAccounts(t)
 	eva := w.browser(pages.Spanish).signIn("eva@example.do")
 	foreign := eva.form("/keys").Get(formField)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
@@ -161,7 +161,7 @@ func TestS11_Forms(t *testing.T) {
 
 // TestForms_WithoutCookies checks that a browser without cookies gets an explanation.
 func TestForms_WithoutCookies(t *testing.T) {
-	w := newFakeAccounts(t, nil)
+	w := newFakeAccounts(t)
 	b := w.browser(pages.Spanish)
 	b.get(b.root)
 	b.jar = nil
@@ -182,7 +182,7 @@ func TestForms_WithoutCookies(t *testing.T) {
 func TestCookies(t *testing.T) {
 	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-"} {
 		secure := public == "TLS"
-		b := newFakeAccountsAt(t, strings.TrimPrefix(public, "TLS"), secure, nil).browser(pages.English)
+		b := newFakeAccountsAt(t, strings.TrimPrefix(public, "TLS"), secure).browser(pages.English)
 		b.signIn("ana@example.do")
 		set := map[string]int{} // by attributes
 		for _, page := range b.responses {
@@ -217,7 +217,7 @@ func TestCookies(t *testing.T) {
 
 // TestCookies_TwoOfOneName checks that two session cookies are ignored: another subdomain may have set one.
 func TestCookies_TwoOfOneName(t *testing.T) {
-	w := newFakeAccounts(t, nil)
+	w := newFakeAccounts(t)
 	eva := w.browser(pages.Spanish).signIn("eva@example.do")
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
 	b.jar = append(eva.jar[:1:1], b.jar...)
@@ -226,26 +226,21 @@ func TestCookies_TwoOfOneName(t *testing.T) {
 	}
 }
 
-// TestSession_Ends checks that an expired or closed session leads to the sign-in page.
+// TestSession_Ends checks that an expired session leads to the sign-in page.
 func TestSession_Ends(t *testing.T) {
-	for name, end := range map[string]func(b *browser){
-		"by time":   func(b *browser) { b.accounts.advance(account.SessionLifetime) },
-		"elsewhere": func(b *browser) { clear(b.accounts.sessions) },
-	} {
-		b := newFakeAccounts(t, nil).browser(pages.Spanish).signIn("ana@example.do")
-		end(b)
-		if b.get(b.root); b.page.status != http.StatusOK || b.cookie(sessionCookie) != "" || !strings.Contains(b.page.body, "La sesión terminó") {
-			t.Errorf("%s: %d, kept %v\n%s", name, b.page.status, b.jar, b.page.main())
-		}
-		if b.submit("/codes", "email", "eva@example.do"); b.page.status != http.StatusSeeOther {
-			t.Errorf("%s: the form of that page: %d", name, b.page.status)
-		}
+	b := newFakeAccounts(t).browser(pages.Spanish).signIn("ana@example.do")
+	b.accounts.advance(account.SessionLifetime)
+	if b.get(b.root); b.page.status != http.StatusOK || b.cookie(sessionCookie) != "" || !strings.Contains(b.page.body, "La sesión terminó") {
+		t.Errorf("%d, kept %v\n%s", b.page.status, b.jar, b.page.main())
+	}
+	if b.submit("/codes", "email", "eva@example.do"); b.page.status != http.StatusSeeOther {
+		t.Errorf("the form of that page: %d", b.page.status)
 	}
 }
 
 // TestSignOut_WhenTheLogCannotBeWritten checks that the cookie is deleted all the same, and that a warning is logged.
 func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
-	b := newFakeAccounts(t, nil).browser(pages.Spanish).signIn("ana@example.do")
+	b := newFakeAccounts(t).browser(pages.Spanish).signIn("ana@example.do")
 	b.accounts.err = &engine.Error{Code: engine.CodeReadOnly}
 	b.submit("/signout")
 	if b.follow(); b.cookie(sessionCookie) != "" || !strings.Contains(b.accounts.logs.String(), "level=WARN") {
@@ -255,7 +250,7 @@ func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
 
 // TestPaths checks that a GET of a form redirects, and that a link puts no text on the page.
 func TestPaths(t *testing.T) {
-	b := newFakeAccounts(t, nil).browser(pages.English)
+	b := newFakeAccounts(t).browser(pages.English)
 	for _, path := range []string{"/codes", "/sessions", "/keys", "/keys/key_1/revoke", "/signout", "/code"} {
 		if got := b.get(b.root + path); got.status != http.StatusSeeOther || got.header.Get("Location") != b.root {
 			t.Errorf("%s: %d to %q", path, got.status, got.header.Get("Location"))
@@ -340,7 +335,7 @@ func TestRandom_RunsOut(t *testing.T) {
 			New(config)
 		}()
 	}
-	w := newFakeAccounts(t, nil)
+	w := newFakeAccounts(t)
 	w.pages.config.Random = iotest.ErrReader(errors.New("planted"))
 	if got := w.browser(pages.Spanish).get("/account"); got.status != http.StatusInternalServerError {
 		t.Errorf("%d", got.status)
