@@ -103,7 +103,7 @@ func noTraces(t *testing.T, p *program, data, email string, secrets []string) {
 	files := contentOf(t, data)
 	p.stop(syscall.SIGTERM)
 	files += contentOf(t, data)
-	said := p.output() + lists + mustRun(t, "log", "dump", "--data", data)
+	said := p.Output() + lists + mustRun(t, "log", "dump", "--data", data)
 	t.Logf("%d secrets, %d bytes of output, %d bytes of data", len(secrets), len(said), len(files))
 	snapshots, err := filepath.Glob(data + "/snapshot-*")
 	if err != nil || len(snapshots) == 0 || !strings.Contains(readFile(t, snapshots[0]), "c…@….do") ||
@@ -228,6 +228,6 @@ func TestServe_MailServerDown(t *testing.T) {
 	p := startNode(t, t.TempDir(), "--smtp-addr", gone.Addr().String(), "--smtp-tls", "off", "--mail-from", mailSender)
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
 	p.stop(syscall.SIGTERM)
-	p.await("unsent emails: 1")
-	p.await("stopped")
+	p.Await("unsent emails: 1")
+	p.Await("stopped")
 }

@@ -84,7 +84,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 	flipped := bytes.Clone(content)
 	flipped[len(flipped)/2] ^= 1
 	held := startNode(t, t.TempDir()+"/held", "--admin-socket", dir+"/elsewhere.sock")
-	heldData := held.cmd.Args[5]
+	heldData := held.Cmd.Args[5]
 	before, made := fingerprint(t, data), fingerprint(t, dir)
 	for _, c := range []struct {
 		args  []string
@@ -127,8 +127,8 @@ func TestBackup_FullDisk(t *testing.T) {
 			{"backup", "--data", data, "--to", dir + "/b"}, {"restore", "--from", good, "--data", dir + "/new"},
 		} {
 			command := startWith(t, realNow, []string{fileBytesMax + "=" + limit}, args...)
-			if code := command.end(); code != exit.CannotWrite {
-				t.Errorf("%s with files of up to %s bytes: exit code %d:\n%s", args[0], limit, code, command.output())
+			if code := command.AwaitExit(); code != exit.CannotWrite {
+				t.Errorf("%s with files of up to %s bytes: exit code %d:\n%s", args[0], limit, code, command.Output())
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 				t.Errorf("%s with files of up to %s bytes leaves %v", args[0], limit, left)

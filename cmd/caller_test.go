@@ -33,19 +33,19 @@ func (c caller) with(token string) caller {
 	return c
 }
 
-// send is one request on a connection of its own; a body is JSON.
+// Send is one request on a connection of its own; a body is JSON.
 func (c caller) send(method, path, body string) reply {
 	c.t.Helper()
 	got, err := c.try(method, path, body)
 	if err != nil {
-		c.t.Fatalf("%s %s: %v\n%s", method, path, err, c.node.output())
+		c.t.Fatalf("%s %s: %v\n%s", method, path, err, c.node.Output())
 	}
 	return got
 }
 
 // try is send for a node that may be gone.
 func (c caller) try(method, path, body string) (reply, error) {
-	req, err := http.NewRequestWithContext(c.t.Context(), method, c.node.url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.node.URL+path, strings.NewReader(body))
 	if err != nil {
 		return reply{}, err
 	}

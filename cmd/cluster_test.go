@@ -92,7 +92,7 @@ func clusterNodes(t *testing.T, box *mailServer) (nodes []caller, directories []
 		nodes, directories = append(nodes, caller{t: t, node: p}), append(directories, data)
 	}
 	for _, one := range nodes {
-		one.node.listening().await("recovered")
+		one.node.listening().Await("recovered")
 	}
 	return nodes, directories
 }
@@ -153,7 +153,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	eventually(t, "the two that are left write", func() bool {
 		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.OK
 	})
-	again := startReady(t, nodes[1].node.cmd.Args[1:]...)
+	again := startReady(t, nodes[1].node.Cmd.Args[1:]...)
 	eventually(t, "the killed node has caught up", func() bool {
 		_, body, err := again.get("/v1/rates/best?currency=USD&operation=buy")
 		return err == nil && strings.Contains(body, "59.40")

@@ -46,14 +46,14 @@ func TestDemo_LinesToTry(t *testing.T) {
 	t.Parallel()
 	temp, nodes := t.TempDir(), t.TempDir()
 	p := startWith(t, "now", []string{"TMPDIR=" + temp, "TASARD_DATA=" + nodes}, "demo", "--listen", "127.0.0.1:0").listening()
-	p.await("Ctrl-C stops it.")
-	t.Log(p.output())
-	commands := regexp.MustCompile(`curl '(http://[^']+)'`).FindAllStringSubmatch(p.output(), -1)
+	p.Await("Ctrl-C stops it.")
+	t.Log(p.Output())
+	commands := regexp.MustCompile(`curl '(http://[^']+)'`).FindAllStringSubmatch(p.Output(), -1)
 	if len(commands) != 3 {
-		t.Fatalf("%d lines to try in\n%s", len(commands), p.output())
+		t.Fatalf("%d lines to try in\n%s", len(commands), p.Output())
 	}
 	for _, command := range commands {
-		path, ours := strings.CutPrefix(command[1], p.url)
+		path, ours := strings.CutPrefix(command[1], p.URL)
 		if !ours {
 			t.Errorf("%s is not where the demo listens", command[1])
 			continue
@@ -73,12 +73,12 @@ func TestDemo_LinesToTry(t *testing.T) {
 func tryAccount(t *testing.T, p *program) {
 	t.Helper()
 	body, path := "", ""
-	if hint := regexp.MustCompile(`curl -H 'Content-Type: application/json' -d '(.+)' (http://\S+)`).FindStringSubmatch(p.output()); hint != nil {
-		body, path = hint[1], strings.TrimPrefix(hint[2], p.url)
+	if hint := regexp.MustCompile(`curl -H 'Content-Type: application/json' -d '(.+)' (http://\S+)`).FindStringSubmatch(p.Output()); hint != nil {
+		body, path = hint[1], strings.TrimPrefix(hint[2], p.URL)
 	}
 	anyone := caller{t: t, node: p}
 	anyone.must("POST", path, body, http.StatusAccepted, "")
-	code := regexp.MustCompile(`code=(\d{8})`).FindStringSubmatch(p.await("mail to=ana@example.com"))
+	code := regexp.MustCompile(`code=(\d{8})`).FindStringSubmatch(p.Await("mail to=ana@example.com"))
 	session := anyone.must("POST", sessionsPath, `{"email":"ana@example.com","code":"`+code[1]+`"}`, http.StatusOK, "")
 	key, _ := anyone.with(session.field(t, "token")).newKey("first")
 	if !strings.HasPrefix(key.token, account.KeyPrefixTest) {
@@ -94,16 +94,16 @@ func tryAccount(t *testing.T, p *program) {
 func TestDemo_MovesAndBreaks(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t, "--step", "1s", "--log-format", "text", "--log-level", "info", "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge")
-	p.await("sources in 6 shapes are fetched over HTTPS")
-	p.await("Ctrl-C stops it.")
+	p.Await("sources in 6 shapes are fetched over HTTPS")
+	p.Await("Ctrl-C stops it.")
 	directories, err := filepath.Glob(temp + "/*")
 	if err != nil || len(directories) != 1 {
 		t.Fatalf("while it runs the directory has %v, %v", directories, err)
 	}
 	before := withoutMoment(p.mustGet("/v1/rates?limit=200"))
-	p.await("the market has moved")
+	p.Await("the market has moved")
 	eventually(t, "the rates change", func() bool { return withoutMoment(p.mustGet("/v1/rates?limit=200")) != before })
-	p.await("source=demo-bhd-site state=failing")
+	p.Await("source=demo-bhd-site state=failing")
 	if failure := listedSources(t, directories[0])["demo-infodolar"].Health.Failure; failure == nil || failure.Kind != string(source.Blocked) {
 		t.Errorf("a challenge page is %+v", failure)
 	}
@@ -119,9 +119,9 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 func TestDemo_SecondSignal(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t)
-	p.await("Ctrl-C stops it.")
+	p.Await("Ctrl-C stops it.")
 	halfRequests(t, p, "/v1/institutions", 1)
-	p.send(syscall.SIGTERM)
+	p.Send(syscall.SIGTERM)
 	if code := p.signal(syscall.SIGINT); code != -1 {
 		t.Errorf("exit code %d, want a death by signal", code)
 	}
@@ -166,9 +166,9 @@ func TestDemo_TakesAFreePort(t *testing.T) {
 	}
 	defer taken.Close()
 	p := startWith(t, "now", []string{"TMPDIR=" + t.TempDir(), fewDays}, "demo").listening()
-	p.await(setting.ListenDefault + " is in use by another program")
-	if strings.HasSuffix(p.url, ":8080") {
-		t.Errorf("it listens on %s", p.url)
+	p.Await(setting.ListenDefault + " is in use by another program")
+	if strings.HasSuffix(p.URL, ":8080") {
+		t.Errorf("it listens on %s", p.URL)
 	}
 	run(t, nil, nil, "demo", "--listen", setting.ListenDefault).fails(t, exit.Busy, setting.ListenDefault)
 }
@@ -180,7 +180,7 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 	data := t.TempDir()
 	for _, limits := range []string{"off", "on"} {
 		p, temp := startDemo(t, "--data", data, "--limits", limits)
-		p.await("Ctrl-C stops it.")
+		p.Await("Ctrl-C stops it.")
 		if got := (caller{t: t, node: p}).must("GET", countedPath, "", http.StatusOK, ""); limits == "on" && got.left(t, "minute") != 59 {
 			t.Errorf("%d left of the minute", got.left(t, "minute"))
 		}

@@ -43,7 +43,7 @@ func TestDoctor_ClusterBesideOthers(t *testing.T) {
 	contains(t, got,
 		"OK the certificate of this node is valid until 2242-", "OK "+at[0]+" is free",
 		"WARN node-3 at "+at[2]+" is not reachable: ")
-	if said := p.output(); strings.Contains(said, "handshake error") {
+	if said := p.Output(); strings.Contains(said, "handshake error") {
 		t.Errorf("the node that was greeted is troubled:\n%s", said)
 	}
 }
@@ -80,7 +80,7 @@ func TestCluster_CertificateHasEnded(t *testing.T) {
 	t.Parallel()
 	f := newPairFiles(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) })
 	p := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(2, clustertest.Addresses(t, 3), f)...)...)
-	if line := p.await("the other nodes will refuse it"); !strings.Contains(line, "has expired on 2026-01-02T03:04:05Z") || !strings.Contains(line, f.cert) {
+	if line := p.Await("the other nodes will refuse it"); !strings.Contains(line, "has expired on 2026-01-02T03:04:05Z") || !strings.Contains(line, f.cert) {
 		t.Error(line)
 	}
 }

@@ -130,7 +130,7 @@ func TestDoctor_BesideANode(t *testing.T) {
 	box := newMailServer(t)
 	data := t.TempDir()
 	p := startNode(t, data)
-	_, address, _ := strings.Cut(p.url, "//")
+	_, address, _ := strings.Cut(p.URL, "//")
 	report, _ := runDoctor(t, append(box.args(), "--data", data, "--listen", address)...)
 	for check, want := range map[string]string{
 		"node": "a node runs", "log": "a running node uses it", "address": "by the running node", "sync": "not timed", "mail": "login as " + mailUser,
@@ -139,7 +139,7 @@ func TestDoctor_BesideANode(t *testing.T) {
 			t.Errorf("%+v, want %q", f, want)
 		}
 	}
-	if len(box.received) > 0 {
+	if box.Arrived() > 0 {
 		t.Error("a letter was sent")
 	}
 	p.mustGet("/v1/institutions")
@@ -182,10 +182,10 @@ func TestK7_DoctorRehearses(t *testing.T) {
 func TestDoctor_Network(t *testing.T) {
 	t.Parallel()
 	p := startWith(t, realNow, []string{withSite + "=7"}, "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--network")
-	if code := p.end(); code != exit.OK {
-		t.Errorf("exit code %d:\n%s", code, p.output())
+	if code := p.AwaitExit(); code != exit.OK {
+		t.Errorf("exit code %d:\n%s", code, p.Output())
 	}
-	text := p.output()
+	text := p.Output()
 	reached := strings.Count(text, " is reachable")
 	if reached < 20 || strings.Contains(text, "is not reachable") || !strings.Contains(text, "www.bancentral.gov.do:443 is reachable") {
 		t.Errorf("%d hosts are reached:\n%s", reached, text)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -103,13 +104,13 @@ func askSocket(t *testing.T, data, path string) string {
 // TestMetrics_Listen serves them over TCP where that is asked for, from the first moment, and stops with the node.
 func TestMetrics_Listen(t *testing.T) {
 	p := startNode(t, t.TempDir(), "--metrics-listen", "127.0.0.1:0")
-	_, at, found := strings.Cut(p.await("metrics are at "), "metrics are at ")
+	_, at, found := strings.Cut(p.Await("metrics are at "), "metrics are at ")
 	if !found {
-		t.Fatal(p.output())
+		t.Fatal(p.Output())
 	}
 	base := strings.TrimSuffix(at, admin.MetricsPath)
 	p.mustGet("/livez")
-	exposed := &program{t: t, url: base}
+	exposed := &program{&cmdtest.Process{URL: base}, t}
 	text := exposed.mustGet(admin.MetricsPath)
 	for _, line := range []string{
 		`tasard_http_requests_total{method="GET",route="/livez",status="200"} 1`, `tasard_accounts 0`, `tasard_readiness{status="unavailable"} 1`, `tasard_log_last_record 0`,
@@ -124,7 +125,7 @@ func TestMetrics_Listen(t *testing.T) {
 	if status, _ := exposed.ask(http.MethodGet, "/debug/pprof/"); status != http.StatusNotFound {
 		t.Errorf("profiles: %d", status)
 	}
-	if strings.Contains(p.output(), "whoever reaches this address") {
+	if strings.Contains(p.Output(), "whoever reaches this address") {
 		t.Error("a warning about an address of this machine alone")
 	}
 	p.signal(syscall.SIGTERM)
@@ -145,7 +146,7 @@ func TestAccessLog(t *testing.T) {
 			}
 			p.signal(syscall.SIGTERM)
 			var got []string
-			for line := range strings.Lines(p.output()) {
+			for line := range strings.Lines(p.Output()) {
 				if !strings.HasPrefix(line, "{") {
 					continue
 				}
@@ -171,7 +172,7 @@ func TestAccessLog(t *testing.T) {
 				want = append(want, map[string]string{"200": "/livez OK", "404": "none Not Found", "400": "/v1/currencies Bad Request"}[status])
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("told of %q, want %q:\n%s", got, want, p.output())
+				t.Errorf("told of %q, want %q:\n%s", got, want, p.Output())
 			}
 		})
 	}

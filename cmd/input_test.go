@@ -83,18 +83,18 @@ func TestServe_ImportsFromAPipe(t *testing.T) {
 	t.Parallel()
 	pipe := fifo(t)
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", pipe)...).listening()
-	p.await("recovered 0 rates")
+	p.Await("recovered 0 rates")
 	p.mustGet("/v1/institutions")
 	if err := os.WriteFile(pipe, []byte(header+observation(1, "59", "60")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.await("imported " + pipe + ": 1 line in ")
+	p.Await("imported " + pipe + ": 1 line in ")
 	p.mustGet("/v1/rates")
 	p.stop(syscall.SIGTERM)
 	again := start(t, realNow, serveArgs(t.TempDir(), "--import", pipe)...).listening()
-	again.await("recovered 0 rates")
+	again.Await("recovered 0 rates")
 	again.stop(syscall.SIGTERM)
-	again.await("stopped")
+	again.Await("stopped")
 }
 
 // endless is a stream of zeros.
@@ -134,7 +134,7 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 			continue // a process for each takes long
 		}
 		p := start(t, realNow, serveArgs(held, "--import", file)...).listening()
-		if line := p.await("the node continues"); !strings.Contains(line, "ERROR") || !strings.Contains(line, reason) || strings.Count(line, file) != 1 {
+		if line := p.Await("the node continues"); !strings.Contains(line, "ERROR") || !strings.Contains(line, reason) || strings.Count(line, file) != 1 {
 			t.Errorf("%s with data: %s", file, line)
 		}
 		p.mustGet("/v1/rates")

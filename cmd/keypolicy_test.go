@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -82,7 +83,7 @@ func TestK7_NotWithPrintedCodes(t *testing.T) {
 	p := startNode(t, data, "--mail", "log")
 	run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data).fails(t, exit.BadData, "--mail=log", "--smtp-addr")
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
-	if line := p.await("mail to=ana@example.com"); !strings.Contains(line, "code=") {
+	if line := p.Await("mail to=ana@example.com"); !strings.Contains(line, "code=") {
 		t.Errorf("the letter is %q", line)
 	}
 }
@@ -161,8 +162,7 @@ func startOnClock(t *testing.T, box *mailServer, h *manualClock) (caller, string
 		Args: limitedArgs(data, box), Stdin: strings.NewReader(""), Stdout: write, Stderr: write,
 		Clock: h.clock, Seed: randomSeed, Random: rand.Reader,
 	}}
-	node := &program{t: t, done: make(chan struct{}), more: make(chan struct{})}
-	go node.follow(read)
+	node := &program{cmdtest.Follow(t, nil, read), t}
 	ctx, stop := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	go func() {
@@ -172,10 +172,10 @@ func startOnClock(t *testing.T, box *mailServer, h *manualClock) (caller, string
 	t.Cleanup(func() {
 		stop()
 		if got := <-code; got != exit.OK {
-			t.Errorf("exit code %d:\n%s", got, node.output())
+			t.Errorf("exit code %d:\n%s", got, node.Output())
 		}
-		<-node.done
+		<-node.Done
 	})
-	node.listening().await("recovered")
+	node.listening().Await("recovered")
 	return caller{t: t, node: node}, data
 }

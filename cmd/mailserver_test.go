@@ -1,27 +1,18 @@
 package cmd
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"math/big"
-	"mime"
-	"mime/multipart"
 	"net"
-	"net/mail"
-	"regexp"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/emersion/go-sasl"
-	"github.com/emersion/go-smtp"
+	"github.com/tasard/tasard/cmd/cmdtest"
 )
 
 const (
@@ -30,144 +21,40 @@ const (
 	mailSender   = "no-reply@tasard.example"
 )
 
-// mailServer is a real SMTP server with STARTTLS and login that keeps received e-mails.
+// mailServer is a mail server with STARTTLS and login.
 type mailServer struct {
-	t        *testing.T
-	addr     string
-	ca       string // file with the certificate that signs its own
-	received chan receivedMail
-
-	mu    sync.Mutex
+	*cmdtest.MailServer
+	t     *testing.T
+	ca    string   // file with the certificate that signs the server's own
 	codes []string // every code that was sent
-}
-
-// receivedMail is what arrived.
-type receivedMail struct {
-	from string
-	to   []string
-	text []byte
 }
 
 // newMailServer serves until the test ends.
 func newMailServer(t *testing.T) *mailServer {
 	t.Helper()
 	certificate, authority := newCertificate(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &mailServer{t: t, addr: listener.Addr().String(), ca: writeFile(t, "ca.pem", authority), received: make(chan receivedMail, 64)}
-	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{box: m}, nil }))
-	server.Domain, server.TLSConfig = "127.0.0.1", &tls.Config{Certificates: []tls.Certificate{certificate}}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener)
-	}()
-	t.Cleanup(func() {
-		_ = server.Close()
-		<-ended
-	})
-	return m
+	login := &cmdtest.MailLogin{User: mailUser, Password: mailPassword, Certificate: certificate}
+	return &mailServer{MailServer: cmdtest.NewMailServer(t, "127.0.0.1", login), t: t, ca: writeFile(t, "ca.pem", authority)}
 }
 
 // args returns the settings of a node that uses this mail server.
 func (m *mailServer) args() []string {
 	return []string{
-		"--smtp-addr", m.addr, "--smtp-ca-file", m.ca, "--smtp-user", mailUser,
+		"--smtp-addr", m.Addr, "--smtp-ca-file", m.ca, "--smtp-user", mailUser,
 		"--smtp-password-file", writeFile(m.t, "password", mailPassword+"\n"), "--mail-from", mailSender,
 	}
 }
 
-// code waits for the next e-mail, which must have only this recipient, and returns the code in it.
+// code waits for an e-mail, which must have only this recipient, and returns the code in it.
 func (m *mailServer) code(to string) string {
 	m.t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case got := <-m.received:
-		if got.from != mailSender || len(got.to) != 1 || got.to[0] != to {
-			m.t.Fatalf("a letter from %s to %q, want one to %s", got.from, got.to, to)
-		}
-		code := codeIn(m.t, got.text)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.codes = append(m.codes, code)
-		return code
-	case <-timer.C:
-		m.t.Fatalf("no letter to %s has arrived", to)
+	got, arrived := m.Receive(to, patience)
+	code := got.Code()
+	if !arrived || got.From != mailSender || len(got.To) != 1 || code == "" {
+		m.t.Fatalf("an e-mail from %s to %q, want one to %s with a code:\n%s", got.From, got.To, to, got.Text)
 	}
-	return ""
-}
-
-// codeIn returns the code in the plain text of an e-mail; the subject must not contain it.
-func codeIn(t *testing.T, text []byte) string {
-	t.Helper()
-	message, err := mail.ReadMessage(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	part, err := multipart.NewReader(message.Body, parameters["boundary"]).NextPart() // decodes quoted-printable
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := io.ReadAll(part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := regexp.MustCompile(`\b\d{8}\b`).FindString(string(plain))
-	if code == "" || strings.Contains(message.Header.Get("Subject"), code) {
-		t.Fatalf("the code is %q in\n%s", code, text)
-	}
+	m.codes = append(m.codes, code)
 	return code
-}
-
-// mailSession is one connection to the mailbox.
-type mailSession struct {
-	box    *mailServer
-	logged bool
-	got    receivedMail
-}
-
-func (d *mailSession) Reset()                   { d.got = receivedMail{} }
-func (d *mailSession) Logout() error            { return nil }
-func (d *mailSession) AuthMechanisms() []string { return []string{sasl.Plain} }
-
-func (d *mailSession) Auth(string) (sasl.Server, error) {
-	return sasl.NewPlainServer(func(_, user, password string) error {
-		if user != mailUser || password != mailPassword {
-			return smtp.ErrAuthFailed
-		}
-		d.logged = true
-		return nil
-	}), nil
-}
-
-func (d *mailSession) Mail(from string, _ *smtp.MailOptions) error {
-	if !d.logged {
-		return smtp.ErrAuthRequired
-	}
-	d.got = receivedMail{from: from}
-	return nil
-}
-
-func (d *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
-	d.got.to = append(d.got.to, to)
-	return nil
-}
-
-func (d *mailSession) Data(r io.Reader) error {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	d.got.text = text
-	d.box.received <- d.got
-	return nil
 }
 
 // newCertificate is one for 127.0.0.1, good for both ends, and the PEM text of the one that signed it.

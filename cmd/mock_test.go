@@ -29,10 +29,10 @@ func startMockIn(t *testing.T, temp string, args ...string) (mock *program, cont
 	t.Helper()
 	args = append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)
 	p := startWith(t, "now", []string{"TMPDIR=" + temp}, args...).listening()
-	p.await("controls on ")
-	found := regexp.MustCompile(`controls on (http://\S+)`).FindStringSubmatch(p.output())
+	p.Await("controls on ")
+	found := regexp.MustCompile(`controls on (http://\S+)`).FindStringSubmatch(p.Output())
 	if found == nil {
-		t.Fatalf("no controls in\n%s", p.output())
+		t.Fatalf("no controls in\n%s", p.Output())
 	}
 	return p, found[1]
 }
@@ -107,7 +107,7 @@ func TestMock_Flags(t *testing.T) {
 func TestMock_Conformance(t *testing.T) {
 	t.Parallel()
 	p, controls := startMock(t)
-	conformance.Run(t, p.url, conformance.Options{Code: func(email string) (string, error) {
+	conformance.Run(t, p.URL, conformance.Options{Code: func(email string) (string, error) {
 		res, err := http.Get(controls + "codes?email=" + email) //nolint:forbidigo // loopback; the test has a deadline
 		if err != nil {
 			return "", err
@@ -157,7 +157,7 @@ func TestMCP_Pipes(t *testing.T) {
 	node, controls := startMock(t, "--limits", "on", "--keys-required", "on")
 	key := strings.Split(postControl(t, controls+"keys", ""), `"`)
 	secret := key[slices.IndexFunc(key, func(word string) bool { return strings.HasPrefix(word, "tasard_test_") })]
-	session := overPipes(t, "--url", node.url, "--key-file", writeFile(t, "key", secret+"\n"), "--public-url", "https://tasas.example")
+	session := overPipes(t, "--url", node.URL, "--key-file", writeFile(t, "key", secret+"\n"), "--public-url", "https://tasas.example")
 	for tool, arguments := range map[string]map[string]any{
 		"best_rate": {"currency": "USD", "operation": "buy"}, "convert": {"currency": "USD", "operation": "sell", "amount": "250.00"},
 		"rate_history": {"currency": "USD", "institution": "ambar"}, "list_currencies": nil, "list_institutions": nil,
@@ -169,7 +169,7 @@ func TestMCP_Pipes(t *testing.T) {
 	if err := session.Close(); err != nil { // an exit code is an error too
 		t.Errorf("the program ends: %v", err)
 	}
-	stranger := overPipes(t, "--url", node.url)
+	stranger := overPipes(t, "--url", node.URL)
 	if text, failed := calledTool(t, stranger, "list_currencies", nil); !failed || !strings.Contains(text, "--key-file") {
 		t.Errorf("without a key: %s", text)
 	}
@@ -185,8 +185,8 @@ func TestMCP_Pipes(t *testing.T) {
 func TestMCP_HTTP(t *testing.T) {
 	t.Parallel()
 	node, _ := startMock(t)
-	server := start(t, "now", "mcp", "--url", node.url, "--http", "127.0.0.1:0").listening()
-	session := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.url, DisableStandaloneSSE: true})
+	server := start(t, "now", "mcp", "--url", node.URL, "--http", "127.0.0.1:0").listening()
+	session := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.URL, DisableStandaloneSSE: true})
 	if text, failed := calledTool(t, session, "convert", map[string]any{"currency": "USD", "operation": "buy", "amount": "2.05"}); failed || !strings.Contains(text, "120.75 DOP in all") {
 		t.Errorf("convert: %s", text)
 	}
@@ -196,8 +196,8 @@ func TestMCP_HTTP(t *testing.T) {
 	if code := node.signal(os.Interrupt); code != exit.OK {
 		t.Errorf("the node ends with %d", code)
 	}
-	away := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.url, DisableStandaloneSSE: true})
-	if text, failed := calledTool(t, away, "list_currencies", nil); !failed || !strings.Contains(text, node.url+" does not answer") {
+	away := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.URL, DisableStandaloneSSE: true})
+	if text, failed := calledTool(t, away, "list_currencies", nil); !failed || !strings.Contains(text, node.URL+" does not answer") {
 		t.Errorf("without a node: %s", text)
 	}
 	if err := away.Close(); err != nil {

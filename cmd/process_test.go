@@ -1,11 +1,9 @@
 package cmd
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,11 +14,11 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/collectors/simulated"
@@ -189,14 +187,8 @@ func mustRun(t *testing.T, args ...string) string {
 
 // program is the command in a process of its own.
 type program struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	url  string // where it listens
-	done chan struct{}
-
-	mu    sync.Mutex
-	lines []string      // of stdout and stderr
-	more  chan struct{} // closed and replaced with each line
+	*cmdtest.Process
+	t *testing.T
 }
 
 // start begins a command in a process of its own; the test ends it.
@@ -208,145 +200,33 @@ func start(t *testing.T, clock string, args ...string) *program {
 // startWith is start with more variables in the environment.
 func startWith(t *testing.T, clock string, environ []string, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, done: make(chan struct{}), more: make(chan struct{})}
-	p.cmd = exec.Command(os.Args[0], args...)
-	p.cmd.Env = append(append(os.Environ(), asProgram+"="+clock), environ...)
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stdout, p.cmd.Stderr = write, write
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_ = write.Close() // the child has its own
-	go p.follow(read)
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may be over
-		<-p.done
-	})
-	return p
-}
-
-// follow gathers the lines until the process is over.
-func (p *program) follow(output *os.File) {
-	defer close(p.done)
-	defer output.Close()
-	for scanner := bufio.NewScanner(output); scanner.Scan(); {
-		p.mu.Lock()
-		p.lines = append(p.lines, scanner.Text())
-		close(p.more)
-		p.more = make(chan struct{})
-		p.mu.Unlock()
-	}
-	if p.cmd != nil { // nil: it runs in this process
-		_ = p.cmd.Wait() // ProcessState tells
-	}
-}
-
-// await returns the first line that contains the text.
-func (p *program) await(text string) string {
-	p.t.Helper()
-	line, found := p.find(text)
-	if !found {
-		p.t.Fatalf("the program has not written %q:\n%s", text, p.output())
-	}
-	return line
-}
-
-// find is await for a line that may not come; false when the program ends or time is up.
-func (p *program) find(text string) (string, bool) {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for from := 0; ; {
-		p.mu.Lock()
-		for ; from < len(p.lines); from++ {
-			if strings.Contains(p.lines[from], text) {
-				defer p.mu.Unlock()
-				return p.lines[from], true
-			}
-		}
-		more := p.more
-		p.mu.Unlock()
-		select {
-		case <-more:
-		case <-p.done:
-			return "", false
-		case <-deadline.C:
-			return "", false
-		}
-	}
-}
-
-// over reports whether the process has ended.
-func (p *program) over() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(append(os.Environ(), asProgram+"="+clock), environ...)
+	return &program{cmdtest.Start(t, cmd), t}
 }
 
 // listening waits until the program listens and remembers where.
 func (p *program) listening() *program {
 	p.t.Helper()
-	if !p.listens() {
-		p.t.Fatalf("the program does not listen:\n%s", p.output())
+	if !p.Listens() {
+		p.t.Fatalf("the program does not listen:\n%s", p.Output())
 	}
 	return p
-}
-
-// listens is listening for a program that may end before; false when it does.
-func (p *program) listens() bool {
-	line, found := p.find("listening on http://")
-	_, address, _ := strings.Cut(line, "listening on ")
-	p.url, _, _ = strings.Cut(strings.TrimSpace(address), `"`)
-	return found
-}
-
-func (p *program) output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return strings.Join(p.lines, "\n")
 }
 
 // signal sends a signal and waits for the end; it returns the exit code, -1 for a death by signal.
 func (p *program) signal(s os.Signal) int {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.t.Fatal(err)
-	}
-	return p.end()
-}
-
-// send sends a signal, and waits for nothing.
-func (p *program) send(s os.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	p.Send(s)
+	return p.AwaitExit()
 }
 
 // stop is signal for a program that must end in order.
 func (p *program) stop(s os.Signal) {
 	p.t.Helper()
 	if code := p.signal(s); code != exit.OK {
-		p.t.Errorf("exit code %d:\n%s", code, p.output())
+		p.t.Errorf("exit code %d:\n%s", code, p.Output())
 	}
-}
-
-// cancel waits for the end and returns the exit code.
-func (p *program) end() int {
-	p.t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	select {
-	case <-p.done:
-	case <-deadline.C:
-		p.t.Fatalf("the program does not end:\n%s", p.output())
-	}
-	return p.cmd.ProcessState.ExitCode()
 }
 
 // ask is one request of which only status and headers matter.
@@ -406,7 +286,7 @@ func serveArgs(data string, more ...string) []string {
 func startReady(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := start(t, realNow, args...).listening()
-	p.await("recovered")
+	p.Await("recovered")
 	return p
 }
 
@@ -420,7 +300,7 @@ func startNode(t *testing.T, data string, more ...string) *program {
 func startImported(t *testing.T, args []string, lines ...string) *program {
 	t.Helper()
 	p := startReady(t, append(args, "--import", observationsFile(t, lines...))...)
-	p.await("imported")
+	p.Await("imported")
 	return p
 }
 

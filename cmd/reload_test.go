@@ -69,15 +69,15 @@ func secureStatus(address string, roots *x509.CertPool) (int, error) {
 
 // securely waits until a program listens over HTTPS and gives its address.
 func (p *program) securely() string {
-	_, address, _ := strings.Cut(p.await("listening on https://"), "listening on https://")
+	_, address, _ := strings.Cut(p.Await("listening on https://"), "listening on https://")
 	return strings.TrimSpace(address)
 }
 
 // hangUp sends SIGHUP and waits for a line of the log.
 func (p *program) hangUp(line string) {
 	p.t.Helper()
-	p.send(syscall.SIGHUP)
-	p.await(line)
+	p.Send(syscall.SIGHUP)
+	p.Await(line)
 }
 
 // TestReload_Certificate wants the next connection to get a new pair, and bad ones to change nothing and be
@@ -89,7 +89,7 @@ func TestReload_Certificate(t *testing.T) {
 	data := t.TempDir()
 	p := start(t, "now", serveArgs(data, files.args()...)...)
 	address := p.securely()
-	p.await("recovered")
+	p.Await("recovered")
 	if status, err := secureStatus(address, first); status != http.StatusOK {
 		t.Fatalf("%d, %v", status, err)
 	}
@@ -107,7 +107,7 @@ func TestReload_Certificate(t *testing.T) {
 	}
 	files.write(t, files.cert, "no certificate")
 	p.hangUp("nothing was reloaded")
-	if line := p.await("reload: "); !strings.Contains(line, files.cert) {
+	if line := p.Await("reload: "); !strings.Contains(line, files.cert) {
 		t.Errorf("%q does not name the file", line)
 	}
 	files.renew(t)
@@ -145,7 +145,7 @@ func TestReload_Definitions(t *testing.T) {
 	}
 	p := start(t, "now", serveArgs(data, append(files.args(), "--sources", directory)...)...)
 	address := p.securely()
-	p.await("recovered")
+	p.Await("recovered")
 	p.hangUp("reloaded: nothing has changed")
 	define("bhd.json", `{"id": "bhd-site", "disabled": "asks for a password"}`)
 	p.hangUp("reloaded: definitions of bhd-site")
@@ -156,7 +156,7 @@ func TestReload_Definitions(t *testing.T) {
 	files.renew(t)
 	define("qik.json", `{"id": "qik-site", "priority": 42}`)
 	p.hangUp("reload: the source qik-site")
-	p.await("nothing was reloaded")
+	p.Await("nothing was reloaded")
 	if status, err := secureStatus(address, first); status != http.StatusOK {
 		t.Errorf("the certificate was taken although a definition was refused: %d, %v", status, err)
 	}
@@ -181,7 +181,7 @@ func newServiceManager(t *testing.T) *serviceManager {
 	return &serviceManager{conn, path}
 }
 
-// await reads messages until one has all the parts; it gives those before it too.
+// Await reads messages until one has all the parts; it gives those before it too.
 func (m *serviceManager) await(t *testing.T, parts ...string) (before []string) {
 	t.Helper()
 	buffer := make([]byte, 4096)

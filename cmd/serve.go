@@ -191,7 +191,7 @@ func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *i
 	return importErr
 }
 
-// await returns true when events yields a value or is closed. If ctx ends or the node fails first, it returns false,
+// Await returns true when events yields a value or is closed. If ctx ends or the node fails first, it returns false,
 // in the second case with the error.
 func await[T any](ctx context.Context, n *node.Node, events <-chan T) (bool, error) {
 	if ctx.Err() != nil {

@@ -26,7 +26,7 @@ func TestServe_RealObservations(t *testing.T) {
 	needReal(t)
 	data := t.TempDir() + "/data"
 	p := start(t, realNow, serveArgs(data, "--import", realFile)...).listening()
-	summary := p.await("imported " + realFile)
+	summary := p.Await("imported " + realFile)
 	t.Log(summary)
 	if !strings.Contains(summary, ": 20,575 lines in ") || !strings.Contains(summary, " 0 refused, 0 malformed") {
 		t.Errorf("the import says %q", summary)
@@ -35,7 +35,7 @@ func TestServe_RealObservations(t *testing.T) {
 	checkReal(t, want)
 	p.stop(syscall.SIGTERM)
 	again := start(t, realNow, serveArgs(data)...).listening()
-	t.Log(again.await("recovered"))
+	t.Log(again.Await("recovered"))
 	sameAnswers(t, answers(again), want)
 	again.stop(os.Interrupt)
 }
@@ -60,7 +60,7 @@ func checkReal(t *testing.T, bodies map[string]string) {
 func TestE4_UntilReady(t *testing.T) {
 	t.Parallel()
 	p := startNode(t, t.TempDir()+"/new/data")
-	p.await("nothing is collected (--no-collect)")
+	p.Await("nothing is collected (--no-collect)")
 	if status, headers := p.ask(http.MethodGet, "/v1/rates"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "60" {
 		t.Errorf("status %d, Retry-After %q", status, headers.Get("Retry-After"))
 	}
@@ -78,7 +78,7 @@ func TestServe_Options(t *testing.T) {
 	file := observationsFile(t, observation(1, "59", "60"), "x\n", observation(2, "0", "60"))
 	p := startNode(t, t.TempDir(), "--import", file, "--strict=off", "--fee-notice", "Sin cargos.", "--cors-authorization=on")
 	for _, part := range []string{"o.csv:3: malformed: ", "o.csv:4: quarantined as number 1: zero: ", "imported"} {
-		p.await(part)
+		p.Await(part)
 	}
 	if body := p.mustGet("/v1/convert?currency=USD&operation=buy&amount=1&unknown=1"); !strings.Contains(body, `"feeNotice":"Sin cargos."`) {
 		t.Errorf("the notice is missing: %s", body)
@@ -110,7 +110,7 @@ func halfRequests(t *testing.T, p *program, path string, count int) []net.Conn {
 	t.Helper()
 	var conns []net.Conn
 	for range count {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,8 +149,8 @@ func finishRequest(t *testing.T, number int, conn net.Conn) {
 func TestServe_SecondSignal(t *testing.T) {
 	p := startNode(t, t.TempDir())
 	halfRequests(t, p, "/v1/currencies", 1)
-	p.send(syscall.SIGTERM)
-	p.await("stopping")
+	p.Send(syscall.SIGTERM)
+	p.Await("stopping")
 	if code := p.signal(syscall.SIGTERM); code != -1 {
 		t.Errorf("exit code %d, want a death by signal", code)
 	}
@@ -167,11 +167,11 @@ func TestW6_FailStop(t *testing.T) {
 		file.WriteString(observation(i%60, fmt.Sprintf("59.%04d", i%997), "60.50"))
 	}
 	p := startWith(t, realNow, []string{fileBytesMax + "=20000"}, serveArgs(data, "--import", writeFile(t, "o.csv", file.String()))...)
-	if code := p.end(); code != exit.FailStop {
-		t.Fatalf("exit code %d:\n%s", code, p.output())
+	if code := p.AwaitExit(); code != exit.FailStop {
+		t.Fatalf("exit code %d:\n%s", code, p.Output())
 	}
-	t.Log(p.await("tasard serve: stopped, because going on could lose data"))
-	startNode(t, data).await("recovered 1 rates")
+	t.Log(p.Await("tasard serve: stopped, because going on could lose data"))
+	startNode(t, data).Await("recovered 1 rates")
 }
 
 // drainResult counts what became of requests around a stop.
@@ -264,20 +264,20 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 	var clients sync.WaitGroup
 	for i := range drainClients {
 		client := drainMode{fresh: i%2 == 0, balanced: balanced}
-		clients.Go(func() { d.ask(t.Context(), strings.TrimPrefix(p.url, "http://"), client) })
+		clients.Go(func() { d.ask(t.Context(), strings.TrimPrefix(p.URL, "http://"), client) })
 	}
 	<-d.enough
-	p.send(syscall.SIGTERM)
-	p.await("stopping")
+	p.Send(syscall.SIGTERM)
+	p.Await("stopping")
 	for i, conn := range half {
 		finishRequest(t, i, conn)
 	}
-	if code := p.end(); code != exit.OK {
-		t.Errorf("exit code %d:\n%s", code, p.output())
+	if code := p.AwaitExit(); code != exit.OK {
+		t.Errorf("exit code %d:\n%s", code, p.Output())
 	}
-	p.await("stopped")
+	p.Await("stopped")
 	clients.Wait()
-	d.cutOff = strings.Contains(p.output(), "connections in the accept backlog are closed")
+	d.cutOff = strings.Contains(p.Output(), "connections in the accept backlog are closed")
 	return d
 }
 
@@ -317,8 +317,8 @@ func TestDrain_Delay(t *testing.T) {
 func TestDrain_Readyz(t *testing.T) {
 	t.Parallel()
 	p := startNode(t, t.TempDir(), "--drain-delay", "10m")
-	p.send(syscall.SIGTERM)
-	p.await("stopping")
+	p.Send(syscall.SIGTERM)
+	p.Await("stopping")
 	status, body := 0, ""
 	for deadline := time.Now().Add(patience); status != http.StatusServiceUnavailable || !strings.Contains(body, `"state":"draining"`); {
 		var err error

@@ -28,7 +28,7 @@ func newBrowser(t *testing.T, node *program) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := url.Parse(node.url)
+	at, err := url.Parse(node.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (r *browser) do(method, path string, form url.Values) *browser {
 	return r
 }
 
-// send fills in and sends the page's form for a path.
+// Send fills in and sends the page's form for a path.
 func (r *browser) send(path, field, value string) *browser {
 	r.t.Helper()
 	form := regexp.MustCompile(`(?s)<form[^>]* action="` + regexp.QuoteMeta(path) + `".*?</form>`).FindString(r.text)
@@ -111,7 +111,7 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 func TestServe_WithoutMail(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())
-	node.await(setting.NoMailNotice)
+	node.Await(setting.NoMailNotice)
 	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "data_unavailable")
 	r := newBrowser(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
 	if strings.Contains(r.text, "<form") {

@@ -174,7 +174,7 @@ func wantPages(t *testing.T, p *program) {
 			t.Errorf("HEAD %s: %d %v", path, status, headers)
 		}
 	}
-	if !strings.Contains(p.mustGet("/sitemap.xml"), "<loc>"+p.url+"/institutions/popular</loc>") {
+	if !strings.Contains(p.mustGet("/sitemap.xml"), "<loc>"+p.URL+"/institutions/popular</loc>") {
 		t.Error("the sitemap has not where the demo listens")
 	}
 	for path, want := range map[string]int{"/institutions/none": http.StatusNotFound, "/en/": http.StatusNotFound, "/Terms": http.StatusNotFound, "/?currency=usd": http.StatusBadRequest} {

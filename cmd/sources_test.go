@@ -42,7 +42,7 @@ func collected(t *testing.T, p *program, data string) map[string]admin.Source {
 	looks := time.NewTicker(100 * time.Millisecond) // each look costs the node something
 	defer looks.Stop()
 	clock := clockFrom("now")
-	for end := clock().Add(patience); clock().Before(end) && !p.over(); <-looks.C {
+	for end := clock().Add(patience); clock().Before(end) && !p.Exited(); <-looks.C {
 		by, waiting := listedSources(t, data), 0
 		for _, one := range by {
 			if one.Health == nil || one.State == string(collectors.Never) && one.Health.LastSlot.IsZero() {
@@ -53,7 +53,7 @@ func collected(t *testing.T, p *program, data string) map[string]admin.Source {
 			return by
 		}
 	}
-	t.Fatalf("the sources are not collected:\n%s", p.output())
+	t.Fatalf("the sources are not collected:\n%s", p.Output())
 	return nil
 }
 
@@ -152,7 +152,7 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 	data := t.TempDir()
 	for range sweep(2, 5) {
 		p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
-		p.await("source collected") // one that the runs before did not come to
+		p.Await("source collected") // one that the runs before did not come to
 		p.signal(os.Kill)
 	}
 	p := startWith(t, realNow, site, collectArgs(data)...).listening()
@@ -181,11 +181,11 @@ func TestServe_StopsWhileCollecting(t *testing.T) {
 	site := []string{withSite + "=" + "3,bhd-site=hang,apap-site=trickle"}
 	data := t.TempDir()
 	p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
-	p.await("source collected source=qik-site")
+	p.Await("source collected source=qik-site")
 	clock := clockFrom("now")
 	began := clock()
 	p.stop(syscall.SIGTERM)
-	p.await("stopped")
+	p.Await("stopped")
 	if took := clock().Sub(began); took > 5*time.Second {
 		t.Errorf("the stop took %s", took)
 	}
@@ -200,18 +200,18 @@ func TestSources_Check(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,bdi-site=layout"}
 	p := startWith(t, realNow, site, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
-	if code := p.end(); code != exit.OK {
-		t.Errorf("exit code %d:\n%s", code, p.output())
+	if code := p.AwaitExit(); code != exit.OK {
+		t.Errorf("exit code %d:\n%s", code, p.Output())
 	}
 	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
-		p.await(part)
+		p.Await(part)
 	}
 	p = startWith(t, realNow, site, "sources", "check")
-	if code := p.end(); code != exit.Unavailable {
-		t.Errorf("exit code %d:\n%s", code, p.output())
+	if code := p.AwaitExit(); code != exit.Unavailable {
+		t.Errorf("exit code %d:\n%s", code, p.Output())
 	}
-	p.await("bdi-site: layout: ")
-	if last := p.await("tasard sources check: 1 of "); !strings.HasSuffix(last, " sources failed, completely or in part: bdi-site") {
+	p.Await("bdi-site: layout: ")
+	if last := p.Await("tasard sources check: 1 of "); !strings.HasSuffix(last, " sources failed, completely or in part: bdi-site") {
 		t.Error(last)
 	}
 }
@@ -221,11 +221,11 @@ func TestSources_CheckInterrupted(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,apap-site=hang"}
 	p := startWith(t, realNow, site, "sources", "check", "apap-site", "bhd-site")
-	p.await("1 of 2: bhd-site: 2 rates")
+	p.Await("1 of 2: bhd-site: 2 rates")
 	if code := p.signal(os.Interrupt); code != exit.Interrupted {
-		t.Errorf("exit code %d:\n%s", code, p.output())
+		t.Errorf("exit code %d:\n%s", code, p.Output())
 	}
-	p.await("tasard sources check: interrupted when 1 of 2 sources were checked")
+	p.Await("tasard sources check: interrupted when 1 of 2 sources were checked")
 }
 
 // lafisePage is a document of lafise-site, made up after its shape.

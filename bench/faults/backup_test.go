@@ -101,7 +101,7 @@ func (s *backupTest) cycleWithBackup(number int) {
 		}
 		return
 	case failed != nil:
-		s.fault("backup %d: %v\n%sthe node: %v\n%s", number, failed, &said, n.cmd.ProcessState, n.tail(10))
+		s.fault("backup %d: %v\n%sthe node: %v\n%s", number, failed, &said, n.Cmd.ProcessState, n.Tail(10))
 		return
 	}
 	if kind >= 3 && errors.Is(missing, fs.ErrNotExist) {
@@ -135,7 +135,7 @@ func (s *backupTest) checkRestored(number int, from string, before *checker) {
 		n.kill()
 		_ = os.RemoveAll(dir) // the test removes the rest
 	}()
-	before.check(checkScope{whole: true}, &endpoint{number: 1, url: n.url, admin: admin})
+	before.check(checkScope{whole: true}, &endpoint{number: 1, url: n.URL, admin: admin})
 	s.restored++
 	s.facts += before.checks
 	for _, words := range before.messages {

@@ -61,25 +61,25 @@ func exerciseAccounts(t *testing.T, program string) *canaries {
 	c.misuse(n)
 	c.manage(n)
 	n.stop()
-	c.keep("log lines", n.output())
+	c.keep("log lines", n.Output())
 	password := filepath.Join(t.TempDir(), "password")
 	noError(t, os.WriteFile(password, []byte(canaryPassword+"\n"), 0o600))
 	// A mail server without TLS: the node has a password and must neither send nor log it.
 	n = launch(t, command{program: program, args: serveArgs(data,
-		"--smtp-addr", mail.address, "--smtp-tls", "starttls", "--smtp-user", "canary", "--smtp-password-file", password,
+		"--smtp-addr", mail.Addr, "--smtp-tls", "starttls", "--smtp-user", "canary", "--smtp-password-file", password,
 		"--mail-from", "no-reply@tasard.example", "--log-level", "debug")}).ready()
 	caller := newHTTPClient("")
 	defer caller.close()
-	got, err := caller.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": c.secrets["e-mail"]})
+	got, err := caller.do(http.MethodPost, n.URL+"/v1/account/codes", "", map[string]string{"email": c.secrets["e-mail"]})
 	c.keepAnswer("a code that was never sent", got, err)
 	c.misuse(n)
 	c.manage(n)
-	n.send(syscall.SIGQUIT) // prints all goroutines, like a crash
-	n.awaitExit()
-	n.endedOnPurpose = true
-	c.keep("crash output", n.output())
-	if !strings.Contains(n.output(), "goroutine ") {
-		t.Errorf("SIGQUIT shows no goroutine:\n%s", n.tail(5))
+	n.Send(syscall.SIGQUIT) // prints all goroutines, like a crash
+	n.AwaitExit()
+	n.Expected = true
+	c.keep("crash output", n.Output())
+	if !strings.Contains(n.Output(), "goroutine ") {
+		t.Errorf("SIGQUIT shows no goroutine:\n%s", n.Tail(5))
 	}
 	for name, text := range readDir(t, data) {
 		c.keep("file "+name, string(text))
@@ -99,24 +99,24 @@ func (c *canaries) signUp(n *node, mail *mailServer) {
 	t, email := c.t, c.secrets["e-mail"]
 	caller := newHTTPClient("")
 	defer caller.close()
-	code, got, err := mail.askCode(caller, n.url, email)
+	code, got, err := mail.askCode(caller, n.URL, email)
 	c.keepAnswer("ask a code", got, err)
-	_, got, err = openSession(caller, n.url, email, "00000000")
+	_, got, err = openSession(caller, n.URL, email, "00000000")
 	c.keepAnswer("a wrong code", got, err)
-	token, got, err := openSession(caller, n.url, email, code)
+	token, got, err := openSession(caller, n.URL, email, code)
 	if token == "" {
 		t.Fatal(got.failure("log in", err))
 	}
-	key, got, err := createKey(caller, n.url, token, "canary")
+	key, got, err := createKey(caller, n.URL, token, "canary")
 	if err != nil || key.Secret == "" {
 		t.Fatal(got.failure("make a key", err))
 	}
 	c.secrets["code"], c.secrets["session"], c.secrets["key"] = code, token, key.Secret
-	_, got, err = openSession(caller, n.url, email, code)
+	_, got, err = openSession(caller, n.URL, email, code)
 	c.keepAnswer("a used code", got, err)
-	got, err = caller.do(http.MethodGet, n.url+"/v1/account/keys", token, nil)
+	got, err = caller.do(http.MethodGet, n.URL+"/v1/account/keys", token, nil)
 	c.keepAnswer("the keys", got, err)
-	got, err = caller.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy", key.Secret, nil)
+	got, err = caller.do(http.MethodGet, n.URL+"/v1/rates/best?currency=USD&operation=buy", key.Secret, nil)
 	c.keepAnswer("a request with the key", got, err)
 }
 
@@ -126,19 +126,19 @@ func (c *canaries) misuse(n *node) {
 	defer caller.close()
 	for what, secret := range c.secrets {
 		for _, path := range []string{"/v1/rates?key=" + url.QueryEscape(secret), "/v1/rates?" + url.QueryEscape(secret) + "=1", "/v1/institutions/" + url.PathEscape(secret)} {
-			got, err := caller.do(http.MethodGet, n.url+path, "", nil)
+			got, err := caller.do(http.MethodGet, n.URL+path, "", nil)
 			if !strings.HasPrefix(path, "/v1/rates?key=") {
 				got.body = nil // a name may be repeated to the client that sent it; see goal Q1
 			}
 			c.keepAnswer(what+" in the URL", got, err)
 		}
-		got, err := caller.do(http.MethodGet, n.url+"/v1/account/keys", secret, nil)
+		got, err := caller.do(http.MethodGet, n.URL+"/v1/account/keys", secret, nil)
 		if what != "session" {
 			c.keepAnswer(what+" as a session", got, err)
 		}
-		got, err = caller.do(http.MethodGet, n.url+"/v1/rates", secret+"x", nil)
+		got, err = caller.do(http.MethodGet, n.URL+"/v1/rates", secret+"x", nil)
 		c.keepAnswer(what+" with a typo as a key", got, err)
-		got, err = caller.do(http.MethodPost, n.url+"/v1/account/sessions", "", map[string]string{"email": secret, "code": secret, secret: secret})
+		got, err = caller.do(http.MethodPost, n.URL+"/v1/account/sessions", "", map[string]string{"email": secret, "code": secret, secret: secret})
 		got.body = nil
 		c.keepAnswer(what+" in a body", got, err)
 	}

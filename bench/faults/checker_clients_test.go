@@ -389,7 +389,7 @@ func newKeyWriter(t *testing.T, session string) *keyWriter {
 // signIn gives it a session at a node.
 func (s *keyWriter) signIn(t *testing.T, mail *mailServer, n *node) {
 	t.Helper()
-	s.at.url = n.url
+	s.at.url = n.URL
 	noError(t, s.l.signIn(mail, s.c, s.at, s.a))
 }
 
@@ -405,9 +405,9 @@ func (s *keyWriter) createAndRevoke() answer {
 // work creates and revokes keys until an answer is not good, and then retries until the process is gone or the rounds
 // are over.
 func (s *keyWriter) work(n *node, rounds int) {
-	s.at.url = n.url
+	s.at.url = n.URL
 	s.l.end()
-	for round := 0; round < rounds && !n.exited(); round++ {
+	for round := 0; round < rounds && !n.Exited(); round++ {
 		if !s.failed.IsZero() {
 			if _, got := s.l.newKey(s.c, s.at, s.a); got.good() {
 				s.later++
@@ -417,7 +417,7 @@ func (s *keyWriter) work(n *node, rounds int) {
 		}
 	}
 	if s.failed.IsZero() {
-		n.send(syscall.SIGTERM)
+		n.Send(syscall.SIGTERM)
 	}
 }
 
@@ -426,7 +426,7 @@ func (s *keyWriter) createdKeys() int { return s.l.count("keys", acknowledged) }
 
 // check compares a node's list of keys with what was acknowledged.
 func (s *keyWriter) check(n *node) error {
-	s.at.url = n.url
+	s.at.url = n.URL
 	s.l.checkKeys(s.c, s.at, s.a)
 	if s.l.violationCount() > 0 {
 		return errors.New(strings.Join(s.l.messages, "; "))
@@ -439,5 +439,5 @@ func (s *keyWriter) lasted(n *node) time.Duration {
 	if s.failed.IsZero() {
 		return 0
 	}
-	return n.ended.Sub(s.failed) // the client may have waited for a connection after the exit
+	return n.Ended.Sub(s.failed) // the client may have waited for a connection after the exit
 }

@@ -65,7 +65,7 @@ func httpClientOver(dial func(ctx context.Context, network, address string) (net
 	}}
 }
 
-// close closes idle connections.
+// Close closes idle connections.
 func (c *httpClient) close() { c.transport.CloseIdleConnections() }
 
 // answer is the answer of a node.
@@ -257,7 +257,7 @@ func market() []apitest.Rate {
 
 // mailServer is a local mail server that keeps the newest code of each address.
 type mailServer struct {
-	address string
+	Addr    string
 	serving sync.WaitGroup
 
 	mu       sync.Mutex
@@ -272,23 +272,23 @@ func newMailServer(t *testing.T, host ...string) *mailServer {
 	t.Helper()
 	host = append(host, "127.0.0.1")
 	p := &mailServer{
-		address: net.JoinHostPort(host[0], "0"), conns: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
+		Addr: net.JoinHostPort(host[0], "0"), conns: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
 	}
-	p.open(t)
-	t.Cleanup(p.close)
+	p.Open(t)
+	t.Cleanup(p.Close)
 	return p
 }
 
-// open serves, again after close.
-func (p *mailServer) open(t *testing.T) {
+// Open serves, again after close.
+func (p *mailServer) Open(t *testing.T) {
 	t.Helper()
-	listener, err := net.Listen("tcp", p.address)
+	listener, err := net.Listen("tcp", p.Addr)
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	p.mu.Lock()
-	p.listener, p.address = listener, listener.Addr().String()
+	p.listener, p.Addr = listener, listener.Addr().String()
 	p.mu.Unlock()
 	p.serving.Go(func() {
 		for {
@@ -301,8 +301,8 @@ func (p *mailServer) open(t *testing.T) {
 	})
 }
 
-// close stops accepting connections.
-func (p *mailServer) close() {
+// Close stops accepting connections.
+func (p *mailServer) Close() {
 	p.mu.Lock()
 	_ = p.listener.Close() // may be closed already
 	for conn := range p.conns {
@@ -314,7 +314,7 @@ func (p *mailServer) close() {
 
 // args are flags that make a node send its mail here.
 func (p *mailServer) args() []string {
-	return []string{"--smtp-addr", p.address, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
+	return []string{"--smtp-addr", p.Addr, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
 }
 
 // serve speaks as much of RFC 5321 as a correct client needs.

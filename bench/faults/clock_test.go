@@ -89,7 +89,7 @@ func (s *clockTest) start() *node {
 
 // clockSuspect reports whether a node suspects its clock.
 func clockSuspect(c *httpClient, n *node) bool {
-	return sampleHealth(c, n.url+"/readyz").states["clock"] == "clock_suspect"
+	return sampleHealth(c, n.URL+"/readyz").states["clock"] == "clock_suspect"
 }
 
 // stepResult is the effect of a clock step on a running node.
@@ -105,7 +105,7 @@ func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepR
 	n, c := x.start(), newHTTPClient("")
 	defer c.close()
 	for range stepsDayMax / 4 {
-		if err := x.quota.ask(c, n.url, x.key); err != nil {
+		if err := x.quota.ask(c, n.URL, x.key); err != nil {
 			return s, err
 		}
 	}
@@ -115,7 +115,7 @@ func stepRunning(t *testing.T, program string, by, lasts time.Duration) (s stepR
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	for ; time.Since(began) < lasts; <-ticker.C {
-		if err := x.quota.ask(c, n.url, x.key); err != nil {
+		if err := x.quota.ask(c, n.URL, x.key); err != nil {
 			return s, fmt.Errorf("%s after the step: %w", time.Since(began), err)
 		}
 		passed := time.Since(began)
@@ -206,7 +206,7 @@ func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 			n := x.start()
 			starts++
 			for range stepsDayMax / 8 {
-				if err := x.quota.ask(c, n.url, x.key); err != nil {
+				if err := x.quota.ask(c, n.URL, x.key); err != nil {
 					t.Fatalf("round %d, before the step of %s: %v", round, by, err)
 				}
 			}

@@ -185,7 +185,7 @@ func (g *clusterTest) joinGuest() (took time.Duration) {
 	began := time.Now()
 	n := guest.launch()
 	if !eventually(healMax, func() bool { return guest.knows(c, key.secret) && guest.value(c, g.checker.series[0]) > 0 }) {
-		g.t.Fatalf("the guest does not answer:\n%s", n.tail(30))
+		g.t.Fatalf("the guest does not answer:\n%s", n.Tail(30))
 	}
 	took = time.Since(began)
 	guest.ready(true)

@@ -120,9 +120,9 @@ func TestFaultsCluster_NodesPaused(t *testing.T) {
 func (p *clusterNode) pause(on bool) {
 	p.up.Store(!on)
 	if on {
-		p.process.Load().send(syscall.SIGSTOP)
+		p.process.Load().Send(syscall.SIGSTOP)
 	} else {
-		p.process.Load().send(syscall.SIGCONT)
+		p.process.Load().Send(syscall.SIGCONT)
 	}
 }
 
@@ -224,7 +224,7 @@ func (g *clusterTest) breakNetwork(c *partition, m *partitionStats, chance *rand
 	mended := g.checker.now()
 	for _, p := range g.cluster.nodes {
 		if !eventually(healMax, func() bool { _, got := g.checker.set(&p.endpoint, g.probeSeries(p)); return got.good() }) {
-			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.process.Load().tail(20))
+			g.t.Errorf("cut %d, %s: node %d takes nothing in %v after its end:\n%s", g.faults, c.name, p.number, healMax, p.process.Load().Tail(20))
 		}
 	}
 	m.mu.Lock()
@@ -273,7 +273,7 @@ func (g *clusterTest) probe(c *partition, p *clusterNode, fault time.Duration, s
 	m.refused, m.shown = append(m.refused, first), append(m.shown, g.checker.now()-fault)
 	m.mu.Unlock()
 	if first == 0 || first > refusedWithin || !shown {
-		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, shown, p.process.Load().tail(20))
+		g.t.Errorf("cut %d, %s: node %d refuses changes after %v (0: never), and says so: %v\n%s", g.faults, c.name, p.number, first, shown, p.process.Load().Tail(20))
 		return
 	}
 	every(probePause, stop, func() bool {
@@ -319,7 +319,7 @@ func TestFaultsCluster_Control(t *testing.T) {
 	g.raceLimits(15 * time.Second)
 	died := 0
 	for _, p := range g.cluster.nodes {
-		if p.process.Load().exited() {
+		if p.process.Load().Exited() {
 			died++
 		}
 	}

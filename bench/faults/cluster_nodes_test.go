@@ -151,7 +151,7 @@ func (p *clusterNode) ready(all bool) {
 	c := newHTTPClient("")
 	defer c.close()
 	if all && !eventually(healMax, func() bool { return sampleHealth(c, p.url+"/readyz").states["cluster"] == "ok" }) {
-		p.cluster.t.Fatalf("node %d is not ready again:\n%s", p.number, n.tail(30))
+		p.cluster.t.Fatalf("node %d is not ready again:\n%s", p.number, n.Tail(30))
 	}
 }
 

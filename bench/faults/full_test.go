@@ -64,11 +64,11 @@ func (r *diskFullTest) start(program string, beyond int64) {
 func (r *diskFullTest) begin(program string) {
 	args := serveArgs(filepath.Join(r.disk, "data"), append(r.mail.args(), unlimitedReads()...)...)
 	r.n = launch(r.t, command{program: program, args: args}).ready()
-	r.at.url = r.n.url
+	r.at.url = r.n.URL
 }
 
 func (r *diskFullTest) best(key string) (answer, error) {
-	return r.c.do(http.MethodGet, r.n.url+"/v1/rates/best?currency=USD&operation=buy", key, nil)
+	return r.c.do(http.MethodGet, r.n.URL+"/v1/rates/best?currency=USD&operation=buy", key, nil)
 }
 
 // reads measures reads without a key.
@@ -119,7 +119,7 @@ func isReadOnly(got answer, err error) (bool, error) {
 
 func (r *diskFullTest) readyzSays(state string) func() (bool, error) {
 	return func() (bool, error) {
-		is := sampleHealth(r.c, r.n.url+"/readyz").states["disk"]
+		is := sampleHealth(r.c, r.n.URL+"/readyz").states["disk"]
 		return is == state, fmt.Errorf("/readyz says that the disk is %q", is)
 	}
 }
@@ -175,9 +175,9 @@ func (r *diskFullTest) restart(number int) error {
 	switch number % 5 {
 	case 1:
 		r.stops++
-		r.n.send(syscall.SIGTERM)
-		if code := r.n.awaitExit(); code != 0 {
-			return fmt.Errorf("after SIGTERM on a full disk it ends with %d: %s", code, r.n.tail(3))
+		r.n.Send(syscall.SIGTERM)
+		if code := r.n.AwaitExit(); code != 0 {
+			return fmt.Errorf("after SIGTERM on a full disk it ends with %d: %s", code, r.n.Tail(3))
 		}
 	case 3:
 		r.kills++
@@ -246,9 +246,9 @@ func TestFaultsW7_ControlPoison(t *testing.T) {
 			break
 		}
 	}
-	_, err := within(fullSeenMax, "the end", func() (bool, error) { return r.n.exited(), nil })
-	figure(t, "control, a log that does not look at the space: it is not read-only, it ends: %v", r.n.cmd.ProcessState)
-	if err != nil || r.n.awaitExit() != exitFailStop {
+	_, err := within(fullSeenMax, "the end", func() (bool, error) { return r.n.Exited(), nil })
+	figure(t, "control, a log that does not look at the space: it is not read-only, it ends: %v", r.n.Cmd.ProcessState)
+	if err != nil || r.n.AwaitExit() != exitFailStop {
 		t.Errorf("%v; the disk does not get full", err)
 	}
 }

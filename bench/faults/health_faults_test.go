@@ -96,11 +96,11 @@ func TestFaultsS15_FailStopShows(t *testing.T) {
 	took, in := watch.first(began, shownWithin, func(l healthSample) bool {
 		return l.status == 0 || l.status == http.StatusServiceUnavailable && l.states["log"] == "failed"
 	})
-	code := n.awaitExit()
+	code := n.AwaitExit()
 	ended := time.Since(began)
 	stop()
 	if !in || code != 70 {
-		t.Errorf("it shows within %s: %t, and ends with %d:\n%s", shownWithin, in, code, n.tail(20))
+		t.Errorf("it shows within %s: %t, and ends with %d:\n%s", shownWithin, in, code, n.Tail(20))
 	}
 	if ended > 2*shownWithin {
 		t.Errorf("the process ends after %s", ended)
@@ -134,10 +134,10 @@ func plantRecovering(t *testing.T) (*node, plantedFault) {
 	data := t.TempDir() + "/data"
 	writeDataDir(t, data, 1)
 	n := launch(t, command{program: slow, args: serveArgs(data)})
-	if !n.listens() {
-		t.Fatalf("it does not listen:\n%s", n.tail(50))
+	if !n.Listens() {
+		t.Fatalf("it does not listen:\n%s", n.Tail(50))
 	}
-	return n, plantedFault{name: "log", state: "recovering", down: true, plant: func() {}, mend: func() { n.await("recovered ") }}
+	return n, plantedFault{name: "log", state: "recovering", down: true, plant: func() {}, mend: func() { n.Await("recovered ") }}
 }
 
 // onSmallDisk starts a node on a disk in memory.
@@ -197,7 +197,7 @@ func askBest(t *testing.T, n *node, callers int, keys []string) (stop func()) {
 				case <-ends:
 					return
 				default:
-					_, _ = c.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy", keys[i%len(keys)], nil)
+					_, _ = c.do(http.MethodGet, n.URL+"/v1/rates/best?currency=USD&operation=buy", keys[i%len(keys)], nil)
 				}
 			}
 		})
@@ -239,7 +239,7 @@ func plantStep(t *testing.T) (*node, plantedFault) {
 func plantMail(t *testing.T, program, state string, messages int) (*node, plantedFault) {
 	mail, data := newMailServer(t), t.TempDir()+"/data"
 	writeDataDir(t, data, 1)
-	mail.close()
+	mail.Close()
 	n := launch(t, command{program: program, args: serveArgs(data, mail.args()...)}).ready()
 	return n, plantedFault{
 		name: "mail", state: state,
@@ -247,13 +247,13 @@ func plantMail(t *testing.T, program, state string, messages int) (*node, plante
 			c := newHTTPClient(clientAddress(1))
 			defer c.close()
 			for i := range messages {
-				got, err := c.do(http.MethodPost, n.url+"/v1/account/codes", "", map[string]string{"email": fmt.Sprintf("ana%d@example.com", i)})
+				got, err := c.do(http.MethodPost, n.URL+"/v1/account/codes", "", map[string]string{"email": fmt.Sprintf("ana%d@example.com", i)})
 				if err != nil || !got.good() {
 					t.Error(got.failure("ask for a code", err))
 				}
 			}
 		},
-		mend: func() { mail.open(t) },
+		mend: func() { mail.Open(t) },
 	}
 }
 
@@ -277,7 +277,7 @@ const watchStartDelay = 500 * time.Millisecond
 func (n *node) dial(count int) (leave func()) {
 	var conns []net.Conn
 	for range count {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(n.URL, "http://"))
 		if err != nil {
 			n.t.Error(err)
 			continue
@@ -347,7 +347,7 @@ func plantSnapshot(t *testing.T) (*node, plantedFault) {
 		plant: func() {
 			fill(t, disk, reservedBytes+512<<10)
 			stop = askBest(t, n, 4, keys)
-			n.await("snapshot not taken")
+			n.Await("snapshot not taken")
 		},
 		mend: func() {
 			stop()
@@ -389,13 +389,13 @@ func watchHealth(t *testing.T, n *node) *healthWatch {
 	var ended sync.WaitGroup
 	for _, ask := range []func(*httpClient){
 		func(c *httpClient) {
-			l := sampleHealth(c, n.url+"/readyz")
+			l := sampleHealth(c, n.URL+"/readyz")
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.samples = append(w.samples, l)
 		},
 		func(c *httpClient) {
-			got, err := c.do(http.MethodGet, n.url+"/livez", "", nil)
+			got, err := c.do(http.MethodGet, n.URL+"/livez", "", nil)
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.lives++; err != nil || got.status != http.StatusOK {

@@ -108,7 +108,7 @@ func (s *crashTest) signInAll(n *node) {
 		failed[number] = s.checker.signIn(s.mail, c, s.node, s.checker.accounts[number])
 	})
 	if err := errors.Join(failed...); err != nil {
-		s.t.Fatalf("%v\n%s", err, n.tail(20))
+		s.t.Fatalf("%v\n%s", err, n.Tail(20))
 	}
 	s.sessionsStart = time.Now()
 }
@@ -122,7 +122,7 @@ func (s *crashTest) launch() *node {
 // ready waits until a node answers.
 func (s *crashTest) ready(n *node) {
 	s.t.Helper()
-	s.node.url = n.ready().url
+	s.node.url = n.ready().URL
 }
 
 // crash ends a node in a cycle. When it returns the node is gone and its data directory as after the crash.
@@ -184,7 +184,7 @@ func (s *crashTest) load(n *node, span time.Duration, end crash) {
 		own := s.checker.accounts[number*each : (number+1)*each]
 		w := newLoadClient(s.checker, s.callers[number], s.chance(number), func() []*endpoint { return []*endpoint{s.node} }, own)
 		done.Go(func() {
-			for !over.Load() && !n.exited() {
+			for !over.Load() && !n.Exited() {
 				a := s.checker.accounts[w.chance.IntN(loadAccounts)]
 				if w.chance.IntN(2) == 0 {
 					a = s.checker.accounts[w.chance.IntN(busyAccounts)]
@@ -202,10 +202,10 @@ func (s *crashTest) load(n *node, span time.Duration, end crash) {
 	chance := s.chance(3 * loadWorkers)
 	if chance.IntN(8) == 0 {
 		s.checker.end()
-		n.send(syscall.SIGTERM)
+		n.Send(syscall.SIGTERM)
 		if chance.IntN(2) == 0 {
 			s.crashesInStop++
-			s.checker.stoppedInOrder = n.awaitExit() == 0
+			s.checker.stoppedInOrder = n.AwaitExit() == 0
 		} else {
 			wait(upTo(chance, stopSpan))
 		}
@@ -221,7 +221,7 @@ func (s *crashTest) load(n *node, span time.Duration, end crash) {
 // changeRates publishes rates and suspends accounts until the node is gone.
 func (s *crashTest) changeRates(n *node, over *atomic.Bool) {
 	chance := s.chance(2 * loadWorkers)
-	for !over.Load() && !n.exited() {
+	for !over.Load() && !n.Exited() {
 		if chance.IntN(4) == 0 {
 			s.checker.suspend(s.node, s.checker.accounts[8*chance.IntN(loadAccounts/8)])
 		} else {
@@ -301,13 +301,13 @@ func (s *crashTest) runUntilCaught(end crash, kinds ...violation) {
 	for range caughtWithin {
 		n := s.launch()
 		if !n.answers() {
-			if code := n.awaitExit(); code != exitBadData {
+			if code := n.AwaitExit(); code != exitBadData {
 				s.t.Errorf("the node with a planted bug ended with %d", code)
 			}
 			s.refused = true
 			return
 		}
-		s.node.url = n.url
+		s.node.url = n.URL
 		s.check(n)
 		if s.checker.violationCount(kinds...) > 0 {
 			return
@@ -373,7 +373,7 @@ func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 // freeze stops all threads of a node, which must be the child itself, not a wrapper.
 func (n *node) freeze() {
 	n.t.Helper()
-	n.send(syscall.SIGSTOP)
+	n.Send(syscall.SIGSTOP)
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, n.pid(), &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)

@@ -350,7 +350,7 @@ func crashFreshNodes(t *testing.T, seed uint64, cycles int) (kept, all int) {
 		n := launch(t, command{args: args}).ready()
 		record := newChecker(volumeLimits())
 		record.publishing(1)
-		at := &endpoint{number: 1, url: n.url, admin: n.admin()}
+		at := &endpoint{number: 1, url: n.URL, admin: n.admin()}
 		for range chance.IntN(8) {
 			record.set(at, record.series[0])
 		}
@@ -363,7 +363,7 @@ func crashFreshNodes(t *testing.T, seed uint64, cycles int) (kept, all int) {
 		n = launch(t, command{args: args})
 		if n.answers() {
 			c := newHTTPClient("")
-			at.url = n.url
+			at.url = n.URL
 			record.checkRates(c, at, "/v1/rates?currency=USD&limit=200")
 			if c.close(); record.violationCount() == 0 { // a node without any rate answers 503
 				kept += made

@@ -229,8 +229,8 @@ func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted t
 	} else {
 		s.work(n, endless)
 		disk.allowWrites()
-		if code := n.awaitExit(); code != exitFailStop {
-			return s, s.lasted(n), fmt.Errorf("it ended with %d: %s", code, n.tail(3))
+		if code := n.AwaitExit(); code != exitFailStop {
+			return s, s.lasted(n), fmt.Errorf("it ended with %d: %s", code, n.Tail(3))
 		}
 	}
 	if f.restartFirst {
@@ -241,7 +241,7 @@ func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted t
 	disk.remount()
 	after := begin()
 	if !after.answers() {
-		return s, s.lasted(n), fmt.Errorf("it does not start after the failure: code %d: %s", after.awaitExit(), after.tail(2))
+		return s, s.lasted(n), fmt.Errorf("it does not start after the failure: code %d: %s", after.AwaitExit(), after.Tail(2))
 	}
 	err = s.check(after)
 	after.kill()
@@ -253,7 +253,7 @@ func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted t
 func (d *tightDisk) awaitRetry(s *keyWriter, n *node) {
 	s.l.end()
 	for range endless {
-		if _, found := n.findNow("sync failed, tried again"); found {
+		if _, found := n.FindNow("sync failed, tried again"); found {
 			break
 		}
 		if got := s.createAndRevoke(); !got.good() {
@@ -270,14 +270,14 @@ func (d *tightDisk) awaitRetry(s *keyWriter, n *node) {
 // runOn runs a node that was started on what a failure left, with the kernel's caches of it.
 func (f diskErrorCase) runOn(n *node, s *keyWriter) error {
 	if !n.answers() {
-		return fmt.Errorf("it does not start again: code %d: %s", n.awaitExit(), n.tail(2))
+		return fmt.Errorf("it does not start again: code %d: %s", n.AwaitExit(), n.Tail(2))
 	}
 	if err := s.check(n); err != nil {
 		return fmt.Errorf("started again: %w", err)
 	}
 	for round := range realRounds {
 		if got := s.createAndRevoke(); !got.good() {
-			return fmt.Errorf("started again it acknowledged %d of %d: %s", round, realRounds, n.tail(3))
+			return fmt.Errorf("started again it acknowledged %d of %d: %s", round, realRounds, n.Tail(3))
 		}
 	}
 	n.kill()

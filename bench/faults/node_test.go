@@ -151,14 +151,14 @@ func serveArgs(data string, more ...string) []string {
 
 // node is the program in a process.
 type node struct {
-	t              *testing.T
-	cmd            *exec.Cmd
-	url            string        // valid once listens has returned
-	data           string        // "" if the command names none
-	socket         string        // management socket
-	done           chan struct{} // closed when the process has exited and its output is read
-	ended          time.Time     // when done was closed
-	endedOnPurpose bool          // in the intended way
+	t        *testing.T
+	Cmd      *exec.Cmd
+	URL      string        // valid once listens has returned
+	data     string        // "" if the command names none
+	socket   string        // management socket
+	Done     chan struct{} // closed when the process has exited and its output is read
+	Ended    time.Time     // when done was closed
+	Expected bool          // in the intended way
 
 	mu    sync.Mutex
 	lines []string      // of stdout and stderr
@@ -186,7 +186,7 @@ func launch(t *testing.T, c command) *node {
 		c.program = program(t)
 	}
 	words := append(append(append([]string(nil), c.wrapper...), c.program), c.args...)
-	n := &node{t: t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{}), more: make(chan struct{})}
+	n := &node{t: t, Cmd: exec.Command(words[0], words[1:]...), Done: make(chan struct{}), more: make(chan struct{})}
 	for i, word := range c.args {
 		if word == "--data" && i+1 < len(c.args) {
 			n.data, n.socket = c.args[i+1], filepath.Join(c.args[i+1], "admin.sock")
@@ -195,12 +195,12 @@ func launch(t *testing.T, c command) *node {
 			n.socket = c.args[i+1]
 		}
 	}
-	n.cmd.Env = append(os.Environ(), c.env...)
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed together with its tracer
+	n.Cmd.Env = append(os.Environ(), c.env...)
+	n.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed together with its tracer
 	read, write, err := os.Pipe()
 	noError(t, err)
-	n.cmd.Stdout, n.cmd.Stderr = write, write
-	if err := n.cmd.Start(); err != nil {
+	n.Cmd.Stdout, n.Cmd.Stderr = write, write
+	if err := n.Cmd.Start(); err != nil {
 		t.Fatal(errors.Join(err, read.Close(), write.Close()))
 	}
 	_ = write.Close() // the child has a copy
@@ -212,19 +212,19 @@ func launch(t *testing.T, c command) *node {
 // destroy kills the process in any state.
 func (n *node) destroy() {
 	select {
-	case <-n.done:
+	case <-n.Done:
 	default:
-		_ = syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL) // it may have exited
-		<-n.done
+		_ = syscall.Kill(-n.Cmd.Process.Pid, syscall.SIGKILL) // it may have exited
+		<-n.Done
 	}
-	if n.t.Failed() && !n.endedOnPurpose {
-		n.t.Logf("the last lines of process %d (%v):\n%s", n.cmd.Process.Pid, n.cmd.ProcessState, n.tail(30))
+	if n.t.Failed() && !n.Expected {
+		n.t.Logf("the last lines of process %d (%v):\n%s", n.Cmd.Process.Pid, n.Cmd.ProcessState, n.Tail(30))
 	}
 }
 
 // readOutput reads lines until the process exits.
 func (n *node) readOutput(output *os.File) {
-	defer close(n.done)
+	defer close(n.Done)
 	defer output.Close()
 	for scanner := bufio.NewScanner(output); scanner.Scan(); {
 		n.mu.Lock()
@@ -233,27 +233,27 @@ func (n *node) readOutput(output *os.File) {
 		n.more = make(chan struct{})
 		n.mu.Unlock()
 	}
-	_ = n.cmd.Wait() // ProcessState has the result
-	n.ended = time.Now()
+	_ = n.Cmd.Wait() // ProcessState has the result
+	n.Ended = time.Now()
 }
 
 // pid is the number of the started process: of the wrapper, unless that turns into the program.
-func (n *node) pid() int { return n.cmd.Process.Pid }
+func (n *node) pid() int { return n.Cmd.Process.Pid }
 
-// find waits for the first line that contains a text; false if the process exits or time is up before.
-func (n *node) find(text string) (string, bool) {
+// Find waits for the first line that contains a text; false if the process exits or time is up before.
+func (n *node) Find(text string) (string, bool) {
 	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	for last := false; ; {
 		n.mu.Lock()
 		more := n.more
 		n.mu.Unlock()
-		if line, found := n.findNow(text); found || last {
+		if line, found := n.FindNow(text); found || last {
 			return line, found
 		}
 		select {
 		case <-more:
-		case <-n.done:
+		case <-n.Done:
 			last = true
 		case <-deadline.C:
 			last = true
@@ -261,8 +261,8 @@ func (n *node) find(text string) (string, bool) {
 	}
 }
 
-// findNow is find without waiting.
-func (n *node) findNow(text string) (string, bool) {
+// FindNow is find without waiting.
+func (n *node) FindNow(text string) (string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, line := range n.lines {
@@ -273,30 +273,30 @@ func (n *node) findNow(text string) (string, bool) {
 	return "", false
 }
 
-// await returns the first line that contains a text, which must come.
-func (n *node) await(text string) string {
+// Await returns the first line that contains a text, which must come.
+func (n *node) Await(text string) string {
 	n.t.Helper()
-	line, found := n.find(text)
+	line, found := n.Find(text)
 	if !found {
-		n.t.Fatalf("the node has not written %q:\n%s", text, n.tail(50))
+		n.t.Fatalf("the node has not written %q:\n%s", text, n.Tail(50))
 	}
 	return line
 }
 
-// listens waits until the node listens, even if it still reads its log; false if it exits before.
-func (n *node) listens() bool {
-	line, found := n.find("listening on http://")
+// Listens waits until the node listens, even if it still reads its log; false if it exits before.
+func (n *node) Listens() bool {
+	line, found := n.Find("listening on http://")
 	_, address, _ := strings.Cut(line, "listening on ")
-	n.url, _, _ = strings.Cut(strings.TrimSpace(address), `"`)
+	n.URL, _, _ = strings.Cut(strings.TrimSpace(address), `"`)
 	return found
 }
 
 // answers waits until the node has read its log and answers; false if it exits before.
 func (n *node) answers() bool {
-	if !n.listens() {
+	if !n.Listens() {
 		return false
 	}
-	_, found := n.find("recovered ")
+	_, found := n.Find("recovered ")
 	return found
 }
 
@@ -304,68 +304,68 @@ func (n *node) answers() bool {
 func (n *node) ready() *node {
 	n.t.Helper()
 	if !n.answers() {
-		n.t.Fatalf("the node does not answer (%v):\n%s", n.cmd.ProcessState, n.tail(50))
+		n.t.Fatalf("the node does not answer (%v):\n%s", n.Cmd.ProcessState, n.Tail(50))
 	}
 	return n
 }
 
-// tail returns the last lines of the log.
-func (n *node) tail(count int) string {
+// Tail returns the last lines of the log.
+func (n *node) Tail(count int) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return strings.Join(n.lines[max(0, len(n.lines)-count):], "\n")
 }
 
-// output returns the whole log.
-func (n *node) output() string { return n.tail(math.MaxInt) }
+// Output returns the whole log.
+func (n *node) Output() string { return n.Tail(math.MaxInt) }
 
-// exited reports whether the process has exited.
-func (n *node) exited() bool {
+// Exited reports whether the process has exited.
+func (n *node) Exited() bool {
 	select {
-	case <-n.done:
+	case <-n.Done:
 		return true
 	default:
 		return false
 	}
 }
 
-// send sends a signal to the process, if it has not exited.
-func (n *node) send(signal syscall.Signal) {
+// Send sends a signal to the process, if it has not exited.
+func (n *node) Send(signal syscall.Signal) {
 	n.t.Helper()
-	if err := n.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := n.Cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		n.t.Fatal(err)
 	}
 }
 
-// awaitExit waits for the exit code, -1 after a signal.
-func (n *node) awaitExit() int {
+// AwaitExit waits for the exit code, -1 after a signal.
+func (n *node) AwaitExit() int {
 	n.t.Helper()
 	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	select {
-	case <-n.done:
+	case <-n.Done:
 	case <-deadline.C:
-		n.t.Fatalf("the node does not end:\n%s", n.tail(50))
+		n.t.Fatalf("the node does not end:\n%s", n.Tail(50))
 	}
-	return n.cmd.ProcessState.ExitCode()
+	return n.Cmd.ProcessState.ExitCode()
 }
 
 // kill kills it and waits.
 func (n *node) kill() {
 	n.t.Helper()
-	n.send(syscall.SIGKILL)
-	n.awaitExit()
-	n.endedOnPurpose = true
+	n.Send(syscall.SIGKILL)
+	n.AwaitExit()
+	n.Expected = true
 }
 
 // stop stops it in order, and wants exit code 0.
 func (n *node) stop() {
 	n.t.Helper()
-	n.send(syscall.SIGTERM)
-	if code := n.awaitExit(); code != 0 {
-		n.t.Errorf("the node ended with %d after SIGTERM:\n%s", code, n.tail(50))
+	n.Send(syscall.SIGTERM)
+	if code := n.AwaitExit(); code != 0 {
+		n.t.Errorf("the node ended with %d after SIGTERM:\n%s", code, n.Tail(50))
 	}
-	n.endedOnPurpose = true
+	n.Expected = true
 }
 
 // admin makes a client of the node's management socket.
@@ -376,7 +376,7 @@ func (n *node) mustGet(path string) string {
 	n.t.Helper()
 	c := newHTTPClient("")
 	defer c.close()
-	got, err := c.do(http.MethodGet, n.url+path, "", nil)
+	got, err := c.do(http.MethodGet, n.URL+path, "", nil)
 	if err != nil || got.status != http.StatusOK {
 		n.t.Fatalf("GET %s: status %d, %v\n%s", path, got.status, err, got.body)
 	}

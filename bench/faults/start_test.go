@@ -165,12 +165,12 @@ func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 	for range startsTimed {
 		began := time.Now()
 		n := launch(t, command{args: serveArgs(dir)})
-		if !n.listens() {
+		if !n.Listens() {
 			t.Fatal("it does not listen")
 		}
 		c := newHTTPClient("")
 		took, err := within(waitTimeout, "an answer", func() (bool, error) {
-			got, err := c.do(http.MethodGet, n.url+"/v1/rates/best?currency=USD&operation=buy&limit=1", "", nil)
+			got, err := c.do(http.MethodGet, n.URL+"/v1/rates/best?currency=USD&operation=buy&limit=1", "", nil)
 			return err == nil && got.status == http.StatusOK, err
 		})
 		c.close()
@@ -215,8 +215,8 @@ func TestFaultsW9_Start(t *testing.T) {
 	progress(t, "%d accounts: %s", manyAccounts, ofAccounts.Round(time.Millisecond))
 	writeObservations(t, base+"/records.csv", manyRecords)
 	n := launch(t, command{args: serveArgs(records, "--import", base+"/records.csv")})
-	if _, found := n.find("imported "); !found {
-		t.Fatalf("the import does not end: %s", n.tail(5))
+	if _, found := n.Find("imported "); !found {
+		t.Fatalf("the import does not end: %s", n.Tail(5))
 	}
 	n.kill()
 	wantVerified(t, records)
@@ -359,7 +359,7 @@ func checkKeptKeys(t *testing.T, fixture, data string) {
 	defer c.close()
 	defer n.kill()
 	for key, want := range map[string]string{keys.Active: "", keys.Revoked: "revoked_key", keys.Suspended: "account_suspended"} {
-		got, err := c.do(http.MethodGet, n.url+"/v1/account/usage", key, nil)
+		got, err := c.do(http.MethodGet, n.URL+"/v1/account/usage", key, nil)
 		if err != nil || got.code != want {
 			t.Errorf("a key of %s: status %d %s, want %q, %v", fixture, got.status, got.code, want, err)
 		}

@@ -1,0 +1,76 @@
+package cmdtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Build builds tasard, of the module in the directory root, and writes it to path. texts replaces files: the keys are
+// paths in the module, or whole paths for files of the standard library. flags are further flags of go build.
+func Build(root, path string, texts map[string]string, flags ...string) error {
+	args := append([]string{"build", "-o", path}, flags...)
+	if len(texts) > 0 {
+		overlay, err := writeOverlay(root, texts)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(filepath.Dir(overlay)) }() // the rest is in the directory for temporary files
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.Command("go", append(args, ".")...)
+	cmd.Dir = root
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// writeOverlay writes the texts and the file for go build -overlay into a temporary directory.
+func writeOverlay(root string, texts map[string]string) (overlay string, err error) {
+	dir, err := os.MkdirTemp("", "tasard-overlay-")
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		if !filepath.IsAbs(file) {
+			if file, err = filepath.Abs(filepath.Join(root, file)); err != nil {
+				return "", err
+			}
+		}
+		replace[file] = filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(replace[file], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, list, 0o600)
+}
+
+// Replace returns the text of a file, in which each first text of changes is replaced by the second one. If a first
+// text does not occur exactly once, the test fails: the planted bug would test nothing.
+func Replace(t testing.TB, file string, changes ...string) string {
+	t.Helper()
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(source)
+	for ; len(changes) > 1; changes = changes[2:] {
+		if found := strings.Count(text, changes[0]); found != 1 {
+			t.Fatalf("change %s: want once, found %d times:\n%s", file, found, changes[0])
+		}
+		text = strings.Replace(text, changes[0], changes[1], 1)
+	}
+	return text
+}

@@ -1,0 +1,8 @@
+// Package cmdtest is for tests that run tasard as a child process: those of package cmd and of bench/faults.
+//
+//	Process      a child process: wait for lines of its output, send signals, await its exit
+//	MailServer   a mail server that keeps the e-mails of a node
+//	Build        a program with planted bugs
+//
+// Functions with a testing.TB fail the test on errors and clean up at its end.
+package cmdtest

@@ -1,0 +1,186 @@
+package cmdtest
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// waitMax is the longest wait for another process.
+	waitMax = time.Minute
+	// tailLines is the number of lines in errors.
+	tailLines = 50
+)
+
+// Process is a child process, whose standard output and standard error are collected line by line.
+type Process struct {
+	Cmd   *exec.Cmd     // nil if the program runs in this process
+	URL   string        // where the node listens; set by Listens
+	Done  chan struct{} // closed when the process has exited and its output has been read
+	Ended time.Time     // when Done was closed
+	// Expected is set by a test when the process has ended in the intended way. Otherwise the last lines of the output
+	// are logged if the test fails.
+	Expected bool
+
+	t     testing.TB
+	mu    sync.Mutex
+	lines []string
+	more  chan struct{} // closed and replaced with each line
+}
+
+// Start starts a command. At the end of the test it kills the process, or its process group if the command asks for
+// one (Setpgid).
+func Start(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = write, write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(errors.Join(err, read.Close(), write.Close()))
+	}
+	_ = write.Close() // the child has a copy
+	p := Follow(t, cmd, read)
+	t.Cleanup(p.destroy)
+	return p
+}
+
+// Follow collects the lines of a program's output. cmd is nil for a program that runs in this process.
+func Follow(t testing.TB, cmd *exec.Cmd, output *os.File) *Process {
+	p := &Process{Cmd: cmd, Done: make(chan struct{}), t: t, more: make(chan struct{})}
+	go func() {
+		defer close(p.Done)
+		defer func() { _ = output.Close() }() // it was only read
+		for scanner := bufio.NewScanner(output); scanner.Scan(); {
+			p.mu.Lock()
+			p.lines = append(p.lines, scanner.Text())
+			close(p.more)
+			p.more = make(chan struct{})
+			p.mu.Unlock()
+		}
+		if cmd != nil {
+			_ = cmd.Wait() // ProcessState has the result
+		}
+		p.Ended = time.Now()
+	}()
+	return p
+}
+
+// destroy kills the process in any state.
+func (p *Process) destroy() {
+	if !p.Exited() {
+		target := p.Cmd.Process.Pid
+		if attributes := p.Cmd.SysProcAttr; attributes != nil && attributes.Setpgid {
+			target = -target
+		}
+		_ = syscall.Kill(target, syscall.SIGKILL) // it may have just exited
+		<-p.Done
+	}
+	if p.t.Failed() && !p.Expected {
+		p.t.Logf("the last lines of process %d (%v):\n%s", p.Cmd.Process.Pid, p.Cmd.ProcessState, p.Tail(tailLines))
+	}
+}
+
+// Find waits for the first line that contains a text. It returns false if the process exits first, or after a minute.
+func (p *Process) Find(text string) (line string, found bool) {
+	deadline := time.NewTimer(waitMax)
+	defer deadline.Stop()
+	for last := false; ; {
+		p.mu.Lock()
+		more := p.more
+		p.mu.Unlock()
+		if line, found := p.FindNow(text); found || last {
+			return line, found
+		}
+		select {
+		case <-more:
+		case <-p.Done:
+			last = true
+		case <-deadline.C:
+			last = true
+		}
+	}
+}
+
+// FindNow is Find without waiting.
+func (p *Process) FindNow(text string) (line string, found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range p.lines {
+		if strings.Contains(line, text) {
+			return line, true
+		}
+	}
+	return "", false
+}
+
+// Await is Find for a line that must come.
+func (p *Process) Await(text string) string {
+	p.t.Helper()
+	line, found := p.Find(text)
+	if !found {
+		p.t.Fatalf("the program has not written %q:\n%s", text, p.Tail(tailLines))
+	}
+	return line
+}
+
+// Listens waits until the node listens, and sets URL. It returns false if the process exits first.
+func (p *Process) Listens() bool {
+	line, found := p.Find("listening on http://")
+	_, address, _ := strings.Cut(line, "listening on ")
+	p.URL, _, _ = strings.Cut(strings.TrimSpace(address), `"`)
+	return found
+}
+
+// Tail returns the last lines of the output.
+func (p *Process) Tail(count int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.lines[max(0, len(p.lines)-count):], "\n")
+}
+
+// Output returns all lines of the output.
+func (p *Process) Output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.lines, "\n")
+}
+
+// Exited reports whether the process has exited.
+func (p *Process) Exited() bool {
+	select {
+	case <-p.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Send sends a signal to the process, unless it has exited.
+func (p *Process) Send(signal os.Signal) {
+	p.t.Helper()
+	if err := p.Cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatal(err)
+	}
+}
+
+// AwaitExit waits until the process exits. It returns the exit code, -1 after a signal.
+func (p *Process) AwaitExit() int {
+	p.t.Helper()
+	deadline := time.NewTimer(waitMax)
+	defer deadline.Stop()
+	select {
+	case <-p.Done:
+	case <-deadline.C:
+		p.t.Fatalf("the program does not end:\n%s", p.Tail(tailLines))
+	}
+	return p.Cmd.ProcessState.ExitCode()
+}
