@@ -12,15 +12,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/textproto"
-	"regexp"
 	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/apitest"
 )
@@ -255,61 +252,13 @@ func market() []apitest.Rate {
 	return rates
 }
 
-// mailServer is a local mail server that keeps the newest code of each address.
-type mailServer struct {
-	Addr    string
-	serving sync.WaitGroup
-
-	mu       sync.Mutex
-	listener net.Listener
-	conns    map[net.Conn]bool
-	codes    map[string]string
-	more     chan struct{} // closed and replaced with each message
-}
+// mailServer is a mail server without TLS and login.
+type mailServer struct{ *cmdtest.MailServer }
 
 // newMailServer serves until the test ends, on a local address, by default of the loopback interface.
 func newMailServer(t *testing.T, host ...string) *mailServer {
 	t.Helper()
-	host = append(host, "127.0.0.1")
-	p := &mailServer{
-		Addr: net.JoinHostPort(host[0], "0"), conns: map[net.Conn]bool{}, codes: map[string]string{}, more: make(chan struct{}),
-	}
-	p.Open(t)
-	t.Cleanup(p.Close)
-	return p
-}
-
-// Open serves, again after close.
-func (p *mailServer) Open(t *testing.T) {
-	t.Helper()
-	listener, err := net.Listen("tcp", p.Addr)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	p.mu.Lock()
-	p.listener, p.Addr = listener, listener.Addr().String()
-	p.mu.Unlock()
-	p.serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			p.serving.Go(func() { p.serve(conn) })
-		}
-	})
-}
-
-// Close stops accepting connections.
-func (p *mailServer) Close() {
-	p.mu.Lock()
-	_ = p.listener.Close() // may be closed already
-	for conn := range p.conns {
-		_ = conn.Close()
-	}
-	p.mu.Unlock()
-	p.serving.Wait()
+	return &mailServer{cmdtest.NewMailServer(t, append(host, "127.0.0.1")[0], nil)}
 }
 
 // args are flags that make a node send its mail here.
@@ -317,72 +266,8 @@ func (p *mailServer) args() []string {
 	return []string{"--smtp-addr", p.Addr, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example"}
 }
 
-// serve speaks as much of RFC 5321 as a correct client needs.
-func (p *mailServer) serve(conn net.Conn) {
-	p.mu.Lock()
-	p.conns[conn] = true
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.conns, conn)
-		_ = conn.Close()
-	}()
-	dialog, to := textproto.NewConn(conn), ""
-	for err := dialog.PrintfLine("220 127.0.0.1"); err == nil; {
-		var line string
-		if line, err = dialog.ReadLine(); err != nil {
-			return
-		}
-		switch verb, rest, _ := strings.Cut(line, " "); strings.ToUpper(verb) {
-		case "RCPT":
-			_, rest, _ = strings.Cut(rest, "<")
-			to, _, _ = strings.Cut(rest, ">")
-			err = dialog.PrintfLine("250 good")
-		case "DATA":
-			if err = dialog.PrintfLine("354 go on"); err == nil {
-				err = p.take(dialog, to)
-			}
-		case "QUIT":
-			_ = dialog.PrintfLine("221 bye") // the client may be gone
-			return
-		default:
-			err = dialog.PrintfLine("250 good")
-		}
-	}
-}
-
-// take keeps the code of a message: the line of eight digits.
-func (p *mailServer) take(dialog *textproto.Conn, to string) error {
-	text, err := io.ReadAll(dialog.DotReader())
-	if err != nil {
-		return err
-	}
-	_, plain, _ := strings.Cut(string(text), "\n\n")
-	p.mu.Lock()
-	p.codes[to] = regexp.MustCompile(`\b\d{8}\b`).FindString(plain)
-	close(p.more)
-	p.more = make(chan struct{})
-	p.mu.Unlock()
-	return dialog.PrintfLine("250 good")
-}
-
 // code waits for the code of an address and takes it; "" if none arrives.
 func (p *mailServer) code(email string) string {
-	deadline := time.NewTimer(codeTimeout)
-	defer deadline.Stop()
-	for {
-		p.mu.Lock()
-		code, more := p.codes[email], p.more
-		delete(p.codes, email)
-		p.mu.Unlock()
-		if code != "" {
-			return code
-		}
-		select {
-		case <-more:
-		case <-deadline.C:
-			return ""
-		}
-	}
+	got, _ := p.Receive(email, codeTimeout)
+	return got.Code()
 }

@@ -253,7 +253,7 @@ func plantMail(t *testing.T, program, state string, messages int) (*node, plante
 				}
 			}
 		},
-		mend: func() { mail.Open(t) },
+		mend: func() { mail.Open() },
 	}
 }
 

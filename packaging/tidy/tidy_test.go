@@ -36,6 +36,8 @@ func goroutineFiles() map[string]string {
 		"collectors/collector.go":                  "Collector.Run: waits for every source",
 		"collectors/fetch/client.go":               "none runs on: Close cancels the fetches by it, and Fetch stops it",
 		"collectors/simulated/site.go":             "Site.Close: waits for the accept loops and for every connection",
+		"cmd/cmdtest/process.go":                   "Process.destroy, at the end of the test",
+		"cmd/cmdtest/mail.go":                      "MailServer.Close, at the end of the test",
 		"cmd/sources/check.go":                     "checkAll: waits for every check",
 		"cmd/doctor/rehearsal.go":                  "askServer: waits for the server's end of the connection",
 		"cmd/demo_shutdown.go":                     "demoShutdown.release, at the end of the demo",
