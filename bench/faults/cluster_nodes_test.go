@@ -352,11 +352,3 @@ func (s *virtualNetwork) certify() {
 	certificate, key := clustertest.Certificate(s.t, s.hosts...)
 	s.tlsFlags = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", key}
 }
-
-// must panics on an error that cannot occur.
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
