@@ -69,11 +69,11 @@ func (s *System) dataCondition() engine.Condition {
 // rate or check yet.
 type freshness struct {
 	currency   string
-	freshUntil atomic.Int64 // when the last rate expires
+	freshUntil atomic.Int64 // when all rates of the currency will have expired
 	checkedAt  atomic.Int64 // when a source was last checked
 }
 
-// set stores the times of a new snapshot. On a nil freshness it does nothing.
+// set stores the times of newly published rates. On a nil freshness it does nothing.
 func (f *freshness) set(until, checked time.Time) {
 	if f != nil {
 		f.freshUntil.Store(nanos(until))

@@ -67,7 +67,7 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
-	// Only a directory is checked here. datadir.Open reports a path that is a file, as for other commands.
+	// A path that is a file is left to datadir.Open, which reports it as for other commands.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
 		if err := datadir.RequireLog(o.node.Dir); err != nil {
 			return err

@@ -26,7 +26,7 @@ import (
 // collect, sends no e-mail, and enforces the quotas of the API specification.
 type Config struct {
 	Dir         string // data directory; Open creates it if it does not exist
-	Catalogue   string // file that extends the built-in catalogue; "" means none
+	Catalogue   string // file that extends the built-in list of institutions, currencies and sources; "" means none
 	Definitions string // directory that extends the built-in definitions of sources; "" means none
 	// Reference, unless nil, is used instead of Catalogue and Definitions.
 	Reference *ReferenceData
@@ -43,7 +43,7 @@ type Config struct {
 	Monotonic   func() time.Duration // as in actors.Config; nil means that of the operating system
 	Random      io.Reader            // for secrets; safe for concurrent use; nil means crypto/rand.Reader
 	Version     string               // of the program, for User-Agent, backups and metrics
-	Credentials string               // directory with files that the service manager guards; "" means none
+	Credentials string               // directory of systemd credentials: secret files that only the service can read; "" means none
 }
 
 // HTTP configures the HTTP server.
@@ -56,7 +56,7 @@ type HTTP struct {
 	AllowAuthorization bool   // let browsers send the Authorization header
 	FeeNotice          string // sentence about fees in conversions; "" means engine.FeeNotice
 	PublicURL          string // public address of the pages; "" means unknown
-	AccountURL         string // page that the announcement of required keys links to; "" means the node's own /docs
+	AccountURL         string // page linked from the notice that API keys will be required; "" means the node's own /docs
 	Contact            string // e-mail address or URL of the operator, for the pages; "" means none
 	TrustedProxies     []netip.Prefix
 	Conns              int           // maximum of open connections; 0 means ConnsDefault
@@ -68,7 +68,7 @@ type HTTP struct {
 	AccessFrom int       // lowest status to log; 0 means all
 }
 
-// TLS names the files of a certificate. Without both, the node speaks plain HTTP. Reload reads them again.
+// TLS names the files of a certificate. If both names are "", the node speaks plain HTTP. Reload reads the files again.
 type TLS struct {
 	Certificate string // PEM chain, the node's own certificate first
 	Key         string // rejected if users other than its owner and group can read it
@@ -81,12 +81,12 @@ type Accounts struct {
 	KeyPrefix string              // "" means account.KeyPrefixLive
 }
 
-// Collect configures collecting.
+// Collect configures how the node fetches rates from the institutions' sites.
 type Collect struct {
 	On       bool
-	Deferred bool          // collecting begins when the caller calls Node.Collect
+	Deferred bool          // fetching begins when the caller calls Node.Collect
 	Contact  string        // contact in the User-Agent, for operators of sources; may be ""
-	Spread   time.Duration // requests are spread over this time after each slot; 0 means no spread
+	Spread   time.Duration // each site is read at a random moment within this time after each time of Schedule; 0 means at once
 
 	Schedule collectors.Schedule // nil means 08:00, 12:00 and 17:00 in Santo Domingo
 	Pause    time.Duration       // between two requests to one host, as in fetch.Config

@@ -28,8 +28,8 @@ type Config struct {
 	Name string
 	// Node is the ID of this node. It must be unique in the cluster and never change.
 	Node engine.NodeID
-	// Members are the three or five nodes that store the stream. The list is the same on all nodes. A node that is not
-	// in the list is a guest.
+	// Members are the three or five nodes that store the JetStream stream. The list is the same on all nodes. A node that
+	// is not in the list is a guest: it uses the stream, but does not store it and has no vote.
 	Members []Member
 	// Listen is the host:port on which this node accepts connections from other nodes.
 	Listen string
@@ -54,11 +54,11 @@ type Config struct {
 	Logger *slog.Logger
 
 	advertise      string        // address that other nodes dial; "" = this node's address in Members, or Listen
-	streamBytesMax uint64        // a larger stream is trimmed even if members are unreachable; 0 = streamBytesMaxDefault
-	verifyTimeout  time.Duration // see Cluster.verifyStream; 0 = verifyTimeoutDefault
+	streamBytesMax uint64        // above this size, records are removed even if an unreachable member needs them; 0 = streamBytesMaxDefault
+	verifyTimeout  time.Duration // see Cluster.verifyLog; 0 = verifyTimeoutDefault
 }
 
-// verifyTimeoutDefault must be longer than an isolated leader can report an outdated state of the stream.
+// verifyTimeoutDefault must be longer than the time for which an isolated leader reports an outdated end of the stream.
 const verifyTimeoutDefault = 30 * time.Second
 
 // Member is a node that stores the stream.

@@ -64,7 +64,7 @@ func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) Q
 	return row.quotaResult(now, quota)
 }
 
-// Refund reverts the admission of an address at a clock reading.
+// Refund takes back one request of an address. admittedAt is the clock reading with which the request was admitted.
 func (t *AnonymousTable) Refund(addr netip.Addr, admittedAt ClockReading) {
 	row, _ := t.find(addr)
 	if row == nil {

@@ -18,7 +18,8 @@ const (
 
 // Bodies of requests about rates. Buy, Sell and EffectiveDate are optional; "" means not given.
 type (
-	// Quote names a rate. Channel defaults to unspecified, and Kind to commercial.
+	// Quote identifies a rate; it has no prices. Channel defaults to unspecified. Kind is commercial (the default) or
+	// reference.
 	Quote struct {
 		Institution string         `json:"institution"`
 		Currency    string         `json:"currency"`
@@ -35,7 +36,7 @@ type (
 		For           string    `json:"for,omitempty"` // a duration such as 6h, instead of ExpiresAt
 		Author
 	}
-	// Withdrawal withdraws the quote of one source.
+	// Withdrawal removes the rate that one source gave for a Quote.
 	Withdrawal struct {
 		Quote
 		Source string `json:"source"`
@@ -97,8 +98,8 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	return answer, nil
 }
 
-// manualObservation checks a manual rate and returns it as an observation. It rejects values that can never be
-// published, which the engine would quarantine.
+// manualObservation checks a manual rate and returns it as an observation. A value that can never be published is
+// rejected here, so that the operator sees the mistake at once. The engine would quarantine it.
 func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
@@ -138,8 +139,8 @@ func readSide(name, text string) (engine.Decimal, error) {
 	return side, nil
 }
 
-// ParseSide parses a side of a rate: a positive decimal without leading zeros. A leading zero, as in 057.5, is probably
-// a mistyped digit (decision X13).
+// ParseSide parses one side of a rate, buy or sell: a positive decimal without leading zeros. A leading zero, as in
+// 057.5, is probably a mistyped digit.
 func ParseSide(text string) (engine.Decimal, error) {
 	side, err := engine.ParseDecimal(text)
 	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {

@@ -10,11 +10,13 @@ import (
 	"time"
 )
 
-// tlsConn is the TLS layer of a connection, between transport and lazyDeadlines. It is below transport so that
-// framingCheck gets plain text. It is above lazyDeadlines so that a deadline armed for an earlier response does not
-// interrupt a write of crypto/tls. After an interrupted write, crypto/tls fails every further write.
+// tlsConn is the TLS layer of a connection:
 //
 //	server ─ Conn ─ transport (framingCheck) ─ tls.Conn ─ tlsTransport ─ lazyDeadlines ─ TCP
+//
+// framingCheck checks where a request ends, and needs plain text. lazyDeadlines sets deadlines on the socket only when
+// they are needed. A deadline of an earlier response must not interrupt a write of crypto/tls, because crypto/tls then
+// fails all later writes. Therefore tlsTransport chooses the deadline of each write.
 type tlsConn struct {
 	conn        *tls.Conn
 	transport   tlsTransport
@@ -78,7 +80,7 @@ type tlsTransport struct {
 	*lazyDeadlines
 	tcp     *net.TCPConn
 	reading bool        // tlsConn.read is running
-	closing atomic.Bool // tlsConn.close was called; any goroutine may call it, so it must not use the deadlines
+	closing atomic.Bool // tlsConn.close was called. Any goroutine may close, so writes no longer use the deadlines
 }
 
 // Write implements net.Conn. crypto/tls also writes while fasthttp reads: messages of the handshake, and key updates.

@@ -90,7 +90,8 @@ func (v *pageContext) tokenOwner() tokenOwner {
 
 func (v *pageContext) token(purpose string) string { return v.p.forms.issue(purpose, v.tokenOwner()) }
 
-// hasLoginToken reports whether the form has a valid token. It works without a session too.
+// hasLoginToken reports whether the form has a valid CSRF token. The token belongs to the session or, before a login, to
+// the browser of the login cookie.
 func (v *pageContext) hasLoginToken(purpose string) bool {
 	return (v.hasLogin || v.hasSession) && v.p.forms.isValid(v.formValues.Get(formField), purpose, v.tokenOwner())
 }
@@ -116,7 +117,7 @@ func (v *pageContext) setLoginCookie(email account.Email) error {
 	return nil
 }
 
-// redirect redirects to another page. page is the path of the Spanish page.
+// redirect redirects to another page in the language of the request. page is the path of the page in Spanish.
 func (v *pageContext) redirect(page string) {
 	v.w.Header().Set("Location", v.r.Language.Path(page))
 	v.w.WriteHeader(http.StatusSeeOther)
