@@ -61,12 +61,12 @@ func (d *dispatcher) run() {
 
 // serve runs r, then other actors until the queue is empty.
 func (d *dispatcher) serve(r *Ref) {
-	var network yield.Network
-	defer network.Close()
+	var yielder yield.Yielder
+	defer yielder.Close()
 	for began := d.elapsed(); r != nil; {
 		r.run(workerTurnMax)
 		if d.elapsed()-began >= workMax {
-			network.Yield()
+			yielder.Yield()
 			began = d.elapsed()
 		}
 		r = d.pop(false)
@@ -79,9 +79,9 @@ func (d *dispatcher) startJob(work func(pause func())) {
 		defer d.workers.Done()
 		d.jobSlots <- struct{}{}
 		defer func() { <-d.jobSlots }()
-		var network yield.Network
-		defer network.Close()
-		work(network.Yield)
+		var yielder yield.Yielder
+		defer yielder.Close()
+		work(yielder.Yield)
 	}()
 }
 

@@ -12,7 +12,7 @@ import (
 func TestF12_NetworkHasItsTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const tries = 50
-	var b Network
+	var b Yielder
 	defer b.Close()
 	b.Yield() // makes the pipe
 	with, without := servedAfter(t, tries, b.Yield), servedAfter(t, tries, runtime.Gosched)
@@ -21,7 +21,7 @@ func TestF12_NetworkHasItsTurn(t *testing.T) {
 		t.Errorf("%d of %d were served", with, tries)
 	}
 	if without > tries/2 {
-		t.Errorf("Gosched serves %d of %d as well: Network is not needed any more", without, tries)
+		t.Errorf("Gosched serves %d of %d as well: Yielder is not needed any more", without, tries)
 	}
 }
 
@@ -71,10 +71,10 @@ func servedAfter(t *testing.T, tries int, pause func()) (served int) {
 
 // TestF12_WithoutAPipe: without a free file descriptor Yield is runtime.Gosched.
 func TestF12_WithoutAPipe(t *testing.T) {
-	b := Network{unavailable: true}
+	b := Yielder{unavailable: true}
 	b.Yield()
 	b.Close()
-	var lost Network
+	var lost Yielder
 	lost.Yield()
 	if err := lost.w.Close(); err != nil {
 		t.Fatal(err)

@@ -155,11 +155,11 @@ func importEach(p *process.Process, data *node.Data, report *terminalReport, cou
 // disk is full. A file that cannot be read or is not an observation file is an error only if the node has no data;
 // otherwise Import logs the problem.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
-	var network yield.Network
-	defer network.Close()
+	var yielder yield.Yielder
+	defer yielder.Close()
 	fi := &fileImport{
 		sink: n.System(), clock: p.Clock, report: &logReport{log: log, clock: p.Clock, last: p.Clock()}, sources: n.Catalogue(),
-		pause: network.Yield,
+		pause: yielder.Yield,
 	}
 	err := fi.importFile(ctx, file, collectors.AnyFormat)
 	if err == nil || fi.counts.lines > 0 {

@@ -36,7 +36,7 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 
 // split splits the refreshes by currency. It yields regularly, so that a large call does not delay readers.
 func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.CurrencyRefresh, []engine.Refusal) {
-	var yielder yield.Network
+	var yielder yield.Yielder
 	defer yielder.Close()
 	return engine.SplitByCurrency(s.config.Catalogue, refreshes, yielder.Yield)
 }
