@@ -35,8 +35,8 @@ func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	c.next()
 }
 
-// applyRemote starts a job that applies the queued events. It returns false if no events are queued. The job stops after
-// the first batch with a snapshot request, because the snapshot must not include later events.
+// applyRemote starts a job that applies the queued events. It returns false if no events are queued. The job stops
+// after the first batch with a snapshot request, because the snapshot must not include later events.
 func (c *currencyActor) applyRemote() bool {
 	w := &c.writes
 	if len(w.queued) == 0 {
