@@ -166,3 +166,23 @@ func TestRenderedPage_GzipEqualsPlain(t *testing.T) {
 		}
 	})
 }
+
+// TestP5_GeneratedAt: whole seconds in UTC, the present one, in every form of every page.
+func TestP5_GeneratedAt(t *testing.T) {
+	for operation, target := range goldenTargets() {
+		if operation == "currencies" || operation == "institution" {
+			continue
+		}
+		f := newFixture(t, nil)
+		for _, step := range []time.Duration{0, 999 * time.Millisecond, time.Second, 3 * time.Second, time.Second, 26 * time.Hour} {
+			f.clock.set(fakeNow().Add(step))
+			want := fakeNow().Add(step).Truncate(time.Second).Format(time.RFC3339)
+			for _, coding := range []string{"identity", "gzip"} {
+				list := f.get(t, target, "Accept-Encoding: "+coding).list(t)
+				if list.Meta.GeneratedAt != want || list.Meta.QuoteCurrency != "DOP" {
+					t.Errorf("%s, %s, after %v: %s, want %s", operation, coding, step, list.Meta.GeneratedAt, want)
+				}
+			}
+		}
+	}
+}

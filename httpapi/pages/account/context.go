@@ -90,8 +90,8 @@ func (v *pageContext) tokenOwner() tokenOwner {
 
 func (v *pageContext) token(purpose string) string { return v.p.forms.issue(purpose, v.tokenOwner()) }
 
-// hasLoginToken reports whether the form has a valid CSRF token. The token belongs to the session or, before a login, to
-// the browser of the login cookie.
+// hasLoginToken reports whether the form has a valid CSRF token. The token belongs to the session or, before a login,
+// to the browser of the login cookie.
 func (v *pageContext) hasLoginToken(purpose string) bool {
 	return (v.hasLogin || v.hasSession) && v.p.forms.isValid(v.formValues.Get(formField), purpose, v.tokenOwner())
 }
