@@ -28,7 +28,7 @@ type currentSecond struct {
 
 // requestTime is the time at which a request is answered.
 type requestTime struct {
-	nanos int64 // Unix time
+	nanos int64 // Unix time in nanoseconds
 	*currentSecond
 }
 

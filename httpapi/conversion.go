@@ -50,7 +50,7 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 
 // appendBody appends the body for the amount of q, generated at now. items are those of the page of the template.
 func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime) []byte {
-	copied := 0 // length of the text that dst has
+	copied := 0 // number of bytes of t.text that are in dst
 	for i, offsets := range t.items {
 		dst = append(dst, t.text[copied:offsets.foreignAmount]...)
 		dst = append(dst, q.Amount.String()...)

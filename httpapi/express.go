@@ -81,7 +81,7 @@ func headLength(read []byte) int {
 }
 
 // expressOne appends the response for a request to out. If it returns false, the ordinary path must answer the request.
-// The load shedder and the admitter have then left their results in a, if they were called.
+// In this case a has the results of the load shedder and the admitter, if they were called.
 func (s *Server) expressOne(a *requestState, request, out []byte) (extended []byte, answered bool) {
 	if s.load.draining.Load() != nil {
 		return out, false
@@ -125,7 +125,7 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (extended []by
 	return out, true
 }
 
-// expressResponse is a 200 response without the parts of its head that all responses have.
+// expressResponse has the parts of a 200 response that depend on the page or the amount.
 type expressResponse struct {
 	etag, body []byte
 	coding     string // "" or "gzip"
@@ -165,13 +165,13 @@ func (s *Server) expressResponse(a *requestState, head *knownHead, caller accoun
 	return r, true
 }
 
-// handedPanic is a panic that expressPage recovered.
+// handedPanic is a panic that expressResponse recovered.
 type handedPanic struct {
 	cause any
 	stack []byte
 }
 
-// repanic raises the panic that expressPage recovered, if there was one.
+// repanic raises the panic that expressResponse recovered, if there was one.
 func (a *requestState) repanic() {
 	if a.panicked != nil {
 		panic(a.panicked)

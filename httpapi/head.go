@@ -82,7 +82,7 @@ type requestScratch struct {
 	numbers numberBlock
 	out     []byte // buffer for responses of the express path
 	etag    []byte // buffer for the ETag of a conversion in the express path
-	body    []byte // buffer for its body
+	body    []byte // buffer for the body of a conversion in the express path
 }
 
 // appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".

@@ -21,11 +21,11 @@ const (
 // keyPrefix is the common prefix of live and test keys.
 const keyPrefix = "tasard_"
 
-// knownHead is the head of a request without its API key, and without its amount if it is a conversion, with the
-// parameters that the ordinary path parsed from it. It is immutable.
+// knownHead is the head of a request without its API key and, for a conversion, without its amount. It also has the
+// parameters that the ordinary path parsed from the head. It is immutable.
 type knownHead struct {
-	toAmount string // the bytes up to the amount; "" if the head has no amount
-	before   string // the bytes before the key, from the end of the amount; in a head without a key, all other bytes
+	toAmount string // the bytes before the amount; "" if the head has no amount
+	before   string // the bytes between the amount and the key; without an amount from the beginning, without a key to the end
 	after    string // the bytes after the key
 	keyed    bool   // the head has a key
 
@@ -40,7 +40,7 @@ type knownHead struct {
 // headValues are the parts of a request's head that differ between requests with the same knownHead.
 type headValues struct{ amount, key []byte }
 
-// matches reports whether a request has this head.
+// matches reports whether a request has this head, and returns the amount and the key of the request.
 func (h *knownHead) matches(request []byte) (v headValues, same bool) {
 	if h.toAmount != "" {
 		if len(request) < len(h.toAmount) || string(request[:len(h.toAmount)]) != h.toAmount {
@@ -73,14 +73,14 @@ type knownHeads struct {
 
 func newKnownHeads() *knownHeads { return &knownHeads{seed: maphash.MakeSeed()} }
 
-// splitHead is the head of a request, split at its first API key and, in a conversion, at its amount. Parts that the
-// head does not have are nil.
+// splitHead is the head of a request, split into the parts of a knownHead and the values between them. Missing parts
+// and values are nil.
 type splitHead struct {
-	toAmount, before, after []byte // see knownHead
+	toAmount, before, after []byte
 	headValues
 }
 
-// split splits a head. The key may be in any header.
+// split splits a head at its first API key, which may be in any header, and at its amount.
 func split(request []byte) splitHead {
 	h := splitAmount(request)
 	if start := bytes.Index(h.before, bytesOf(keyPrefix)); start >= 0 && len(h.before)-start >= account.KeyLength {
@@ -90,7 +90,8 @@ func split(request []byte) splitHead {
 	return h
 }
 
-// splitAmount splits the head of a conversion at the value of the parameter amount, if that is not encoded.
+// splitAmount splits the head of a conversion at its amount. It does not split other heads, nor a head whose amount is
+// percent-encoded.
 func splitAmount(request []byte) splitHead {
 	const beginning, name = "GET /v1/convert?", "amount="
 	whole := splitHead{before: request}
@@ -166,7 +167,7 @@ func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a
 		}
 	}
 	if r.page == nil && (a.acceptsGzip(ctx) || q.Amount.String() != string(h.amount)) {
-		return // a compressed conversion is made for one request; or the amount is encoded
+		return // the express path neither compresses conversions nor decodes amounts
 	}
 	hash := s.heads.hash(&h)
 	slot := &s.heads.slots[hash%knownHeadsMax]

@@ -91,7 +91,7 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a 
 	a.queueBody(ctx)
 }
 
-// conversion returns the rates of a conversion and the body without its amounts.
+// conversion returns the page of a conversion and the template of its body.
 func (s *Server) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
 	page, err := s.config.Service.Ranking(q.Ranking(true))
 	if err != nil {
