@@ -145,8 +145,8 @@ func (c *liveCollector) startIfActive() {
 	}
 }
 
-// lastSlots returns a function that returns the newest slot in the log of the source with an id. Only its first call
-// queries the system.
+// lastSlots returns a function that returns the newest slot of a source in the log. The argument of the function is the
+// source's id. Only the first call queries the system.
 func lastSlots(system *actors.System, log *slog.Logger) func(string) time.Time {
 	var slots map[string]time.Time
 	return func(id string) time.Time {

@@ -11,8 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// TestS11_CatalogueWinsOverDefinitions wants a catalogue file of the operator to say the last word on a source, but
-// for the bounds, which it can't say.
+// TestS11_CatalogueWinsOverDefinitions: a catalogue file decides about a source, except for its plausible ranges.
 func TestS11_CatalogueWinsOverDefinitions(t *testing.T) {
 	catalogue := `{"sources": [{"id": "bcrd-usd", "name": "Ours", "priority": 7}]}`
 	file := filepath.Join(t.TempDir(), "c.json")

@@ -15,8 +15,7 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// TestOpen_NamesTheField: an error of the configuration names its field and what can be done, and nothing is left
-// behind.
+// TestOpen_NamesTheField: an error of the configuration names its field, and Open closes the listener.
 func TestOpen_NamesTheField(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -206,8 +206,7 @@ func TestServer_Author(t *testing.T) {
 	}
 }
 
-// TestServer_Public: the listener for Prometheus serves only metrics and health, without causes, and changes
-// nothing.
+// TestServer_Public: the listener for Prometheus serves only metrics and health, without causes.
 func TestServer_Public(t *testing.T) {
 	node := &fakeNode{}
 	public := serverOf(node).public()
@@ -245,8 +244,7 @@ func TestServer_WatchedFromOutside(t *testing.T) {
 	}
 }
 
-// TestBackup_OneAtATime wants a second caller to be refused while one is being served, and a caller that is gone to
-// end its copy.
+// TestBackup_OneAtATime: a second backup is rejected while one is running, and a node that stops ends a backup.
 func TestBackup_OneAtATime(t *testing.T) {
 	s := serverOf(&fakeNode{})
 	s.backupSlot.busy.Store(true)

@@ -19,8 +19,7 @@ func expressConn(t *testing.T, express Express) (c *Conn, client net.Conn) {
 	return c, client
 }
 
-// TestO1_ExpressIsNotCutOff: a connection that a stop closes while the express path answers is closed behind the
-// answer.
+// TestO1_ExpressIsNotCutOff: a connection that is closed while Express runs is closed after the response.
 func TestO1_ExpressIsNotCutOff(t *testing.T) {
 	c, client := expressConn(t, func(c *Conn, read []byte) (int, error) {
 		ok(t, c.Close()) // as a stop does, which takes the connection for idle

@@ -12,8 +12,8 @@ const (
 	reasonExtent = "It can't be determined where this request ends."
 )
 
-// framingLineMax is the length of the longest line. fasthttp accepts no longer line in a head. A line with a chunk
-// extension could be longer, and is rejected.
+// framingLineMax is the largest length of a line. fasthttp accepts no longer line in a head. framingCheck rejects a
+// chunk extension that makes a line longer.
 const framingLineMax = 64 << 10
 
 // framingCheck parses the bytes that fasthttp reads from a connection. fasthttp accepts two deviations from RFC 9112
@@ -22,7 +22,7 @@ const framingLineMax = 64 << 10
 //   - a bare LF at the end of the request line, or of an empty line before it (section 2.2 allows both behaviours);
 //   - spaces after a chunk size (section 7.1 forbids them).
 //
-// It also rejects a request that ends later for framingCheck than for fasthttp.
+// If framingCheck finds that a request ends later than fasthttp assumes, it rejects the request, too.
 //
 // Nearly every read is exactly one GET. Then the length of the request shows that its request line ends in CR LF, see
 // transport.BeginRequest, and parsing it again would be wasted time. So a read that looks like one GET is kept in

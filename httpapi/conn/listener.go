@@ -119,7 +119,7 @@ func Listen(ln net.Listener, c Config) *Listener {
 type Listener struct {
 	net.Listener
 	config      Config
-	permits     chan struct{} // full at the cap: a token for each permit; Accept takes one before it has a connection
+	permits     chan struct{} // a token for each connection below the cap, and for each Accept that waits for one
 	clientLimit *clientLimit
 	reserve     reserveConns
 	silent      silentConns

@@ -18,6 +18,7 @@ import (
 // scriptedListener gives the errors of its script in turn, nil for a connection, then connections; after Close
 // net.ErrClosed.
 type scriptedListener struct {
+	net.Listener
 	mu     sync.Mutex
 	script []error
 	calls  int
@@ -48,8 +49,6 @@ func (l *scriptedListener) Close() error {
 	return nil
 }
 
-func (l *scriptedListener) Addr() net.Addr { return &net.TCPAddr{} }
-
 type recordedPauses struct{ list []time.Duration }
 
 func (p *recordedPauses) after(d time.Duration) <-chan time.Time {
@@ -59,8 +58,7 @@ func (p *recordedPauses) after(d time.Duration) <-chan time.Time {
 	return over
 }
 
-// TestO4_AcceptRetries: n errors, then a connection; other errors end it and keep no place. Control: the bare
-// listener fails.
+// TestO4_AcceptRetries: temporary errors are retried, others returned. Control: the bare listener fails.
 func TestO4_AcceptRetries(t *testing.T) {
 	const ms = time.Millisecond
 	doubling := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, time.Second, time.Second}
@@ -96,8 +94,7 @@ func TestO4_AcceptRetries(t *testing.T) {
 	}
 }
 
-// TestO4_OneLineForAnEpisode: errors between successes are one episode; it ends after a run of successes, and the
-// next error opens another.
+// TestO4_OneLineForAnEpisode: errors between successes are one episode, which ends after a run of successes.
 func TestO4_OneLineForAnEpisode(t *testing.T) {
 	script := slices.Repeat([]error{syscall.EMFILE, nil, syscall.EMFILE, nil, nil}, 100)
 	script = append(script, slices.Repeat([]error{nil}, acceptsToRecover)...)

@@ -9,7 +9,8 @@ import (
 
 // Sampling.
 const (
-	// queueAgeTarget is the queue age from which a request counts as late.
+	// queueAgeTarget is the queue age from which a request counts as late. The queue age is the time for which a
+	// request lay unread in its socket.
 	queueAgeTarget = 10 * time.Millisecond
 	// sampleEvery is the number of requests of a connection for one sample. Not every request is sampled, because
 	// asking the kernel for the queue age is a system call.
@@ -24,14 +25,15 @@ const (
 	lateSamplesMin = 8
 	// lateWindowsMin is the number of consecutive late windows after which overload begins.
 	lateWindowsMin = 2
-	// quietWindowsMin is the number of consecutive quiet windows after which overload ends, or watching.
+	// quietWindowsMin is the number of consecutive quiet windows after which overload ends. Without overload, watching
+	// ends then.
 	quietWindowsMin = 40
 )
 
 // Shedding.
 const (
-	// answersPerShed is the number of requests in a window for each one that may be shed, because rejecting a request
-	// costs nearly as much as answering it.
+	// answersPerShed limits shedding to one request in so many, because rejecting a request costs nearly as much as
+	// answering it.
 	answersPerShed = 64
 	// shedsHalfIdle is the number of requests that may be shed in a window in which half of the slots are unused.
 	shedsHalfIdle = 64
@@ -65,7 +67,7 @@ type LoadShedder struct {
 	queue        requestQueue
 	recheckTimer *time.Timer       // nil while no request waits
 	ended        bool              // End was called: no request may wait
-	rounds       *schedulingRounds // nil before schedulingRounds and after End
+	rounds       *schedulingRounds // nil before the first Listen and after End
 }
 
 // NewLoadShedder returns a LoadShedder for a server with the given write timeout.
@@ -152,9 +154,9 @@ func (w *LoadShedder) admitOverloaded(c *Conn, p Priority) bool {
 	return <-request.admitted
 }
 
-// holdsSlot reports whether a request can be served at once: because its connection may keep its slot, or because
-// holdsSlot has got one for it. A connection may not keep its slot if the number of slots has fallen, if a request of a
-// higher priority waits, or if other requests wait and it has served slotRequestsMax requests.
+// holdsSlot reports whether a request can be served at once. If its connection has no slot, holdsSlot tries to get one.
+// A connection must give up its slot if the number of slots has fallen, or if a request of a higher priority waits.
+// After slotRequestsMax requests it must give up its slot if any request waits.
 func (w *LoadShedder) holdsSlot(c *Conn, p Priority, now time.Time) bool {
 	if !c.slot.held {
 		return w.slots.acquire(c, p, now)

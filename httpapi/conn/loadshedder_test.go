@@ -26,8 +26,7 @@ func holdingSlots(t testing.TB, s *admissionSlots, count int, since time.Time) (
 	return held
 }
 
-// TestO5_ClientLimit: an address, or an IPv6 network of 64 bits, has its number of connections, at most a fifth; a
-// proxy has any number.
+// TestO5_ClientLimit: each IPv4 address and each IPv6 /64 has a limit, at most a fifth of all; a proxy has none.
 func TestO5_ClientLimit(t *testing.T) {
 	proxy := netip.MustParseAddr("192.0.2.9")
 	for name, one := range map[string]struct {
@@ -97,8 +96,7 @@ func TestO1_OverloadIsNoticed(t *testing.T) {
 	}
 }
 
-// TestO2_SlotsByPriority: a free slot goes to the newest request of the highest priority; requests that have waited too
-// long are refused and not served.
+// TestO2_SlotsByPriority: a slot goes to the newest request of the highest priority that has not waited too long.
 func TestO2_SlotsByPriority(t *testing.T) {
 	now := fakeNow()
 	var w requestQueue
@@ -121,8 +119,7 @@ func TestO2_SlotsByPriority(t *testing.T) {
 	}
 }
 
-// TestO1_SlotsAreBounded: no more than slotsMax are served at once; one that stands idle is taken, and one that
-// ends is free.
+// TestO1_SlotsAreBounded: no more than slotsMax are served at once, and a stalled slot is taken.
 func TestO1_SlotsAreBounded(t *testing.T) {
 	now := fakeNow()
 	var s admissionSlots
@@ -146,8 +143,7 @@ func TestO1_SlotsAreBounded(t *testing.T) {
 	}
 }
 
-// TestO3_RequestsAfterAPauseAreServedLate: late requests are served when half of the seats stand empty again, and
-// wait while all are used.
+// TestO3_RequestsAfterAPauseAreServedLate: late requests are served once half of the slots are unused.
 func TestO3_RequestsAfterAPauseAreServedLate(t *testing.T) {
 	const waits = "waits"
 	for name, one := range map[string]struct {
@@ -198,8 +194,7 @@ func TestO1_EndsInOrder(t *testing.T) {
 	}
 }
 
-// TestO1_QueueTimeIsBounded: when the overload ends while nothing is asked, what waits is refused after a look; a
-// shutdown ends it at once.
+// TestO1_QueueTimeIsBounded: without new requests, recheck rejects those that wait; a shutdown does so at once.
 func TestO1_QueueTimeIsBounded(t *testing.T) {
 	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -225,8 +220,7 @@ func TestO1_QueueTimeIsBounded(t *testing.T) {
 	}
 }
 
-// TestO1_OneSlotForAConnection: whatever happens, each seat has one connection, each connection at most one seat,
-// and both know it.
+// TestO1_OneSlotForAConnection: whatever happens, slots and connections belong to each other, one to one.
 func TestO1_OneSlotForAConnection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := fakeNow()

@@ -142,8 +142,7 @@ func TestO2_LongRoundsTakeSlots(t *testing.T) {
 	}
 }
 
-// TestO2_TooManySlots: a connection that asks again keeps its seat, unless there are fewer now, or it was served
-// often and another waits.
+// TestO2_TooManySlots: a connection keeps its slot, unless there are fewer now, or it was served often and others wait.
 func TestO2_TooManySlots(t *testing.T) {
 	r := &schedulingRounds{}
 	r.slotLimit.Store(slotsMax)

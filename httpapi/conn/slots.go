@@ -35,13 +35,13 @@ const (
 	// stalled after slotStallRounds rounds without a request, because every connection runs in each round.
 	slotStallMax    = 20 * time.Millisecond
 	slotStallRounds = 3
-	// refillEvery is the shortest time between two calls of refill by new requests.
+	// refillEvery is the shortest time between two calls of refill by record.
 	refillEvery = time.Millisecond
 )
 
 // admissionSlot is the slot of one connection. The lock of LoadShedder guards it.
 type admissionSlot struct {
-	held       bool      // the connection has a slot; the other fields are for its slot
+	held       bool      // the connection has a slot; otherwise all fields are zero
 	served     int       // requests served after the first
 	priority   Priority  // of the last request
 	lastActive time.Time // when the last request began
@@ -107,7 +107,7 @@ func (s *admissionSlots) halfStalled(now time.Time) bool {
 	return used < s.capacity()/2
 }
 
-// capacity returns the number of slots. With scheduling rounds it depends on their lengths.
+// capacity returns the number of slots. With scheduling rounds it depends on how long the rounds take.
 func (s *admissionSlots) capacity() int {
 	if s.rounds == nil {
 		return slotsMax

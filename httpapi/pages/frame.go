@@ -19,7 +19,7 @@ var assetFiles embed.FS
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-const rendersPerSecondMax = 100 // so many take about a tenth of one CPU
+const rendersPerSecondMax = 100 // uses at most about a tenth of one CPU
 
 // Frame has the common parts of all pages: layout, languages, assets, limits and the cache. After the last call of
 // AddAssets it is safe for concurrent use.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"flag"
 	"net/http"
 	"net/http/httptest"
@@ -27,15 +28,6 @@ const golden = "testdata/metrics.txt"
 
 // update rewrites the golden file; make golden sets it.
 var update = flag.Bool("update", false, "rewrite the golden files")
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; make golden writes golden files", err)
-	}
-	return string(text)
-}
 
 // fakeServer has answered something of everything, each another number of times.
 type fakeServer struct{}
@@ -139,8 +131,8 @@ func TestGolden_Metrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := readFile(t, golden); text.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
+	if want, err := os.ReadFile(golden); text.String() != string(want) {
+		t.Errorf("got\n%s\nwant\n%s%v", text.String(), want, err)
 	}
 }
 
@@ -159,8 +151,7 @@ func TestMetrics_Lint(t *testing.T) {
 	}
 }
 
-// TestMetrics_WhileStarting: a node that replays its log tells of its log and its health, and no number that is not
-// known yet.
+// TestMetrics_WhileStarting: a node that replays its log has no metrics of its state.
 func TestMetrics_WhileStarting(t *testing.T) {
 	of := all()
 	of.System = fakeSystem{starting: true}
@@ -170,11 +161,15 @@ func TestMetrics_WhileStarting(t *testing.T) {
 	}
 }
 
-// TestMetrics_OfLibraries: what dashboard and alerts ask of Go and of the process is there. Their other queries are
-// held in packaging.
+// TestMetrics_OfLibraries: the metrics of Go and of the process that dashboard and alerts query exist.
 func TestMetrics_OfLibraries(t *testing.T) {
 	text := scraped(t, all())
-	asked := regexp.MustCompile(`\b(go|process)_\w+`).FindAllString(readFile(t, "../../packaging/grafana/tasard.json")+readFile(t, "../../packaging/prometheus/alerts.yml"), -1)
+	dashboard, err := os.ReadFile("../../packaging/grafana/tasard.json")
+	alerts, alertsErr := os.ReadFile("../../packaging/prometheus/alerts.yml")
+	if err = errors.Join(err, alertsErr); err != nil {
+		t.Fatal(err)
+	}
+	asked := regexp.MustCompile(`\b(go|process)_\w+`).FindAllString(string(dashboard)+string(alerts), -1)
 	for _, name := range asked {
 		if !strings.Contains(text, "\n"+name+" ") && !strings.Contains(text, "\n"+name+"{") {
 			t.Errorf("there is no metric %s", name)

@@ -228,18 +228,14 @@ func (b *browser) send(method, path string, form url.Values) *response {
 	answer := httptest.NewRecorder()
 	b.accounts.mux.ServeHTTP(answer, request)
 	for _, c := range answer.Result().Cookies() {
-		b.keep(c)
+		b.jar = slices.DeleteFunc(slices.Clone(b.jar), func(old *http.Cookie) bool { return old.Name == c.Name && old.Path == c.Path })
+		if c.MaxAge > 0 {
+			b.jar = append(b.jar, c)
+		}
 	}
 	b.page = &response{method, path, answer.Code, answer.Header(), answer.Body.String()}
 	b.responses = append(b.responses, b.page)
 	return b.page
-}
-
-func (b *browser) keep(c *http.Cookie) {
-	b.jar = slices.DeleteFunc(slices.Clone(b.jar), func(old *http.Cookie) bool { return old.Name == c.Name && old.Path == c.Path })
-	if c.MaxAge > 0 {
-		b.jar = append(b.jar, c)
-	}
 }
 
 func (b *browser) cookie(name string) string {

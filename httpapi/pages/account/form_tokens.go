@@ -23,8 +23,8 @@ const (
 	formBytes       = formSerialBytes + formTimeBytes + formMACBytes
 )
 
-// tokenOwner identifies the browser to which a form token was issued. It is the digest of the session token, or without
-// a session of loginState.browserID.
+// tokenOwner identifies the browser to which a form token was issued. It is the digest of the session token. Without a
+// session, it is the digest of loginState.browserID.
 type tokenOwner [sha256.Size]byte
 
 // formTokens issues and verifies the tokens in forms. A token is valid for one purpose and one owner, for formLifetime,
@@ -32,7 +32,7 @@ type tokenOwner [sha256.Size]byte
 //
 //	serial (8) · Unix seconds (8) · first 16 bytes of HMAC-SHA256(key, serial · seconds · owner · purpose)
 //
-// When a token is spent, spend rejects it and all older tokens of its owner from then on. So reloading a page does not
+// After a token is spent, spend rejects that token and all older tokens of its owner. So reloading a page does not
 // create a second key.
 type formTokens struct {
 	key   [32]byte // random in each process
@@ -125,7 +125,7 @@ func (f *formTokens) spend(text, purpose string, owner tokenOwner) spendResult {
 	return tokenSpent
 }
 
-// evictExpired removes the entries whose tokens have all expired. It reports whether the table has room then.
+// evictExpired removes the entries whose tokens have all expired. It reports whether the table is no longer full.
 func (f *formTokens) evictExpired(now time.Time) bool {
 	for owner, last := range f.spent {
 		if !now.Before(last.until) {

@@ -17,8 +17,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// TestSecrets_AreSeenOnce checks that a key is only in the answer that creates it, sessions only in cookies, codes
-// nowhere.
+// TestSecrets_AreSeenOnce: a key is only in the response that creates it, a session only in cookies, a code nowhere.
 func TestSecrets_AreSeenOnce(t *testing.T) {
 	w := newFakeAccounts(t)
 	b := w.browser(pages.Spanish).signIn("ana@example.do")
