@@ -25,7 +25,7 @@ const keyPrefix = "tasard_"
 // parameters that the ordinary path parsed from the head. It is immutable.
 type knownHead struct {
 	toAmount string // the bytes before the amount; "" if the head has no amount
-	before   string // the bytes between the amount and the key; without an amount from the beginning, without a key to the end
+	before   string // the bytes between amount and key; without amount from the beginning, without key to the end
 	after    string // the bytes after the key
 	keyed    bool   // the head has a key
 

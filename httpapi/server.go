@@ -90,8 +90,8 @@ type Limits struct {
 	// WriteBufferBytes is the size of the write buffer of a connection. Default: 4 KiB. The buffer is for response heads,
 	// for responses to pipelined requests, and for all responses over TLS.
 	WriteBufferBytes int
-	// ConnsMax is the maximum number of open connections. Default: 16,384. The server accepts up to 64 more, and answers
-	// one request on each: a health request normally, any other with 503.
+	// ConnsMax is the maximum number of open connections. Default: 16,384. The server accepts up to 64 more. On these it
+	// answers health requests as usual, and any other request with 503.
 	ConnsMax int
 	// ConnsPerClient is the maximum number of connections of a client address. Default: 128. It is never more than a fifth
 	// of ConnsMax. A negative number means no limit. Config.TrustedProxies have no limit.

@@ -77,7 +77,7 @@ func deadlineBefore(ctx context.Context, wait time.Duration) bool {
 	return !waitEnd.Before(deadline)
 }
 
-// outcomeUnknown adds to an error that the request may have been executed.
+// outcomeUnknown adds a warning to the error of a request that may have been executed.
 func (q *call) outcomeUnknown(err error) error {
 	if q.idempotent || !errors.Is(err, ErrNoResponse) {
 		return err

@@ -36,7 +36,8 @@ type drainingConn struct {
 	closed  chan struct{} // closed by Close
 }
 
-// count adds delta to the number of open requests. If ended is true, the stream has ended.
+// count adds delta to the number of open requests. ended means that the stream has ended. count closes drained when the
+// stream has ended and no request is open.
 func (c *drainingConn) count(delta int, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

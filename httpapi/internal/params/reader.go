@@ -177,7 +177,7 @@ func (r *queryReader) completeRange() {
 	}
 }
 
-// IsCredentialName reports whether a name is one under which clients often send API keys by mistake. It ignores case.
+// IsCredentialName reports whether clients often send an API key under this name by mistake. It ignores case.
 func IsCredentialName(name string) bool {
 	switch strings.ToLower(name) {
 	case "api_key", "apikey", "access_key", "key", "token":
