@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,33 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 		}
 		if got := n.journal.appended(); got != gathered {
 			t.Errorf("%d writes for requests whose leases were asked for long ago", got-gathered)
+		}
+		n.stop()
+	})
+}
+
+// First requests that come while a write is under way share the next one, whatever their shards are.
+func TestF1_FirstRequestsShareAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, few = 200, 4 // each shard on its own would need 8
+		slow := func([][]byte) error {
+			<-time.NewTimer(time.Millisecond).C // until all goroutines of the bubble wait
+			return nil
+		}
+		n := startNode(t, Config{Journal: &memoryJournal{before: slow}})
+		var keys []account.Digest
+		for number := range many {
+			keys = append(keys, n.join(number, 1).keys[0])
+		}
+		synctest.Wait()
+		before := n.journal.appended()
+		var callers sync.WaitGroup
+		for _, key := range keys {
+			callers.Go(func() { n.admit(key) })
+		}
+		callers.Wait()
+		if got := n.journal.appended() - before; got > few {
+			t.Errorf("%d writes for the first requests of %d accounts, want at most %d", got, many, few)
 		}
 		n.stop()
 	})

@@ -226,3 +226,22 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// Records of one Encoder are those of Encode, also when a record does not fit into what is left of the buffer.
+func TestEncoder(t *testing.T) {
+	var e Encoder
+	names, records := []string{}, [][]byte{}
+	for range 3 * chunkBytes / recordBytes / len(samples()) {
+		for name, event := range samples() {
+			names, records = append(names, name), append(records, must(e.Encode(event)))
+		}
+	}
+	for i, name := range names {
+		if want := encoded(samples()[name]); !bytes.Equal(records[i], want) {
+			t.Fatalf("%s: %x, want %x", name, records[i], want)
+		}
+	}
+	if _, err := e.Encode("no event"); err == nil {
+		t.Error("a text is encoded as an event")
+	}
+}
