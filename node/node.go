@@ -24,7 +24,7 @@ type Node struct {
 	reference ReferenceData
 
 	core        *core.Core
-	system      *actors.System // core.System
+	system      *actors.System // the same as core.System
 	cluster     membership     // nil if the node is not in a cluster
 	mailer      *codeMailer
 	collector   *liveCollector
@@ -125,7 +125,7 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	return nil
 }
 
-// reference returns the configured reference data, or reads its files.
+// reference returns Config.Reference. If that is nil, it reads the files of Catalogue and Definitions.
 func (c *Config) reference() (ReferenceData, error) {
 	if c.Reference != nil {
 		return *c.Reference, nil

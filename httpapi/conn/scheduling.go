@@ -21,7 +21,7 @@ const (
 // processes use the processors. New requests wait for the end of a round, and fewer slots make rounds shorter.
 const (
 	roundLong  = 15 * time.Millisecond // a longer round halves the number of slots
-	roundShort = roundLong / 2         // a shorter round raises it by a quarter, up to slotsMax
+	roundShort = roundLong / 2         // a shorter round raises the number by a quarter, up to slotsMax
 	slotsMin   = 8
 )
 
