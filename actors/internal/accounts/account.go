@@ -10,10 +10,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Requests to an account actor. All requests except admissions go through the shard of the account.
+// Requests to an AccountActor. An admissionRequest may go directly to the actor. All others go through the ShardActor
+// that keeps the account.
 type (
 	admissionRequest = mailbox.Request[admissionQuery, account.Admission]
-	// Refund takes back an admission of an account or of an anonymous client.
+	// Refund takes back one counted API request of an account, or of a client without an API key.
 	Refund         = mailbox.Request[account.Admission, struct{}]
 	usageRequest   = mailbox.Request[UsageQuery, account.QuotaResult]
 	accountRequest = mailbox.Request[accountQuery, accountReply]
@@ -25,11 +26,11 @@ type (
 		account uint64
 		key     account.Digest
 	}
-	// UsageQuery asks for the use of the quota windows.
+	// UsageQuery asks how much of its quotas (of the day and of the minute) an account has used.
 	UsageQuery struct {
 		account uint64
 		key     account.Digest
-		byKey   bool // the reply is an error unless key is valid
+		byKey   bool // the reply is an error unless key is a valid API key of the account
 	}
 	accountQuery struct{ account uint64 }
 	accountReply struct {
@@ -43,15 +44,15 @@ type (
 	}
 )
 
-// eventWritten tells an account that one of its events is durable, or why not.
+// eventWritten tells an account that one of its events is durable, or why it is not.
 type eventWritten struct {
 	mailbox.OneWay
 	event account.Event
 	err   *engine.Error
 }
 
-// eventWritten returns the message about an event. All leases use the same message, because an account has one lease at
-// a time written.
+// eventWritten returns the message about an event. All quota leases (account.Leased) use the same message, because the
+// account writes one lease at a time.
 func (a *AccountActor) eventWritten(event account.Event, err *engine.Error) *eventWritten {
 	if _, leased := event.(*account.Leased); leased {
 		a.leaseWritten = eventWritten{event: event, err: err}
@@ -60,16 +61,17 @@ func (a *AccountActor) eventWritten(event account.Event, err *engine.Error) *eve
 	return &eventWritten{event: event, err: err}
 }
 
-// returnLease tells an account that the node stops: it returns its lease and admits no more requests.
+// returnLease tells an account that the node stops. The account then admits no more requests, and returns the unspent
+// part of its quota lease.
 type returnLease struct{ mailbox.OneWay }
 
-// AccountActor is the actor of one loaded account.
+// AccountActor is the actor of one account. Only a loaded account has an actor; an evicted account is kept encoded.
 type AccountActor struct {
 	*accountCommon
 	ID        uint64
 	Account   *account.Account
-	remoteSeq uint64 // number of RemoteEvents received
-	asked     bool   // a request arrived after the last sweep
+	remoteSeq uint64 // number of RemoteEvents messages (events of other nodes) received
+	asked     bool   // a request arrived after the newest sweep (ShardActor.sweep)
 
 	Leasing  bool                // a lease is being written to the log
 	urgent   bool                // a request waits for that lease
@@ -79,7 +81,7 @@ type AccountActor struct {
 	InFlight *changeRequest      // the change whose event is being written, or nil
 	stopped  *engine.Error       // if not nil, the error of all new leases and changes
 
-	leaseWritten eventWritten         // of the lease that is being written; reused
+	leaseWritten eventWritten         // message about the lease that is being written; reused
 	firstQueued  [1]*admissionRequest // backing array of queued
 }
 
@@ -125,8 +127,8 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. After a panic over one of these requests the account counts at most one request too
-// many. After a panic over any other message its state may be wrong.
+// Fatal implements mailbox.Actor. A panic over one of the listed requests is not fatal: at most, the account has
+// counted one API request too many. After a panic over any other message the state of the account may be wrong.
 func (a *AccountActor) Fatal(msg mailbox.Message) bool {
 	switch msg.(type) {
 	case *admissionRequest, *Refund, *usageRequest, *accountRequest:
@@ -153,7 +155,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 	a.reply(m, result, now)
 }
 
-// reply sends the result of an admission. If the caller no longer waits for it, reply takes the admission back.
+// reply sends the result of an admission. If the caller no longer waits for the result, reply takes the admission back.
 func (a *AccountActor) reply(m *admissionRequest, result account.QuotaResult, now account.ClockReading) {
 	now = a.Account.WithDay(now)
 	delivered := m.Reply(account.Admission{QuotaResult: result, Account: a.ID, At: now}, nil)
@@ -194,8 +196,8 @@ var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
-// lease posts the next lease to the outbox if the account needs one. waiting is the number of requests that wait for
-// it.
+// lease posts the next quota lease to the outbox of the shard, if the account needs one. waiting is the number of
+// requests that wait for this lease.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.quotaPolicy, waiting)
 	if event == nil {
@@ -246,7 +248,8 @@ func (a *AccountActor) leased(m *eventWritten) {
 	a.admitQueued()
 }
 
-// admitQueued tries to admit the queued requests. If the lease is spent before the last of them, it asks for the next.
+// admitQueued tries to admit the queued requests. If the lease is spent before all are admitted, it asks for the next
+// lease.
 func (a *AccountActor) admitQueued() {
 	now := a.clock.Now()
 	requests := a.queued
@@ -299,8 +302,8 @@ func (a *AccountActor) idle(now account.ClockReading) bool {
 	return !a.Leasing && a.InFlight == nil && len(a.queued) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
 }
 
-// returnLeaseOnStop posts the return of the lease when the node stops. It does nothing while an event of the account is
-// being written; leased and written call it again.
+// returnLeaseOnStop posts the return of the lease when the node stops. While an event of the account is being written
+// it does nothing: leased and written call it again afterwards.
 func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.Leasing || a.InFlight != nil {
 		return

@@ -40,8 +40,8 @@ type Accounts struct {
 	flusher   *outboxFlusher
 }
 
-// shardReserve is the mailbox space of a shard for one-way messages (mailbox.Kind.Reserve). In the worst case one shard
-// gets a message for each account created in the last hour. The registry allows 5,000 of them.
+// shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case one
+// shard gets a message for each account created in the last hour. The registry allows 5,000 new accounts an hour.
 const shardReserve = 8192
 
 type requestPools struct {
@@ -92,7 +92,7 @@ func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(
 // accountBytesEstimate is the estimated size of an encoded account.
 const accountBytesEstimate = 150
 
-// Start starts the actors with the state of a finished replay.
+// Start starts the actors with the state that a finished replay of the log gave.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
 	t.Clock.resume(r.steady, r.newestWall)
 	t.keyPolicy.Store(&r.KeyPolicy)
@@ -148,8 +148,8 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	return nil
 }
 
-// ReturnLeases makes every account return the unspent part of its lease. It waits for each shard up to the timeout. The
-// caller must have stopped sending requests.
+// ReturnLeases makes every account return the unspent part of its quota lease. It waits for each shard up to the
+// timeout. The caller must have stopped sending requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	t.sweeper.end()
 	defer t.flusher.end()
@@ -160,7 +160,7 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 		shard.Send(m)
 	}
 	for _, m := range requests {
-		_, _ = m.Wait(timeout) // after an error the lease is forfeited, as in a crash
+		_, _ = m.Wait(timeout) // after an error the unspent quota of the leases is lost, as after a crash
 	}
 }
 

@@ -5,7 +5,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Errors that callers get when keys are required (decision K6). The values are shared: do not change them.
+// Errors that tell a caller of the API why its API key is missing or not accepted. The values are shared: do not change
+// them.
 var (
 	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required; send it as Authorization: Bearer"}
 	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid"}
@@ -19,8 +20,8 @@ func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 // KeyPolicy implements account.Admitter. Before the replay has ended it returns the zero value.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It allocates nothing, unless the account has to be loaded or needs its next lease.
-// With LimitsOff it counts no requests, and checks keys only if keys are required.
+// Admit implements account.Admitter. It allocates nothing, unless the account has to be loaded or needs its next quota
+// lease. With LimitsOff it counts no requests, and checks API keys only if they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
 		return account.Admission{}, err
@@ -49,13 +50,15 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	return t.requestPools.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
 }
 
-// keysRequired reads the clock only if an operator has announced a date.
+// keysRequired reports whether every request needs an API key now. It reads the clock only if an operator has announced
+// a date from which keys are required.
 func (t *Accounts) keysRequired() bool {
 	policy := t.keyPolicy.Load()
 	return !policy.RequiredAt.IsZero() && policy.Required(t.config.Clock())
 }
 
-// admitKey asks the actor of the key's account. If the account is not loaded, it asks the shard.
+// admitKey asks the actor of the key's account. If the account has no actor at present, it asks the shard that keeps
+// the account.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	id, actor := t.keys.Lookup(key)
 	if id == 0 {
@@ -92,7 +95,7 @@ func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admi
 	return account.Admission{}, errMissingKey
 }
 
-// Refund implements account.Admitter. If the mailbox of the actor is full, the request stays charged.
+// Refund implements account.Admitter. If the mailbox of the actor is full, the request stays counted.
 func (t *Accounts) Refund(a account.Admission) {
 	if !a.Admitted || t.config.LimitsOff || t.host.Available() != nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// AnonymousTables is the number of AnonymousActors. Each has a part of the addresses.
+// AnonymousTables is the number of AnonymousActors. Each counts the requests of a part of all IP addresses.
 const AnonymousTables = 16
 
 type anonymousAdmission = mailbox.Request[anonymousQuery, account.Admission]
 
 type anonymousQuery struct{ address netip.Addr }
 
-// AnonymousActor counts the requests of clients without a key, by IP address. The counts are in memory only.
+// AnonymousActor counts the requests of clients without an API key, by IP address. The counts are in memory only.
 type AnonymousActor struct {
 	table *account.AnonymousTable
 	quota account.Quota

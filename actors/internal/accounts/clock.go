@@ -15,26 +15,27 @@ const (
 	// clockStepMin is the smallest change of the wall clock, compared with the monotonic clock, that counts as a step.
 	// A smaller change is accepted at once.
 	clockStepMin = 5 * time.Second
-	// clockSuspectMax is the time after which a step is accepted. Until then the day is computed without the step. So a
-	// wrong step that is corrected within a minute does not begin another day. A correct step delays the next day by a
-	// minute at most.
+	// clockSuspectMax is the time after which a step is accepted. Until then the day, which quotas count by, is computed
+	// without the step. A wrong step that is corrected within a minute therefore does not begin another day. If the step
+	// is right, the new day begins a minute late at most.
 	clockSuspectMax = time.Minute
 )
 
-// steadyClock reads the wall clock and the steady time (account.ClockReading). Steady time never goes back. After a
-// restart it continues from the newest steady time in the log. The day comes from the wall clock. After a step of the
-// wall clock the day is computed as if there were no step, until the step is undone or clockSuspectMax has passed.
+// steadyClock reads the wall clock and the steady time (account.ClockReading). Steady time is how long nodes have run
+// on this log. It never goes back: after a restart it continues from the newest steady time in the log. The day comes
+// from the wall clock. After a step of the wall clock the day is computed as if there were no step, until the step is
+// undone or clockSuspectMax has passed.
 type steadyClock struct {
 	wall         func() time.Time
 	steady       func() time.Duration // nil: use the monotonic reading of wall
 	logger       *slog.Logger         // nil: do not log steps
-	origin       time.Time            // wall time of resume
+	origin       time.Time            // wall time when resume was called
 	steadyOrigin time.Duration        // result of steady at origin
 	base         time.Duration        // steady time at origin; constant after resume
-	newest       atomic.Int64         // newest steady time, unless detectsSteps
+	newest       atomic.Int64         // newest steady time; not used if detectsSteps
 
 	detectsSteps atomic.Bool  // wall has a monotonic reading, to compare the wall time with
-	trustedWall  atomic.Int64 // wall time without a suspected step when the steady time was 0, in ns since 1970
+	trustedWall  atomic.Int64 // wall time, without a suspected step, minus steady time, in ns since 1970
 
 	mu        sync.Mutex
 	suspected suspectedStep
@@ -111,12 +112,13 @@ func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
 	}
 }
 
-// stepAt returns by how much the wall clock is ahead of trustedWall.
+// stepAt returns by how much the wall clock is ahead of the time that trustedWall gives.
 func (c *steadyClock) stepAt(now account.ClockReading) time.Duration {
 	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trustedWall.Load())
 }
 
-// Check detects a step and its end even if no request reads the clock. It must be called about twice a second.
+// Check detects the beginning and the end of a step, even if no request reads the clock. It must be called about twice
+// a second.
 func (c *steadyClock) Check() {
 	if !c.detectsSteps.Load() {
 		if c.currentStep().active {
@@ -163,8 +165,8 @@ func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	return engine.DateOf(time.Unix(0, c.trustedWall.Load()+int64(now.Steady)))
 }
 
-// endSuspicion ends a suspected step because the wall clock shows no step. If suspected.beforeStart, it does so only
-// after clockSuspectMax.
+// endSuspicion ends a suspected step because the wall clock no longer shows it. If suspected.beforeStart, it does so
+// only after clockSuspectMax.
 func (c *steadyClock) endSuspicion(wall time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

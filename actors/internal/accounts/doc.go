@@ -17,11 +17,12 @@
 //	ShardActor     gets the request only if the account is not loaded; loads the account and forwards the request
 //	outbox         collects events of many accounts, which the shard writes as one batch
 //
-// The shard evicts an idle account: it closes the mailbox and encodes the account. Admit sends a request that the
-// closed mailbox rejects to the shard, which loads the account again.
+// The shard evicts an idle account: it closes the mailbox and encodes the account. If the closed mailbox rejects a
+// request, Admit sends the request to the shard, which loads the account again.
 //
-// All messages except admissions reach an account through its shard, in order. Therefore a snapshot contains the events
-// of all accounts up to the same record of the log, and both a new account and its first session, or neither.
+// All messages except admissions reach an account through its shard, in order. Therefore a snapshot of the state
+// contains the events of all accounts up to the same record of the log. It contains both a new account and its first
+// session, or neither of them.
 //
 // # Start and stop
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// evictedAccount is an encoded account:
+// evictedAccount is an account without an actor. It is kept encoded:
 //
 //	length of State (uvarint) | account.State as in a snapshot | account.EvictedState
 //

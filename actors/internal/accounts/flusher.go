@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// FlushDelay is how long an event may stay in an outbox if no request waits for the event. In this time the leases of
-// many accounts join one write. The delay does no harm, because an account usually asks for a lease seconds early.
+// FlushDelay is how long an event of an account may stay in the outbox of its shard if no request waits for the event.
+// In this time the events of many accounts join one write. Most of them are quota leases. The delay does no harm,
+// because an account usually asks for a lease seconds before it needs the lease.
 const FlushDelay = 50 * time.Millisecond
 
 // outboxFlusher is a goroutine. It notifies each shard that has events in its outbox: FlushDelay after an event is
@@ -32,14 +33,14 @@ func (f *outboxFlusher) start() {
 	go f.run()
 }
 
-// schedule has the outboxes emptied in FlushDelay.
+// schedule makes the shards empty their outboxes after FlushDelay.
 func (f *outboxFlusher) schedule() {
 	if !f.scheduled.Load() && !f.scheduled.Swap(true) {
 		f.wake <- struct{}{}
 	}
 }
 
-// hurry has the outboxes emptied at once.
+// hurry makes the shards empty their outboxes at once.
 func (f *outboxFlusher) hurry() {
 	if !f.hurried.Load() && !f.hurried.Swap(true) {
 		f.urgent <- struct{}{}
@@ -61,7 +62,7 @@ func (f *outboxFlusher) run() {
 		case <-timer.C:
 			f.scheduled.Store(false) // events posted from now on schedule the next flush
 		case <-f.urgent:
-			runtime.Gosched() // requests that are ready post their events too, and share the write
+			runtime.Gosched() // other goroutines that are ready post their events first, so that these share the write
 			f.hurried.Store(false)
 		}
 		for _, outbox := range f.outboxes {

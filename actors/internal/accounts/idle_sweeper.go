@@ -7,13 +7,15 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// idleSweeper regularly sends the shards Sweep and, in a cluster, CheckReturns.
+// idleSweeper regularly sends every shard the message Sweep, which evicts idle accounts. In a cluster it also sends
+// CheckReturns, which returns quota leases that are not needed.
 type idleSweeper struct {
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// sweepInterval is the time between two Sweep messages. SweepsIdle of them are 2 minutes.
+// sweepInterval is the time between two Sweep messages. An account without requests is evicted by the fourth Sweep
+// (SweepsIdle), after about 2 minutes.
 const sweepInterval = 30 * time.Second
 
 // checkReturnsInterval is the time between two CheckReturns messages.

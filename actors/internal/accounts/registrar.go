@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Requests to the registrar.
+// Requests to the RegistrarActor.
 type (
 	codeRequest   = mailbox.Request[codeQuery, account.LoginMail]
 	codeAttempt   = mailbox.Request[codeAttemptQuery, time.Time]
@@ -35,7 +35,7 @@ type (
 		from  netip.Addr
 	}
 	signOutQuery struct{ token account.Digest }
-	// announcementQuery announces the time from which keys are required, or withdraws the announcement.
+	// announcementQuery announces the time from which API keys are required, or withdraws the announcement.
 	announcementQuery struct {
 		at       time.Time
 		withdraw bool
@@ -43,9 +43,9 @@ type (
 	}
 )
 
-// RegistrarActor keeps account.Registry (e-mail addresses, login codes, sessions) and the key policy. It handles
-// requests in order. For each request it makes a decision, writes the events of the decision, and replies when they are
-// durable.
+// RegistrarActor keeps account.Registry (e-mail addresses, login codes, sessions) and the key policy (from when on API
+// keys are required). It handles requests in order. For each request it makes a decision, writes the events of the
+// decision, and replies when they are durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
 	journal   *mailbox.Ref
@@ -57,8 +57,8 @@ type RegistrarActor struct {
 
 	pending   []*decision   // wait for the next write
 	inFlight  []*decision   // are being written
-	writing   bool          // the journal has not sent the result of the last write yet
-	remoteSeq uint64        // number of RemoteEvents received
+	writing   bool          // the journal has not sent the result of the newest write yet
+	remoteSeq uint64        // number of RemoteEvents messages (events of other nodes) received
 	stopped   *engine.Error // why the node has stopped, or nil
 }
 
@@ -104,7 +104,8 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic over a request is not fatal, because it counts at most one attempt too many.
+// Fatal implements mailbox.Actor. A panic over a request is not fatal, because at most it counts one login attempt too
+// many.
 func (r *RegistrarActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
 
 // decide makes a decision and starts to write its events. It rejects the request if the node has stopped or too many
@@ -121,7 +122,7 @@ func (r *RegistrarActor) decide(msg mailbox.Message, by decideFunc) {
 	}
 }
 
-// queueDecision makes a decision and adds it to pending. If that fails, it rejects the request.
+// queueDecision makes a decision and adds it to pending. If the decision fails, it rejects the request.
 func (r *RegistrarActor) queueDecision(msg mailbox.Message, by decideFunc, again bool) {
 	d, err := by(again)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // remote applies events of another node. Decisions that are not durable yet were made without these events. Therefore
-// remote reverts them, newest first, and makes them again afterwards.
+// remote reverts these decisions, newest first, and makes them again after it has applied the events.
 func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	defer m.Window.Release()
 	if r.stopped != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote applies events of another node: it updates evicted accounts, and forwards events of loaded accounts to their
-// actors.
+// remote applies events of another node: it updates accounts without an actor (evicted), and forwards events of
+// accounts with an actor (loaded) to their actors.
 func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	if s.stopped != nil || s.Loaded == nil {
@@ -87,10 +87,11 @@ func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 // CheckReturns tells a shard to send checkReturn to all its loaded accounts.
 type CheckReturns struct {
 	mailbox.OneWay
-	more bool // true continues with the rest of toCheck, in a message from the shard to itself
+	more bool // false starts a check; true continues it with the rest of toCheck, in a message from the shard to itself
 }
 
-// checkReturn tells an account to return its lease if the account does not need it, so that other nodes can use it.
+// checkReturn tells an account to return its quota lease if the account does not need it, so that other nodes can use
+// it.
 type checkReturn struct{ mailbox.OneWay }
 
 // checkReturns does not check evicted accounts, because they returned their leases before they were evicted.

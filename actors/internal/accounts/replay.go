@@ -11,12 +11,12 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Replay rebuilds the accounts, the registry of logins and the key policy from a snapshot and the events after it. Call
-// Begin, then Restore if there is a snapshot, then Apply for each event.
+// Replay rebuilds the accounts, the registry of logins and the key policy (from when on API keys are required) from a
+// snapshot and the events after it. Call Begin, then Restore if there is a snapshot, then Apply for each event.
 type Replay struct {
 	Evicted      []map[uint64]evictedAccount // accounts without an event after the snapshot; one map for each shard
 	Loaded       map[uint64]*account.Account // accounts with an event after the snapshot
-	keyEntries   [][]keyindex.Entry          // entries of the keys in the snapshot
+	keyEntries   [][]keyindex.Entry          // entries for the API keys in the snapshot
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
 	steady       time.Duration // newest steady time in the log
@@ -110,7 +110,8 @@ func (r *Replay) ObserveWall(at time.Time) {
 	}
 }
 
-// account returns the account of an event, in Loaded. It decodes an evicted account, and creates a new one.
+// account returns the account of an event. If the account is not in Loaded yet, account decodes or creates it, and adds
+// it to Loaded.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
 	if account := r.Loaded[id]; account != nil {

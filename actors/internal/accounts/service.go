@@ -148,13 +148,13 @@ func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) 
 
 const (
 	keyIDBytes    = 8
-	keyDrawsMax   = 4 // attempts to generate a key with a unique fingerprint; the first attempt nearly always succeeds
+	keyDrawsMax   = 4 // attempts to generate an API key with a unique fingerprint; the first attempt nearly always succeeds
 	keyIDPrefix   = "key_"
 	operatorMax   = 100 // characters of an operator's name
 	suspensionMax = 500 // characters of a reason
 )
 
-// newKey generates a key and adds it to the index of keys. The key becomes valid when its event is durable.
+// newKey generates an API key and adds it to the index of keys. The key becomes valid when its event is durable.
 func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
 	if _, err := io.ReadFull(t.Random, id[:]); err != nil {

@@ -35,13 +35,13 @@ type ShardActor struct {
 	codec      codec
 
 	keys      *keyindex.Index
-	remoteSeq uint64           // number of RemoteEvents received
-	toCheck   []*loadedAccount // loaded accounts that have not been sent a checkReturn yet
+	remoteSeq uint64           // number of RemoteEvents messages (events of other nodes) received
+	toCheck   []*loadedAccount // loaded accounts to which checkReturns has still to send a checkReturn
 	pending   []pendingEvent   // events that wait for the next write
 	inFlight  []pendingEvent   // events that the journal is writing
-	results   []pendingEvent   // events of the last write whose result deliverSome has still to deliver
-	delivered int              // number of results that the accounts have
-	resultErr *engine.Error    // error of the last write, or nil
+	results   []pendingEvent   // events of a finished write; deliverSome tells their accounts the result
+	delivered int              // number of results that deliverSome has delivered
+	resultErr *engine.Error    // error of the finished write, or nil
 	toJournal commitlog.Write  // the write of inFlight
 	spare     []pendingEvent   // memory for pending
 	stopped   *engine.Error    // why the node has stopped, or nil
@@ -58,10 +58,10 @@ type loadedAccount struct {
 	account    account.Account
 	index      int    // in ShardActor.order
 	idleSweeps int    // number of sweeps since the last request
-	remoteSeq  uint64 // number of RemoteEvents sent to the actor
+	remoteSeq  uint64 // number of RemoteEvents messages sent to the actor
 }
 
-// drainRequest makes all accounts return their leases. The reply comes when the returns are durable.
+// drainRequest makes all accounts return their quota leases. The reply comes when the returns are durable.
 type drainRequest = mailbox.Request[drainCommand, struct{}]
 
 type drainCommand struct{}
@@ -195,8 +195,8 @@ const (
 	makeRoomChecks     = 8   // number of accounts that makeRoom checks
 )
 
-// sweep evicts idle accounts. It checks order from the end, because evict fills a gap in order with the last account,
-// which sweep has then already checked. It skips accounts that were loaded after the sweep started.
+// sweep evicts idle accounts. It checks the list order from its end, because evict fills a gap in the list with the
+// account at the end, which sweep has already checked. It skips accounts that were loaded after the sweep started.
 func (s *ShardActor) sweep(more bool) {
 	if !more {
 		s.sweepIndex = len(s.order)
@@ -219,7 +219,8 @@ func (s *ShardActor) sweep(more bool) {
 	}
 }
 
-// makeRoom evicts one idle account. It returns false if none of the next makeRoomChecks accounts in order is idle.
+// makeRoom evicts one idle account. It returns false if none of the next makeRoomChecks accounts in the list order is
+// idle.
 func (s *ShardActor) makeRoom() bool {
 	now := s.common.clock.Now()
 	for range min(makeRoomChecks, len(s.order)) {

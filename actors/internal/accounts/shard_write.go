@@ -32,8 +32,8 @@ type pendingEvent struct {
 	evicted       bool   // the account has no actor
 }
 
-// outbox collects events of the accounts of a shard. The shard takes the events when it receives OutboxFilled. An
-// urgent event sends this message at once. Other events wait for the outboxFlusher.
+// outbox collects events of the accounts of a shard. The shard takes the events when it receives OutboxFilled. The
+// outboxFlusher sends this message: at once if an event is urgent, else after FlushDelay.
 type outbox struct {
 	shard    *mailbox.Ref
 	flusher  *outboxFlusher
@@ -115,8 +115,8 @@ func (s *ShardActor) collect() {
 	s.write()
 }
 
-// write sends pending events to the journal, up to the limits of one write. It does nothing until the result of the
-// last write has been delivered.
+// write sends pending events to the journal, up to the limits of one write. It does nothing until the accounts have the
+// result of the previous write.
 func (s *ShardActor) write() {
 	if len(s.inFlight)+len(s.results) > 0 {
 		return
@@ -221,7 +221,7 @@ func (s *ShardActor) deliver(p pendingEvent, err *engine.Error) {
 	s.countReturned(p)
 }
 
-// drain makes every account return its lease, and rejects later messages to accounts.
+// drain makes every account return its quota lease, and rejects later messages to accounts.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.draining, s.closed = m, true
 	if s.stopped != nil {
