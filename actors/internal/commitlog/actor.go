@@ -15,11 +15,11 @@ type Write struct {
 	From          *mailbox.Ref // the owner
 	Records       [][]byte
 	Notifications []Notification // sent to other owners when the records are durable, before Committed is sent to From
-	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it made the records
+	RemoteSeq     uint64         // number of RemoteEvents messages that the owner had received when it made the records
 }
 
-// Notification informs another owner of a write. If a snapshot includes the write, it also includes the state that the
-// other owner has after the notification.
+// Notification informs another owner of a write. If a snapshot of all owners includes the write, the snapshot also
+// includes what the other owner changed on the notification.
 type Notification struct {
 	To      *mailbox.Ref
 	Message mailbox.Message
@@ -37,7 +37,8 @@ type Committed struct {
 // committed is the result of all writes that are durable.
 var committed = &Committed{}
 
-// finishRequest asks the Actor to write what is queued and to take a last snapshot. Then the Actor replies.
+// finishRequest asks the Actor to write what is queued and to take a final snapshot of the owners' states. Then the
+// Actor replies.
 type finishRequest = mailbox.Request[struct{}, struct{}]
 
 // Actor orders the writes of all owners. It collects the writes in batches. The writer goroutine (Log.writer) appends
@@ -50,7 +51,7 @@ type Actor struct {
 	snapshot    snapshotPlan
 	replication *replication // nil without a SharedJournal
 
-	last          uint64 // sequence of the last durable record
+	last          uint64 // sequence of the newest durable record
 	waiting       []*Write
 	inFlight      []*Write // the batch that is being appended, or proposed to a SharedJournal
 	writerBusy    bool     // a job of the writer has not returned
@@ -102,7 +103,8 @@ func (a *Actor) Fatal(mailbox.Message) bool { return true }
 // Abort implements mailbox.Actor.
 func (a *Actor) Abort(cause *engine.Error) { a.stop(cause) }
 
-// enqueue queues a write. It rejects the write if it is stale or if the cluster has no majority.
+// enqueue queues a write. It rejects the write if its records were made from an outdated state, or if the cluster has
+// no majority.
 func (a *Actor) enqueue(w *Write) {
 	switch {
 	case a.replication != nil && a.replication.stale(w):
@@ -127,7 +129,8 @@ func (a *Actor) queueStateRequest(q *stateRequest) {
 }
 
 // advance starts the next step. With a local journal it does so only if the writer is idle. With a SharedJournal the
-// state changes only when a record is delivered. A snapshot may therefore start while the writer is still in Append.
+// owners change their states only when a record is delivered. A snapshot may therefore start while the writer is still
+// in Append.
 func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:
@@ -165,19 +168,19 @@ func (a *Actor) gather() {
 	}
 }
 
-// ownersDone is a message that the Actor sends to itself. It arrives when the owners of the last batch have received
-// Committed.
+// ownersDone is a message that the Actor sends to itself. It arrives when the owners of the previous batch have
+// received Committed.
 type ownersDone struct{ mailbox.OneWay }
 
-// awaitOwners delays the next batch until the owners of the last one have sent their next writes. Otherwise these would
-// wait for one more batch, and there would be twice as many syncs.
+// awaitOwners delays the next batch until the owners of the previous batch have sent their next writes. Otherwise these
+// writes would miss the batch, and there would be twice as many batches, each with a sync.
 func (a *Actor) awaitOwners() {
 	a.ownersPending = true
 	a.log.Ref.Send(&ownersDone{})
 	a.log.Ref.EndTurn()
 }
 
-// finish tries once to take a last snapshot. After that it replies to Log.Finish.
+// finish tries once to take a final snapshot. After that it replies to Log.Finish.
 func (a *Actor) finish() {
 	if a.snapshot.last < a.last && !a.snapshot.finalTried {
 		a.snapshot.final, a.snapshot.finalTried = true, true

@@ -15,8 +15,9 @@
 // # Snapshots
 //
 // Between two batches the Actor sends a SnapshotRequest to every owner. The owners answer with their states after the
-// last record, which together form a StateSnapshot. These states are immutable. Therefore another worker can write
-// them while commits continue. A failed snapshot loses nothing: the journal keeps all records that it would replace.
+// newest record. Together these form a StateSnapshot. These states are immutable. Therefore another worker can write
+// them while commits continue. A failed snapshot loses nothing: the journal keeps all records that the snapshot would
+// have replaced.
 //
 // # Several nodes
 //

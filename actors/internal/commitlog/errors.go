@@ -10,7 +10,7 @@ import (
 
 const retryReadOnly = 30 * time.Second
 
-// ErrPosition means that the last record of the journal does not have the expected sequence, because another process
+// ErrPosition means that the newest record of the journal does not have the expected sequence, because another process
 // has written to the journal.
 var ErrPosition = errors.New("the journal does not end with the expected record")
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// ReplicationWindow is the maximum number of records that are delivered but not yet applied. It must be much smaller
-	// than mailbox.ReserveDefault, because RemoteEvents are one-way messages.
+	// ReplicationWindow is the maximum number of records of a SharedJournal that are delivered but not yet applied. It
+	// must be much smaller than mailbox.ReserveDefault, because RemoteEvents are one-way messages.
 	ReplicationWindow     = 64
 	majorityCheckInterval = 250 * time.Millisecond
 )
@@ -35,18 +35,19 @@ func (w *WindowEntry) Retain() *WindowEntry {
 	return w
 }
 
-// Release removes a reference. After the last one the record no longer counts for ReplicationWindow.
+// Release removes a reference. When no reference is left, the record no longer counts for ReplicationWindow.
 func (w *WindowEntry) Release() {
 	if w.references.Add(-1) == 0 {
 		<-w.window
 	}
 }
 
-// Delivered sends the Actor the next record of a SharedJournal. The record is a bundle (record.Bundle).
+// Delivered sends the Actor the next record of a SharedJournal. The record is a bundle: the records of one batch of a
+// node (record.Bundle).
 type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
-	own      bool // the bundle is the last one that this process proposed
+	own      bool // the bundle is the newest that this process proposed
 	records  int  // in the bundle
 	bytes    int  // size of the bundle
 	err      error
@@ -122,7 +123,7 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 }
 
 // decode decodes a bundle into m and groups its events by owner. It does not decode the events of a bundle that this
-// process proposed, because their owners keep them until they are committed.
+// process proposed, because the owners still have these events.
 func (f *follower) decode(m *Delivered, data []byte) error {
 	b, err := f.decoder.Bundle(data)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// slowMin is the age of a write that is not durable at which Health reports a slow disk.
+// slowMin is the time after which Health reports a slow disk if a write is not durable yet.
 const slowMin = time.Second
 
 // Health describes the journal and its disk. The Actor and the workers update it. Any goroutine may read it.
@@ -18,11 +18,11 @@ type Health struct {
 
 	diskFull        engine.Fault // the journal rejects writes because the disk has too little space
 	diskSlow        engine.Fault
-	snapshotFailing engine.Fault // the last snapshot failed
+	snapshotFailing engine.Fault // the newest attempt to take a snapshot failed
 	snapshotLate    engine.Fault // see snapshotPlan.late
 	oldestQueued    atomic.Int64 // when the oldest waiting write was queued (sinceStart); 0 = no write waits
 	oldestInFlight  atomic.Int64 // when the oldest write of the batch in flight was queued; 0 = no batch in flight
-	rejectedBytes   atomic.Int64 // size of the last batch that did not fit on the disk
+	rejectedBytes   atomic.Int64 // size of the newest batch that did not fit on the disk
 	retryBytes      atomic.Int64 // free space at which a failed snapshot is tried again; 0 = no retry
 }
 

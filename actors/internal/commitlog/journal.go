@@ -29,13 +29,13 @@ type Journal interface {
 }
 
 const (
-	// BundleBytesMax is the maximum size of an encoded record.Bundle. A bundle is one message of a stream, which has at
-	// most 1 MiB, headers included.
+	// BundleBytesMax is the maximum size of an encoded record.Bundle. A bundle is one message of a JetStream stream. Such
+	// a message has at most 1 MiB, headers included.
 	BundleBytesMax = 1<<20 - 16<<10
 	// BundlePayloadMax is the maximum total size of the records in a bundle. A bundle also has 32 bytes or fewer for its
 	// kind, length, node and token.
 	BundlePayloadMax = BundleBytesMax - 32
-	// RecordOverhead is the maximum size of what precedes each record: its length in a batch, its tag and length in a
+	// RecordOverhead is the maximum size of what precedes each record: its length in a batch, or its tag and length in a
 	// bundle.
 	RecordOverhead = 4
 )

@@ -21,14 +21,14 @@ type Config struct {
 	Fail    func(error)          // stops the node
 	Logger  *slog.Logger
 
-	// A snapshot is due after this many records or bytes since the last one; see snapshotPlan.due.
+	// A snapshot is due after this many records or bytes since the previous snapshot; see snapshotPlan.due.
 	SnapshotRecords int
 	SnapshotBytes   int64
 }
 
 // Position describes a journal after its replay.
 type Position struct {
-	Last, Snapshot uint64 // sequences of the last record and of the newest snapshot
+	Last, Snapshot uint64 // sequences of the newest record and of the newest snapshot
 	Records        int    // after the snapshot
 	Bytes          int64  // size of those records
 }
@@ -46,7 +46,7 @@ type Log struct {
 	writer    *worker       // appends and drops records
 	snapshots *worker       // writes snapshots
 	follower  *follower     // nil if Shared is nil
-	token     atomic.Uint64 // of the last proposed bundle
+	token     atomic.Uint64 // number that identifies the newest proposed bundle of this process
 }
 
 // New returns a Log. It starts no goroutines.
@@ -56,7 +56,7 @@ func New(c Config) (*Log, error) {
 	if l.Shared == nil {
 		return l, nil
 	}
-	// The first token is random, because bundles of an earlier process of this node must have other tokens.
+	// Count tokens from a random number, so that they differ from the tokens of an earlier process of this node.
 	var token [8]byte
 	if _, err := io.ReadFull(c.Random, token[:]); err != nil {
 		return nil, fmt.Errorf("read random bytes: %w", err)
@@ -115,7 +115,8 @@ func (l *Log) NodeStopping() {
 	}
 }
 
-// Finish waits until all writes are durable and a last snapshot was tried. Then it stops the follower.
+// Finish waits until all writes are durable and the Actor has tried to take a final snapshot. Then it stops the
+// follower.
 func (l *Log) Finish(timeout time.Duration) error {
 	request := mailbox.NewRequest[struct{}, struct{}](struct{}{})
 	l.Ref.Send(request)

@@ -25,10 +25,11 @@ import (
 // A rule that one owner enforces therefore holds across all nodes. A write is committed when its record is delivered,
 // not when Append returns. All nodes apply all records in the same order, so their snapshots at one sequence are equal.
 // The follower waits while ReplicationWindow records are delivered but not yet applied. While the cluster has no
-// majority, all writes are rejected. Reads still work, and so does quota that this node has leased.
+// majority, all writes are rejected. Reads still work, and accounts can still spend the quota that this node has
+// already leased.
 type replication struct {
 	currencies map[string]*mailbox.Ref
-	sent       map[*mailbox.Ref]uint64 // number of RemoteEvents sent to each owner
+	sent       map[*mailbox.Ref]uint64 // number of RemoteEvents messages sent to each owner
 	stopping   bool                    // the node stops
 }
 
@@ -54,7 +55,7 @@ func (a *Actor) propose(records [][]byte) {
 	a.submitAppend([][]byte{bundle})
 }
 
-// proposalReturned handles the return of Append. It does not answer the writes: delivered does.
+// proposalReturned handles the return of Append. It does not answer the writes: delivered does that.
 func (a *Actor) proposalReturned(m *written) {
 	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.stopCause == nil {
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))

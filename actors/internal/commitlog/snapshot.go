@@ -104,7 +104,7 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// stateRequest asks the Actor for a StateSnapshot of the currencies after the last record.
+// stateRequest asks the Actor for a StateSnapshot of the currencies after the newest record.
 type stateRequest = mailbox.Request[struct{}, *StateSnapshot]
 
 // requestParts asks the owners for their parts.
@@ -141,7 +141,7 @@ func (a *Actor) answerStateRequests() {
 }
 
 const (
-	// accountsFraction makes snapshots rarer if the accounts are large. The records since the last snapshot must be at
+	// accountsFraction makes snapshots rarer if the accounts are large. The records since the previous snapshot must be at
 	// least 1/accountsFraction as large as all accounts.
 	accountsFraction = 4
 	// overdueSnapshots is how many snapshots must be overdue until Health reports that the next snapshot is late.
@@ -156,13 +156,13 @@ type snapshotPlan struct {
 	bytesMax   int64 // Config.SnapshotBytes
 
 	last             uint64 // sequence of the newest snapshot
-	records          int    // since the last attempt to take a snapshot
+	records          int    // since the newest attempt to take a snapshot
 	bytes            int64  // size of these records
 	uncoveredRecords int    // since the newest snapshot
 	uncoveredBytes   int64  // size of these records
 	accountBytes     int64  // size of all accounts in the newest snapshot
 	running          bool   // a snapshot is being taken
-	final            bool   // Finish has asked for the last snapshot
+	final            bool   // Finish has asked for the final snapshot
 	finalTried       bool   // final was set once
 	retry            bool   // try a failed snapshot again
 	dropBefore       uint64 // records before this sequence are not needed any more; 0 = all are needed
@@ -186,7 +186,8 @@ func (p *snapshotPlan) due() bool {
 	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.final || p.retry)
 }
 
-// begin resets the counts of due. It starts no snapshot and returns false if the newest one has all records up to last.
+// begin resets the counts of due. It starts no snapshot and returns false if the newest snapshot has all records up to
+// last.
 func (p *snapshotPlan) begin(last uint64) bool {
 	p.records, p.bytes, p.final, p.retry = 0, 0, false, false
 	p.running = last > p.last

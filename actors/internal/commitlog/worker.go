@@ -13,7 +13,7 @@ import (
 // CheckInterval is how often an idle writer checks the free space and calls OnTick.
 const CheckInterval = 500 * time.Millisecond
 
-// spaceMargin is how many bytes must at least fit on the disk until Health reports that the disk is no longer full.
+// After the disk was full, Health reports a fault until at least spaceMargin bytes fit on it.
 const spaceMargin = 64 << 10
 
 // worker is a goroutine for work that waits for the disk. An actor must not do such work, because it must not block.
@@ -54,7 +54,7 @@ func (w *worker) run(tick func()) {
 // submit gives the worker a job. It does not block, because the Actor waits for the result before the next job.
 func (w *worker) submit(job func()) { w.jobs <- job }
 
-// stop waits for the last job and then ends the goroutine.
+// stop waits until all jobs are done and the goroutine has ended.
 func (w *worker) stop() {
 	close(w.jobs)
 	w.done.Wait()
@@ -69,7 +69,7 @@ type written struct {
 
 // append appends a batch and sends written to the Actor. It is a job of the writer.
 func (l *Log) append(expected uint64, records [][]byte) {
-	// Let other goroutines run first, for example those that the last batch woke. On a single processor they would
+	// Let other goroutines run first, for example those that the previous batch woke. On a single processor they would
 	// otherwise wait until this batch is on the disk.
 	runtime.Gosched()
 	last, err := l.Journal.Append(expected, records)
