@@ -9,10 +9,11 @@ import (
 )
 
 // dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
-// Ref.run adds an actor for which its caller has handled enough messages. Each actor is in the queue at most once.
+// Ref.run adds an actor when the caller that runs it has handled enough of its messages. Each actor is in the queue at
+// most once.
 type dispatcher struct {
 	elapsed  func() time.Duration
-	workers  sync.WaitGroup // worker goroutines and jobs
+	workers  sync.WaitGroup // worker goroutines and jobs (Ref.StartJob)
 	jobSlots chan struct{}  // semaphore: its capacity is the number of jobs that may run at once
 
 	mu         sync.Mutex
@@ -44,8 +45,8 @@ func (d *dispatcher) add(r *Ref) {
 	d.work.Signal()
 }
 
-// workMax is how long a worker runs actors before it yields to the network poller, so that requests are read. To yield
-// costs several system calls.
+// workMax is how long a worker runs actors before it yields to the network poller, so that requests that have arrived
+// are read. To yield takes several system calls.
 const workMax = 100 * time.Microsecond
 
 func (d *dispatcher) run() {
@@ -85,7 +86,8 @@ func (d *dispatcher) startJob(work func(pause func())) {
 	}()
 }
 
-// pop removes the first actor. If the queue is empty, it returns nil. With wait it returns nil only after stop.
+// pop removes the first actor. If the queue is empty, it returns nil. With wait it waits for an actor instead, and
+// returns nil only after stop.
 func (d *dispatcher) pop(wait bool) *Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package mailbox runs actors. An actor is a value whose methods run one at a time. Other code reaches it only through
-// messages. No other package uses protoactor.
+// messages. The package is built on the library protoactor-go, which no other package uses.
 //
 // System.Spawn starts an Actor and returns its Ref, to which messages are sent. There are two kinds of messages. A
 // Request is a message with room for an answer, for which its caller waits. A message that embeds OneWay has no answer.
@@ -42,7 +42,7 @@
 //	receive timeouts  lose messages, and have a data race
 //	dispatcher        handles a quarter fewer requests per second
 //
-// Its Stop drops queued messages silently, and its Shutdown stops no actor.
+// protoactor's Stop drops queued messages silently, and protoactor's Shutdown stops no actor.
 //
 // Start with ref.go and request.go.
 package mailbox

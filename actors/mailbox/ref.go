@@ -30,7 +30,7 @@ type Ref struct {
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
 	paused  bool // by protoactor, after a panic over a lifecycle message
 	closed  bool
-	endTurn bool // EndTurn was called; only the goroutine that runs the actor uses it
+	endTurn bool // EndTurn was called; only the goroutine that runs the actor uses this field
 	waiting int
 	head    int
 	ring    []Message // allocated when the first message has to wait
@@ -179,8 +179,8 @@ func (r *Ref) Waiting() int {
 }
 
 // StartJob runs long work of the actor in a new goroutine. Jobs of all actors together leave one processor to callers.
-// work must call pause several times per millisecond, so that callers go first (package yield). An actor may have only
-// one job at a time. A stopped actor must not start a job. System.Close waits for all jobs.
+// work must call pause several times per millisecond, so that requests of callers are handled first (package yield). An
+// actor may have only one job at a time. A stopped actor must not start a job. System.Close waits for all jobs.
 func (r *Ref) StartJob(work func(pause func())) { r.system.dispatcher.startJob(work) }
 
 // checkRoom returns nil if the mailbox can accept a message, else the reason.

@@ -145,7 +145,7 @@ func (a *RequestPool[Q, A]) AskFirst(preferred, fallback *Ref, query Q, deadline
 // AskAny asks one of several actors that give the same answer. It prefers the actor that this processor asked last, to
 // avoid cache traffic between processors. If that actor is not idle, AskAny sends the request to the next actor.
 func (a *RequestPool[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
-	q := a.request(query) // has the choice of this processor, because sync.Pool keeps a list for each processor
+	q := a.request(query) // q.choice is that of this processor, because sync.Pool keeps a list for each processor
 	q.choice %= len(actors)
 	if !actors[q.choice].sendIdle(q) {
 		q.choice = (q.choice + 1) % len(actors)

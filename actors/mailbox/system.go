@@ -32,7 +32,7 @@ type Config struct {
 	Elapsed func() time.Duration
 	// Fail stops the node. It must not block, because the goroutine that runs an actor calls it.
 	Fail func(cause error)
-	// Failed is called when a panic has stopped the node. It returns the error for all requests of the actor.
+	// Failed is called when a panic has stopped the node. It returns the error with which the actor rejects its requests.
 	Failed func(cause error) *engine.Error
 }
 
