@@ -58,7 +58,7 @@ func (y *Yielder) Close() {
 	if y.w == nil {
 		return
 	}
-	_ = y.w.Close() // the goroutine ends even after an error
+	_ = y.w.Close() // waitForPoller ends even if this returns an error
 	for range y.polled {
 		continue
 	}
