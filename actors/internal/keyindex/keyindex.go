@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Index is a hash table with open addressing. It maps the fingerprint of a digest to an account and its actor. All
-// methods except Fill may be called concurrently.
+// Index is a hash table with open addressing. It maps the fingerprint (first bytes) of the digest of an API key to an
+// account and its actor. All methods except Fill may be called concurrently.
 //
 // Lookup takes no lock. Claim writes the account of an entry before the fingerprint, so Lookup never finds an
 // incomplete entry. When the table is full, Claim replaces it with a larger one. A Lookup that still reads the old
@@ -148,7 +148,7 @@ func tableSize(count int) int {
 	return size
 }
 
-// Release deletes the entry of a key, if the account has it.
+// Release deletes the entry of a key, if the entry belongs to the account.
 func (x *Index) Release(digest account.Digest, account uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
