@@ -27,7 +27,7 @@
 //     503. After a failed write a node stops by itself (Done, Err), because continuing
 //     could lose data. Then open it again.
 //   - A secret is a file of one line. The node rejects a file that other users can
-//     access, unless the file is in Config.Credentials, which the service manager guards.
+//     access, unless the file is in Config.Credentials, which systemd protects.
 //   - Close stops collecting before it stops the actors. With HTTP.DrainDelay it first
 //     announces the stop in every response and in /readyz.
 //   - Reload uses all changed files or, on any error, none. Only Open reads the set of

@@ -153,7 +153,7 @@ func (p *codeMailer) close(ctx context.Context) {
 }
 
 // ReadSecret reads a secret from a file of one line. It rejects a file that other users can access, unless the file is
-// in the directory credentials, which the service manager guards.
+// in the directory credentials, which systemd protects.
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,8 +181,8 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	return account.SecretOf(text), nil
 }
 
-// isCredential reports whether a file is in the directory credentials. The service manager guards that directory with
-// access control lists, which the mode of a file shows as access for other users.
+// isCredential reports whether a file is in the directory credentials. systemd protects that directory with access
+// control lists. Therefore the modes of its files look as if other users could read them.
 func isCredential(path, credentials string) bool {
 	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 }

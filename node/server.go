@@ -16,8 +16,8 @@ import (
 // shorter.
 const shutdownMax = 15 * time.Second
 
-// descriptorsReserved is the number of file descriptors for everything but client connections up to the maximum: the
-// log, collectors, mail, management, and the connections beyond the maximum, which get 503.
+// descriptorsReserved is the number of file descriptors for the log, collectors, mail and management, and for client
+// connections above the maximum, which get 503.
 const descriptorsReserved = 256
 
 // Descriptors returns the number of file descriptors that a node needs for conns connections, and the limit of this
@@ -44,8 +44,9 @@ type httpServer struct {
 	err    error         // result of Serve, valid when done is closed
 }
 
-// Listen listens on a TCP address. field is the field of Config that has the address, for errors. Multipath TCP is off:
-// its listener can only stop accepting by being closed, which resets connections in the backlog.
+// Listen listens on a TCP address. field is the field of Config that has the address, for errors. Multipath TCP is
+// off, because a multipath listener stops accepting only when it is closed, and closing it resets connections in the
+// backlog.
 func Listen(address, field string) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)

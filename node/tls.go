@@ -58,7 +58,7 @@ func (c *certificate) read() (*tls.Certificate, error) {
 }
 
 // checkKeyFile returns an error for a private key that other users can read, unless the key is in the directory
-// credentials, which the service manager guards.
+// credentials, which systemd protects.
 func checkKeyFile(path, credentials, field string) error {
 	info, err := os.Stat(path)
 	switch {

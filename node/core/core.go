@@ -24,7 +24,7 @@ type Config struct {
 
 	HTTP       httpapi.Config // settings of the HTTP server; HTTPConfig adds the rest
 	PublicURL  string         // public address of the pages; "" means unknown
-	AccountURL string         // page that the announcement of required keys links to; "" means the node's own /docs
+	AccountURL string         // page linked from the notice that API keys will be required; "" means the node's own /docs
 	Contact    string         // e-mail address or URL of the operator, for the pages; "" means none
 	Demo       bool           // pages say that the rates are simulated
 	AccessLog  io.Writer      // gets a line of JSON for each response; may be nil
