@@ -6,13 +6,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// circuitBreaker opens after failuresToOpen consecutive failed slots. While it is open, the source is tried only in the
-// first slot of each day. It closes when the source can be read again, or when the process restarts.
+// circuitBreaker opens after failuresToOpen consecutive scheduled times (slots) in which the source failed. While it is
+// open, the source is tried only in the first slot of each day. It closes when the source can be read again, or when
+// the process restarts.
 type circuitBreaker struct {
 	failuresToOpen int
 
 	failures int       // consecutive slots in which no page could be read
-	lastSlot time.Time // the last slot in which the source was tried
+	lastSlot time.Time // the newest slot in which the source was tried
 }
 
 // allows reports whether the source may be tried in a slot. A slot before lastSlot means that the clock was set back;

@@ -16,7 +16,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fetcher downloads a page of a source. Fetch must return soon after ctx ends. Its error is a *source.Failure.
+// Fetcher downloads a page of a source, which is a website or API with exchange rates. Fetch must return soon after ctx
+// ends. Its error is a *source.Failure.
 type Fetcher interface {
 	Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error)
 }
@@ -33,12 +34,14 @@ type Config struct {
 	Definitions []*source.Definition
 	Fetcher     Fetcher
 	Sink        Sink
-	// Clock is the wall clock, which decides when a slot begins. It may be set forward or back: waits use timers.
+	// Clock is the wall clock. It decides when the next scheduled time (slot) has come. The clock may be set forward or
+	// back, because waits use timers.
 	Clock func() time.Time
 	// Schedule decides when sources are fetched. nil = Daily.
 	Schedule Schedule
-	// LastSlot returns the newest slot that was published for a source, or zero. Run calls it once for each source and
-	// does not collect this slot again. nil = every restart collects the newest slot again.
+	// LastSlot returns the newest slot for which the rates of a source were published, or zero. Run calls LastSlot once
+	// for each source and does not fetch the source again for this slot. nil = every restart fetches all sources again
+	// for the newest slot.
 	LastSlot func(sourceID string) time.Time
 	// Random is used for jitter. nil = all nodes use the same numbers, so they fetch a source in the same second.
 	Random *rand.Rand
@@ -135,15 +138,15 @@ func New(c Config) *Collector {
 	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), byID)
 	collector := &Collector{config: c, semaphore: make(chan struct{}, max(c.Concurrency, 1)), parse: (*source.Definition).Parse}
 	for _, d := range c.Definitions {
-		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // each runner uses it in its own goroutine
+		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // runners are concurrent
 		collector.runners = append(collector.runners, newRunner(collector, d, random))
 	}
 	return collector
 }
 
-// Run collects until ctx ends, and returns when all its goroutines have ended. Each source has its own goroutine. If a
-// source fails, hangs or panics, the others continue. Run returns an error only if the configuration is invalid or if
-// it was called before.
+// Run fetches and publishes the sources at each slot until ctx ends. It returns when all its goroutines have ended.
+// Each source has its own goroutine. If a source fails, hangs or panics, the others continue. Run returns an error only
+// if the configuration is invalid or if it was called before.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.config.validate(); err != nil {
 		return err

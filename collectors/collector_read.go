@@ -120,7 +120,7 @@ func (c *Collector) readPage(
 		return source.Result{}, failureOf(err, "fetch")
 	case doc == nil:
 		return source.Result{}, source.Failf(source.Internal, "fetch: the fetcher returned neither a document nor a failure")
-	case ctx.Err() != nil: // the fetcher ignored ctx, so a newer slot may have begun
+	case ctx.Err() != nil: // the fetcher ignored the end of ctx, so the document may be too late
 		return source.Result{}, failureOf(ctx.Err(), "fetch")
 	}
 	report.Digest = doc.Digest()

@@ -15,22 +15,22 @@ import (
 // clock was set, or that the machine was suspended.
 const clockCheckMax = time.Minute
 
-// clockErrorMin is how far runner.slot may be in the future. A later slot comes from a wrong clock and is ignored.
-// Otherwise the source would not be collected until the clock reaches that slot.
+// clockErrorMin is how far runner.slot, the newest scheduled time, may be in the future. A later slot comes from a
+// wrong clock and is ignored. Otherwise the source would not be collected until the clock reaches that slot.
 const clockErrorMin = 24 * time.Hour
 
 // jitterSteps is the number of different values of jitterShare.
 const jitterSteps = 1 << 16
 
-// runner collects one source. Only its goroutine (run) uses the fields from random to loggedNotes.
+// runner fetches and publishes one source. Only its goroutine (run) uses the fields from random to loggedNotes.
 type runner struct {
 	collector  *Collector
 	definition *source.Definition
 	random     *rand.Rand
 
 	slot                time.Time       // the current slot: the newest that was begun or skipped
-	catchUp             bool            // plan has not run yet, so a slot that it begins was missed before the start
-	pendingPages        []int           // pages that still have to be published for the slot; empty = the slot has ended
+	catchUp             bool            // plan has not run yet; a slot that it begins was missed before the start
+	pendingPages        []int           // pages still to be published for the slot; empty = the slot is done
 	results             []source.Result // results of the slot so far, by index in Definition.Pages
 	publishedCurrencies map[string]bool // currencies that were published for the slot
 	tries               int             // number of tries in the slot
@@ -55,14 +55,15 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	return r
 }
 
-// drawJitter sets the random jitter of the next slot. It does so in advance, because Health.NextRun includes it.
+// drawJitter sets the random jitter of the next slot. The jitter is needed in advance, because Health.NextRun includes
+// it.
 func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
 
 func (r *runner) offset(span time.Duration) time.Duration {
 	return span * r.jitterShare / jitterSteps
 }
 
-// resume sets the current slot to the newest one that an earlier process has published.
+// resume sets the current slot to the newest slot that an earlier process has published.
 func (r *runner) resume(slot time.Time) {
 	r.slot = slot
 	r.updateHealth(func(h *Health) { h.LastSlot = slot })
@@ -108,8 +109,8 @@ func (r *runner) plan(now time.Time) time.Time {
 	return r.nextRun(now)
 }
 
-// beginSlot begins a new slot, unless the circuit breaker is open. It ends the previous slot, even if that has pending
-// pages.
+// beginSlot ends the previous slot, even if it has pending pages, and makes slot the current one. If the circuit
+// breaker does not allow the slot, no page becomes pending.
 func (r *runner) beginSlot(slot, now time.Time) {
 	if len(r.pendingPages) > 0 && r.tries > 0 {
 		r.finishSlot()
@@ -128,8 +129,8 @@ func (r *runner) beginSlot(slot, now time.Time) {
 	r.updateHealth(func(h *Health) { h.Counts = Counts{} })
 }
 
-// jitterSpan returns the maximum jitter of a slot: Config.Jitter, but at most half the time to the next slot. In a demo
-// slots may be seconds apart.
+// jitterSpan returns the maximum jitter of a slot: Config.Jitter, but at most half the time to the next slot, because
+// in a demo slots may be seconds apart.
 func (r *runner) jitterSpan(slot time.Time) time.Duration {
 	return min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
 }
@@ -177,12 +178,13 @@ func (r *runner) try(ctx context.Context) {
 // publishOutcome is the result of publishing the pages of a try.
 type publishOutcome struct {
 	refreshes    []engine.Refresh
-	historyCount int // refreshes[:historyCount] are past days, the others are current
+	historyCount int // refreshes[:historyCount] have past days, the others current quotes
 	receipt      engine.Receipt
 }
 
-// publish publishes the pages that were read. After an error or panic of the sink it returns a failure, and the pages
-// stay pending. If the engine rejects all observations, it returns a failure too, but the pages are not tried again.
+// publish publishes the pages that were read. After an error or panic of Config.Sink it returns a failure, and the
+// pages stay pending. If the engine rejects all observations, publish returns a failure too, but the pages are not
+// tried again.
 func (r *runner) publish(outcome pageResults) (published publishOutcome, failure *source.Failure) {
 	pages := outcome.succeeded()
 	if len(pages) == 0 {

@@ -1,5 +1,6 @@
-// Package collectors fetches the pages of sources and turns them into engine.Refresh values. It does not validate
-// rates: buy and sell are texts of the source, and the engine checks them.
+// Package collectors fetches the pages of sources, which are websites and APIs with exchange rates. It turns them into
+// refreshes (engine.Refresh): each has the rates of one source at one time. It does not validate rates: buy and sell
+// stay texts of the source, and the engine checks them.
 //
 //	collectors/source     Definition: the requests of a source, and how to read its pages
 //	      |  at each slot of the Schedule
@@ -35,20 +36,22 @@
 // us. After five failed slots the circuit breaker opens. Then the source is tried once a day.
 //
 // The engine accepts each source and currency once for a slot (Refresh.Slot). When a node starts, Config.LastSlot
-// returns the newest slot in its log. A slot that a crash has interrupted is collected again, and nothing is published
-// twice. If several slots were missed, only the newest is collected. If the wall clock is set, slots follow it.
+// returns the newest slot in the log of the node. If a crash interrupts a slot, the sources are fetched again, and
+// nothing is published twice. If several slots were missed, the sources are fetched only for the newest. If the wall
+// clock is set, the slots follow the new time.
 //
 // # Refreshes
 //
 // A refresh is Complete if all pages of its currencies have been read. The engine removes quotes that are missing in a
-// Complete refresh. A quote with one side is not published while another page may still bring its other side. An
-// unchanged document confirms its quotes. The past days of a workbook are published before the current quotes.
+// Complete refresh. A quote with one side is not published while another page may still bring its other side. If a
+// document has not changed, its quotes count as observed again. The past days of a workbook are published before the
+// current quotes.
 //
 // # Observation files
 //
 // An observation file is CSV with a header, or NDJSON (docs/sources.md). Consecutive lines with the same source and
-// time are one refresh. It is never Complete. A malformed line is reported and skipped; only a wrong header is an error
-// for the whole file. A Reader returns what a Writer wrote, except ExpiresAt, which has no column.
+// time are one refresh. Such a refresh is never Complete. A malformed line is reported and skipped; only a wrong header
+// is an error for the whole file. A Reader returns what a Writer wrote, except ExpiresAt, which has no column.
 //
 // # Promises
 //

@@ -9,20 +9,21 @@ import (
 )
 
 // Export returns observations from which an import into an empty node creates the same source quotes, the same history
-// and the same API responses. It exports each source quote, each history entry, and the quarantined quotes that a later
-// observation may confirm.
+// and the same API responses. A source quote is the newest accepted quote of one source. Export includes each source
+// quote, each history entry, and the quarantined quotes that a later observation may confirm.
 //
 // An import differs from the original in three ways. Quarantined quotes that can't be confirmed are omitted. The import
-// computes expiries and the publication times of old quotes again, because a file has no columns for them. It also
-// checks quotes again that an operator released from quarantine.
+// computes expiries and the publication times of old quotes again, because a file has no columns for them. The import
+// checks all quotes, also those that an operator had released from quarantine.
 //
 // Observations are in the order of their times, so that the rules of the engine give the same results as originally.
 // There are two exceptions:
 //
 //   - A source quote becomes two observations: one at the time when its prices were new, one at its last confirmation.
 //   - History entries directly before a source quote may have the same prices as the quote. Originally, other prices
-//     were between such entries and the quote, but the other prices have no entry any more. So such entries come last.
-//     An import then adds them to the history and does not change the quote.
+//     came between them, but those have no entry any more. So an import in the order of time would take the quote for
+//     a confirmation of the entries. Therefore these entries are at the end, where an import only adds them to the
+//     history.
 func Export(states []engine.SavedCurrency) []Observation {
 	var all, late []Observation
 	for i := range states {
@@ -38,7 +39,7 @@ func Export(states []engine.SavedCurrency) []Observation {
 	return append(all, late...)
 }
 
-// ExportSourceQuotes returns only the source quotes: those that are current, and those that were published last.
+// ExportSourceQuotes returns only the source quotes: current and expired ones.
 func ExportSourceQuotes(states []engine.SavedCurrency) []Observation {
 	var all []Observation
 	for i := range states {
@@ -91,8 +92,8 @@ type sourceInstant struct {
 type currencyExport struct {
 	state      *engine.SavedCurrency
 	quotes     map[sourceQuoteKey]*engine.SourceQuote
-	written    map[sourceInstant]bool // the observations that add has added
-	quoteLines []Observation          // of the source quotes
+	written    map[sourceInstant]bool // the quotes and times of all lines that add has added
+	quoteLines []Observation          // lines of the source quotes
 }
 
 func newCurrencyExport(state *engine.SavedCurrency) *currencyExport {
@@ -133,8 +134,8 @@ func (e *currencyExport) pendingConfirmation() []Observation {
 	return lines
 }
 
-// historyLines returns the lines of the history entries: those that belong into the order of time, and those that must
-// come last (see Export).
+// historyLines returns the lines of the history entries: those in the order of time, and those that must come at the
+// end (see Export).
 func (e *currencyExport) historyLines() (inTime, late []Observation) {
 	byQuote := map[sourceQuoteKey][]Observation{}
 	for i := range e.state.History {
@@ -160,7 +161,7 @@ func (e *currencyExport) historyLines() (inTime, late []Observation) {
 }
 
 // repeatsRange returns the range of the lines that have the prices of the quote and are directly before the time when
-// its prices were new. lines must be sorted.
+// the prices of the quote were new. lines must be sorted.
 func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end int) {
 	if quote == nil {
 		return 0, 0
@@ -195,8 +196,8 @@ func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time)
 }
 
 // historyLine returns the line from which an import creates a history entry. quote is the current quote of the source,
-// or nil. An entry does not have the time of publication, only whether the source gave one. If so, the line uses
-// ObservedAt.
+// or nil. A history entry does not have its time of publication, only whether the source gave one. If the source gave
+// one, the line has ObservedAt as the time of publication.
 func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,

@@ -39,7 +39,7 @@ func parseColumn(name string) (column, bool) {
 	return column(c), c >= 0
 }
 
-// fields has the texts of one line by column. "" stands for null too.
+// fields has the texts of one line by column. A null of NDJSON is "".
 type fields [columnCount]string
 
 // observation converts the texts to an Observation. The LineError is about the first invalid text.
@@ -200,8 +200,8 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q and %d bytes more", text[:end], len(text)-end)
 }
 
-// interner saves memory: it returns the same string for equal byte sequences. Files repeat the same few texts. A string
-// does not keep the memory of its line.
+// interner saves memory: it returns the same string for equal byte sequences. Files repeat the same few texts. The
+// strings do not keep the memory of their lines in use.
 type interner struct{ known map[string]string }
 
 func (t *interner) intern(b []byte) string {

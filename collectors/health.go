@@ -18,7 +18,7 @@ const (
 	OK          State = "ok"           // all pages were read and all quotes were accepted
 	Partial     State = "partial"      // some quotes were accepted, but a page failed or a quote was quarantined
 	Failing     State = "failing"      // no page could be read, or nothing could be published
-	CircuitOpen State = "circuit_open" // failing for several slots, therefore tried once a day
+	CircuitOpen State = "circuit_open" // failing at several scheduled times (slots), therefore tried once a day
 	Quarantined State = "quarantined"  // pages were read, but no quote was accepted
 	Disabled    State = "disabled"     // Definition.Disabled is set
 )
@@ -29,31 +29,31 @@ type Health struct {
 	State    State
 
 	Running     time.Time     // start of the try that is running; zero = none is running
-	LastTry     time.Time     // start of the last try
-	LastSuccess time.Time     // end of the last try that published an observation
-	LastSlot    time.Time     // newest slot with a published observation, also of an earlier process
+	LastTry     time.Time     // start of the newest try
+	LastSuccess time.Time     // end of the newest try that published an observation
+	LastSlot    time.Time     // newest slot with a published observation; it may be of an earlier process
 	NextRun     time.Time     // when the next try begins
-	Duration    time.Duration // of the last try
+	Duration    time.Duration // of the newest try
 
 	ConsecutiveFailures int                           // consecutive slots without a published observation
-	Failure             source.Failure                // the last failure, even after a recovery; Kind "" = none yet
+	Failure             source.Failure                // the newest failure, even after a recovery; Kind "" = none yet
 	FailedAt            time.Time                     // time of Failure
 	Runs                uint64                        // number of tries since the process started
-	Failures            map[source.FailureKind]uint64 // number of failures of pages and of publishing since then
+	Failures            map[source.FailureKind]uint64 // failures of pages and of publishing since the process started
 
 	Counts
-	Digests        []string  // Document.Digest of the last document of each page; "" = none
-	Notes          []string  // Result.Notes of the last try
+	Digests        []string  // Document.Digest of the newest document of each page; "" = none
+	Notes          []string  // Result.Notes of the newest try
 	UnchangedSince time.Time // when a price last changed, as far as known; see changeDetector
 	Frozen         bool      // no price has changed for frozenAfter
 }
 
-// Counts counts the current observations of the newest slot, over all its tries.
+// Counts counts the observations of the newest slot in all its tries, without past days.
 type Counts struct {
 	Read        int
 	Accepted    int
-	Quarantined int // rejected by the engine; it keeps most of them in quarantine
-	Repeated    int // published for this slot before
+	Quarantined int // rejected by the engine, which keeps most of them in quarantine
+	Repeated    int // already published for this slot
 }
 
 func newHealth(d *source.Definition) Health {

@@ -59,8 +59,8 @@ func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(lines, "\n")))
 }
 
-// pricesFrom returns when new prices were published. If all quotes have dates in the past, it is the end of the newest
-// date, otherwise now.
+// pricesFrom returns since when a page has its prices: the end of the newest date if all quotes have dates in the past,
+// otherwise now.
 func pricesFrom(observations []engine.Observation, now time.Time) time.Time {
 	var latest engine.Date
 	for i := range observations {

@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingDivisor says that at least 1/4 of the sources must fail before Condition reports it. A few sites fail every
-// week.
+// failingDivisor says that Condition reports failing sources only if they are at least 1/4 of all, because a few sites
+// fail every week.
 const failingDivisor = 4
 
 // updateConditions updates what Condition returns. It must be called after every try.

@@ -9,7 +9,7 @@ import (
 // notesLoggedMax is the maximum number of notes that are logged for a source.
 const notesLoggedMax = 256
 
-// logTry logs a try at debug level. It logs only changes of the health at higher levels, so that a source that is down
+// logTry logs a try at debug level. At higher levels it logs only changes of the health, so that a source that is down
 // for a week does not fill the log.
 func (r *runner) logTry(before Health, a *attempt) {
 	log, after := r.collector.config.Logger, r.healthCopy()
@@ -30,7 +30,8 @@ func (r *runner) logTry(before Health, a *attempt) {
 	}
 }
 
-// withoutCircuit maps CircuitOpen to Failing. For logTry, a source with an open circuit has not changed.
+// withoutCircuit maps CircuitOpen to Failing. logTry must not report a change when the circuit of a failing source
+// opens.
 func withoutCircuit(s State) State {
 	if s == CircuitOpen {
 		return Failing
@@ -55,7 +56,8 @@ func (r *runner) logNotes(log *slog.Logger, h Health) {
 	}
 }
 
-// openCircuit sets the state CircuitOpen. first means that the circuit was closed before; only then is it logged.
+// openCircuit sets the state CircuitOpen. first means that the circuit was closed before; only then the change is
+// logged.
 func (r *runner) openCircuit(first bool) {
 	r.updateHealth(func(h *Health) { h.State = CircuitOpen })
 	if first {

@@ -16,7 +16,7 @@ var ErrEndlessLine = errors.New("a line is longer than 16 MiB; this is not an ob
 // lineReader splits a stream into lines in constant memory.
 type lineReader struct {
 	in     *bufio.Reader
-	number int   // number of the last line, from 1
+	number int   // number of the line that was read last, from 1
 	bytes  int64 // number of bytes read so far
 }
 

@@ -23,14 +23,14 @@ const (
 	signatureBytes         = 4     // length of the longest signature in binaryFormat
 	sniffBytes             = 512   // first bytes of a file that sniff looks at
 	quotedBytesMax         = 64    // bytes of an invalid text that an error quotes
-	internedMax            = 8_192 // strings in an interner
+	internedMax            = 8_192 // different strings that an interner remembers
 )
 
 // Format is the format of an observation file.
 type Format string
 
-// The formats. AnyFormat is only for reading: the format is then that of FormatOf. If the extension is unknown, a file
-// that begins with { is NDJSON, any other file CSV.
+// The formats. AnyFormat is only for reading: the extension of the file name decides (FormatOf). If the extension is
+// unknown, a file that begins with { is NDJSON, any other file CSV.
 const (
 	AnyFormat Format = ""
 	CSV       Format = "csv"
@@ -56,7 +56,7 @@ type Observation struct {
 	Line       int       // line in the file, from 1; 0 = not from a file
 }
 
-// Batch is the result of Reader.Next: a refresh, malformed lines, or both.
+// Batch is the result of Reader.Next: a refresh (observations of one source at one time), malformed lines, or both.
 type Batch struct {
 	Refresh engine.Refresh
 	Lines   []int       // Lines[i] is the line number of Refresh.Observations[i]; empty = no refresh
@@ -124,8 +124,8 @@ func (r *Reader) Bytes() int64 { return r.lines.bytes }
 // Lines returns the number of lines read so far, including the header and blank lines.
 func (r *Reader) Lines() int { return r.lines.number }
 
-// Next returns the next refresh and the malformed lines before it. After many malformed lines, it returns these lines
-// without a refresh. Refreshes are not Complete, because a file may lack observations.
+// Next returns the next refresh and the malformed lines before it. After batchErrorsMax malformed lines, it returns
+// these lines without a refresh. Refreshes are not Complete, because a file may lack observations.
 //
 // After the last Batch the error is io.EOF. Any other error is a read error. Next then drops the refresh that it was
 // reading, because lines of it may be missing, and every further call returns the error again.

@@ -9,16 +9,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// BuildRefreshes turns the results of a source's pages into refreshes for the engine. results[i] is the result of page
-// i; the zero Result means that the page was not read.
+// BuildRefreshes turns the results of a source's pages into refreshes for the engine. A refresh has observations of one
+// source at one time. results[i] is the result of page i; the zero Result means that the page was not read.
 //
 // The first refreshes have the past days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or now
-// if that is earlier. They have no slot and are not Complete.
+// if the day has not ended. They have no slot (scheduled time) and are not Complete.
 //
 // After them come at most two current refreshes, with ObservedAt now and the given slot. The first is Complete: it has
 // the currencies of which all pages were read. The second has the other currencies.
 //
-// Sides on different pages are joined. The definition sets the expiry of observations without one.
+// If the buy and sell sides of a quote are on different pages, BuildRefreshes joins them. Observations without an
+// expiry get one as the definition says.
 func BuildRefreshes(d *source.Definition, results []source.Result, now, slot time.Time) []engine.Refresh {
 	refreshes := historyRefreshes(d, results, now)
 	var complete, incomplete []engine.Observation
@@ -101,7 +102,7 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	return true
 }
 
-// trimHistory removes the history before the last days. If days is 0, it keeps all.
+// trimHistory removes the history that is more than days old. If days is 0, it keeps all.
 func trimHistory(results []source.Result, days int, now time.Time) []source.Result {
 	if days == 0 {
 		return results
@@ -120,8 +121,9 @@ func trimHistory(results []source.Result, days int, now time.Time) []source.Resu
 // The engine accepts a source and currency once for a slot. If a currency was published for the slot by an earlier try,
 // selectUnpublished puts its quotes from newResults into a refresh without a slot.
 //
-// It skips a quote with one side if not all pages of the currency were read. The other side may be on a missing page.
-// The engine would remove this other side, which may still be valid.
+// It skips a quote with one side if not all pages of the currency were read, because the other side may be on a page
+// that was not read. If the quote were published with one side, the engine would remove the other side, which may still
+// be valid.
 func selectUnpublished(refreshes []engine.Refresh, published map[string]bool, newResults []source.Result) []engine.Refresh {
 	isNew := map[quoteID]bool{}
 	for i := range newResults {

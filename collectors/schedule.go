@@ -30,7 +30,7 @@ func (daily) Last(now time.Time) time.Time {
 	return last
 }
 
-// Next returns the time that API clients get as the next refresh.
+// Next returns the same time that API clients get as the time of the next refresh.
 func (daily) Next(after time.Time) time.Time { return engine.NextRefresh(after) }
 
 // Every is a schedule for demos and tests. Its slots are the results of time.Time.Truncate(step). It panics if step is

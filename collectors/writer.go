@@ -36,7 +36,7 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	return writer, nil
 }
 
-// Write writes one observation, except Line and ExpiresAt, which have no column. If a Reader would reject the line,
+// Write writes one observation without its Line and ExpiresAt, which have no column. If a Reader would reject the line,
 // Write returns an error that names the invalid column, and writes nothing.
 func (w *Writer) Write(o Observation) error {
 	values := fieldsOf(&o)

@@ -15,7 +15,7 @@ const (
 	cachedBytesMax    = 1 << 20  // of one document
 	cacheBytesMax     = 32 << 20 // of all documents; a document that does not fit empties the cache
 	validatorBytesMax = 1 << 10
-	cacheAgeMax       = 24 * time.Hour // a server that wrongly answers 304 would otherwise freeze its rates
+	cacheAgeMax       = 24 * time.Hour // otherwise a server that wrongly answers 304 would freeze its rates
 )
 
 type pageKey struct {
@@ -25,7 +25,7 @@ type pageKey struct {
 
 // cachedDocument is a document with its validators, which are its ETag and Last-Modified. It is immutable.
 type cachedDocument struct {
-	definition         *source.Definition // a reloaded definition has the same id; the entry is not used for it
+	definition         *source.Definition // not used for a reloaded definition with the same id
 	url                string
 	etag, lastModified string
 	contentType        string
@@ -33,7 +33,7 @@ type cachedDocument struct {
 	receivedAt         time.Time
 }
 
-// documentCache keeps documents for conditional requests: the last one of each page, if it has validators.
+// documentCache keeps documents for conditional requests: the newest document of each page, if it has validators.
 type documentCache struct {
 	mu        sync.Mutex
 	documents map[pageKey]*cachedDocument

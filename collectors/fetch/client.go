@@ -94,7 +94,7 @@ func (h hostState) wait(now time.Time) time.Duration {
 	return min(h.nextRequest.Sub(now), h.pause)
 }
 
-// unlockHost starts the pause of a host and unlocks it. crawlDelay is that of the host's robots.txt.
+// unlockHost starts the pause of a host and unlocks it. crawlDelay is the Crawl-delay in the host's robots.txt.
 func (c *Client) unlockHost(lock *keyedLock[hostState], crawlDelay time.Duration) {
 	pause := max(c.config.Pause, crawlDelay)
 	lock.value = hostState{nextRequest: c.config.Clock().Add(pause), pause: pause}

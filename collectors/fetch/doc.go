@@ -40,15 +40,16 @@
 //	no response in time               timeout, after as many tries as fit
 //	invalid certificate, or TLS failed otherwise                   tls
 //
-// Challenge pages with status 200 are recognised by Definition.Parse.
+// A challenge page is what a bot wall sends instead of the document. With status 200 it is recognised by
+// Definition.Parse.
 //
 // # robots.txt
 //
-// It is fetched once a day for each origin, before any other request. Its rules for the product token "tasard" apply,
-// as in RFC 9309. A missing robots.txt (4xx, or a redirect that is not followed) allows everything. If it can't be
-// fetched (5xx, no connection) the client uses its older copy; without an older copy, the Fetch fails. Crawl-delay,
-// which is not in the RFC, lengthens the pause between requests, to ten seconds at most. A definition with
-// IgnoreRobots skips all of this.
+// The robots.txt of each origin (scheme, host and port) is fetched once a day, before any other request. Its rules for
+// the product token "tasard" apply, as in RFC 9309. A missing robots.txt (4xx, or a redirect that is not followed)
+// allows everything. If robots.txt can't be fetched (5xx, no connection), the client uses its older copy; without an
+// older copy, the Fetch fails. Crawl-delay, which is not in the RFC, lengthens the pause between requests, to ten
+// seconds at most. A definition with IgnoreRobots skips all of this.
 //
 // # Limits
 //

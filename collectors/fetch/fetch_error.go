@@ -105,8 +105,8 @@ func isGzipDamage(err error) bool {
 	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
 
-// isHeaderTooLarge compares the text of the error, because net/http exports no type for it. TestD4_Hostile fails if the
-// text changes.
+// isHeaderTooLarge compares the text of the error, because net/http exports no type for this error. TestD4_Hostile
+// fails if the text changes.
 func isHeaderTooLarge(err error) bool {
 	return errors.Is(err, bufio.ErrTooLong) || strings.Contains(err.Error(), "response headers exceeded")
 }

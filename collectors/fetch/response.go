@@ -72,8 +72,8 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	}
 }
 
-// nextCapacity quadruples the capacity of readBody's buffer. From limit/16 on it goes to the maximum at once, so that
-// the last and largest copy has at most a quarter of the limit.
+// nextCapacity quadruples the capacity of readBody's buffer. From limit/16 on it returns the maximum at once. So the
+// largest copy, which is the final one, has at most a quarter of the limit.
 func nextCapacity(capacity, limit int) int {
 	if capacity >= limit/16 {
 		return limit + 1

@@ -43,8 +43,8 @@ func (s *session) checkRobots(ctx context.Context, address *url.URL) (time.Durat
 	return state.rules.crawlDelay, nil
 }
 
-// fetchRobots updates state. A missing robots.txt (4xx) allows everything. If it can't be fetched (5xx, no connection)
-// the older copy stays in use; without an older copy that is an error (RFC 9309, section 2.3.1).
+// fetchRobots updates state. A missing robots.txt (4xx) allows everything. If robots.txt can't be fetched (5xx, no
+// connection), the older copy stays in use. Without an older copy fetchRobots fails (RFC 9309, section 2.3.1).
 func (s *session) fetchRobots(ctx context.Context, base *url.URL, state *robotsState) *fetchError {
 	resp, fetchErr := s.doWithRetries(ctx, plannedRequest{
 		method: http.MethodGet, url: base.JoinPath("robots.txt"), header: s.header("text/plain,*/*;q=0.5"),

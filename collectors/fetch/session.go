@@ -47,7 +47,7 @@ func (c *Client) newSession(d *source.Definition, page int, conns *connections) 
 	}, nil
 }
 
-// run sends the requests of the page in order. The document is the response to the last one.
+// run sends the requests of the page in order. The document is the response to the final request.
 func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 	var resp *rawResponse
 	for i := range s.page.Requests {
@@ -110,8 +110,8 @@ func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*raw
 	}
 }
 
-// doConditional sends a request if robots.txt allows it. If its document is cached, it sends a conditional request and
-// replaces a response with status 304 by the cached document.
+// doConditional sends a request if robots.txt allows it. If the document of the page is cached, it sends a conditional
+// request and replaces a response with status 304 by the cached document.
 func (s *session) doConditional(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	var crawlDelay time.Duration
 	if !req.isRobots {

@@ -14,7 +14,7 @@ import (
 // connections collects the connections of one Fetch, so that Fetch can close all of them before it returns. Otherwise
 // the transport might keep a connection whose handshake ends after the timeout of its request.
 type connections struct {
-	ctx  context.Context // that of the Fetch
+	ctx  context.Context // the context of the Fetch
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu    sync.Mutex

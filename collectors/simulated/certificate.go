@@ -77,7 +77,8 @@ func newCertificate(issuer *tls.Certificate, until int, hosts []string) (*tls.Ce
 
 func startOfYear(year int) time.Time { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// certificate returns the certificate for a handshake. If the host has a fault of the handshake, it is a faulty one.
+// certificate returns the certificate for a handshake. If the host has a fault of the handshake, the certificate is
+// faulty.
 func (s *Site) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if active := s.faults.find(Fault.affectsHandshake, hello.ServerName); active.fault != "" {
 		return s.certificates.faulty[active.fault], nil

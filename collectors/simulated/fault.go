@@ -106,8 +106,8 @@ func (s *Site) ClearFaults(target string) {
 	}
 }
 
-// faultTarget returns the key of a fault in activeFaults.byTarget. A handshake is for a host, so the key of a source
-// with such a fault is its host.
+// faultTarget returns the key of a fault in activeFaults.byTarget. A TLS handshake is with a host and not with a
+// source. So for a source with a fault of the handshake, the key is the host of the source.
 func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	id := strings.TrimPrefix(name, demoPrefix)
 	definition, isSource := s.definitions.Find(id)

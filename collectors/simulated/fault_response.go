@@ -15,7 +15,7 @@ import (
 const (
 	hugeBytes   = 1 << 30
 	chunkBytes  = 64 << 10
-	memberBytes = 4 << 20  // blanks in one gzip member of Bomb
+	memberBytes = 4 << 20  // blanks in one gzip member of the fault Bomb
 	memberCount = 2560     // gzip members of Bomb: 10 GiB of blanks
 	sheetBytes  = 48 << 20 // blanks in a workbook of Bomb, more than a reader should decompress
 	footnote    = "¹"
@@ -58,7 +58,8 @@ func (s *Site) waitForEnd(r *http.Request) {
 	}
 }
 
-// sendSlowly sends one byte every s.pace. Without trickle, it sends half of the document and waits for the end.
+// sendSlowly sends one byte every s.pace. Without trickle, it sends half of the document and then nothing more, until
+// the client disconnects or the site is closed.
 func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, trickle bool) {
 	w.Header().Set("Content-Type", d.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(d.body)))
@@ -99,7 +100,7 @@ func sendHuge(w http.ResponseWriter, d document) {
 // workbook with a sheet of blanks.
 func (s *Site) sendBomb(w http.ResponseWriter, d document) {
 	w.Header().Set("Content-Type", d.contentType)
-	if d.contentType == contentWorkbook { // bcrdWorkbook has padded it
+	if d.contentType == contentWorkbook { // bcrdWorkbook has added the blanks
 		_, _ = w.Write(d.body) // the client may be gone
 		return
 	}

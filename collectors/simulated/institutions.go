@@ -19,7 +19,7 @@ const (
 	undated      dating = iota // no date
 	dayDated                   // the day of the request
 	minuteDated                // day and minute of the last price change
-	businessDays               // the last business day whose rate has been published
+	businessDays               // the newest business day whose rate has been published
 )
 
 // quoteSpec describes quotes of one institution.

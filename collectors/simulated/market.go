@@ -9,10 +9,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// HistoryHour is the hour of the day in Santo Domingo of the refreshes of History, and of the reference rate.
+// HistoryHour is the hour of the day (in Santo Domingo) at which the refreshes of History are observed and the
+// reference rate is published.
 const HistoryHour = 17
 
-// Rates are in ten-thousandths of a peso, changes of rates in parts per million.
+// Rates are in ten-thousandths of a peso, changes of rates in parts per million. A level is the market rate of a
+// currency. During a silence the site of an institution gives no rates.
 const (
 	peso                = 10_000
 	stepMax             = 3_000               // largest change of a level or of a quote in one step (0.3 %)
@@ -43,7 +45,7 @@ type Market struct {
 	random       *rand.Rand
 	levels       []marketLevel
 	institutions []institutionState
-	last         time.Time // time of the last step
+	last         time.Time // time of the newest step
 	sources      []sourceQuotes
 }
 
@@ -56,7 +58,7 @@ type institutionState struct {
 	institution   string
 	dating        dating
 	quotes        []quoteState
-	pricedAt      time.Time      // time of the last price change
+	pricedAt      time.Time      // time of the newest price change
 	effective     engine.Date    // for businessDays
 	silentUntil   time.Time      // the site is silent before this time
 	referenceDays []referenceDay // for businessDays, oldest first
@@ -69,7 +71,7 @@ type quoteState struct {
 	kind      engine.Kind
 	published publishedSides
 	spread    int64
-	tick      int64 // prices are multiples of it
+	tick      int64 // prices are multiples of tick
 	offset    int64 // distance from the level, in parts per million
 	middle    int64 // rate of the institution between buy and sell; follows the level
 	buy, sell int64 // 0 = not published
@@ -168,8 +170,8 @@ func (m *Market) advance(now time.Time, moveRates bool) {
 }
 
 // moveLevels changes every level by the sum of three steps: a random step that is the same for all currencies, a random
-// step of its own, and a pull back to its initial level. At a distance of 4 % the pull is as large as both random steps
-// together, so a level stays within 4 %.
+// step of this currency only, and a pull back to its initial level. At a distance of 4 % the pull is as large as both
+// random steps together, so a level stays within 4 %.
 func (m *Market) moveLevels() {
 	common := m.randomBetween(-noiseMax, noiseMax)
 	for i := range m.levels {
@@ -181,8 +183,8 @@ func (m *Market) moveLevels() {
 
 func (m *Market) silent(inst *institutionState) bool { return m.last.Before(inst.silentUntil) }
 
-// goSilent reports whether an institution is silent. It may make it silent at random. The probability is proportional
-// to the elapsed time, so that a demo with many fast steps does not have more silences.
+// goSilent reports whether an institution is silent. If it is not, goSilent may make it silent at random. The
+// probability is proportional to the elapsed time, so that a demo with many fast steps does not have more silences.
 func (m *Market) goSilent(inst *institutionState, elapsed time.Duration) bool {
 	if m.silent(inst) {
 		return true
@@ -194,8 +196,8 @@ func (m *Market) goSilent(inst *institutionState, elapsed time.Duration) bool {
 	return true
 }
 
-// updateQuotes moves the quotes of an institution towards the market, in some steps at random. An institution with
-// business days moves them on each business day.
+// updateQuotes moves the quotes of an institution towards the market in one of followOdds steps, at random. The quotes
+// of an institution with businessDays move on each business day instead.
 func (m *Market) updateQuotes(inst *institutionState, moveRates bool) {
 	moves := moveRates && m.random.IntN(followOdds) == 0
 	if inst.dating == businessDays {
@@ -268,7 +270,7 @@ func (q *quoteState) setSides() {
 	}
 }
 
-// lastBusinessDay returns the last weekday whose reference rate has been published by the time t.
+// lastBusinessDay returns the newest weekday whose reference rate has been published by the time t.
 func lastBusinessDay(t time.Time) engine.Date {
 	day := engine.DateOf(t.Add(-HistoryHour * time.Hour))
 	for isWeekend(day) {

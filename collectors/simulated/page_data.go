@@ -16,7 +16,7 @@ type pageData struct {
 	snapshot
 	Now         time.Time // in Santo Domingo
 	fault       Fault
-	frozen      bool // snapshot is that of the day before, because of the fault Frozen
+	frozen      bool // snapshot is of the day before, because of the fault Frozen
 	request     *http.Request
 	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
 }

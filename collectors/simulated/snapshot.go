@@ -12,8 +12,8 @@ import (
 
 const demoPrefix = "demo-" // first part of the ids of simulated sources
 
-// Definitions returns copies of the definitions of a set, with ids and names that say that the rates are simulated.
-// They request the same addresses as the originals: fetch them only through Site.Dial.
+// Definitions returns copies of the definitions of a set, with ids and names that say that the rates are simulated. The
+// copies request the same addresses as the originals, so fetch them only through Site.Dial.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
 	for _, original := range set.Definitions() {
@@ -39,8 +39,9 @@ type sourceQuotes struct {
 
 type quoteIndex struct{ institution, quote int } // indexes in Market.institutions and institutionState.quotes
 
-// assignQuotes assigns each quote to one enabled source: of those that can read it, the one with the best priority, as
-// a node does. Quotes that no source reads are omitted. Sources are in the order of their first quotes.
+// assignQuotes assigns each quote to one enabled source. If several sources can read a quote, it chooses the one with
+// the best priority, as a node does. Quotes that no source reads are omitted. Sources are in the order of their first
+// quotes.
 func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	best := map[quoteID]*source.Definition{}
 	for _, d := range set.Definitions() {

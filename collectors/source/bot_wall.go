@@ -7,7 +7,8 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// challengeTextMax is the maximum number of bytes of visible text on a challenge page.
+// challengeTextMax is the maximum number of bytes of visible text on a challenge page. A bot wall sends such a page
+// instead of the real one to a client that may be a program.
 const challengeTextMax = 800
 
 // certainMarkers returns lists of strings in lower case. A page that contains all strings of one list is a challenge
@@ -41,8 +42,9 @@ func (d *Document) Challenge() string {
 	return challengeMarker(decodeText(d))
 }
 
-// blockedFailure returns a failure of kind Blocked if the document is a challenge page, otherwise nil. failure is why
-// the parsing failed. A failure of kind Value, for example, means that the page has prices, so it is not a challenge.
+// blockedFailure returns a failure of kind Blocked if the document is a challenge page, otherwise nil. failure is the
+// reason why parsing the document failed. After a failure of kind Value the document is not a challenge page, because
+// it has texts where prices should be.
 func blockedFailure(doc *Document, failure *Failure) *Failure {
 	marker := doc.Challenge()
 	if marker == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {

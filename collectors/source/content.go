@@ -14,8 +14,8 @@ import (
 // textBytesMax bounds a text document. Package fetch has a smaller limit; only documents from files can be this large.
 const textBytesMax = 8 << 20
 
-// checkedText returns the text of a document, or "" for a workbook. It fails if the method of the page reads another
-// kind of document.
+// checkedText returns the text of a document, or "" for a workbook. It fails if the document is not of the kind that
+// the extraction method of the page reads.
 func checkedText(doc *Document, page *Page) string {
 	wantWorkbook := page.Extract.Method == XLSXRows
 	kind := sniffContent(doc.Body)

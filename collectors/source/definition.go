@@ -14,7 +14,7 @@ type Definition struct {
 	Name           string                  // in Spanish, for people
 	URL            string                  // web page for people, or ""
 	Institution    string                  // institution of the rates; "" = each row names its own
-	Priority       int64                   // of two sources with a rate, the one with the lower number wins
+	Priority       int64                   // if several sources have the same rate, the lowest number wins
 	UpstreamSource string                  // name of the aggregator; "" = the institution itself is the source
 	Kind           engine.Kind             // of all its quotes
 	Channel        engine.Channel          // of its quotes, unless a field or label names another
@@ -26,12 +26,12 @@ type Definition struct {
 	IgnoreRobots   bool                    // ignore robots.txt; only an operator may decide this
 	PlainHTTP      bool                    // its addresses may be http instead of https
 	CAFile         string                  // PEM file of intermediate certificates that the server omits; "" = none
-	Disabled       string                  // why the source is not collected; "" = it is. Parse works either way
+	Disabled       string                  // why the source is not fetched, "" = it is; Parse works either way
 	Note           string                  // for the person who repairs the definition
 	Pages          []Page                  // at least one
 }
 
-// Expiry says how long a quote is valid. It expires at the earlier of the two times.
+// Expiry says how long a quote is valid. The quote expires at the earlier of the two times.
 type Expiry struct {
 	AfterCheck time.Duration // after the last check of the source; 26 h by default
 	AfterDate  time.Duration // after the end of the quote's effective date in Santo Domingo; 0 = no limit
@@ -67,8 +67,8 @@ type Request struct {
 	JSON        string            // JSON body, also for GraphQL; "" = none
 }
 
-// AddressFrom takes the address of a request from the previous response: from an attribute of an element. The address
-// must be on the same site.
+// AddressFrom takes the address of a request from the previous response: from an attribute of an HTML element. The
+// address must be on the same site.
 type AddressFrom struct {
 	Selector  string // CSS selector of the element
 	Attribute string
@@ -79,7 +79,7 @@ type Method string
 
 // The methods.
 const (
-	HTMLFields Method = "html-fields" // one element for each side of each currency
+	HTMLFields Method = "html-fields" // one element for each side (buy, sell) of each currency
 	HTMLRows   Method = "html-rows"   // rows or cards, identified by their label
 	JSONFields Method = "json-fields" // one path for each side of each currency
 	JSONRows   Method = "json-rows"   // array of objects, identified by their label
@@ -132,14 +132,14 @@ type Rows struct {
 	Label     Locator
 	Buy, Sell *Locator          // nil = the source does not have this side
 	Value     *Locator          // instead of Buy and Sell: the price of the side that the label names
-	Labels    map[string]Target // by normalised label; includes the labels of the whole definition
+	Labels    map[string]Target // by normalised label (normaliseLabel); includes the labels of the whole definition
 	Ignore    []string          // normalised labels of rows without a quote
 	Unless    string            // HTML: rows whose text matches this pattern are skipped
 	Date      *Date             // date of the row; nil = none
 	Min       int               // fewer rows with a known label are a failure of kind Layout; at least 1
 }
 
-// Target is the quote that a label stands for. "" means the default of the page or the source.
+// Target is the quote that a label stands for. An empty field means the default of the page or the source.
 type Target struct {
 	Institution string
 	Currency    string

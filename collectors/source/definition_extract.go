@@ -11,7 +11,7 @@ import (
 
 func sideNames() []Side { return []Side{BuySide, SellSide, BothSides} }
 
-// pageDefaults says what the fields and labels of a page may omit.
+// pageDefaults says what the fields and labels of a page may omit, because it is given for the whole page.
 type pageDefaults struct {
 	institution bool              // the page or the definition names the institution
 	currency    bool              // the page names the currency

@@ -4,7 +4,7 @@ package source
 type locatorForm struct {
 	at        func(*object, string) string // reads the key "at": a selector, a path or a heading
 	hint      string                       // advice in the error if "at" is missing
-	optional  bool                         // "at" may be missing; the locator is then the row itself or the whole text
+	optional  bool                         // "at" may be missing; then the whole row or text is meant
 	column    bool                         // the key "column" is allowed
 	attribute bool                         // the key "attribute" is allowed
 }

@@ -61,7 +61,7 @@ func (o *object) file(key string) string {
 }
 
 // Site returns the registrable domain of a host, for example example.com.do for www.example.com.do. An IP address, or a
-// name without a registrable domain, is returned as it is. The requests of a page and its redirects stay on one site.
+// name without a registrable domain, is returned as it is. The requests of a page and their redirects stay on one site.
 func Site(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -74,8 +74,9 @@ func Site(host string) string {
 	return site
 }
 
-// isSelector reports whether a CSS selector is valid. goquery reports no errors: an invalid selector matches no
-// element. So isSelector adds "*" before the selector, which matches the test element only if the whole is valid.
+// isSelector reports whether a CSS selector is valid. goquery reports no error for an invalid selector, which just
+// matches no element. So isSelector tests the selector after "*, ": the whole matches every element if the selector is
+// valid, and none if it is invalid.
 func isSelector(text string) bool {
 	return goquery.Single("*, " + text).Match(&html.Node{Type: html.ElementNode, Data: "p"})
 }

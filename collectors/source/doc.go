@@ -17,8 +17,8 @@
 //
 // # Documents
 //
-// Definition.Parse reads the document of a page. Any function below it can end the parsing: failf panics with a
-// Failure, and Parse returns it.
+// Definition.Parse reads the document of a page. Any function that Parse calls can end the parsing: failf panics with a
+// Failure, which Parse returns as its error.
 //
 //	content.go, bot_wall.go         the kind of document; challenge pages of bot walls
 //	html.go, html_table.go          elements, tables by their headings

@@ -153,7 +153,8 @@ func nodeText(node *html.Node, attribute string) (string, bool) {
 }
 
 // visibleText returns the visible text of an element, with single spaces. It puts spaces around inner elements, so that
-// two numbers, or a price and the digit of a footnote, do not become one number. Typefaces get no spaces.
+// two numbers, or a price and the digit of a footnote, do not become one number. Elements such as <b> get no spaces
+// (see isTypeface).
 func visibleText(node *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, node, textBytesMax)
@@ -200,8 +201,8 @@ func isStruckOut(node *html.Node) bool {
 	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike
 }
 
-// isHidden reports whether an attribute hides an element. It must not be called for the element that a locator selects:
-// that one may be hidden until the user clicks.
+// isHidden reports whether an attribute hides an element. It must not be called for the element that a locator selects,
+// because a price may be hidden until the user clicks.
 func isHidden(node *html.Node) bool {
 	for _, attr := range node.Attr {
 		switch attr.Key {

@@ -76,7 +76,7 @@ type table struct {
 	rows         map[*html.Node]int    // index in grid of a row (tr)
 	grid         [][]*html.Node        // cells by row and column; a cell that spans several positions is at each of them
 	headingRows  []*headingRow         // by row: the nearest row of headings above it; nil = none
-	lastHeadings *headingRow           // the last row of headings so far
+	lastHeadings *headingRow           // the lowest row of headings so far
 	headings     []string              // the headings that locators name, normalised
 	texts        map[*html.Node]string // cache of headingText
 }
@@ -100,14 +100,14 @@ func readTable(node *html.Node, headings []string) *table {
 	return t
 }
 
-// rowspanCell is the last cell in a column, which may span rows below it.
+// rowspanCell is the lowest cell in a column so far. It may span rows below it.
 type rowspanCell struct {
 	cell     *html.Node
 	rowsLeft int // number of further rows that it spans
 }
 
-// addRows adds the rows of a table, but not the rows of tables within its cells. rowspans has the last cell of each
-// column.
+// addRows adds the rows of a table, but not the rows of tables within its cells. rowspans has the lowest cell of each
+// column so far.
 func (t *table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
 		switch child.DataAtom {

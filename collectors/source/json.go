@@ -96,9 +96,9 @@ func (r *jsonReader) token() json.Token {
 	return token
 }
 
-// lookup returns the value at a path such as d.results[0].rate, or nil if there is none. The path "" is v itself. []
-// is the only entry of a list. lookup fails if a key of the path occurs twice in an object: JSON does not say which of
-// the two counts.
+// lookup returns the value at a path such as d.results[0].rate, or nil if there is none. The path "" means v itself,
+// and [] in a path means the only entry of a list. lookup fails if a key of the path occurs twice in an object: JSON
+// does not say which of the two counts.
 func (v *jsonValue) lookup(path string) *jsonValue {
 	if path == "" {
 		return v

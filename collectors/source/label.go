@@ -64,8 +64,8 @@ func collapseSpaces(text string) string {
 	return b.String()
 }
 
-// isSpace reports whether a character separates words. Pages also use control characters and zero-width spaces so,
-// which unicode.IsSpace does not include.
+// isSpace reports whether a character separates words. On some pages control characters or zero-width spaces separate
+// words; unicode.IsSpace does not include them.
 func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || unicode.IsControl(r) || r == '\u200b' || r == '\ufeff'
 }

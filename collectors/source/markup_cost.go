@@ -12,8 +12,8 @@ import (
 // elements and 5,000 paragraphs.
 const markupCostMax = 4 * nodesMax
 
-// nestingCostMax bounds the sum of the depths at all tags, because the parser searches all open elements at each tag. A
-// page with 20,000 elements at a depth of forty has less than a twentieth of it.
+// nestingCostMax bounds the sum of the depths at all tags, because the parser searches all open elements at each tag.
+// For a page with 20,000 elements at a depth of forty the sum is less than a twentieth of nestingCostMax.
 const (
 	nestingCostMax = 20_000_000
 	nestingMax     = 512 // maximum depth; the HTML parser rejects deeper pages
@@ -91,7 +91,7 @@ func (m *formattingStack) start(name, raw string) {
 	}
 }
 
-// push opens a formatting element. The parser keeps at most three equal ones in a scope.
+// push opens a formatting element. The parser keeps at most three equal elements open in a scope.
 func (m *formattingStack) push(name, raw string) {
 	equal := 0
 	for _, other := range m.open[m.scopeBegin():] {

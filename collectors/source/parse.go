@@ -141,8 +141,8 @@ func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 	return matched
 }
 
-// readDate reads the date of the whole document. It fails if the document does not have the date of the definition,
-// because the page may be years old.
+// readDate reads the date of the whole document. It fails if the definition names a date but the document does not have
+// it: such a page may be years old.
 func (r *parser) readDate(s scope) {
 	if spec := r.page.Extract.Date; spec != nil {
 		r.date, r.instant = r.dateAt(s, spec)

@@ -20,7 +20,7 @@ const (
 	quotesMax          = 500 // quotes of one document; real lists have fewer
 )
 
-// unreadablePrefix is put before an unreadable side that would otherwise be empty or a valid decimal.
+// unreadablePrefix is put before the text of an unreadable side if the text is empty or a valid decimal.
 const unreadablePrefix = "unreadable: "
 
 // valueStatus says what a locator finds. If it finds several texts, the one with the highest status counts.

@@ -67,8 +67,8 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 	return price, checkPrice(price, decimalsMax)
 }
 
-// foreignCurrency returns the currency that the text of a price names if it is neither the peso nor currency, otherwise
-// "". For example, "US$ 1.08" is not the price of a euro in pesos.
+// foreignCurrency returns the currency that the text of a price names, or "". The peso and the argument currency do not
+// count. For example, "US$ 1.08" is not the price of a euro in pesos.
 func foreignCurrency(text, currency string) string {
 	text, _, _ = strings.Cut(collapseSpaces(text), "=")
 	text = strings.ToUpper(strings.TrimSpace(text))

@@ -38,7 +38,7 @@ var defaultSet = sync.OnceValue(func() *Set {
 // DefaultSet returns the built-in definitions.
 func DefaultSet() *Set { return defaultSet() }
 
-// NewSet returns a set of definitions. If two have the same id, it uses the last one.
+// NewSet returns a set of definitions. If several have the same id, it uses the final one.
 func NewSet(definitions ...*Definition) *Set {
 	byID := make(map[string]*Definition, len(definitions))
 	for _, d := range definitions {
@@ -137,8 +137,8 @@ func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[
 	return nil
 }
 
-// Check returns an error if a definition names an institution or currency that the catalogue does not have, or if its
-// id is that of manual rates.
+// Check returns an error if a definition names an institution or currency that is not in the catalogue. The id of the
+// source of manual rates is an error too.
 func (s *Set) Check(c *engine.Catalogue) error {
 	var problems []error
 	for _, d := range s.list {
@@ -160,7 +160,8 @@ func (s *Set) Check(c *engine.Catalogue) error {
 	return errors.Join(problems...)
 }
 
-// Sources returns all sources for a catalogue. It includes disabled sources, because the log may have rates of them.
+// Sources returns all definitions as sources for an engine.Catalogue. It includes disabled definitions, because the log
+// may have rates of them.
 func (s *Set) Sources() []engine.Source {
 	sources := make([]engine.Source, len(s.list))
 	for i, d := range s.list {
@@ -169,7 +170,7 @@ func (s *Set) Sources() []engine.Source {
 	return sources
 }
 
-// Source returns the source for a catalogue.
+// Source returns the definition as a source for an engine.Catalogue.
 func (d *Definition) Source() engine.Source {
 	return engine.Source{
 		ID: d.ID, Name: d.Name, URL: d.URL, Priority: d.Priority, UpstreamSource: d.UpstreamSource,

@@ -73,8 +73,8 @@ func workbookStream(body []byte) (stream []byte, err error) {
 	return readStream(file)
 }
 
-// pickStream returns the stream of the workbook. It is in the root folder, with the name "Workbook", or "Book" in files
-// of older versions of Excel. If a file has both, pickStream returns "Workbook".
+// pickStream returns the stream of the workbook. The stream is in the root folder, with the name "Workbook", or "Book"
+// in files of older versions of Excel. If a file has both, pickStream returns "Workbook".
 func pickStream(container *mscfb.Reader) (*mscfb.File, error) {
 	var names []string
 	streams := map[string]*mscfb.File{}

@@ -122,7 +122,7 @@ type cellReader struct {
 	records       *recordReader
 	sharedStrings []string
 	grid          grid
-	pending       *record // last formula, if its text is in the next record; otherwise nil
+	pending       *record // the formula whose text result is in the next record; nil = none
 }
 
 func (c *cellReader) readRecord(r record) error {
@@ -230,7 +230,7 @@ func (c *cellReader) mulRK(r record, row, column int) error {
 	return nil
 }
 
-// formula reads the saved result of a formula. Its last two bytes are 0xFFFF if it is not a number.
+// formula reads the saved result of a formula. If the result is not a number, its final two bytes are 0xFFFF.
 func (c *cellReader) formula(r record, value []byte) (string, error) {
 	const (
 		isText  = 0

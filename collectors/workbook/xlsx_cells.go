@@ -86,8 +86,8 @@ func (r *rowCells) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	return r.grid.put(r.row, r.column, text)
 }
 
-// cellText returns the text of a cell of some kind. A value that is invalid for the kind is an error: a wrong guess
-// would publish a wrong rate.
+// cellText returns the text of a cell with a value. kind is the attribute t of the cell. A value that is invalid for
+// its kind is an error, because a wrong guess would publish a wrong rate.
 func (s *sheetCells) cellText(kind, value string) (string, error) {
 	switch kind {
 	case "str": // text result of a formula

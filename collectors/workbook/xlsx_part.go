@@ -70,7 +70,7 @@ func (p *partTokens) Token() (xml.Token, error) {
 		err = tooLarge("a text of more than %d bytes", textBytesMax)
 	}
 	if err != nil {
-		return nil, err // with a token, xml.Decoder would ignore the error
+		return nil, err // xml.Decoder ignores an error that comes with a token
 	}
 	return token, nil
 }
