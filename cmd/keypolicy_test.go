@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/httpapi/apitest"
 )
 
 // announced are the requests of every kind and the status of their answers before keys are required.
@@ -88,29 +88,12 @@ func TestK7_NotWithPrintedCodes(t *testing.T) {
 	}
 }
 
-// manualClock is a clock that a test turns.
-type manualClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (h *manualClock) clock() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.now
-}
-
-func (h *manualClock) set(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.now = now
-}
-
 // TestK6_TheDayComes runs the parts of the program on a clock of the test's: 401s begin at the announced instant, not a
 // nanosecond sooner or later, and without a restart.
 func TestK6_TheDayComes(t *testing.T) {
-	box, h := newMailServer(t), &manualClock{now: time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)}
-	required := h.now.Add(15 * 24 * time.Hour)
+	box, h := newMailServer(t), &apitest.Clock{}
+	h.Set(time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC))
+	required := h.Now().Add(15 * 24 * time.Hour)
 	anyone, data := startOnClock(t, box, h)
 	key, _ := anyone.signIn(box, "ana@example.com").newKey("key")
 	last := "x"
@@ -120,13 +103,13 @@ func TestK6_TheDayComes(t *testing.T) {
 	revoked := key.with(key.token[:len(key.token)-1] + last)
 	runAdmin(t, data, "keys-required", "--at", required.Format(time.RFC3339))
 
-	h.set(required.Add(-1))
+	h.Set(required.Add(-1))
 	for _, who := range []caller{anyone, key, revoked} {
 		if got := who.must("GET", countedPath, "", http.StatusOK, ""); got.header.Get("Sunset") == "" {
 			t.Errorf("no Sunset a nanosecond before: %v", got.header)
 		}
 	}
-	h.set(required)
+	h.Set(required)
 	refused := anyone.must("GET", countedPath, "", http.StatusUnauthorized, "missing_key")
 	if got := refused.header.Get("WWW-Authenticate"); got != `Bearer realm="tasard"` {
 		t.Errorf("WWW-Authenticate is %s", got)
@@ -151,7 +134,7 @@ func TestK6_TheDayComes(t *testing.T) {
 }
 
 // startOnClock runs the serve command in this process, on a clock that the test turns.
-func startOnClock(t *testing.T, box *mailServer, h *manualClock) (caller, string) {
+func startOnClock(t *testing.T, box *mailServer, h *apitest.Clock) (caller, string) {
 	t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -160,7 +143,7 @@ func startOnClock(t *testing.T, box *mailServer, h *manualClock) (caller, string
 	data := t.TempDir()
 	p := &commands{&process.Process{
 		Args: limitedArgs(data, box), Stdin: strings.NewReader(""), Stdout: write, Stderr: write,
-		Clock: h.clock, Seed: randomSeed, Random: rand.Reader,
+		Clock: h.Now, Seed: randomSeed, Random: rand.Reader,
 	}}
 	node := &program{cmdtest.Follow(t, nil, read), t}
 	ctx, stop := context.WithCancel(t.Context())

@@ -339,7 +339,7 @@ func plantOverload(t *testing.T) (*node, plantedFault) {
 
 // plantSnapshot has a snapshot written for which there is not enough space.
 func plantSnapshot(t *testing.T) (*node, plantedFault) {
-	eager := buildMutant(t, "eager-snapshots", "actors/config.go", "snapshotRecordsDefault = 50_000\n", "snapshotRecordsDefault = 20\n")
+	eager := buildOverlay(t, "eager-snapshots", withSmallLimits(t))
 	n, disk, keys := onSmallDisk(t, eager, "220m", 20_000, unlimitedReads()...)
 	var stop func()
 	return n, plantedFault{
