@@ -347,7 +347,7 @@ func plantSnapshot(t *testing.T) (*node, plantedFault) {
 		plant: func() {
 			fill(t, disk, reservedBytes+512<<10)
 			stop = askBest(t, n, 4, keys)
-			n.Await("snapshot not taken")
+			n.Await("snapshot failed")
 		},
 		mend: func() {
 			stop()
