@@ -36,7 +36,7 @@ func (c *wireClient) ask(route, method string, request []byte) (status int) {
 		c.conn.Close()
 		c.conn = nil
 	}
-	if !isMethod(method) {
+	if methods := methodLabels(); !slices.Contains(methods[:], method) {
 		method = "other"
 	}
 	if status = a.status; !slices.Contains(statusLabels(), status) {
@@ -44,11 +44,6 @@ func (c *wireClient) ask(route, method string, request []byte) (status int) {
 	}
 	c.got[RequestCount{Route: route, Method: method, Status: status}]++
 	return a.status
-}
-
-func isMethod(name string) bool {
-	methods := methodLabels()
-	return slices.Contains(methods[:], name)
 }
 
 // countedRequests are requests of every route, most of them with an answer of their own.

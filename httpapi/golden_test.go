@@ -296,18 +296,3 @@ func TestGolden_Unread(t *testing.T) {
 }
 
 func everyStatus() []goldenCase { return append(limitCases(), accountCases()...) }
-
-type playedCase struct {
-	goldenCase
-	answer
-	identified bool // the gate knew the caller
-}
-
-func everyAnswer(t testing.TB) (all []playedCase) {
-	t.Helper()
-	for _, c := range everyStatus() {
-		f, a := c.run(t)
-		all = append(all, playedCase{c, a, f.admitter.granted > 0})
-	}
-	return all
-}

@@ -11,10 +11,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-func limitHeaders() []string {
-	return []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Policy", "RateLimit"}
-}
-
 // TestL3_TighterWindow: X-RateLimit is the smaller remaining, on a tie the later reset, on a 429 the window that
 // refuses.
 func TestL3_TighterWindow(t *testing.T) {

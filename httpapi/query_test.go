@@ -49,7 +49,7 @@ func TestQ1_Q2_T8_Refused(t *testing.T) {
 	} {
 		f.refuses(t, c.target, c.path, c.part)
 	}
-	f.takes(t, "/v1/rates?", "/v1/rates?&", "/v1/rates?limit=1&&cursor=2&", "/v1/rates?%6cimit=1", "/v1/institutions/%62hd",
+	f.takes(t, "/v1/rates?", "/v1/rates?&", "/v1/rates?limit=1&&cursor=2&", "/v1/rates?%6cimit=1",
 		"/v1/rates?currency=%55SD&kind=reference&channel=cash&institution=bhd", "/v1/rates/history?from=2024-11-21")
 	lenient := newFixture(t, func(c *Config) { c.AllowUnknownParameters = true })
 	lenient.takes(t, "/v1/currencies?utm_source=x&limit=0")
