@@ -25,9 +25,10 @@ const (
 	connsDefault            = 16384
 )
 
-// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. It requests the response to the only
-// request of the mix from the node once, and serves it from memory. It uses the same HTTP library and settings as the
-// node, but none of the node's optimizations of response heads and deadlines: the comparison is to show their effect.
+// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. NODE is the address of a node, and KEY an
+// API key. runBare sends the only request of the mix to the node once, keeps the response in memory, and serves it. It
+// uses the same HTTP library and settings as the node, but none of the node's optimizations of response heads and
+// deadlines: the comparison is to show their effect.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 && len(args) != 5 || len(mixes()[args[2]]) != 1 {
 		return fmt.Errorf("bench bare: want NODE KEY MIX, of one operation, and perhaps a certificate and its key; found %q", args)
@@ -87,8 +88,8 @@ func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// bareHandler returns a handler that sends the same response to every request. It keeps the node's spelling of field
-// names, which the library would normalize.
+// bareHandler returns a handler that sends the same response to every request. Header field names keep the node's
+// spelling; by default the library would normalize them.
 func bareHandler(raw, body []byte) fasthttp.RequestHandler {
 	header := new(fasthttp.ResponseHeader)
 	header.SetNoDefaultContentType(true)

@@ -14,13 +14,13 @@ import (
 
 // cost is the cost of one request. Its figures vary little between runs and machines.
 type cost struct {
-	// Calls counts the successful system calls by name, except those of waitCalls.
+	// Calls counts the successful system calls by name, without the calls for waiting (see waitCalls).
 	Calls map[string]float64 `json:"calls,omitempty"`
 	// Failed counts the failed system calls, usually reads from a connection without data.
 	Failed float64 `json:"failed"`
 	// Bytes is the number of bytes that the client receives.
 	Bytes float64 `json:"bytes"`
-	// Allocations is the number of objects that the node allocates, in the round in which it allocates the fewest.
+	// Allocations is the number of objects that the node allocates: the lowest number of all rounds.
 	Allocations float64 `json:"allocations"`
 	// CPU is the ratio of the node's CPU time to that of the bare server in the same round.
 	CPU spread `json:"cpu"`
@@ -41,7 +41,7 @@ func spreadOf(rounds []float64) spread {
 // hundredths rounds a figure to two decimals.
 func hundredths(figure float64) float64 { return math.Round(figure*100) / 100 }
 
-// costList has the cost of a request by name of the mix.
+// costList has the cost of one request of each mix (see mix.go), by the name of the mix.
 type costList map[string]cost
 
 // Tolerances: a measured cost may exceed the accepted cost by this much. They allow for the background work of the
@@ -51,8 +51,8 @@ const (
 	failedRiseMax      = 0.5
 	bytesRiseMax       = 16 // numbers vary in length
 	allocationsRiseMax = 0.4
-	// cpuRiseMax is a factor. It is large, because on a busy machine the ratio of the same program varied from 1.18 to
-	// 1.50.
+	// cpuRiseMax is a factor for the accepted cost.CPU. It is large, because on a busy machine cost.CPU of the same
+	// program varied from 1.18 to 1.50.
 	cpuRiseMax = 1.25
 )
 
@@ -80,7 +80,8 @@ func (accepted costList) exceeded(measured costList) (lines []string) {
 		if got.Allocations > want.Allocations+allocationsRiseMax {
 			addLine("%s: %.2f allocations a request, %.2f are accepted", name, got.Allocations, want.Allocations)
 		}
-		if limit := want.CPU.High * cpuRiseMax; got.CPU.Low > limit { // low, because a smaller rise may be noise
+		// Even the lower quartile must be above the limit, because a smaller rise may be noise.
+		if limit := want.CPU.High * cpuRiseMax; got.CPU.Low > limit {
 			addLine("%s: %.2f to %.2f times the CPU time of the bare server, at most %.2f is accepted", name, got.CPU.Low, got.CPU.High, limit)
 		}
 	}

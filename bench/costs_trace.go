@@ -23,8 +23,8 @@ import (
 	"github.com/tasard/tasard/bench/load"
 )
 
-// costMixes returns the mixes whose costs are checked: the usual request, a large response, and a response that cannot
-// be cached.
+// costMixes returns the mixes of requests whose costs are checked: the usual request, a request with a large response,
+// and a request whose response cannot be cached.
 func costMixes() []string { return []string{mixBestRates, mixFull, mixConvert} }
 
 const (
@@ -88,8 +88,8 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 	return nil
 }
 
-// measureCosts measures the cost of a request of each mix. Of several traces it uses the highest count of each system
-// call.
+// measureCosts measures the cost of a request of each mix. It traces each mix several times (traces) and uses the
+// highest count of each system call.
 func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (measured costList, err error) {
 	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128}
 	r, err := newRunner(options, tasard, progress)
@@ -147,7 +147,7 @@ func (r *runner) countCalls(ctx context.Context, costs costList, traces int) err
 	return nil
 }
 
-// costOf measures the cost of a request of a mix, without system calls.
+// costOf measures the cost of a request of a mix, except the number of system calls, which countCalls adds.
 func (r *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	pairs, err := r.compareBaseline(ctx, mix, bareName)
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	return cost{Bytes: hundredths(median(sizes)), Allocations: hundredths(slices.Min(allocations)), CPU: spreadOf(cpu)}, nil
 }
 
-// callCount counts all calls of one system call, and those of them that failed.
+// callCount is how often one system call was called, and how often it failed.
 type callCount struct{ calls, failed int }
 
 // syscallTrace counts the system calls of a node from its start to its exit, and the requests that it served.
@@ -176,7 +176,8 @@ type syscallTrace struct {
 	requests uint64
 }
 
-// perRequest returns the system calls per request. It subtracts those of idle, a trace of a node without requests.
+// perRequest returns the system calls per request. idle is the trace of a node without requests; its calls are
+// subtracted.
 func (t *syscallTrace) perRequest(idle *syscallTrace) (calls map[string]float64, failed float64) {
 	calls = map[string]float64{}
 	for name, count := range t.calls {
@@ -214,9 +215,9 @@ func (r *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	return result, err
 }
 
-// loadTraced generates a load on a traced node and returns the number of responses. It passes sample a server without
-// processes and data, so that sample measures only responses. CPU time would include strace's, and reading the number
-// of allocations would need another request.
+// loadTraced generates a load on a traced node and returns the number of responses. The server that it passes to sample
+// has no processes and no data directory, so sample does not measure CPU time and allocations. The CPU time would
+// include strace's, and reading the number of allocations would be one more request.
 func (r *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
 	group := &load.Clients{Requests: newMix(benchHost, r.fixture.keys, mixes()[mix]), Connections: r.options.Connections}
 	s, err := r.sample(ctx, &server{name: "the traced node", address: node.address}, &load.Generator{Groups: []*load.Clients{group}, Measure: traceMeasure})
@@ -226,8 +227,8 @@ func (r *runner) loadTraced(ctx context.Context, node *server, mix string) (uint
 	return s.Responses, err
 }
 
-// stopTraced sends SIGTERM to the process group. strace ignores the signal; it writes its counts and exits after the
-// node.
+// stopTraced sends SIGTERM to the process group of strace and the node. The node stops. strace ignores the signal; when
+// the node has exited, strace writes its counts and exits too.
 func stopTraced(node *server) error {
 	strace := node.processes[0]
 	if err := syscall.Kill(-strace.cmd.Process.Pid, syscall.SIGTERM); err != nil {

@@ -19,8 +19,8 @@
 //
 // Absolute times mean little on a shared machine, so most figures are ratios between two servers. The bench puts load
 // on both servers alternately, round by round, in changing order. A figure is the median of the ratios of all rounds.
-// If the rounds vary (between quartiles) by more than the ratio differs from 1, the report says "no difference
-// shown".
+// If the distance between the quartiles of these ratios is larger than the distance of the median from 1, the report
+// says "no difference shown".
 //
 // CPU time counts all processes of a server. If the load generator uses nearly all of its core, CPU time says more
 // than requests per second.

@@ -20,7 +20,8 @@ import (
 // fixtureSize is the amount of data in a fixture.
 type fixtureSize struct {
 	// institutions is the number of institutions that publish rates in every currency, without the central bank.
-	// currencies is the number of currencies. If the program's catalogue has fewer of them, newFixture invents more.
+	// currencies is the number of currencies. If the program's catalogue of institutions and currencies has fewer,
+	// newFixture invents more.
 	institutions, currencies int
 	accounts                 int // each with one key
 	days                     int // of history, including today
@@ -31,7 +32,7 @@ func standardSize() fixtureSize {
 	return fixtureSize{institutions: 44, currencies: 8, accounts: 1000, days: 30}
 }
 
-// fixture is a data directory for a node, with the keys of its accounts.
+// fixture is a data directory for a node, with the API keys of its accounts.
 type fixture struct {
 	// dir is the data directory. A node that uses it changes its contents.
 	dir string
@@ -44,7 +45,7 @@ type fixture struct {
 	certificate *certificate
 }
 
-// fixtureSeed makes the data the same in each run, except for the dates: the last day is today.
+// fixtureSeed makes the data the same in each run, except for the dates: the newest day is today.
 const fixtureSeed = 20
 
 // newFixture creates the data in dir, which must be new or empty.
@@ -90,7 +91,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 	return state.Write(f.dir)
 }
 
-// publishDays publishes one quote of each source a day. The last day is today.
+// publishDays publishes one quote (buy and sell price) of each source a day. The newest day is today.
 func publishDays(node *apitest.Server, sources []quoteSource, days int) {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
@@ -114,7 +115,7 @@ type quoteSource struct {
 	hasDate               bool // quotes have an effective date
 }
 
-// newMarket returns the quote sources of all institutions. Those of the central bank are reference rates.
+// newMarket returns the quote sources of all institutions. The quotes of the central bank are reference rates.
 func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
 	var sources []quoteSource
@@ -164,7 +165,7 @@ func midRates() map[string]int {
 
 const otherMidRate = 2000
 
-// pickCurrencies returns count currency codes, those of midRates first.
+// pickCurrencies returns count currency codes, the currencies of midRates first.
 func pickCurrencies(catalogue *engine.Catalogue, count int) []string {
 	codes := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
 	for _, currency := range catalogue.Currencies() {
@@ -205,7 +206,7 @@ func inventedCatalogue(size fixtureSize) ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// observationHeader is the first line of an observations file.
+// observationHeader is the first line of an observations file, a CSV file for tasard import.
 const observationHeader = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"
 
 // appendLine appends a quote as a line of an observations file.
@@ -216,8 +217,8 @@ func (q *quoteSource) appendLine(dst []byte, source string, at time.Time) []byte
 }
 
 // writeObservations writes an observations file. It repeats the quotes of the market until the file has at least the
-// given number of lines. age returns how long ago a line was observed. source is the source ID in each line; "" means
-// the source of each quote.
+// given number of lines. age returns how long ago a line was observed. source is the source ID in each line. If it is
+// "", a line has the source ID of its quote.
 func writeObservations(path string, market []quoteSource, lines int, source string, age func(line int) time.Duration) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

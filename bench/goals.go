@@ -77,7 +77,7 @@ func (r *runner) measureGoal(ctx context.Context, s scenario) error {
 
 // addComparison adds three ratios of the node to another server: requests per second, CPU time of a request, and p99.
 // Requests per second must be at least wantRate times those of the other server. CPU time must be at most wantCPU
-// times; 0 sets no bound.
+// times that of the other server; if wantCPU is 0, any CPU time is enough.
 func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCPU float64) {
 	names := [2]string{"node", other}
 	g.require(ratioOf("requests/s, "+label, "/s", pairs, names, requestsPerSecond), "≥", wantRate)
@@ -149,8 +149,8 @@ func measurePostgres(ctx context.Context, r *runner, g *goal) error {
 }
 
 const (
-	// allocationsMax is not 0, because leases, tickers and connections allocate occasionally. A request should allocate
-	// nothing.
+	// A request should allocate nothing. allocationsMax is not 0, because tickers, new connections and new quota leases
+	// allocate occasionally.
 	allocationsMax = 0.05
 	callsMax       = 2.1
 )
@@ -185,7 +185,7 @@ func measureAllocations(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// measureLatency measures both servers at half of the bare server's capacity.
+// measureLatency measures the latency of the node and of the bare server, both at half of the bare server's capacity.
 func measureLatency(ctx context.Context, r *runner, g *goal) error {
 	bare, err := r.startBaseline(ctx, bareName, mixBestRates)
 	if err != nil {

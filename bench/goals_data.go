@@ -67,7 +67,7 @@ func measureStartup(ctx context.Context, r *runner, g *goal) error {
 }
 
 // growLog lets a node import startRecords observations one by one, and then kills the node. The data directory then
-// contains snapshots, and records newer than the last snapshot.
+// contains snapshots of the node's state, and log records that are newer than the newest snapshot.
 func (r *runner) growLog(ctx context.Context, fix *fixture) error {
 	market, file := newMarket(engine.DefaultCatalogue(), fixtureSize{institutions: 44, currencies: 8}), filepath.Join(r.dir, "records.csv")
 	age := func(line int) time.Duration { return time.Duration(startRecords-line) * time.Second / 2 }
@@ -85,9 +85,9 @@ func (r *runner) growLog(ctx context.Context, fix *fixture) error {
 	return errors.Join(err, os.Remove(file))
 }
 
-// measureAccountHeap measures the heap of an account: it compares a node with many accounts and a node with few. It
-// does so after a request for each account, and again after a restart. An account needs more memory before the
-// restart, because its actor stays loaded for some minutes.
+// measureAccountHeap measures the heap memory that an account needs: it compares a node with many accounts and a node
+// with few. It compares them first after a request for each account, and then after a restart. An account needs more
+// memory before the restart, because after a request it stays loaded for some minutes.
 func measureAccountHeap(ctx context.Context, r *runner, g *goal) error {
 	var restarted, active [2]float64
 	for i, accounts := range []int{fewAccounts, manyAccounts} {
@@ -136,8 +136,8 @@ func (s *server) heap(ctx context.Context) (float64, error) {
 	return s.metric(ctx, "go_memstats_heap_alloc_bytes")
 }
 
-// useAllAccounts sends at least one request for each account. The node then loads all accounts, and each gets a token
-// lease.
+// useAllAccounts sends at least one request for each account. The node then loads all accounts, and each account gets a
+// quota lease.
 func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string) error {
 	return retry(ctx, func() error {
 		source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBestRates])}
@@ -151,8 +151,8 @@ func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string
 	})
 }
 
-// measureImport measures the command tasard import. The file has updates of the quotes of all institutions, from one
-// aggregator. Each round imports it into a new directory.
+// measureImport measures the command tasard import. The imported file has updates of the quotes of all institutions,
+// from one aggregator. Each round imports the file into a new directory.
 func measureImport(ctx context.Context, r *runner, g *goal) error {
 	market, file := newMarket(engine.DefaultCatalogue(), standardSize()), filepath.Join(r.dir, "import.csv")
 	// An aggregator publishes the rates of one institution together.
@@ -248,7 +248,7 @@ func measureRefresh(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// refreshRound measures first p.b, without the update, and then p.a, during the update.
+// refreshRound measures the node without the update (p.b), and then during the update (p.a).
 func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteSource, rate float64, round int) (p pair, err error) {
 	pipe := filepath.Join(r.dir, fmt.Sprintf("refresh-%d.csv", round))
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -269,7 +269,7 @@ func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteS
 		return p, errors.Join(err, writer.Close())
 	}
 	writeErr := make(chan error, 1)
-	go func() { // measure needs this goroutine
+	go func() { // writes while this goroutine measures
 		writeErr <- errors.Join(writeMarket(ctx, writer, market, r.options.Warmup+r.options.Measure/10), writer.Close())
 	}()
 	p.a, err = r.measure(ctx, s, round)

@@ -34,7 +34,7 @@ func (r *runner) startSide(ctx context.Context, dir string, size fixtureSize, fl
 	return side{server: node, keys: fix.keys, mix: mixBestRates}, err
 }
 
-// startLeased starts a node with many accounts and leases of the given size, and sends requests for all accounts.
+// startLeased starts a node with many accounts and quota leases of the given size, and sends requests for all accounts.
 func (r *runner) startLeased(ctx context.Context, dir, lease string) (side, error) {
 	size := standardSize()
 	size.accounts, size.days = leasedAccounts, 1
@@ -100,8 +100,8 @@ func (r *runner) firstRequests(ctx context.Context, s *server, keys []string) (s
 	return r.sample(ctx, s, &load.Generator{Groups: []*load.Clients{group}, Measure: min(r.options.Measure, firstMeasure)})
 }
 
-// measureLatencyWithLeases compares a node that writes new leases every few seconds with a node that writes none,
-// because its leases are not used up.
+// measureLatencyWithLeases compares two nodes: one writes new quota leases to its log every few seconds. The other
+// writes none, because its leases are so large that they are not used up.
 func measureLatencyWithLeases(ctx context.Context, r *runner, g *goal) error {
 	writing, err := r.startLeased(ctx, "writing", "16")
 	if err != nil {
@@ -122,8 +122,8 @@ func measureLatencyWithLeases(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// coresBenchmark is a benchmark of package actors. It measures admission and ranking. Its control does work that
-// shares no data.
+// coresBenchmark is a benchmark of package actors. It measures the admission of requests, and ranking. Its
+// sub-benchmark control does work that shares no data.
 const coresBenchmark = "BenchmarkCores"
 
 // measureCores runs coresBenchmark with one and two processors.

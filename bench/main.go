@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// run runs a subcommand, a load on a running node, or the goals.
+// run runs a subcommand, puts a load on a running node, or measures the goals.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -70,7 +70,7 @@ type settings struct {
 
 	target string // host:port
 	mix    string
-	keys   string // file
+	keys   string // path of a file with API keys
 	rate   float64
 }
 
@@ -211,7 +211,7 @@ func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// readKeys reads a file of keys. It returns none if path is "".
+// readKeys reads a file of API keys. It returns no keys if path is "".
 func readKeys(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil

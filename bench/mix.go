@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// Names of mixes. A mix of one operation has the name of the operation.
+// Names of mixes. A mix is a set of requests; a load sends them at random. A mix with only one operation of the API has
+// the name of the operation.
 const (
 	mixBestRates    = "best"    // the usual request: the ten best places to buy dollars
 	mixFull         = "full"    // a complete ranking on one page
@@ -26,7 +27,7 @@ const (
 	benchHost = "tasard.test"
 	// benchInstitution has rates and history in dollars.
 	benchInstitution = "popular"
-	// amountsMax is the number of different amounts, in cents. A run hardly uses one of them twice.
+	// amountsMax is the number of possible random amounts. It is so large that a run hardly uses the same amount twice.
 	amountsMax = 100_000_000_000
 )
 
@@ -59,7 +60,7 @@ func mixes() map[string][]requestTemplate {
 	return table
 }
 
-// request returns one HTTP request, without a key if key is "".
+// request returns one HTTP request with an API key. If key is "", the request has none.
 func (q *requestTemplate) request(key string) []byte {
 	m := newMix(benchHost, nil, []requestTemplate{*q})
 	if key != "" {
@@ -71,7 +72,7 @@ func (q *requestTemplate) request(key string) []byte {
 // authorization returns the Authorization header and the empty line that ends a request.
 func authorization(key string) string { return "Authorization: Bearer " + key + "\r\n\r\n" }
 
-// mix generates random requests. It draws a template according to its weight, and a key.
+// mix generates random requests. For each request it draws a template, according to the weights, and an API key.
 type mix struct {
 	templates   []requestTemplate // path includes the method, and headers the HTTP version and Host
 	totalWeight int

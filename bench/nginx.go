@@ -15,7 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// nginxConfig configures nginx to serve one file, without an access log. The verbs are, in order: the user directive,
+// nginxConfig configures nginx to serve one file, without an access log. Its formatting verbs are: the user directive,
 // directory, address, path, content type, content encoding, and nginxCommon or nginxTuned.
 const nginxConfig = `daemon off;
 worker_processes 1;

@@ -32,7 +32,7 @@ const (
 
 // command describes a process to start.
 type command struct {
-	name string      // used in errors: nginx
+	name string      // for error messages, such as nginx
 	argv []string    // program and arguments
 	dir  string      // working directory; "" = that of the bench
 	tls  *tls.Config // of clients of the process; nil without TLS

@@ -39,7 +39,7 @@ type runOptions struct {
 	Accounts    int           `json:"accounts"`
 }
 
-// goal is a measured goal.
+// goal is a performance goal with its measurements.
 type goal struct {
 	ID       string        `json:"id"`
 	Title    string        `json:"title"`
@@ -86,7 +86,7 @@ func (m *measurement) differs() bool {
 }
 
 // met reports whether the value is within its bound. A comparison that shows no difference (see differs) meets a
-// bound of 1. It meets another bound if both quartiles do. NaN meets no bound.
+// bound of 1; it meets any other bound only if both of its quartiles do. NaN meets no bound.
 func (m *measurement) met() bool {
 	low, high := m.Value, m.Value
 	if !m.differs() {

@@ -54,7 +54,7 @@ func (r *runner) close() error {
 	return errors.Join(r.stopStarted(), r.stopNode(), os.RemoveAll(r.dir))
 }
 
-// stopStarted stops the servers that were started for a goal, the last one first.
+// stopStarted stops the servers that were started for a goal, in reverse order.
 func (r *runner) stopStarted() error {
 	var errs []error
 	for _, s := range slices.Backward(r.started) {
@@ -127,7 +127,8 @@ type sample struct {
 	generatorCPU time.Duration // CPU time of the load generator
 }
 
-// pair has the samples of both sides in one round. The loads run directly one after the other.
+// pair has the samples of both sides in one round. The load on the second side follows directly after the load on the
+// first side.
 type pair struct{ a, b sample }
 
 // Names of the baselines: the servers that the node is compared with.

@@ -26,8 +26,9 @@ const (
 	// quotas within a second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
-	// nodeLease is the number of requests in a token lease. nodeLease and nodeQuotaMinute are both several hundred times
-	// their defaults (16 and 60), so a lease lasts about as long as by default.
+	// nodeLease is the number of requests in a quota lease, the part of a daily quota that a node takes in its log at
+	// once. nodeLease and nodeQuotaMinute are both several hundred times their defaults (16 and 60), so a lease lasts
+	// about as long as by default.
 	nodeLease = "10000"
 	// listeningText precedes the address in the output of the node and of the servers bench bare and bench postgres.
 	listeningText = "listening on http"
@@ -200,7 +201,7 @@ func (s *server) cpu() (total time.Duration, err error) {
 	return total, nil
 }
 
-// metric returns the value of a metric without labels. It reads it from the management socket of a node.
+// metric reads the value of a metric without labels from the management socket of a node.
 func (s *server) metric(ctx context.Context, name string) (value float64, err error) {
 	text, err := s.adminGet(ctx, "/metrics")
 	if err != nil {

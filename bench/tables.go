@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// figuresFile stores the accepted figures.
+// figuresFile stores the accepted figures: those that the documents show.
 const figuresFile = ".ci/figures.json"
 
 // tableFiles returns the documents with a table of figures, and the goals in each table; nil means all goals.

@@ -104,8 +104,8 @@ func (g *Generator) handle(c *connection) error {
 	return g.nextRequest(c, g.now())
 }
 
-// nextRequest sends the next request of a connection in closed loop. In open loop it adds the connection to the idle
-// ones, for sendDue.
+// nextRequest is called for a connection that can send a request. In a closed loop (see Clients.Rate) it sends the next
+// request. In an open loop it adds the connection to the idle connections; sendDue takes it from there.
 func (g *Generator) nextRequest(c *connection, now time.Duration) error {
 	if c.Rate == 0 {
 		if now >= g.measureEnd {
@@ -120,8 +120,8 @@ func (g *Generator) nextRequest(c *connection, now time.Duration) error {
 	return nil
 }
 
-// takeIdle removes the first usable connection from the idle ones and returns it, nil if there is none. It skips
-// connections that were lost in the meantime: nextRequest adds them again when they are reconnected.
+// takeIdle removes the first usable connection from the idle connections and returns it, or nil if there is none. It
+// skips connections that were lost in the meantime: nextRequest adds them again when they are reconnected.
 func (group *Clients) takeIdle() *connection {
 	for {
 		select {
@@ -169,7 +169,7 @@ func (g *Generator) sendDue(now time.Duration) error {
 	return nil
 }
 
-// issue sends a request on a connection, or for a client with Reconnects opens the connection first.
+// issue sends a request on a connection. If the client has Reconnects, issue opens the connection first.
 func (g *Generator) issue(c *connection, due time.Duration, counted bool) error {
 	c.startedAt, c.counted = due, counted
 	if counted {
@@ -284,7 +284,8 @@ func (g *Generator) dropConnection(c *connection, cause error) error {
 	return g.reconnect(c)
 }
 
-// reconnect closes a connection and opens a new one, which a client with Reconnects does only for its next request.
+// reconnect closes a connection and opens a new one. A client with Reconnects opens the new one only for its next
+// request.
 func (g *Generator) reconnect(c *connection) error {
 	_ = unix.Close(c.socket) // an error is irrelevant: the connection is not used any more
 	c.socket, c.tls, c.state = -1, nil, connClosed
@@ -295,7 +296,7 @@ func (g *Generator) reconnect(c *connection) error {
 	return g.nextRequest(c, g.now())
 }
 
-// handshake performs the TLS handshake. All other connections wait for it. This distorts no latency as long as
+// handshake performs the TLS handshake. All other connections wait meanwhile. This distorts no latency as long as
 // connections are opened before the measured time.
 func (c *connection) handshake(config *tls.Config) error {
 	c.tls = tls.Client(rawSocket{fd: c.socket}, config)

@@ -7,7 +7,7 @@
 //
 // A group works in one of two ways:
 //
-//	closed loop, Rate 0    each client sends a request when it has the response to the last one: finds the capacity
+//	closed loop, Rate 0    each client sends a request when it has the response to its previous one; finds the capacity
 //	open loop              requests become due at a constant rate; latency is measured from the due time
 //
 // In open loop a server that stalls is therefore charged for all requests that become due during the stall ("no

@@ -41,10 +41,10 @@ var (
 type Clients struct {
 	Requests    RequestSource
 	Connections int // number of clients
-	// Rate is the number of requests per second of the whole group (open loop). Each request has a due time, and its
-	// latency is measured from there. A stall of the server therefore adds to the latency of every request that
-	// becomes due during the stall. With rate 0 each client sends a request as soon as it has the response to the
-	// last one (closed loop).
+	// Rate is the number of requests per second of the whole group (open loop). Each request has a due time, from which
+	// its latency is measured. A stall of the server therefore adds to the latency of every request that becomes due
+	// during the stall. With rate 0 each client sends a request as soon as it has the response to its previous request
+	// (closed loop).
 	Rate float64
 	// DropLate drops a request that becomes due when all clients are waiting for responses. Without DropLate the
 	// request is sent late.
@@ -77,12 +77,12 @@ type Results struct {
 	Sent            uint64
 	Dropped         uint64 // see Clients.DropLate
 	Responses       uint64
-	Lost            uint64                  // requests without a response, with a Rate also those never sent
+	Lost            uint64                  // requests without a response; with a Rate also requests that were never sent
 	Bytes           uint64                  // of the responses
 	Statuses        map[int]uint64          // number of expected responses by HTTP status
 	Unexpected      uint64                  // see Clients.IsUnexpected
 	FirstUnexpected string                  // body of the first unexpected response, quoted and shortened
-	Elapsed         time.Duration           // of the measured time; with a Rate until the last response
+	Elapsed         time.Duration           // measured time; with a Rate it ends with the last response
 	Latency         *hdrhistogram.Histogram // of expected responses with status 200, in nanoseconds
 
 	lastResponse time.Duration
