@@ -35,7 +35,7 @@ func (a *Arena) newLeased() *account.Leased {
 }
 
 // alloc returns n unused elements of a list. If the list has no room, alloc starts a new list and does not grow the old
-// one, because events point into its memory.
+// list, because events point into the memory of the old list.
 func alloc[T any](list *[]T, n int) []T {
 	used := len(*list)
 	if cap(*list)-used < n {

@@ -53,7 +53,7 @@ type Encoder struct {
 	envelope envelope
 }
 
-// Encode is like the function Encode. Records share a buffer, which is never used again.
+// Encode is like the function Encode. Several records share one buffer, whose memory is never reused.
 func (e *Encoder) Encode(event any) ([]byte, error) { return e.encode(event, chunkBytes) }
 
 func (e *Encoder) encode(event any, size int) ([]byte, error) {
@@ -80,7 +80,7 @@ type Decoder struct {
 	evicted account.EvictedState // memory for results of EvictedState
 }
 
-// NewDecoder returns a decoder that interns repeated texts.
+// NewDecoder returns a decoder that keeps only one copy of repeated texts (interns them).
 func NewDecoder() *Decoder { return &Decoder{codec: codec{interned: newInternTable()}} }
 
 // UseArena makes the decoder allocate events in an arena. See Arena for the danger.

@@ -16,14 +16,14 @@ const (
 )
 
 // part is a message with some data of one currency, of accounts or of the registry. A snapshot is a list of parts. The
-// length of each part, as a varint, precedes the part. All parts of a currency follow each other. The last part of a
+// length of each part, as a varint, precedes the part. All parts of a currency follow each other. The final part of a
 // snapshot has only the fields last and parts.
 type part struct {
 	requires         uint64 // required version
 	currency         string
 	lastQuarantineID uint64
 	state            *engine.SavedCurrency // the other data of the currency, or nil
-	parts            uint64                // number of parts before the last part
+	parts            uint64                // number of parts before the final part
 	last             bool
 	accounts         [][]byte // encoded account.States
 	addresses        []account.AddressState

@@ -19,7 +19,7 @@ type Snapshot struct {
 	Currencies []engine.SavedCurrency // in the order in which they were written
 	Registry   account.RegistryState  // without addresses
 	KeyPolicy  account.KeyPolicy
-	Steady     time.Duration // steady time of the snapshot; no event before it has a later steady time
+	Steady     time.Duration // steady time (account.ClockReading) of the snapshot; no event before the snapshot has a later steady time
 }
 
 // SnapshotVisitor has the functions that Decoder.Snapshot calls for each part with accounts or e-mail addresses.
