@@ -36,7 +36,7 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 // BackupContents counts the contents of a backup.
 type BackupContents struct {
 	Accounts    int
-	Rates       int // quotes of all sources, including expired quotes
+	Rates       int // rates that at least one source has given, including expired rates
 	HistoryRows int // rows of daily history
 }
 

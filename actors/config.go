@@ -18,8 +18,8 @@ type Config struct {
 	Dir string
 	// Clock returns the current time, for the expiry and validation of rates.
 	Clock func() time.Time
-	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. New observations of a currency
-	// outside the catalogue are refused. Earlier rates of such a currency are still served.
+	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. New rates of a currency outside
+	// the catalogue are refused. Earlier rates of such a currency are still served.
 	Catalogue *engine.Catalogue
 	// Rules are the limits of validation. Zero = engine.DefaultRules.
 	Rules engine.Rules
@@ -39,8 +39,9 @@ type Config struct {
 	// MailboxMax is the maximum number of requests that wait for one actor. Further requests get CodeOverloaded.
 	// 0 = 4,096, at most 1,048,576.
 	MailboxMax int
-	// PendingWritesMax is the maximum number of commands that wait for one currency or account, while a write of it is
-	// in progress. Further commands get CodeOverloaded. 0 = 64. Each command has up to 2,048 observations.
+	// PendingWritesMax is the maximum number of commands that wait while a write of their currency or account is in
+	// progress. Further commands get CodeOverloaded. 0 = 64. Each command has up to 2,048 observations (rates of one
+	// source).
 	PendingWritesMax int
 	// SnapshotRecords is the number of records after which a snapshot is taken. The snapshot is taken later if the
 	// accounts are more than four times as large as these records. 0 = 50,000, which replay in less than a second. Small
@@ -49,27 +50,29 @@ type Config struct {
 	// SnapshotBytes is the total size of records after which a snapshot is taken. 0 = 64 MiB.
 	SnapshotBytes int64
 
-	// QuotaPolicy has the quotas of callers. Defaults of zero fields: 1,000 requests a day, 60 in a minute, leases of 16.
+	// QuotaPolicy has the quotas of callers. Defaults of zero fields: 1,000 requests a day, 60 in a minute, quota leases
+	// of 16 requests.
 	QuotaPolicy account.QuotaPolicy
-	// LimitsOff admits every caller without counting requests. Keys are still checked if they are required.
+	// LimitsOff admits every caller without counting requests. API keys are still checked if they are required.
 	LimitsOff bool
-	// KeyPrefix is the prefix of new keys: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
+	// KeyPrefix is the prefix of new API keys: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
 	KeyPrefix string
-	// Random is the source of keys, codes and tokens. nil = crypto/rand. Other sources are for tests.
+	// Random gives the random bytes of API keys, login codes and session tokens. nil = crypto/rand. Other sources are for
+	// tests.
 	Random io.Reader
 	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeDataUnavailable.
 	Mailer Mailer
 	// Steady is a monotonic clock: it never goes back, even if the wall clock is set back. nil = the monotonic reading of
 	// the times that Clock returns.
 	Steady func() time.Duration
-	// AnonymousClientsMax is the maximum number of addresses for which requests without a key are counted.
-	// 0 = 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
+	// AnonymousClientsMax is the maximum number of IP addresses for which requests without an API key are counted. 0 =
+	// 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
 	AnonymousClientsMax int
-	// AccountShards is the number of actors among which the accounts are divided. 0 = 16, at most 256. It may differ from
-	// the number of the last start.
+	// AccountShards is the number of actors among which the accounts are divided. 0 = 16, at most 256. It may change from
+	// one start to the next.
 	AccountShards int
-	// AccountsLoadedMax is the maximum number of loaded accounts, with about 1 KiB each. If no loaded account can be
-	// evicted, requests for further accounts get CodeOverloaded. 0 = 131,072.
+	// AccountsLoadedMax is the maximum number of accounts that have an actor (loaded accounts), with about 1 KiB each. If
+	// no loaded account can be evicted, requests for further accounts get CodeOverloaded. 0 = 131,072.
 	AccountsLoadedMax int
 }
 

@@ -34,7 +34,7 @@ type currencyActor struct {
 	state    *engine.CurrencyState
 	snapshot *engine.CurrencySnapshot
 
-	view     *engine.RankedView // of snapshot or of an earlier snapshot; nil = no view was made yet
+	view     *engine.RankedView // ranked rates of snapshot, or of an earlier snapshot; nil = no view was made yet
 	rankings pageCache[engine.RankingQuery, *engine.Rate]
 	rates    pageCache[engine.RatesQuery, *engine.Rate]
 	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // does not depend on the current time
@@ -73,7 +73,7 @@ func (c *currencyActor) Receive(msg mailbox.Message) {
 }
 
 // Fatal implements mailbox.Actor. A panic over a change is fatal, because the state may be half changed, or a command
-// lost.
+// may be lost.
 func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	switch msg.(type) {
 	case *command, *decided, *commitlog.Committed, *applied, *commitlog.RemoteEvents[engine.Event], *commitlog.SnapshotRequest, *mailbox.Halt:
@@ -82,8 +82,8 @@ func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	return false
 }
 
-// now returns the view that is valid now. It makes a new view if the last one has expired, if the last change made no
-// view, or if the clock was set back.
+// now returns the view that is valid now. It makes a new view if the present one has expired, if the newest change made
+// no view, or if the clock was set back.
 func (c *currencyActor) now() *engine.RankedView {
 	view := c.snapshot.View(c.view, c.clock())
 	if view != c.view {
@@ -94,8 +94,8 @@ func (c *currencyActor) now() *engine.RankedView {
 	return view
 }
 
-// publish replaces the snapshot and the view, and informs the directory and the readers. It must be called before the
-// change is acknowledged.
+// publish replaces the snapshot and the view, and informs the actors that serve copies: the directory and the readers.
+// It must be called before the change is acknowledged.
 func (c *currencyActor) publish(update currencyUpdate) {
 	c.snapshot, c.view = update.snapshot, update.view
 	c.freshness.set(update.freshUntil, update.checkedAt)

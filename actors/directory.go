@@ -21,11 +21,11 @@ type (
 	institutionQuery struct{ id string }
 )
 
-// currencyUpdate is a new snapshot of a currency and its ranked view.
+// currencyUpdate is a new snapshot of a currency's state and the ranked view of its rates.
 type currencyUpdate struct {
 	snapshot   *engine.CurrencySnapshot
 	view       *engine.RankedView // nil if making the view panicked
-	freshUntil time.Time          // when the last rate of the currency expires
+	freshUntil time.Time          // when all rates of the currency will have expired
 	checkedAt  time.Time          // when a source of the currency was last checked
 }
 
@@ -55,7 +55,7 @@ func (l *latestUpdate) post(update currencyUpdate, directory *mailbox.Ref) {
 type directoryActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
-	readers   [][]*pagesChanged // by currency; each has a message for every reader
+	readers   [][]*pagesChanged // by currency: the messages that inform the readers (readerActor), one for each reader
 	snapshots []*engine.CurrencySnapshot
 	views     []*engine.RankedView // newest known view of each currency, from which market is made; nil = no view
 
@@ -120,7 +120,8 @@ func (d *directoryActor) changed(latest *latestUpdate) {
 	tellReaders(d.readers[latest.index])
 }
 
-// now returns the market view that is valid now. If there is none, it makes one and clears the pages of the last view.
+// now returns the market view that is valid now. If there is none, it makes one and clears the pages of the previous
+// view.
 func (d *directoryActor) now() *engine.MarketView {
 	now := d.clock()
 	if d.market == nil || outdated(now, d.marketFrom, d.market.ChangesAt()) {

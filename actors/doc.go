@@ -29,14 +29,16 @@
 // No change is applied, served or acknowledged before it is durable. Meanwhile reads get the state before the change.
 // If the decision on a command panics, or makes a record that does not fit into the log, only this command fails.
 //
-// The observations of a scheduled slot are written separately for each currency. If the node crashes between these
-// writes, the slot is not done. The source is then collected again, and repeated observations change nothing.
+// The observations of one scheduled time (slot) are written separately for each currency. If the node crashes between
+// these writes, the slot does not count as done. The source is then fetched again. Repeated observations change
+// nothing.
 //
 // # Start, snapshots, failure
 //
 // Open starts a replay, which loads the newest snapshot and applies the records after it. It needs neither the time nor
-// the rules of validation. Until it is done, every method returns CodeDataUnavailable. A record of an unknown kind ends
-// it with ErrUnknownRecord. After a crash the unused rest of a quota lease counts as used; Close returns it.
+// the rules of validation. Until the replay is done, every method returns CodeDataUnavailable. A record of an unknown
+// kind ends the replay with ErrUnknownRecord. After a crash the unused rest of a quota lease counts as used; Close
+// returns it.
 //
 // A panic in a read fails only that request. After a panic in a change, or a failed append or sync, the node closes
 // Done and rejects every change as read_only. Reads go on until the process ends. A full disk (wal.ErrNoSpace) only

@@ -13,7 +13,7 @@ var ErrUnknownRecord = record.ErrUnknown
 // errNoRates is a shared value: do not modify it.
 var errNoRates = &engine.Error{Code: engine.CodeDataUnavailable, Message: "no rates have been published yet", RetryAfter: retryNoRates}
 
-// Values of Error.RetryAfter while the node cannot answer reads (decision E4).
+// Values of Error.RetryAfter while the node cannot answer reads.
 const (
 	retryNoRates   = 60 * time.Second
 	retryReplayMin = time.Second

@@ -16,7 +16,7 @@ type (
 	ClusterHealth = commitlog.ClusterHealth
 )
 
-// ErrPosition means that the last record of the journal does not have the expected sequence, because another process
+// ErrPosition means that the newest record of the journal does not have the expected sequence, because another process
 // has written to the journal.
 var ErrPosition = commitlog.ErrPosition
 

@@ -13,10 +13,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Observe implements engine.Ingester. It splits the refreshes by currency. The currency actors process their parts in
-// parallel, and the journal appends the results in common batches. One call with many refreshes is therefore faster
-// than many calls. After an error the receipt counts only the observations that are durable. The caller may send all
-// refreshes again, because repeated observations change nothing.
+// Observe implements engine.Ingester. A refresh has the rates that one source gave at one time, called observations.
+// Observe splits the refreshes by currency. The currency actors process their parts in parallel, and the journal
+// appends the results in common batches. One call with many refreshes is therefore faster than many calls. After an
+// error the receipt counts only the observations that are durable. The caller may send all refreshes again, because
+// repeated observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
@@ -141,7 +142,7 @@ func observeParts(parts []engine.CurrencyRefresh) engine.Command {
 }
 
 // add adds the receipt of one command. The refusals in the receipt have indexes of refreshes in the command. add
-// replaces them with the indexes in the call of Observe.
+// replaces these indexes with those in the call of Observe.
 func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	call.receipt.Accepted += receipt.Accepted
 	call.receipt.Changed += receipt.Changed

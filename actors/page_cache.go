@@ -7,9 +7,9 @@ const (
 	pageRowsBase = 4    // rows that each page counts in addition to its own
 )
 
-// pageCache keeps the pages of one state by query. Equal queries then get the same page, which keeps its rendered
-// responses. A cache has two generations of pages. When recent is full, put drops previous, and recent becomes
-// previous. A hit does not move a page between the generations.
+// pageCache keeps the pages that were made from one state, by query. A page also keeps its rendered responses, so the
+// responses to equal queries are rendered once. A cache has two generations of pages, recent and previous. When recent
+// is full, put drops previous, and recent becomes previous. A hit does not move a page between the generations.
 type pageCache[K comparable, T any] struct {
 	recent, previous map[K]*engine.Page[T]
 	rows             int // in recent

@@ -16,8 +16,8 @@ import (
 //
 // A reader drops a page when the page expires, or when a pagesChanged message comes. A currency actor sends these
 // messages before it acknowledges a change, and the directory before it answers from the new state. A reader handles
-// pagesChanged before any later request. Therefore a caller sees every change that was acknowledged, or seen by another
-// caller, before its request.
+// pagesChanged before any later request. Therefore the answer to a request includes every change that was acknowledged,
+// or visible to another caller, before the request.
 type readerActor struct {
 	self   *mailbox.Ref
 	clock  func() time.Time
@@ -40,7 +40,7 @@ type ownerPages struct {
 type pageCopies[K comparable, T any] struct {
 	pages pageCache[K, T]
 	from  time.Time // when the pages became valid
-	// The last page that was found or added, and its query. Comparing queries is faster than a lookup in pages.
+	// The page that was found or added most recently, and its query. Comparing queries is faster than a lookup in pages.
 	key  K
 	page *engine.Page[T]
 }
@@ -54,7 +54,7 @@ type forwarded[K comparable, T any] struct {
 	changes uint64 // ownerPages.changes when the reader forwarded the request
 }
 
-// pageCopy sends a page to a reader. The reader drops it if a pagesChanged message came after the request was
+// pageCopy sends a page to a reader. The reader drops the page if a pagesChanged message came after the request was
 // forwarded.
 type pageCopy struct {
 	mailbox.OneWay

@@ -13,7 +13,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Recovery reports what Open found in the journal. If the journal is not a local log, only the last sequence is set.
+// Recovery reports what Open found in the journal. If the journal is not a local log, only the sequence of the newest
+// record is set.
 func (s *System) Recovery() wal.Recovery {
 	if local, ok := s.log.Journal.(interface{ Recovery() wal.Recovery }); ok {
 		return local.Recovery()

@@ -9,8 +9,8 @@ import (
 )
 
 // remoteEvents are events from records of other nodes that a currency actor has received but not yet applied. They wait
-// until no job uses the state. If the actor has decided a batch of commands before they came, it decides the batch
-// again.
+// until no job uses the state. If the actor has already decided a batch of commands when the events come, it decides
+// the batch again.
 type remoteEvents struct {
 	remoteSeq    uint64 // number of RemoteEvents messages received
 	queued       []*remoteBatch
@@ -62,7 +62,8 @@ func (c *currencyActor) applyRemote() bool {
 	return true
 }
 
-// release releases the window entries of the batches that were being applied.
+// release releases the entries in the replication window (commitlog.WindowEntry) of the batches that were being
+// applied.
 func (r *remoteEvents) release() {
 	for _, batch := range r.beingApplied {
 		batch.Window.Release()

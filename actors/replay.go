@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	replayBatch   = 512 // minimum number of events in a batch, except the last
+	replayBatch   = 512 // minimum number of events in a batch, except the final batch
 	replayBatches = 8   // batches that may wait to be applied
 )
 
@@ -23,7 +23,7 @@ type replayer struct {
 	decoder  *record.Decoder
 	accounts *accounts.Replay
 	snapshot uint64 // sequence of the restored snapshot; 0 = no snapshot
-	last     uint64 // sequence of the last record that was read
+	last     uint64 // sequence of the newest record that was read
 	events   int    // number of events in the records read
 	bytes    int64  // size of the records read
 

@@ -20,7 +20,7 @@ func (s *System) available() error {
 	}
 }
 
-// published returns nil if the node can answer reads and a rate has been published (decision E4), else the reason.
+// published returns nil if the node can answer reads and a rate has been published, else the reason.
 func (s *System) published() error {
 	if err := s.available(); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *System) published() error {
 	return nil
 }
 
-// Currencies implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
+// Currencies implements engine.Service. Before the first rate it answers from the catalogue.
 func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return s.requestPools.currencies.AskAny(s.readers, currenciesQuery{}, accounts.AskTimeout)
 }
 
-// Institutions implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
+// Institutions implements engine.Service. Before the first rate it answers from the catalogue.
 func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	return s.requestPools.institutions.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
-// Institution implements engine.Service. Before the first rate it answers from the catalogue (decision E4).
+// Institution implements engine.Service. Before the first rate it answers from the catalogue.
 func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) 
 	return s.requestPools.rates.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
-// Ranking implements engine.Service. For an unknown currency it returns an empty page (decision P9).
+// Ranking implements engine.Service. For an unknown currency it returns an empty page.
 func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
 	if err := s.published(); err != nil {
 		return nil, err

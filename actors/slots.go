@@ -11,8 +11,8 @@ type slots = mailbox.Request[slotsQuery, map[string]time.Time]
 
 type slotsQuery struct{}
 
-// Slots returns the newest completed slot of each source (engine.CompletedSlots). The records of these slots are
-// durable.
+// Slots returns for each source the newest scheduled time (slot) of which all rates were accepted; see
+// engine.CompletedSlots. The records of these rates are durable.
 func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err

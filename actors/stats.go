@@ -9,7 +9,7 @@ import (
 
 // Stats are counts of a System since Open.
 type Stats struct {
-	// Serving is false during the replay and after Close. Then only Log is set.
+	// Serving is false during the replay and after Close. While it is false, only Log is set.
 	Serving        bool
 	Mailboxes      []MailboxStats  // one for each kind of actor, in a fixed order
 	Accounts       int64           // number of accounts
@@ -28,7 +28,7 @@ type MailboxStats = mailbox.Stats
 type CurrencyStats struct {
 	Currency   string
 	CheckedAt  time.Time // when a source was last checked
-	FreshUntil time.Time // when the last rate expires
+	FreshUntil time.Time // when all rates of the currency will have expired
 }
 
 // statistical is implemented by the local log.

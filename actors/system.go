@@ -26,7 +26,8 @@ const (
 // slowly does not delay the other actors, even on a single processor.
 const workersMin = 2
 
-// closeTimeout limits how long Close waits for the return of leases, and how long it waits for the last snapshot.
+// closeTimeout limits how long Close waits for the return of quota leases, and how long it waits for the final
+// snapshot.
 const closeTimeout = 2 * time.Minute
 
 // accountsAPI is implemented by accounts.Accounts.
@@ -104,8 +105,8 @@ type requestPools struct {
 }
 
 // Open opens the journal and starts a node. For a local log it locks the directory, verifies every byte and truncates
-// an incomplete last write. The errors of these steps are wal.ErrLocked, *wal.DamageError, *wal.FormatError and errors
-// of the disk.
+// an incomplete write at the end. The errors of these steps are wal.ErrLocked, *wal.DamageError, *wal.FormatError and
+// errors of the disk.
 //
 // Open does not wait for the replay, which builds the state from the journal. Until the replay closes Ready, methods
 // return CodeDataUnavailable. The caller must call Close.
@@ -199,9 +200,9 @@ func (s *System) end() {
 	}
 }
 
-// Close rejects new calls and waits for calls in progress. It takes a snapshot if there are records since the last one.
-// Then it stops all actors and goroutines, and closes the journal. A second Close waits for the first and returns the
-// same error.
+// Close rejects new calls and waits for calls in progress. It takes a snapshot if there are records after the newest
+// snapshot. Then it stops all actors and goroutines, and closes the journal. A second Close waits for the first and
+// returns the same error.
 func (s *System) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -225,7 +226,7 @@ func (s *System) close() error {
 	return err
 }
 
-// stopActors returns the quota leases, takes the last snapshot and stops the actors.
+// stopActors returns the quota leases, takes the final snapshot and stops the actors.
 func (s *System) stopActors() {
 	s.accounts.ReturnLeases(closeTimeout)
 	if err := s.log.Finish(closeTimeout); err != nil {

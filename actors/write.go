@@ -39,8 +39,8 @@ type writes struct {
 	jobRunning bool
 	remoteEvents
 
-	applying         bool                         // the snapshot lacks a durable change
-	snapshotRequests []*commitlog.SnapshotRequest // requests that wait until the snapshot has that change
+	applying         bool                         // currencyActor.snapshot lacks a durable change
+	snapshotRequests []*commitlog.SnapshotRequest // requests of the journal actor that wait until currencyActor.snapshot has that change
 }
 
 // writeBatch is a batch of commands in one of the three steps.
@@ -102,8 +102,8 @@ func (c *currencyActor) next() {
 	})
 }
 
-// job runs work in a job and sends its result to the actor. Until the actor has received the result, it must not access
-// the state.
+// job runs work in a job and sends its result to the actor. The actor must not access the state until it has received
+// the result.
 func (c *currencyActor) job(work func(pause func()) mailbox.Message) {
 	c.writes.jobRunning = true
 	c.self.StartJob(func(pause func()) {
@@ -258,7 +258,8 @@ func (c *currencyActor) committed(m *commitlog.Committed) {
 	c.job(func(func()) mailbox.Message { return c.apply(done.decision.Events, previous) })
 }
 
-// apply applies durable events to the state. It runs in a job. previous is the actor's view before the events.
+// apply applies durable events to the state. It runs in a job. previous is the actor's view (ranked rates) before the
+// events.
 func (c *currencyActor) apply(events []engine.Event, previous *engine.RankedView) (result *applied) {
 	result = &applied{}
 	defer func() {
@@ -276,8 +277,8 @@ func (c *currencyActor) apply(events []engine.Event, previous *engine.RankedView
 	return result
 }
 
-// nextView returns the view after the change. If making the view panics, it returns nil. The next request then tries
-// again, and gets the error.
+// nextView returns the view after the change. If making the view panics, it returns nil. The next request then tries to
+// make the view again, and gets the error.
 func (c *currencyActor) nextView(previous *engine.RankedView) (view *engine.RankedView) {
 	defer func() {
 		if recover() != nil {
@@ -312,8 +313,8 @@ func (c *currencyActor) applied(m *applied) {
 }
 
 // share gives the state of the currency to a snapshot. The state must have all changes that were durable when the
-// request was sent. If the node has stopped, share rejects the request, because the state may lack a durable change. A
-// later start would then not read the record of this change.
+// request was sent. If the node has stopped, share rejects the request, because the state may lack a durable change.
+// With such a snapshot, the next start would skip the record of this change.
 func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	w := &c.writes
 	switch {
