@@ -75,15 +75,16 @@ func TestServer_Shutdown(t *testing.T) {
 	idle, idleWire := s.dial(t)
 	askOn(t, idle, idleWire, "/v1/rates")
 	ctx, cancel := context.WithCancel(context.Background())
+	gaveUp, stopped := make(chan error, 1), make(chan error, 1)
+	go func() { gaveUp <- s.server.Shutdown(ctx) }()
+	if _, err := idleWire.ReadByte(); err != io.EOF {
+		t.Errorf("the idle connection ends with %v", err)
+	}
 	cancel()
-	if err := s.server.Shutdown(ctx); err == nil {
+	if err := <-gaveUp; err == nil {
 		t.Error("shutdown says that it is done")
 	}
-	stopped := make(chan error, 1)
 	go func() { stopped <- s.server.Shutdown(context.Background()) }()
-	if _, err := idleWire.ReadByte(); err == nil {
-		t.Error("the idle connection says something instead of closing")
-	}
 	if conn, err := net.Dial("tcp", s.address); err == nil {
 		conn.Close()
 		t.Error("a new connection is accepted")

@@ -65,15 +65,15 @@ func TestLoad_Pipelined(t *testing.T) {
 }
 
 // TestLoad_NoCoordinatedOmission checks that at a rate a server that stops for a while is charged for every request
-// due meanwhile: about half of the stop each. Without a rate the same stop costs one request. Clients that drop late
-// requests are charged for one each.
+// due meanwhile: about half of the stop each. Without a rate the same stop costs one request. A client that drops late
+// requests is charged for one, and on a busy machine for a few more: five of 50 ms fill its run of 200 ms.
 func TestLoad_NoCoordinatedOmission(t *testing.T) {
 	const stop = 100 * time.Millisecond
 	for _, tt := range []struct {
 		rate        float64
 		drops       bool
 		least, most uint64 // answers that took longer than half of the stop
-	}{{1000, false, 30, 200}, {1000, true, 1, 1}, {0, false, 1, 1}} {
+	}{{1000, false, 30, 200}, {1000, true, 1, 5}, {0, false, 1, 1}} {
 		server := serve(t, func(conn net.Conn) {
 			for n, buffer := 0, make([]byte, 1024); readRequest(conn, buffer); n++ {
 				if n == 50 {
