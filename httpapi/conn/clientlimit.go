@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// clientShareOfCap: one client may have at most 1/clientShareOfCap of the cap (goal O5).
+	// clientShareOfCap: one client may have at most 1/clientShareOfCap of the connections in Config.MaxConns.
 	clientShareOfCap = 5
 	// clientPrefixBitsIPv6 is the length of the prefix that identifies an IPv6 client. Providers assign a /64 to a
 	// household, whose devices choose the other bits themselves.
@@ -30,7 +30,8 @@ func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLi
 	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
 }
 
-// keyOf returns the key of open for an address, or the zero address if its connections are not limited.
+// keyOf returns the key under which open counts the connections of an address: the address or its IPv6 prefix. It
+// returns the zero address if the connections are not limited.
 func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	if s.limit <= 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
 		return netip.Addr{}
@@ -41,7 +42,7 @@ func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// acquire counts a connection of the client with a key of keyOf. It returns false if the client is at the limit.
+// acquire counts a new connection. client is a result of keyOf. It returns false if the client is at the limit.
 func (s *clientLimit) acquire(client netip.Addr) bool {
 	if !client.IsValid() {
 		return true

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// reportFull calls OnFull, unless it was called since the last OnRoom.
+// reportFull calls Config.OnFull. Repeated calls have no effect until reportRoom is called.
 func (l *Listener) reportFull() {
 	if l.full.CompareAndSwap(false, true) {
 		l.config.OnFull()
 	}
 }
 
-// reportRoom calls OnRoom after an OnFull.
+// reportRoom calls Config.OnRoom if reportFull was called before.
 func (l *Listener) reportRoom() {
 	if l.full.CompareAndSwap(true, false) {
 		l.config.OnRoom()
 	}
 }
 
-// permit counts one connection against the cap of its Listener. Only the first release has an effect, because at a
-// shutdown fasthttp closes idle connections twice.
+// permit counts one connection against the cap of its Listener (Config.MaxConns). Only the first release has an effect,
+// because at a shutdown fasthttp closes idle connections twice.
 type permit struct {
 	listener  *Listener // nil: the connection does not belong to a Listener
 	clientKey netip.Addr
@@ -88,8 +88,8 @@ func PeerOf(addr net.Addr) netip.Addr {
 func (c *Conn) Reserve() bool { return c.permit.reserve }
 
 // RecordDuration arranges that SetWriteDeadline records the duration of the current response. fasthttp sets the write
-// deadline when the response is ready. instantDeadline is the start of the request plus the server's write timeout, so
-// the duration is the difference of the two deadlines.
+// deadline when the response is ready: to the present time plus the server's write timeout. instantDeadline is the
+// start of the request plus the same timeout, so the difference of the two deadlines is the duration.
 func (c *Conn) RecordDuration(instantDeadline time.Time, recorder DurationRecorder) {
 	c.instantDeadline, c.recorder = instantDeadline, recorder
 }
@@ -127,8 +127,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// prefetch reads the bytes that have already arrived into b, for the transport.receive that follows. It reports whether
-// there were any. Peeking before the read would be one more system call.
+// prefetch reads into b what has already arrived, for the transport.receive that follows. It reports whether any byte
+// had arrived. To look first and then read would be one more system call.
 func (c *Conn) prefetch(b []byte) bool {
 	if c.tls != nil {
 		return c.pending()
@@ -140,9 +140,9 @@ func (c *Conn) prefetch(b []byte) bool {
 	return c.prefetched > 0
 }
 
-// queueAge returns how long the current request lay unread in the socket. It returns 0 if another request preceded it
-// in the same read. The time before the previous response was ready does not count, because a client that sends
-// requests without waiting for responses delays itself.
+// queueAge returns how long the current request lay unread in the socket. It returns 0 if the bytes of an earlier
+// request came in the same read. The time before the previous response was ready does not count, because a client that
+// sends requests without waiting for responses delays itself.
 func (c *Conn) queueAge() time.Duration {
 	if !c.firstInRead {
 		return 0
@@ -155,8 +155,8 @@ func (c *Conn) queueAge() time.Duration {
 	return age
 }
 
-// SetReadDeadline implements net.Conn. The first call also reads the first request, see awaitFirstRequest. Its deadline
-// applies to all of that request: further calls have no effect until fasthttp has parsed the request.
+// SetReadDeadline implements net.Conn. The first call also reads the first request, see awaitFirstRequest. The deadline
+// of this call applies to the whole request: further calls have no effect until fasthttp has parsed the request.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if c.firstAwaited && c.framing.requestsParsed == 0 {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// lazyDeadlines is a connection that passes on only few of the deadlines that fasthttp sets. fasthttp sets three for
+// lazyDeadlines is a connection that passes on only a few of the deadlines that fasthttp sets. fasthttp sets three for
 // each request, each would change a runtime timer, and nearly all are replaced long before they pass. So if fasthttp
-// sets a later deadline, the earlier one stays armed in the runtime. If the armed one passes, lazyDeadlines arms the
-// latest one and repeats the call.
+// sets a later deadline, the earlier one stays armed in the runtime. If the earlier one passes during a read or write,
+// lazyDeadlines arms the later one and repeats the read or write.
 //
 // Only one goroutine may read, write and set deadlines. Any goroutine may call Close.
 type lazyDeadlines struct {
@@ -24,8 +24,8 @@ type lazyDeadline struct {
 	armed  time.Time // set in the runtime
 }
 
-// arm is called before a read or write. It arms the wanted deadline if the armed one is later, or if one of the two is
-// zero and the other is not.
+// arm is called before a read or write. It arms the wanted deadline if the armed one is later, or if exactly one of the
+// two is zero.
 func (d *lazyDeadline) arm(set func(time.Time) error) error {
 	if d.armed.IsZero() == d.wanted.IsZero() && !d.armed.After(d.wanted) {
 		return nil

@@ -5,8 +5,9 @@ import (
 	"net"
 )
 
-// Express may answer requests at the beginning of read. It writes the responses itself, and returns the total length of
-// the requests that it answered. fasthttp gets the remaining bytes. An error ends the connection.
+// Express may answer requests at the beginning of read, which holds the newly received bytes. It writes the responses
+// itself, and returns the total length of the requests that it answered. fasthttp gets the remaining bytes. An error
+// ends the connection.
 //
 // Express runs inside Conn.Read, so fasthttp considers the connection idle while Express runs. Express may call the
 // methods of Conn that a handler may call, but BeginExpress instead of BeginRequest.
@@ -37,10 +38,10 @@ func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
 	return remaining, err
 }
 
-// BeginExpress must be called before Express answers a request. first is whether it is the first request in the bytes
-// that Express got, and only is whether nothing follows it in them.
+// BeginExpress must be called before Express answers a request. first means that it is the first request in the bytes
+// that Express got. only means that no bytes follow the request.
 func (c *Conn) BeginExpress(first, only bool) { c.firstInRead, c.onlyInRead = first, only }
 
 // Request returns the raw bytes of the current request, or nil if they came in more than one read. BeginRequest must
-// have got the right length. The bytes are valid until the next Read.
+// have been called with the true length of the request. The bytes are valid until the next Read.
 func (c *Conn) Request() []byte { return c.request }

@@ -19,7 +19,7 @@ const framingLineMax = 64 << 10
 // framingCheck parses the bytes that fasthttp reads from a connection. fasthttp accepts two deviations from RFC 9112
 // that the handler can't see, and a proxy in front may interpret them differently, so framingCheck rejects them:
 //
-//   - a bare LF at the end of the request line, or of an empty line before it (section 2.2 allows both behaviours);
+//   - a bare LF at the end of the request line, or of an empty line before it (section 2.2 lets servers accept it);
 //   - spaces after a chunk size (section 7.1 forbids them).
 //
 // If framingCheck finds that a request ends later than fasthttp assumes, it rejects the request, too.
@@ -28,7 +28,7 @@ const framingLineMax = 64 << 10
 // transport.BeginRequest, and parsing it again would be wasted time. So a read that looks like one GET is kept in
 // deferred, and is parsed only if it turns out to be something else.
 type framingCheck struct {
-	deferred       []byte // the last read, if not parsed yet; fasthttp overwrites it at the next Read
+	deferred       []byte // bytes of the newest read if not parsed yet; fasthttp overwrites them at the next Read
 	partialLine    []byte // the beginning of a line whose end has not arrived yet
 	state          framingState
 	chunked        bool
@@ -70,8 +70,8 @@ func (w *framingCheck) parseDeferred() {
 	w.parse(b)
 }
 
-// requestParsed is called when fasthttp has parsed a request. exact means that the last read was exactly this request,
-// and that its length is that of a request whose request line ends in CR LF.
+// requestParsed is called when fasthttp has parsed a request. exact means that the newest read was exactly this
+// request, and that its length is that of a request whose request line ends in CR LF.
 func (w *framingCheck) requestParsed(exact bool) {
 	w.requestsParsed++
 	if exact && w.deferred != nil {
@@ -88,7 +88,7 @@ func (w *framingCheck) requestParsed(exact bool) {
 	}
 }
 
-// midRequest reports whether the last request is incomplete.
+// midRequest reports whether the bytes so far end inside a request.
 func (w *framingCheck) midRequest() bool { return w.state != framingStart || len(w.partialLine) > 0 }
 
 // awaitsContinue reports whether the client waits for 100 Continue before it sends the body.
@@ -132,7 +132,7 @@ func (w *framingCheck) parse(b []byte) {
 	}
 }
 
-// parseLine parses a line. line does not include CR LF or the bare LF at its end; isCRLF tells which of them it was.
+// parseLine parses a line. line does not include its end, which is CR LF if isCRLF is true, else a bare LF.
 func (w *framingCheck) parseLine(line []byte, isCRLF bool) {
 	if !isCRLF && w.state != framingChunkSize {
 		w.reject(reasonLineEnd)

@@ -36,7 +36,8 @@ const (
 // test fails if a new version of fasthttp drops one.
 //
 // Beyond the RFCs, Malformed rejects a body on GET and HEAD, and a repeated Authorization or Content-Type, because
-// proxies and servers disagree about them. On connections of a Listener it also returns the reasons of framingCheck.
+// proxies and servers disagree about them. On connections of a Listener it also returns what framingCheck (framing.go)
+// has found in the raw bytes.
 //
 // fasthttp ignores some forms of "Connection: close", such as "Close" and "te, close". For these, Malformed sets
 // "Connection: close" on the response.
@@ -117,8 +118,8 @@ func visibleTarget(target []byte) bool {
 	return true
 }
 
-// visibleWord reports whether eight bytes are visible ASCII characters except '#'. It finds whether a byte is bad, but
-// not which: a borrow in the subtraction can also mark the byte after a bad one.
+// visibleWord reports whether eight bytes are visible ASCII characters except '#'. It does not find which byte is bad:
+// a borrow in the subtraction can also mark the byte after a bad one.
 func visibleWord(word uint64) bool {
 	const (
 		ones  = 0x0101010101010101

@@ -19,11 +19,11 @@ const (
 	// single connection (isConnError).
 	acceptPauseMin = 5 * time.Millisecond
 	// acceptPauseMax is the longest pause after a shortage error. A node must accept connections again within two
-	// seconds of the end of a shortage (goal O4).
+	// seconds of the end of a shortage.
 	acceptPauseMax = time.Second
 	// acceptsToRecover is the number of connections in a row that must be accepted before the end of an error episode
 	// is logged. During a shortage some calls of Accept succeed, and accepting the backlog afterwards may cause the
-	// next shortage. Without this number each change would be logged.
+	// next shortage. If one connection were enough, every such change would be logged.
 	acceptsToRecover = 256
 )
 
@@ -33,17 +33,17 @@ const sendBufferBytes = 128 << 10
 
 // Config configures a Listener. Only MaxConns is required.
 type Config struct {
-	// MaxConns is the cap: the largest number of open connections, without ReserveConns. With zero ReserveConns, new
-	// connections wait at the cap in the kernel's backlog until one closes. Idle connections count as open until a
-	// timeout of the server closes them.
+	// MaxConns is the cap: the largest number of open connections, without ReserveConns. If ReserveConns is 0, further
+	// connections wait in the kernel's backlog until an open one closes. Idle connections count as open until a timeout
+	// of the server closes them.
 	//
 	// Danger: keep the cap well below the process's limit of open files. Set Concurrency of the fasthttp.Server to at
 	// least twice the cap: a worker ends a little later than its connection, and beyond Concurrency fasthttp sends its
 	// own 503.
 	MaxConns int
 	// MaxConnsPerClient is the largest number of open connections of one client, which is an IPv4 address or an IPv6
-	// /64 prefix. More than a fifth of MaxConns has the effect of a fifth. 0 or less means no limit. Connections beyond
-	// the limit are closed at once.
+	// /64 prefix. A value above a fifth of MaxConns counts as a fifth. 0 or less means no limit. Connections beyond the
+	// limit are closed at once.
 	MaxConnsPerClient int
 	// ExemptClients reports whether MaxConnsPerClient does not apply to an address, such as that of a proxy.
 	ExemptClients func(netip.Addr) bool
@@ -61,7 +61,7 @@ type Config struct {
 	LoadShedder *LoadShedder
 	// Log gets one record when an episode of Accept errors begins, and one when it ends. It may be nil.
 	Log *slog.Logger
-	// After is for tests. Nil means time.After.
+	// After replaces time.After in tests. It may be nil.
 	After func(time.Duration) <-chan time.Time
 	// Counts is updated by the Listener. It may be nil.
 	Counts *Counts
@@ -134,7 +134,8 @@ type Listener struct {
 	acceptsSinceError int    // connections accepted since the last error
 }
 
-// Accept waits for a permit, if there is no reserve, and then for a connection whose client is below its limit.
+// Accept takes a permit, the right to one connection below the cap; if there is no reserve, it waits for the permit.
+// Then it waits for a connection whose client is below its limit.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		permitted, err := l.acquire()
@@ -166,7 +167,7 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// acquire takes a permit. At the cap, it waits for a permit if there is no reserve. Otherwise it returns false, and the
+// acquire takes a permit. If all permits are in use, it waits for one; with a reserve it returns false instead, and the
 // next connection is accepted in reserve.
 func (l *Listener) acquire() (permitted bool, err error) {
 	select {
@@ -289,7 +290,7 @@ func (l *Listener) recordAccept() {
 	l.acceptErrors, l.acceptsSinceError = 0, 0
 }
 
-// Close ends all calls of Accept. It does not close connections. Every call returns the result of the first call.
+// Close ends all calls of Accept. It does not close connections. Every call of Close returns the result of the first.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)

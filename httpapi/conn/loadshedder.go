@@ -12,8 +12,8 @@ const (
 	// queueAgeTarget is the queue age from which a request counts as late. The queue age is the time for which a
 	// request lay unread in its socket.
 	queueAgeTarget = 10 * time.Millisecond
-	// sampleEvery is the number of requests of a connection for one sample. Not every request is sampled, because
-	// asking the kernel for the queue age is a system call.
+	// One in sampleEvery requests of a connection is sampled: its queue age is measured. Not every request is sampled,
+	// because asking the kernel for the queue age is a system call.
 	sampleEvery = 16
 	// windowMin is the shortest duration of a window, in which late samples are counted.
 	windowMin = 25 * time.Millisecond
@@ -35,9 +35,9 @@ const (
 	// answersPerShed limits shedding to one request in so many, because rejecting a request costs nearly as much as
 	// answering it.
 	answersPerShed = 64
-	// shedsHalfIdle is the number of requests that may be shed in a window in which half of the slots are unused.
+	// shedsHalfIdle is the number of requests that may be shed in a window when half of the admission slots are unused.
 	shedsHalfIdle = 64
-	// idleGrace is added to the queueAgeMax of each priority while half of the slots are unused.
+	// idleGrace is added to the queueAgeMax of each priority when half of the admission slots are unused.
 	idleGrace = 100 * time.Millisecond
 	// recheckEvery is the interval of recheck.
 	recheckEvery = 2 * time.Second
@@ -60,8 +60,8 @@ type LoadShedder struct {
 	mu           sync.Mutex
 	windowStart  time.Time // of the current window
 	onTime, late int       // samples of the current window; during overload, a request is late if it waited for a slot
-	lateWindows  int       // number of consecutive late windows before now
-	quietWindows int       // number of consecutive quiet windows before now
+	lateWindows  int       // number of consecutive late windows just before the current one
+	quietWindows int       // number of consecutive quiet windows just before the current one
 	lastRefill   time.Time // when refill was last called
 	slots        admissionSlots
 	queue        requestQueue
@@ -97,7 +97,8 @@ func (w *LoadShedder) samples(request uint32) bool {
 	return request%sampleEvery == 0 || w.overloaded.Load()
 }
 
-// yieldsPerRound returns the number of responses after which a scheduling round begins. 0 means no rounds.
+// yieldsPerRound returns the number of responses after which a scheduling round begins (see schedulingRounds). 0 means
+// no rounds.
 func (w *LoadShedder) yieldsPerRound() int {
 	switch {
 	case w == nil || !w.watching.Load():
@@ -277,8 +278,8 @@ func (w *LoadShedder) enqueue(request *queuedRequest) {
 }
 
 // recheck is called regularly while requests wait, because record does not run when no new requests arrive. It ends
-// overload if none have arrived for a while. Without overload it sheds all waiting requests, otherwise those older than
-// queueTimeMax. It sheds at most shedAtOnceMax at a time, so that other goroutines can run in between.
+// overload if no request has arrived for a while. During overload it sheds requests older than queueTimeMax, and after
+// it all requests that still wait. It sheds at most shedAtOnceMax at a time, so that other goroutines run in between.
 func (w *LoadShedder) recheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -295,7 +296,7 @@ func (w *LoadShedder) recheck() {
 	}
 }
 
-// shed rejects waiting requests whose queue age is at least the maxAge of their priority, but no more than limit.
+// shed rejects waiting requests whose queue age is at least the maxAge of their priority, up to limit requests.
 func (w *LoadShedder) shed(now time.Time, maxAge func(Priority) time.Duration, limit int) {
 	for range limit {
 		request := w.queue.popExpired(now, maxAge)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// reserveAcceptPause is the pause before a connection beyond the cap is accepted, once half of the reserve is open. It
-// keeps such connections from using more than a small part of a processor.
+// reserveAcceptPause is the pause before a connection is accepted in reserve when half of the reserve is in use. With
+// the pause, such connections use only a small part of a processor.
 const reserveAcceptPause = time.Millisecond
 
-// reserveConns holds the open connections beyond the cap, at most limit. Each gets one response, to a health request or
-// a 503, and is then closed. When limit are open, a new connection replaces the oldest, so that silent clients can't
-// block the reserve.
+// reserveConns is the reserve: the open connections beyond the cap Config.MaxConns, at most limit. Each gets one
+// response, to a health request or a 503, and is then closed. If limit connections are open, a new one replaces the
+// oldest, so that silent clients can't block the reserve.
 type reserveConns struct {
 	limit int // 0 = none
 
@@ -21,15 +21,15 @@ type reserveConns struct {
 	conns []net.Conn // oldest first
 }
 
-// halfFull reports whether at least half of limit are open.
+// halfFull reports whether at least half of the reserve is in use.
 func (s *reserveConns) halfFull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns) >= s.limit/2
 }
 
-// add adds a connection. If there were limit already, it removes the oldest and returns it, and the caller must close
-// it.
+// add adds a connection. If the reserve was full, add removes the oldest connection and returns it. The caller must
+// close that connection.
 func (s *reserveConns) add(c net.Conn) (oldest net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ const (
 	// yieldsPerRoundWatching is the number of responses for each scheduling round while LoadShedder is watching. During
 	// overload a round begins after each response.
 	yieldsPerRoundWatching = 128
-	// yieldsCounted is the number of responses that a connection reports at a time, so that not each takes the lock.
+	// yieldsCounted is the number of responses that a connection reports at a time, so that it takes the lock seldom.
 	yieldsCounted = 8
 )
 
@@ -70,8 +70,8 @@ func (r *schedulingRounds) yield(perRound int, unreported *int) {
 	}
 }
 
-// joinRound begins a round if there have been perRound responses since the last. It waits for the end of the current
-// round, and reports whether there was one.
+// joinRound begins a round if there have been perRound responses since the previous round. It waits for the end of the
+// current round, and reports whether there was one.
 func (r *schedulingRounds) joinRound(perRound int, unreported *int) bool {
 	if *unreported++; *unreported < min(perRound, yieldsCounted) && !r.active.Load() {
 		return false

@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	// drainGrace is the time for requests that clients have already sent to arrive. If a connection were closed before
+	// drainGrace is the longest wait for requests that clients have already sent. If a connection were closed before
 	// its request was read, the client would get an error.
 	drainGrace = 250 * time.Millisecond
 	// drainPoll is the interval between checks for open connections.
 	drainPoll = 5 * time.Millisecond
-	// drainPollsMin is the least number of checks, because the kernel may have just completed a connection.
+	// drainPollsMin is the least number of checks. More than one is needed, because Accept may not have returned yet a
+	// connection that the kernel has just completed.
 	drainPollsMin = 4
 )
 

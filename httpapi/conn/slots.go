@@ -18,7 +18,8 @@ const (
 	PriorityCount                   // the number of priorities
 )
 
-// queueAgeMax returns the queue age from which a waiting request of a priority may be shed.
+// queueAgeMax returns the queue age (time unread in the socket and in the queue) from which a waiting request of a
+// priority may be shed.
 func (p Priority) queueAgeMax() time.Duration {
 	const ms = time.Millisecond
 	return [PriorityCount]time.Duration{50 * ms, 150 * ms, 100 * ms, 50 * ms, 50 * ms}[p]
@@ -39,7 +40,8 @@ const (
 	refillEvery = time.Millisecond
 )
 
-// admissionSlot is the slot of one connection. The lock of LoadShedder guards it.
+// admissionSlot is the admission slot of one connection, which it needs during overload to be served. The lock of
+// LoadShedder guards it.
 type admissionSlot struct {
 	held       bool      // the connection has a slot; otherwise all fields are zero
 	served     int       // requests served after the first
@@ -72,7 +74,7 @@ func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	return now.Sub(c.slot.lastActive) > slotStallMax
 }
 
-// acquire gives a connection a slot, if one is free or can be evicted. It reports whether the connection has got one.
+// acquire gives a connection a slot, if one is free or can be evicted, and reports whether it did.
 func (s *admissionSlots) acquire(c *Conn, p Priority, now time.Time) bool {
 	if s.full() && !s.evict(p, now) {
 		return false

@@ -8,13 +8,13 @@ import (
 )
 
 // transport is a connection that can send a body without copying it. fasthttp copies head and body into one buffer and
-// writes the buffer, in pieces if it is small. QueueBody keeps the body out of the buffer: Write sends it after the
-// head, in one system call.
+// writes the buffer, in pieces if they do not fit. QueueBody keeps the body out of the buffer: Write sends head and
+// body in one system call.
 //
 // This is correct only if the next Write is exactly the head of the same response. So the buffer must hold no earlier
-// response, and the client must not have sent another request yet. fasthttp's reads show both. When fasthttp reads with
-// its whole buffer, it has consumed all earlier bytes and written all earlier responses. So a body can be queued only
-// for the first request after such a read, and only if nothing follows the request. fasthttp sends all other bodies.
+// response, and the client must not have sent another request yet. The reads show both: when fasthttp reads with its
+// whole buffer, it has consumed all earlier bytes and written all earlier responses. So a body can be queued only for
+// the first request after such a read, and only if nothing follows the request. fasthttp sends all other bodies.
 type transport struct {
 	lazyDeadlines
 	framing framingCheck
@@ -29,7 +29,7 @@ type transport struct {
 	consumedBytes int    // bytes of the requests that fasthttp parsed since the last full read began
 	lastTwoBytes  uint16 // the last two bytes that fasthttp got
 	firstInRead   bool   // the current request is the first since the last full read
-	onlyInRead    bool   // and no byte follows it, so its body can be queued
+	onlyInRead    bool   // firstInRead, and no byte follows the request, so the body of its response can be queued
 	read          []byte // bytes of the last full read if no Read followed it; fasthttp overwrites them
 	request       []byte // see Conn.Request; fasthttp overwrites them
 
@@ -105,9 +105,9 @@ func (g *transport) BeginRequest(length int) {
 	g.framing.requestParsed(g.onlyInRead)
 }
 
-// Write implements net.Conn. After a response fasthttp reads at once, before the client can have sent its next request.
-// The goroutine would have to wait for it. So Write lets other goroutines run first: always with a single processor,
-// otherwise only under load.
+// Write implements net.Conn. After a response fasthttp reads at once, before the client can have sent its next request,
+// and the goroutine would have to wait for the request. So Write lets other goroutines run first: always with a single
+// processor, otherwise only under load.
 func (g *transport) Write(b []byte) (n int, err error) {
 	switch {
 	case g.tls != nil:
