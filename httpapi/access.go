@@ -19,7 +19,7 @@ type AccessRecord struct {
 	Status    int
 	Duration  time.Duration // from At until the response was ready to be sent
 	Bytes     int           // length of the response body, compressed if it is sent compressed
-	Keyed     bool          // the admitter found an account for the API key of the request
+	Keyed     bool          // Config.Admitter found an account for the API key of the request
 	Network   string        // of the client: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address
 }
 

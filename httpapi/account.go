@@ -33,7 +33,7 @@ const (
 	sessionTokenOrKey
 )
 
-// accountOperation is the row of an account operation.
+// accountOperation is a row of the table accountOperations.
 type accountOperation struct {
 	pattern, method string
 	credential      credentialKind
@@ -45,10 +45,10 @@ type accountOperation struct {
 // accountRequest is the parsed request of an account operation. It has no memory of the HTTP request.
 type accountRequest struct {
 	credential
-	id    string // of the key in the path
+	id    string // of the API key, from the path
 	email account.Email
 	code  string
-	name  string // of a new key
+	name  string // of a new API key
 }
 
 // accountOperations returns the table of account operations. A new operation also needs a function in
@@ -69,7 +69,7 @@ func accountOperations() []accountOperation {
 // accountPath has the operations of one path.
 type accountPath struct {
 	operations []accountOperation
-	allow      string // the value of Allow
+	allow      string // value of the header Allow
 }
 
 // accountPaths returns the paths of the account operations by pattern.
@@ -86,7 +86,7 @@ func accountPaths() map[string]*accountPath {
 	return paths
 }
 
-// allowed returns the value of Allow for the operations of a path.
+// allowed returns the value of the header Allow for the operations of a path.
 func allowed(operations []accountOperation) string {
 	var methods []string
 	for _, op := range operations {
@@ -105,7 +105,7 @@ func isAccountTarget(target []byte) bool {
 }
 
 // answerAccount checks method, origin, credential and content of an account request, in this order, and answers it.
-// Account requests are never charged.
+// Account requests do not count against a quota.
 func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	s.startResponse(ctx)
 	method := string(ctx.Method())
@@ -197,8 +197,8 @@ func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err
 
 const originMessage = "must be this server's own: account operations are not for pages of other sites"
 
-// rejectCrossSite answers 400 and returns true if a browser sent the request for a page of another site. It is a second
-// protection: such a page has no credential anyway, because account operations do not read cookies.
+// rejectCrossSite answers 400 and returns true if a browser sent the request for a page of another site. This is a
+// second protection: such a page has no credential anyway, because account operations do not read cookies.
 func (s *Server) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
 	header := &ctx.Request.Header
 	origin := header.Peek(fasthttp.HeaderOrigin)

@@ -105,7 +105,7 @@ func (s *Server) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte)
 	ctx.Response.SetBodyRaw(body)
 }
 
-// appendKey appends a key without its secret and without the closing brace.
+// appendKey appends an API key as JSON, without its secret and without the closing brace.
 func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	state := "active"
 	if !key.Active() {
@@ -120,7 +120,7 @@ func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	return encode.Time(dst, "lastUsedAt", key.LastUsed)
 }
 
-// appendUsage appends a quota window. resetAt is rounded up to whole seconds, as in the rate-limit headers.
+// appendUsage appends a quota window as JSON. resetAt is rounded up to whole seconds, as in the rate-limit headers.
 func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = append(encode.Name(dst, name), '{')
 	dst = encode.Int(dst, "limit", int64(w.Limit))

@@ -112,7 +112,7 @@ func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []by
 	return append(dst, '}'), offset
 }
 
-// ratesBody returns the body of rates or best. operation is "" for rates.
+// ratesBody returns the body of /v1/rates, with operation "", or of /v1/rates/best.
 func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) encodedBody {
 	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
 	body = appendRates(body, page.Items)

@@ -69,8 +69,8 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	return c
 }
 
-// challenge adds WWW-Authenticate to a 401. It includes the error invalid_token if the request has a token, except for
-// an invalid login code, because the code is not a token.
+// challenge adds WWW-Authenticate to a 401. It includes the error invalid_token if the request has a session token or
+// an API key, except for an invalid login code.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	value := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.config.Realm) + `"`
 	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
@@ -84,8 +84,8 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 const forwardedFor = "X-Forwarded-For"
 
 // clientAddress returns the address of the peer, or if the peer is a trusted proxy, the client address from
-// X-Forwarded-For. It has no zone, and an IPv4-mapped IPv6 address is returned as IPv4. It is the zero Addr if the
-// connection has no address.
+// X-Forwarded-For. The address has no zone, and an IPv4-mapped IPv6 address is returned as IPv4. Without an address of
+// the peer, clientAddress returns the zero Addr.
 func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr
 	if c, ok := ctx.Conn().(*conn.Conn); ok {

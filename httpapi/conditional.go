@@ -22,7 +22,8 @@ type currentSecond struct {
 	unix  int64
 	text  timeText
 	today engine.Date
-	// nextChange is the next refresh slot or midnight, in Unix nanoseconds. Any response may change then.
+	// nextChange is the next scheduled refresh of the rates (engine.NextRefresh) or midnight, whichever is earlier, in
+	// Unix nanoseconds. Any response may change then.
 	nextChange int64
 }
 
@@ -63,7 +64,7 @@ func newCacheControlLines() (lines [maxAgeSeconds + 1][]byte) {
 }
 
 // maxAge returns the max-age of a response in seconds, at most maxAgeSeconds. It is rounded down, so that no cache uses
-// the response after changesAt (unless zero) or nextChange.
+// the response after nextChange, or after changesAt if that is not zero.
 func (now requestTime) maxAge(changesAt time.Time) int {
 	nextChange := now.nextChange
 	if !changesAt.IsZero() {

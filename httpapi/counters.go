@@ -155,7 +155,7 @@ func (t *counters) countCode(code engine.Code) {
 	}
 }
 
-// admissionOutcomes returns all results of the admitter: "admitted", "unavailable", and the codes of rejections. The
+// admissionOutcomes returns all results of Config.Admitter: "admitted", "unavailable", and the codes of rejections. The
 // admitter is unavailable while it is overloaded, starting or stopping, or cannot write.
 func admissionOutcomes() [outcomeKinds]string {
 	return [...]string{

@@ -7,7 +7,7 @@
 // Each step may answer the request:
 //
 //	conn/             accepts connections up to a maximum number, with TLS if Config.Certificate is set
-//	express.go        the express path: answers a request whose head was answered with 200 before
+//	express.go        the express path: answers a request if the same head was answered with 200 before
 //	(HTTP library)    reads the request; rejectUnreadable answers if it can't
 //	server.go         serve: answers 500 after a panic, and 400 for malformed requests that the library accepts
 //	shed.go           sheds load (503)
@@ -18,9 +18,9 @@
 //	conditional.go    ETag, Cache-Control and 304; gzip.go compresses
 //	head.go           sets all headers of a 200 or 304 at once; headers.go has the templates for other responses
 //
-// The dispatcher in routes.go sends account operations to account.go, account_body.go and account_answers.go. They are
-// never charged, cached or compressed, and pages of other sites can neither send them nor read the responses. Paths
-// without an operation belong to Config.Site.
+// The dispatcher in routes.go sends account operations to account.go, account_body.go and account_answers.go. Account
+// operations are never charged, cached or compressed, and web pages of other sites can neither send them nor read the
+// responses. Paths without an operation belong to Config.Site.
 //
 // # Promises
 //

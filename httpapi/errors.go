@@ -141,7 +141,7 @@ func (s *Server) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code, m
 	s.gzipError(ctx)
 }
 
-// idOf returns the request id that startResponse set, or nil if it was not called.
+// idOf returns the request id that startResponse set, or nil if startResponse was not called.
 func (s *Server) idOf(ctx *fasthttp.RequestCtx) []byte {
 	return ctx.Response.Header.PeekCanonical(bytesOf(headerRequestID))
 }
@@ -169,7 +169,7 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 }
 
 // rejectPanic answers 500 and logs the panic with the request id. It discards a body that was queued before the panic,
-// because the connection would send it after this response's head.
+// because the connection would send that body after the head of the 500.
 func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		c.DiscardBody()

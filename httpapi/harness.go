@@ -24,7 +24,7 @@ type Harness struct {
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 }
 
-// plantedKey is the key of the user value with the error of Plant. A string key does not allocate.
+// plantedKey is the name of the fasthttp user value in which Plant stores its error. A string name does not allocate.
 const plantedKey = "planted"
 
 // Plant makes the server answer a request with err instead of calling the operation. Route, method and authentication
@@ -65,7 +65,7 @@ func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
 	s.date(header)
 }
 
-// date sets the Date header. It parses a trailer, because the setters of the HTTP library ignore Date.
+// date sets the Date header by parsing a trailer, because the setters of the HTTP library ignore Date.
 func (s *Server) date(header *fasthttp.ResponseHeader) {
 	line := fasthttp.HeaderDate + ": " + s.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
 	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {
@@ -82,8 +82,8 @@ func (s *Server) plantedError(ctx *fasthttp.RequestCtx) *engine.Error {
 	return err
 }
 
-// rejectPlanted answers a planted 429: it refunds the charge and shows the window as used up. For other errors it
-// returns false and does nothing.
+// rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. For other planted
+// errors it returns false and does nothing.
 func (s *Server) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
 	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
 		return false

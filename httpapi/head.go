@@ -61,13 +61,13 @@ type requestState struct {
 	query          params.Query
 	admitDone      bool // admit was called
 	admission      account.Admission
-	admitErr       error     // from the admitter
+	admitErr       error     // from Config.Admitter
 	limitsEnforced bool      // the response must show the limits in admission
 	headWritten    bool      // writeHead was called
 	route          routeID   // for the counters
 	id             RequestID // set by appendHead; other responses have the id only in their header
 
-	// Set by the express path, for the ordinary path.
+	// Set by the express path (express.go), for the ordinary path.
 	expressed bool // the express path called the load shedder
 	shed      bool // the load shedder rejected the request
 	panicked  *handedPanic

@@ -28,8 +28,8 @@ const (
 	preflightHeadersWithAuth = "If-None-Match, Authorization"
 )
 
-// templateLines returns the common headers of all responses except Content-Type, with their values in an error. With
-// an admitter, responses depend on the key, so Vary names Authorization.
+// templateLines returns the headers that all responses have, except Content-Type, with their values in an error
+// response. With an admitter, responses depend on the API key, so Vary names Authorization.
 func templateLines(hasAdmitter bool) [][2]string {
 	vary := fasthttp.HeaderAcceptEncoding
 	if hasAdmitter {

@@ -30,12 +30,13 @@ const (
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )
 
-// serverLoad has the state for the conditions of the server itself. It is safe for concurrent use.
+// serverLoad has the state from which the health conditions of the server itself are computed. It is safe for
+// concurrent use.
 type serverLoad struct {
 	clock     func() time.Time
 	shortage  engine.Fault              // descriptors or memory for connections ran out
 	connsFull engine.Fault              // Limits.ConnsMax is reached
-	shedding  engine.Fault              // requests get the code overloaded
+	shedding  engine.Fault              // requests are rejected with the code overloaded
 	draining  atomic.Pointer[time.Time] // when Drain was called, or nil
 }
 

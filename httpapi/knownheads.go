@@ -145,7 +145,7 @@ func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, v h
 }
 
 // keepHead stores the head of a request that the ordinary path has answered with 200, if the express path may answer
-// it. The head must be a GET with HTTP/1.1, without If-None-Match, that came without a proxy.
+// it. The head must be a GET with HTTP/1.1, without If-None-Match, that did not come through a trusted proxy.
 func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
 	if a.conn == nil || s.harness != nil || a.connState.proxied {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Names of the two windows in RateLimit and RateLimit-Policy, and their lengths in seconds.
+// Names of the two quota windows in RateLimit and RateLimit-Policy, and their lengths in seconds.
 const (
 	dayWindow     = `"day"`
 	minuteWindow  = `"minute"`
@@ -19,8 +19,8 @@ const (
 	minuteSeconds = int64(account.MinuteSpan / time.Second)
 )
 
-// admitAndAnswer authenticates and charges a data request, checks the limits and answers it. finishAdmission refunds
-// the charge if the response is a 5xx.
+// admitAndAnswer authenticates a data request, charges it (counts it against the quota), checks the limits and answers
+// it. finishAdmission refunds the charge if the response is a 5xx.
 func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if !a.admitDone {
 		a.repanic()
@@ -45,7 +45,7 @@ func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestSt
 	}
 }
 
-// admit calls the admitter, unless neither limits nor keys are enforced, and sets a.now.
+// admit calls Config.Admitter, unless neither limits nor keys are enforced, and sets a.now.
 func (s *Server) admit(a *requestState, caller account.Caller) {
 	admitter := s.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
@@ -114,8 +114,8 @@ type rateLimitPolicy struct {
 	line        []byte
 }
 
-// rateLimitPolicyLine returns the header line for a quota. It keeps only the last line, because nearly all callers have
-// the same quota.
+// rateLimitPolicyLine returns the header line for a quota. It caches only the newest line, because nearly all callers
+// have the same quota.
 func (s *Server) rateLimitPolicyLine(day, minute int) []byte {
 	p := s.rateLimitPolicy.Load()
 	if p == nil || p.day != day || p.minute != minute {

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Each data operation but convert gets a page from the service and returns its encoded form.
+// Each data operation except convert gets a page of results from Config.Service and returns it in encoded form.
 
 // dataPage is the result of a data operation.
 type dataPage struct {

@@ -31,7 +31,7 @@ const (
 	formCount
 )
 
-// operationCount is the number of operations: buy and sell.
+// operationCount is the number of values of engine.Operation: buy and sell.
 const operationCount = 2
 
 // memoOf returns the pageMemo of a page. The first call creates it.

@@ -13,12 +13,13 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// route is the row of a data operation.
+// route is a row of the table routes: a data operation.
 type route struct {
 	pattern   string
 	operation params.Operation
 	page      func(s *Server, q *params.Query, now requestTime) (dataPage, error) // nil: convert
-	// fromCatalogue means that the operation needs only the catalogue, so it is ready before any rate is loaded.
+	// fromCatalogue means that the operation needs only the catalogue of currencies and institutions, so it is ready
+	// before any rate is loaded.
 	fromCatalogue bool
 }
 
@@ -78,7 +79,8 @@ func (s *Server) newRouter() *router.Router {
 	return r
 }
 
-// requestStateKey is the key of the user value with the requestState. The router passes only ctx to a handler.
+// requestStateKey is the name of the fasthttp user value that holds the requestState. The router passes only ctx to a
+// handler.
 const requestStateKey = "requestState"
 
 // oneSegment returns false if the pattern of the path has {id} and the id is empty or has more than one segment.

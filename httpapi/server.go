@@ -31,8 +31,8 @@ type Config struct {
 	Catalogue *engine.Catalogue
 	// Clock returns the present time.
 	Clock func() time.Time
-	// RequestID returns the id of the request with a number; each number is passed once. RequestID must be safe for
-	// concurrent use, and an id must be a valid header value. See RequestIDs.
+	// RequestID returns the id for the request with this number. The server passes each number once. RequestID must be
+	// safe for concurrent use, and an id must be a valid header value. See RequestIDs.
 	RequestID func(number uint64) RequestID
 	// Admitter checks the keys and limits of data requests. If it is nil, there are no keys and no limits.
 	Admitter account.Admitter
@@ -58,7 +58,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Limits are the limits of a connection and of all connections.
 	Limits Limits
-	// Health has the conditions of the rest of the node, for /readyz. It may be nil.
+	// Health has the health conditions of the rest of the node, for /readyz. It may be nil.
 	Health engine.Health
 	// Site answers requests for paths without an operation. It may be nil.
 	Site Site
@@ -273,8 +273,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestStateOf returns the state of a request that the HTTP library has read. If the express path began the request,
-// it returns the state from there, else a new one.
+// requestStateOf returns the state of a request that the HTTP library has read. If the express path (express.go) began
+// the request, this is the state that the express path has left, else a new one.
 func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	c, ok := ctx.Conn().(*conn.Conn)
 	if !ok {

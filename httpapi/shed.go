@@ -72,7 +72,7 @@ func isHealthTarget(target []byte) bool {
 
 // connState is the state of a connection (conn.Conn.User).
 type connState struct {
-	keyed      bool          // the admitter admitted the last request with an API key
+	keyed      bool          // the newest request had an API key, and Config.Admitter admitted the request
 	proxied    bool          // the peer is a trusted proxy
 	head       *knownHead    // of the last request that was known to the express path
 	handedOver *requestState // of a request that the express path has begun and the ordinary path must answer

@@ -16,7 +16,7 @@ type Stats struct {
 	Durations []RouteDurations
 	// Errors are the error responses by code, including zero counts.
 	Errors []CodeCount
-	// Admissions are the results of the admitter, including zero counts and charges that were refunded.
+	// Admissions are the results of Config.Admitter, including zero counts. Requests whose charge was refunded count too.
 	Admissions []AdmissionCount
 	// Shed are the shed requests by priority and reason, including zero counts.
 	Shed []ShedCount
@@ -50,7 +50,7 @@ type CodeCount struct {
 	Count uint64
 }
 
-// AdmissionCount is the number of times that the admitter gave a result.
+// AdmissionCount is the number of times that Config.Admitter gave a result.
 type AdmissionCount struct {
 	Caller  string // "key" or "anonymous"
 	Outcome string // "admitted", the code of the rejection, or "unavailable" if the admitter could not decide
@@ -74,8 +74,8 @@ type ConnectionCounts struct {
 	Shortages       uint64 // times that accept failed because descriptors or memory ran out
 }
 
-// callerNames returns the values of AdmissionCount.Caller in the order of the table. priorityNames and shedNames do the
-// same for ShedCount.
+// callerNames returns the values of AdmissionCount.Caller in the order of the cells in counterShard. priorityNames and
+// shedNames do the same for ShedCount.
 func callerNames() [callerKinds]string { return [...]string{"anonymous", "key"} }
 func priorityNames() [conn.PriorityCount]string {
 	return [...]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
