@@ -27,12 +27,12 @@ type BackupInfo struct {
 	TakenAt time.Time `json:"takenAt"`
 
 	Last     uint64 `json:"-"` // sequence of the newest record, in a segment or in the snapshot
-	Snapshot uint64 `json:"-"` // sequence of the snapshot, 0 without one
+	Snapshot uint64 `json:"-"` // sequence of the record after which the state was saved, 0 without a snapshot
 }
 
 // BackupVisitor has functions that receive the contents of a backup while it is copied or read. Record gets verified
-// records. Snapshot gets an unverified payload, which is right only if the backup call then returns without an error.
-// Both functions may be nil. An error of either ends the backup call.
+// records. Snapshot gets a payload that is not verified yet: it is right only if the operation on the backup then
+// returns without an error. Both functions may be nil. An error of one of them ends the operation.
 type BackupVisitor struct {
 	Snapshot func(sequence uint64, payload io.Reader) error
 	Record   func(sequence uint64, record []byte) error
@@ -56,7 +56,8 @@ type backupFiles struct {
 
 func selectBackupFiles(segments []segment, snapshots []snapshot, end position) *backupFiles {
 	c := &backupFiles{segments: slices.Clone(segments), end: end, snapshot: newestWhole(snapshots)}
-	// The last segment with a frame is always copied, because the next frame will have the checksum of its last frame.
+	// The newest segment with a frame is always copied, because the next frame that is appended has the checksum of the
+	// newest one.
 	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshot.sequence+1 {
 		c.segments = c.segments[1:]
 	}
@@ -71,7 +72,7 @@ func (c *backupFiles) firstFrame() uint64 {
 	return c.segments[0].start.frame
 }
 
-// mark returns the high-water mark of the backup.
+// mark returns the high-water mark of the backup, which says where the log must end.
 func (c *backupFiles) mark() mark {
 	return mark{generation: markSlots, first: c.firstFrame(), end: c.end}
 }
@@ -93,8 +94,8 @@ func (l *Log) Backup(w io.Writer, o BackupOptions) (BackupInfo, error) {
 	return info, nil
 }
 
-// pin selects the files to copy and keeps them on disk until unpin. A removal in progress never removes a selected
-// file, because it keeps everything that this snapshot or an older one needs.
+// pin selects the files to copy and keeps them on disk until unpin. A removal of old files that is in progress never
+// removes a selected file, because it keeps everything that the selected snapshot needs.
 func (l *Log) pin() (*backupFiles, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +122,8 @@ func (l *Log) pinned(sequence uint64) bool {
 }
 
 // Backup writes the same archive as Log.Backup, for a directory that no process has open. It does not change the
-// directory and does not copy a torn tail. Its errors are those of Log.Backup, ErrLocked and *FormatError.
+// directory and does not copy a torn tail (an incomplete last write). Its errors are those of Log.Backup, ErrLocked and
+// *FormatError.
 func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)

@@ -22,7 +22,7 @@ const (
 	archiveWindowBytes   = 1 << 20 // also roughly the memory that a reader needs
 )
 
-// archiveHeader returns the first zstd frame of a backup file. It names the format.
+// archiveHeader returns the first zstd frame of a backup file. The frame names the format.
 func archiveHeader() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, archiveHeaderBytes-8)
@@ -30,7 +30,7 @@ func archiveHeader() []byte {
 	return append(b, backupFormat, 0, 0, 0)
 }
 
-// archiveTrailer returns the last zstd frame of a backup file. It has the SHA-256 of everything before it.
+// archiveTrailer returns the last zstd frame of a backup file. The frame has the SHA-256 of everything before it.
 func archiveTrailer(sum hash.Hash) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableFrameMagic)
 	b = binary.LittleEndian.AppendUint32(b, sha256.Size)
@@ -69,7 +69,7 @@ func (w *archiveWriter) Close() error {
 }
 
 // archiveReader decompresses a backup file. At the end it verifies the SHA-256 in the trailer, and returns io.EOF only
-// if that is right. Until then the data may be incomplete.
+// if the SHA-256 is right. Before io.EOF the data may be incomplete.
 type archiveReader struct {
 	file    *hashingReader
 	decoder *zstd.Decoder

@@ -69,7 +69,7 @@ func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	return r.info, r.explain(err)
 }
 
-// explain replaces the hint in a *DamageError by the one for backups. It turns tar.ErrHeader into a *DamageError.
+// explain replaces the hint in a *DamageError by the hint for backups. It turns tar.ErrHeader into a *DamageError.
 func (r *backupReader) explain(err error) error {
 	var damage *DamageError
 	switch {
@@ -194,7 +194,7 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 	if err := r.scanner.checkSegmentName(named); err != nil {
 		return err
 	}
-	last := file.number == r.scanner.mark.end.frame // an empty segment; all others must be whole, because a backup has no torn tail
+	last := file.number == r.scanner.mark.end.frame // only this segment may be empty
 	if err := r.scanner.scanFrames(named, data, last); err != nil {
 		return err
 	}

@@ -128,8 +128,8 @@ func (r *restoreTarget) verify(info BackupInfo) error {
 	return err
 }
 
-// removeAll removes everything that was created, newest first. The high-water mark is among the last files, so that
-// commands refuse the directory until then.
+// removeAll removes everything that was created, newest first. The high-water mark was created early, so it is removed
+// late. Until then all commands refuse the directory.
 func (r *restoreTarget) removeAll() error {
 	var result error
 	for _, path := range slices.Backward(r.created) {

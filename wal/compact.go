@@ -15,7 +15,7 @@ const snapshotsKept = 2
 
 // Snapshot returns the newest undamaged snapshot: the state after record sequence. It verifies the file first. The
 // caller must close r. If there is no snapshot, ok is false; the log then has all records. Snapshot logs and skips a
-// damaged snapshot if the log has all records after an older one. Otherwise it returns the *DamageError.
+// damaged snapshot if the log has all records after an older snapshot. Otherwise it returns the *DamageError.
 func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
@@ -77,8 +77,8 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 	return nil
 }
 
-// checkSnapshot checks that a snapshot at sequence can be written. exists reports whether there is already an undamaged
-// one.
+// checkSnapshot checks that a snapshot at sequence can be written. exists reports whether there already is an undamaged
+// snapshot at sequence.
 func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 	if err := l.checkUsable(); err != nil {
 		return false, err
@@ -133,8 +133,8 @@ func (l *Log) publish(s snapshot) error {
 	return err
 }
 
-// removeOld moves damaged snapshots aside and removes all but the newest snapshotsKept others. It returns the remaining
-// snapshots, ascending.
+// removeOld moves damaged snapshots aside. Of the undamaged snapshots it keeps the newest snapshotsKept and removes the
+// others. It returns the remaining snapshots, ascending.
 func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 	slices.SortFunc(snapshots, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
 	var remaining []snapshot
@@ -163,9 +163,9 @@ func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 // snapshot, in case the newest is damaged. With fewer than two snapshots it removes nothing. It should be called after
 // WriteSnapshot.
 //
-// DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. It first syncs a high-water
-// mark that allows the removed frames to be missing. It removes the oldest segment first, and syncs each removal before
-// the next one. So there is never a gap between the remaining segments.
+// DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. Instead, it first syncs a
+// high-water mark that allows the removed frames to be missing. Then it removes the oldest segment first, and syncs
+// each removal before the next one. So there is never a gap between the remaining segments.
 func (l *Log) DropBefore(sequence uint64) error {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
@@ -208,7 +208,8 @@ func (l *Log) droppable(sequence uint64) int {
 	for _, p := range l.pins {
 		oldest = min(oldest, p.firstFrame())
 	}
-	// The last segment with a frame stays, because the next frame will have the checksum of its last frame.
+	// The newest segment with a frame stays, because the next frame that is appended has the checksum of the newest
+	// one.
 	n := 0
 	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= sequence && l.segments[n].start.frame < oldest {
 		n++

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk has every operation of this package that changes the directory, except the appends of tidwall/wal. Tests replace
-// an operation to make it fail, or to copy the directory before it.
+// disk has every operation of this package that changes the log directory, except the appends of tidwall/wal. Tests
+// replace an operation to make it fail, or to copy the directory before it.
 type disk struct {
 	sync          func(*os.File) error
 	syncDir       func(dir string) error

@@ -1,6 +1,7 @@
 // Package wal is a write-ahead log. It appends batches of records, and keeps snapshots of the state after a record. It
-// does not interpret records. It writes segments with tidwall/wal and adds checksums, a chain of frames, a full check
-// before opening, a lock, directory syncs, a high-water mark, and a stop at the first failed disk operation.
+// does not interpret records. It writes its files with the library tidwall/wal. It adds checksums, links between
+// batches, a full check before opening, a lock, directory syncs, a mark of how far the log is on disk, and a stop at
+// the first failed disk operation.
 //
 // # Promises
 //

@@ -14,7 +14,8 @@ var (
 	ErrNoSpace = errors.New("not enough free disk space")
 
 	// ErrPoisoned means that an earlier disk operation failed, so the contents of the disk are unknown. The Log writes
-	// nothing more and must be opened again in a new process. The error also wraps the error of that operation.
+	// nothing more and must be opened again in a new process. The error also wraps the error of the operation that
+	// failed.
 	ErrPoisoned = errors.New("the log stopped after a failed disk operation")
 
 	// ErrClosed means that Close was called before.
@@ -25,7 +26,7 @@ var (
 )
 
 // DamageError reports that a file of a log or a backup does not have the bytes that were written. The operation that
-// returned it changed nothing on disk.
+// returned the error changed nothing on disk.
 type DamageError struct {
 	File     string // path of the damaged file, or of the file before a missing one; in a backup BACKUP:FILE
 	Offset   int64  // byte in File where the damage was found

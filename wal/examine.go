@@ -14,7 +14,7 @@ type examination struct {
 }
 
 // examine verifies every file of the log and changes nothing. visit may be nil. Errors: *DamageError, *FormatError, and
-// errors of reading and of visit. If there is an error, the result has everything that was read before it.
+// errors of reading and of visit. After an error the result has everything that was read before the error.
 func examine(dir string, visit func(location, frame) error) (examination, error) {
 	var x examination
 	var err error
@@ -119,7 +119,7 @@ func (x *examination) damagedSnapshots() []*DamageError {
 }
 
 // ambiguousTail reports whether acknowledged records may be missing at the end of the log. That can't be excluded if
-// the high-water mark is lost, or if there is a torn tail after it.
+// the high-water mark is lost, or if there is a torn tail (an incomplete last write) after the mark.
 func (x *examination) ambiguousTail() bool {
 	if x.markState == MarkLost {
 		return x.log.frames > 0 || x.log.torn > 0

@@ -112,7 +112,7 @@ func decodeEntry(data []byte) (frame, int, *formatFault) {
 	return f, prefix + int(size), nil
 }
 
-// decodeFrame decodes a frame of size bytes. data is shorter than that if the file ends early. If the header is valid,
+// decodeFrame decodes a frame of size bytes. data is shorter than size if the file ends early. If the header is valid,
 // the result has its fields even if there is a fault.
 func decodeFrame(data []byte, size int) (frame, *formatFault) {
 	f, payload, fault := decodeHeader(data)
@@ -178,8 +178,8 @@ func checkVersion(data []byte) *formatFault {
 	return nil
 }
 
-// checkPayload checks that the records fill the payload exactly. A fault here is not a torn tail, because the checksum
-// is right.
+// checkPayload checks that the records fill the payload exactly. A fault here is damage and not an incomplete last
+// write (a torn tail), because the checksum is right.
 func checkPayload(f frame) *formatFault {
 	records := f.payload
 	for i := range f.count {

@@ -91,8 +91,8 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// CheckSpace returns ErrNoSpace if the disk has no space for a batch with a payload of this many bytes, or an error of
-// the disk.
+// CheckSpace returns ErrNoSpace if the disk has no space for a batch with a payload of this many bytes, or the error of
+// the disk if its free space can't be read.
 func (l *Log) CheckSpace(bytes int64) error {
 	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }

@@ -11,13 +11,13 @@ import (
 const (
 	markName      = "mark"
 	markMagic     = "tsMK"
-	markSlotBytes = 512 // one sector, so that a power cut damages at most the slot that is being written
+	markSlotBytes = 512 // size of a slot: one sector, so that a power cut damages at most the slot that is being written
 	markSlots     = 2
 	markFileBytes = markSlotBytes * markSlots
 )
 
 // mark is the high-water mark: all frames from first up to, but not including, end are on disk. A log has lost
-// acknowledged records if it begins after first, ends before end, or does not have the position end there.
+// acknowledged records if it begins after first, ends before end, or has another position than end at that frame.
 type mark struct {
 	generation uint64
 	first      uint64   // index of the oldest frame that the log must have
@@ -58,8 +58,8 @@ func (m mark) encode() []byte {
 	return b
 }
 
-// decodeMark decodes one slot. ok reports whether the slot is valid. For an intact slot of a newer format, version is
-// not 0.
+// decodeMark decodes one slot. ok reports whether the slot is valid. version is 0, except for an intact slot of a newer
+// format.
 func decodeMark(b []byte) (m mark, version uint8, ok bool) {
 	if len(b) < markSlotBytes || string(b[:4]) != markMagic {
 		return mark{}, 0, false

@@ -13,7 +13,7 @@ import (
 // Recovery reports what Open found and changed.
 type Recovery struct {
 	Report
-	TornFile         string         // file in which the torn tail was saved
+	TornFile         string         // file in which the torn tail (an incomplete last write) was saved
 	SnapshotSequence uint64         // sequence of the newest undamaged snapshot, 0 if there is none
 	SnapshotDamage   []*DamageError // damaged snapshots whose records are all in the log
 }
@@ -74,7 +74,7 @@ func openLocked(dir string, o Options) (*Log, error) {
 }
 
 // openStore opens the verified segments with tidwall/wal and syncs them. If a process was killed, some of its records
-// may be only in the page cache. They have been read now, so they must not be lost later.
+// may be only in the page cache. This process has read these records, so they must not be lost later.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
 		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
@@ -97,8 +97,8 @@ func (l *Log) openStore() error {
 	return err // after an error l.store stays open (see Close)
 }
 
-// cleanUp removes unfinished snapshots and cuts off the torn tail. After a crash in it, the next Open does it again; at
-// worst it saves the same tail twice.
+// cleanUp removes unfinished snapshots and cuts off the torn tail. If the process crashes in cleanUp, the next Open
+// calls it again. At worst the same tail is then saved twice.
 func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	for _, temp := range x.files.temps {
 		if err := o.disk.remove(temp); err != nil {
@@ -140,7 +140,7 @@ func readFrom(path string, offset, limit int64) (data []byte, err error) {
 	return data, err
 }
 
-// logRecovery logs every sign that the last process was not stopped cleanly.
+// logRecovery logs every sign that the previous process was not stopped cleanly.
 func (l *Log) logRecovery() {
 	r, logger := l.recovery, l.options.Logger
 	if r.TornBytes > 0 {

@@ -13,7 +13,7 @@ type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
 	Last       uint64   // sequence of the newest record after the repair, in the log or in a snapshot
 	LostFrom   uint64   // sequence of the first lost record, 0 if none was lost
-	LostTo     uint64   // sequence of the last known lost record; 0 = unknown, if LostFrom is not 0
+	LostTo     uint64   // sequence of the newest known lost record; 0 = unknown, or none was lost
 	SavedFiles []string // files with every byte that was removed
 }
 
@@ -21,9 +21,9 @@ type RepairReport struct {
 // calls it. No byte is lost, because everything that is removed is saved in files beside the log:
 //
 //   - The log is cut at the first damaged frame. The rest of that segment is saved, and all later segments are renamed.
-//   - If the damage is before the newest undamaged snapshot, the segments after the damage stay, and those before it
-//     are renamed.
-//   - If no valid frames follow the snapshot, the log starts empty after it.
+//   - If the damage is before the newest undamaged snapshot, the segments after the damage stay, and those up to the
+//     damage are renamed.
+//   - If no valid frames follow the snapshot, the log starts empty after the snapshot.
 //   - A damaged snapshot that Open would skip is moved aside; no record is lost.
 //
 // Repair does not change an undamaged directory. Errors: ErrLocked, *FormatError, and errors of the disk.
@@ -121,7 +121,7 @@ func (p *repair) moveDamaged(snapshots []*DamageError) error {
 // without a gap. base is the sequence of the snapshot. If there is no such run, the result has no segments.
 func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error) {
 	for i := 0; i < len(files); {
-		run, err := scan(files[i:], mark{}, nil) // without the mark, because records before it may be lost
+		run, err := scan(files[i:], mark{}, nil) // without the mark, because records before the mark may be lost
 		var damage *DamageError
 		if err != nil && !errors.As(err, &damage) {
 			return scanResult{}, err

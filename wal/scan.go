@@ -59,9 +59,9 @@ type scanner struct {
 	positionKnown bool // false until result.next is known
 }
 
-// scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. If there is an error,
-// the result ends before it. Segments must be scanned before tidwall/wal opens them. For a damaged segment tidwall/wal
-// panics, or returns records that were never written.
+// scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. After an error the
+// result ends before the place of the error. Segments must be scanned before tidwall/wal opens them. For a damaged
+// segment tidwall/wal panics, or returns records that were never written.
 func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
 	s.result.next = origin

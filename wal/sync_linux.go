@@ -14,9 +14,9 @@ func entersyscallblock()
 //go:linkname exitsyscall runtime.exitsyscall
 func exitsyscall()
 
-// syncFile syncs a file and hands the processor to other goroutines at once. With os.File.Sync the runtime takes the
-// processor back only after some 100 µs, and its monitor thread has to poll for that: with one processor no request was
-// served in half of the time of a sync.
+// syncFile syncs a file and hands the processor to other goroutines at once. With os.File.Sync the Go runtime notices
+// only after some 100 µs that the thread is blocked, and gives its processor to other goroutines only then. So with one
+// processor no request was served in half of the time of a sync.
 func syncFile(f *os.File) error {
 	for {
 		if errno := fsync(f.Fd()); errno != syscall.EINTR {
@@ -25,7 +25,7 @@ func syncFile(f *os.File) error {
 	}
 }
 
-// fsync must not be split, because its stack must not move between the two calls of the runtime.
+// fsync has nosplit, because its stack must not move between the two calls of the runtime.
 //
 //go:nosplit
 func fsync(fd uintptr) syscall.Errno {

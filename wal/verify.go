@@ -14,7 +14,7 @@ type Report struct {
 	Records  uint64
 	LogBytes int64
 
-	TornBytes     int64 // size of a torn tail in the last segment; Open moves it to a file
+	TornBytes     int64 // size of a torn tail (an incomplete last write); Open moves it to a file
 	AmbiguousTail bool  // acknowledged records may be missing at the end, but the mark can't tell
 
 	Mark                MarkState
@@ -31,7 +31,7 @@ type SnapshotReport struct {
 }
 
 // Verify verifies every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError, and
-// errors of reading. With an error the report has what was read before it.
+// errors of reading. After an error the report has what was read before the error.
 func Verify(dir string) (r Report, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
