@@ -7,7 +7,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// digestShown is the number of bytes shown of a digest: enough to recognize it, too few to find the token.
+// digestShown is the number of bytes that are shown of the digest of an API key or session token: enough to recognize
+// the digest, too few to find the key or token.
 const digestShown = 4
 
 // accountLine is the JSON of an event of an account, a login or the key policy. It has the fields of all kinds of

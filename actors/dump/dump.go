@@ -10,7 +10,8 @@ import (
 )
 
 // Record formats a record of the log as one line of JSON: the name of the event and its fields that are not empty. A
-// record of a cluster node can have several events. It is formatted as the node and a list of its events.
+// record of a cluster node can have several events. Such a record is formatted as the number of the node and the list
+// of the events.
 func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
 	b, err := d.Bundle(data)

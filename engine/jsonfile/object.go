@@ -18,8 +18,8 @@ type file struct {
 	problems []error
 }
 
-// Object is a JSON object. Its methods take one key after the other. If the JSON value is not an object, Object has no
-// keys.
+// Object is a JSON object. Its methods take one key after the other: they read its value and remove it from the object.
+// If the JSON value is not an object, Object has no keys.
 type Object struct {
 	path   string // "" = the whole file
 	file   *file
@@ -112,8 +112,8 @@ func (o *Object) Empty() bool { return len(o.fields) == 0 }
 // DiscardRest takes all remaining keys, so that they are not reported as unknown.
 func (o *Object) DiscardRest() { clear(o.fields) }
 
-// UseLabel returns the text of a key, or "". It adds the text to the object's path, so that later problems name it. It
-// does not take the key.
+// UseLabel returns the text of a key, or "". It adds the text to the object's path, so that later problems name the
+// object by this text. UseLabel does not take the key.
 func (o *Object) UseLabel(key string) string {
 	var label string
 	if json.Unmarshal(o.fields[key], &label) != nil || label == "" {

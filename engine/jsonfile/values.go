@@ -36,8 +36,8 @@ func (o *Object) CheckText(key, text string, charactersMax int) {
 	}
 }
 
-// Required calls read. If the result is empty and read has reported no problem, Required reports one, with hint as
-// advice.
+// Required calls read. If the result is empty and read has reported no problem, Required reports that the key is
+// missing, with hint as advice.
 func (o *Object) Required(key, hint string, read func(key string) string) string {
 	before := len(o.file.problems)
 	text := read(key)
