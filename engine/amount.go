@@ -14,7 +14,8 @@ const (
 	AmountPlacesMax      = 2
 )
 
-// AmountDOPBytesMax is the length of the longest AmountDOP: that of 999999999999.99 × 92233720368.54775807.
+// AmountDOPBytesMax is the length of the longest AmountDOP, which is the result of 999999999999.99 ×
+// 92233720368.54775807.
 const AmountDOPBytesMax = 26
 
 // ErrAmount is wrapped by all errors of ParseAmount.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// apply changes the store by an event, both live and in a replay.
+// apply changes the store by an event, both for a new event and in a replay of the log.
 func (s *quoteStore) apply(event Event) {
 	switch e := event.(type) {
 	case *Refreshed:

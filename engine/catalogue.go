@@ -55,12 +55,12 @@ type Source struct {
 	Priority        int64         // if several sources have a quote, the one with the lowest number is published
 	UpstreamSource  string        // for an aggregator, the source that it copies; else ""
 	Lifetime        time.Duration // time from an observation to its expiry, if the source states no expiry
-	Manual          bool          // entered by an operator; takes precedence over all collected sources
+	Manual          bool          // entered by an operator; takes precedence over all other sources
 	PlausibleRanges []PlausibleRange
 }
 
-// PlausibleRange is the plausible range of a currency for one source. It replaces the limits in Currency and Rules.
-// Official histories need one for the years in which a dollar cost twelve pesos.
+// PlausibleRange is the plausible range of a currency for one source. It replaces the limits in Currency and Rules. For
+// example, the history of the central bank needs other limits for the years in which a dollar cost twelve pesos.
 type PlausibleRange struct {
 	Currency        string
 	Until           Date    // last effective date, zero = no end; if several ranges match, the one that ends first applies

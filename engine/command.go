@@ -5,8 +5,8 @@ import "time"
 // Command asks for a change of one currency's state.
 type Command interface{ command() }
 
-// Observe adds the observations of refreshes, in the given order. All observations must be of the CurrencyState's
-// currency.
+// Observe adds the observations of refreshes, in the given order. A refresh is what one source gave at one time. All
+// observations must be of the CurrencyState's currency.
 type Observe struct{ Refreshes []Refresh }
 
 // Withdraw removes the quote of one source.
@@ -38,7 +38,8 @@ type Rules struct {
 	// JumpPermille is the maximum change of a side from the last good value, in thousandths. The last good value of a
 	// source is the value that was last accepted from it.
 	JumpPermille int64
-	// MedianPermille is the maximum distance of a side from the median of the fresh quotes, in thousandths.
+	// MedianPermille is the maximum distance of a side from the median of the fresh quotes (those that have not
+	// expired), in thousandths.
 	MedianPermille int64
 	// MedianQuotesMin is the minimum number of fresh quotes from which a median is calculated.
 	MedianQuotesMin int

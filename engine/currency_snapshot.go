@@ -7,7 +7,7 @@ import "time"
 type CurrencySnapshot struct {
 	currency   string
 	catalogue  *Catalogue
-	quotes     []*quote // sorted by key; a quote may have no source quotes
+	quotes     []*quote // sorted by key; a quote may have no SourceQuote, after a withdrawal
 	days       []*day   // by date
 	quarantine []Quarantined
 	slots      []AnsweredSlot
@@ -24,8 +24,8 @@ func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 // HasRates reports whether any rate was ever published, including rates of institutions that are now inactive.
 func (s *CurrencySnapshot) HasRates() bool { return len(s.days) > 0 }
 
-// Saved returns the state in the form that is written to snapshots and backups. It copies the whole history, so it
-// should not run on the goroutine that owns the CurrencyState.
+// Saved returns the state in the form that is written to backups and to snapshots of the log. It copies the whole
+// history, so it should not run on the goroutine that owns the CurrencyState.
 func (s *CurrencySnapshot) Saved() SavedCurrency {
 	saved := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
 	for _, q := range s.quotes {

@@ -22,15 +22,15 @@ type CurrencyState struct {
 	rules      Rules
 	store      *quoteStore
 	snapshot   *CurrencySnapshot // nil after a change
-	quotes     []*quote          // of the last snapshot, sorted by key
-	days       []*day            // of the last snapshot, by date
-	oldestFull Date              // first day whose commercial rows are in the last snapshot
+	quotes     []*quote          // of the newest CurrencySnapshot, sorted by key
+	days       []*day            // of the newest CurrencySnapshot, by date
+	oldestFull Date              // first day whose commercial rows are in the newest CurrencySnapshot
 }
 
 // NewCurrencyState returns an empty state.
 func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *CurrencyState {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
-	// The store keeps history up to its newest day, which may be FutureDaysMax in the future.
+	// The store keeps history up to its newest day, which may be FutureDaysMax days in the future.
 	store := newQuoteStore(rules.HistoryDays + rules.FutureDaysMax)
 	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: store}
 }
@@ -60,7 +60,7 @@ func (c *CurrencyState) Apply(event Event) {
 	c.snapshot = nil
 }
 
-// Saved returns the state in the form that is written to snapshots and backups.
+// Saved returns the state in the form that is written to backups and to snapshots of the log.
 func (c *CurrencyState) Saved() SavedCurrency { return c.Snapshot().Saved() }
 
 // Snapshot returns an immutable copy of the state. It returns the same copy until Apply is called.

@@ -22,8 +22,8 @@ func mustZone() *time.Location {
 }
 
 // fixedOffset is the current offset of the zone from UTC and the Unix time since which it applies, both in seconds.
-// Every request calls DateOf, and it would be slow to search the zone data. If the zone data has a later change of the
-// offset, fixedOffset never applies.
+// Every request calls DateOf, and it would be slow to search the zone data each time. If the zone data has a later
+// change of the offset, fixedOffset never applies.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
 	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := future.ZoneBounds()

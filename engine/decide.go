@@ -9,7 +9,7 @@ import (
 type Decision struct {
 	Events  []Event
 	Receipt Receipt        // its indexes refer to the command's refreshes
-	Counts  []RefreshCount // the counts of Receipt for each refresh; only for Observe
+	Counts  []RefreshCount // the counts of Receipt, but for each refresh; only for Observe
 }
 
 // RefreshCount counts the observations of one refresh, with the meanings of Receipt. Refused observations are not
@@ -37,7 +37,7 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	panic(fmt.Sprintf("engine: no rule decides a command of type %T", command))
 }
 
-// observe checks each refresh against the state after the refreshes before it.
+// observe checks each refresh against the state that the preceding refreshes lead to.
 func (c *CurrencyState) observe(refreshes []Refresh, now time.Time) Decision {
 	draft := c.store.draft()
 	var decision Decision

@@ -30,7 +30,7 @@ type AcceptedQuote struct {
 	EffectiveDate Date
 	PublishedAt   time.Time
 	ExpiresAt     time.Time
-	Backfill      bool // observed before the source's last observation, so only added to history
+	Backfill      bool // observed before the source's newest observation, so only added to history
 }
 
 // Quarantined is an observation in quarantine.
@@ -86,7 +86,7 @@ func (e *Released) CurrencyCode() string { return e.Currency }
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
 
-// SourceQuote is the last accepted quote of one source. If several sources have a quote of the same key, the one with
+// SourceQuote is the newest accepted quote of one source. If several sources have a quote of the same key, the one with
 // the highest precedence is published.
 type SourceQuote struct {
 	Key            QuoteKey

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FaultHoldOff is the time after the last report at which an intermittent fault ends. It keeps a condition from
-// flapping. It must be shorter than five seconds, because a node must report its recovery within that time.
+// An intermittent fault ends when it has not been reported for FaultHoldOff, so that the condition of the node does not
+// flap. FaultHoldOff must be shorter than five seconds, because a node must report its recovery within that time.
 const FaultHoldOff = 3 * time.Second
 
 // Fault tracks one fault of a node. Report is for an intermittent fault, Begin and Recover are for a lasting one. The
@@ -15,7 +15,7 @@ const FaultHoldOff = 3 * time.Second
 type Fault struct {
 	mu      sync.Mutex
 	start   time.Time
-	last    time.Time // last report; zero after Clear
+	last    time.Time // newest report; zero after Clear
 	lasting bool
 }
 

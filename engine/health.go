@@ -2,7 +2,8 @@ package engine
 
 import "time"
 
-// NodeID is the number of a node in a cluster, from 1. A node keeps its number forever. 0 is a node without a cluster.
+// NodeID is the number of a node in a cluster, from 1. A node keeps its number forever. 0 means a node without a
+// cluster.
 type NodeID uint16
 
 // Condition is the state of one part of a node, for load balancers and operators.

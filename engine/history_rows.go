@@ -9,7 +9,7 @@ import (
 )
 
 // precedenceWithdrawn is the precedence of a row whose source quote was withdrawn. Every other row takes precedence
-// over it.
+// over such a row.
 const precedenceWithdrawn = math.MaxInt64
 
 // day has the history of one currency on one day in Santo Domingo, sorted by quote key.
@@ -43,7 +43,7 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 }
 
 // findRow returns the row of a quote on a day, or nil. own is true if the row is in s, and false if it is in the base
-// of s. index is the position of the row in its day in s, or the position where s would insert it.
+// of s (see quoteStore). index is the position of the row in its day in s, or the position where s would insert it.
 func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, index int, own bool) {
 	d := s.days[date]
 	if d != nil {
@@ -68,7 +68,7 @@ func (s *quoteStore) retains(date Date, kind Kind) bool {
 }
 
 // record stores a row, unless the stored row of the same quote and day takes precedence. A day therefore has one row
-// for each quote: the last value of the source with the highest precedence.
+// for each quote: the newest value of the source with the highest precedence.
 func (s *quoteStore) record(row HistoryEntry) {
 	old, index, own := s.findRow(row.Date, row.key())
 	if old != nil && !row.replaces(old) || !s.retains(row.Date, row.Kind) {
@@ -119,7 +119,7 @@ func (s *quoteStore) restoreRows(rows []HistoryEntry) {
 	}
 }
 
-// snapshotDays replaces c.days by a new list with the days that have changed since the last snapshot.
+// snapshotDays replaces c.days by a new list with the days that have changed since the newest CurrencySnapshot.
 func (c *CurrencyState) snapshotDays() {
 	s, oldest := c.store, c.store.oldestRetained()
 	if len(s.changedDays) == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // MarketView has the views of all currencies at one time, for queries over several currencies. Its methods must not be
-// called concurrently. Its pages are immutable and valid until ChangesAt.
+// called concurrently. The pages that it returns are immutable and valid until ChangesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
@@ -18,7 +18,7 @@ type MarketView struct {
 }
 
 // NewMarketView returns the view of all snapshots at a time. old is nil or has an older view for each snapshot, in the
-// same order. Their valid parts are reused, as in CurrencySnapshot.View.
+// same order. The valid parts of the older views are reused, as in CurrencySnapshot.View.
 func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*RankedView, now time.Time) *MarketView {
 	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
 	for i, snapshot := range snapshots {

@@ -22,7 +22,7 @@ type Observation struct {
 	Document      string    // digest of the source's document, "" = unknown; stored only in quarantine
 }
 
-// Refresh has all observations of one source at one time. They are checked together.
+// Refresh has all observations of one source at one time. The observations are checked together.
 type Refresh struct {
 	SourceID     string
 	ObservedAt   time.Time
@@ -33,8 +33,8 @@ type Refresh struct {
 	Slot       time.Time
 	By         string // the operator, or "" for a collected refresh
 	currencies int    // number of currencies in the whole refresh; 0 = one
-	// Complete reports whether the refresh should have all quotes of the source. The reason ThinRefresh is used only
-	// then. Files of observations and manual rates are not complete.
+	// Complete reports whether the refresh should have all quotes of the source. Only a complete refresh can be refused
+	// for the reason ThinRefresh. Files of observations and manual rates are not complete.
 	Complete bool
 }
 
@@ -70,7 +70,7 @@ const (
 	OffMarket    Reason = "off_market"   // too far from the median of the fresh quotes
 	SameSides    Reason = "same_sides"   // the sides are equal; probably one of them was read twice
 	Disagreement Reason = "disagreement" // the refresh has two values for the quote
-	Outdated     Reason = "outdated"     // effective before the source's last quote, for example in yesterday's file
+	Outdated     Reason = "outdated"     // effective before the source's newest quote, for example in yesterday's file
 	FutureDate   Reason = "future_date"  // effective more than 7 days ahead, or observed in the future
 	ThinRefresh  Reason = "thin_refresh" // the refresh lacks more than half of the source's current quotes
 )

@@ -46,9 +46,9 @@ func (v *validator) jump(c *candidate) (Reason, string) {
 }
 
 // misplaced refuses a candidate's only side if the source may have confused buy and sell. (If both sides are present,
-// the reason Crossed detects that.) A buy value must be below the sell side of the last good value, and not nearer to
-// that than to the buy side. If the last good value lacks the buy side, the market's median replaces it. A sell value
-// is checked in the same way.
+// the reason Crossed detects that.) A buy value must be below the sell side of the last good value, and must not be
+// nearer to that sell side than to the buy side. If the last good value lacks the buy side, the median of the market
+// replaces the missing side. A sell value is checked in the same way.
 func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
@@ -129,8 +129,8 @@ type marketQuote struct {
 	buy, sell Decimal
 }
 
-// consensus returns the market. If the quote of another source is published, the market has that quote instead of the
-// candidate. Otherwise a source with many institutions would be compared with itself.
+// consensus returns the quotes of the market. If the quote of another source is published, the market has that quote
+// instead of the candidate. Otherwise the values of a source with many institutions would be compared with each other.
 func (v *validator) consensus() *consensus {
 	var builder consensusBuilder
 	var ownQuotes []*SourceQuote // published quotes of this source

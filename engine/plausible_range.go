@@ -4,7 +4,7 @@ import "cmp"
 
 // plausibleRange returns the range for an effective date, or for the day of the refresh if there is no effective date.
 // Of the source's ranges that end on or after that date it chooses the one that ends first. Limits that are missing in
-// it come from the default range.
+// the chosen range come from the default range.
 func (v *validator) plausibleRange(effective Date) *PlausibleRange {
 	if len(v.source.PlausibleRanges) == 0 {
 		return &v.defaultRange

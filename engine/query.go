@@ -40,7 +40,7 @@ type RankingQuery struct {
 	Filter
 	PageRequest
 	Operation Operation
-	// ForConvert allows Kind Reference. Without it the ranking of reference rates is empty. An empty Kind means
+	// ForConvert allows Kind Reference. Without ForConvert the ranking of reference rates is empty. An empty Kind means
 	// Commercial.
 	ForConvert bool
 }
@@ -92,8 +92,8 @@ type InstitutionDetail struct {
 	Rendered  atomic.Value
 }
 
-// ResolveHistoryRange replaces zero dates by defaults. The default of to is today. The default of from makes the range
-// HistoryDefaultDays long.
+// ResolveHistoryRange replaces zero dates by defaults. If to is zero, it becomes today. If from is zero, it becomes the
+// date that makes the range HistoryDefaultDays long.
 func ResolveHistoryRange(from, to, today Date) (Date, Date) {
 	if to.IsZero() {
 		to = today

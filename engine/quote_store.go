@@ -30,7 +30,7 @@ type quoteStore struct {
 	yielder          *yielder
 }
 
-// quote has the source quotes and the pending confirmations of one key.
+// quote has the source quotes (the newest accepted quote of each source) and the pending confirmations of one QuoteKey.
 type quote struct {
 	key          QuoteKey
 	shared       bool           // a snapshot has the quote, so it must be replaced instead of changed
@@ -114,10 +114,10 @@ func (s *quoteStore) eachQuote(visit func(*quote)) {
 	}
 }
 
-// quotesPerStep is how many source quotes are compared in one step of a yielder.
+// quotesPerStep is how many source quotes are compared in one step (see yielder).
 const quotesPerStep = 16
 
-// weight returns the cost of reading all source quotes, in steps of a yielder.
+// weight returns the cost of reading all source quotes, in steps (see yielder).
 func (q *quote) weight() int { return 1 + len(q.sourceQuotes)/quotesPerStep }
 
 // sourceQuote returns the quote of one source, or nil.
@@ -142,7 +142,7 @@ func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
 }
 
 // published returns the source quote that is published at a time, or nil. It is the one with the highest precedence
-// that is not stale. If all are stale, it is the one that expired last.
+// that is not stale. If all are stale, it is the one with the latest expiry.
 func (q *quote) published(now time.Time) *SourceQuote {
 	if q.preferred == nil || !q.preferred.staleAt(now) {
 		return q.preferred

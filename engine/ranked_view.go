@@ -25,10 +25,10 @@ type viewEntry struct {
 	rate  *Rate // nil if the quote is not published
 }
 
-const stepsPerRank = 2 // cost of sorting one rate, in steps of a yielder
+const stepsPerRank = 2 // cost of sorting one rate, in steps (see yielder)
 
-// View returns the view at a time. old is nil or a view of any snapshot of the same CurrencyState. Its valid parts are
-// reused to save work; the result does not depend on it.
+// View returns the view at a time. old is nil or a view of any snapshot of the same CurrencyState. The valid parts of
+// old are reused to save work; the result does not depend on old.
 func (s *CurrencySnapshot) View(old *RankedView, now time.Time) *RankedView {
 	return s.view(old, now, &yielder{})
 }
@@ -83,7 +83,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// viewBuilder derives a view from an older view. Both have their entries in the same order, so one pass is enough.
+// viewBuilder derives a view from an older view. Both views have their entries in the same order, so one pass is
+// enough.
 type viewBuilder struct {
 	now        time.Time
 	old        []viewEntry // remaining entries of the older view

@@ -23,7 +23,7 @@ type Rate struct {
 	SourceName      string
 	SourceURL       string
 	CollectedAt     time.Time // time of the last change of the value or its date
-	LastCheckedAt   time.Time // time of the last observation of the value
+	LastCheckedAt   time.Time // time of the newest observation of the value
 	ExpiresAt       time.Time
 	Priority        int64
 	Manual          bool
@@ -79,8 +79,8 @@ func (k QuoteKey) Compare(other QuoteKey) int {
 	return cmp.Or(cmp.Compare(k.Channel, other.Channel), cmp.Compare(k.Kind, other.Kind))
 }
 
-// HistoryEntry is one row of history: the last value of one quote on one day in Santo Domingo. If several sources have
-// the quote, the row is of the source with the highest precedence. ObservedAt and Precedence are not published.
+// HistoryEntry is one row of history: the newest value of one quote on one day in Santo Domingo. If several sources
+// have the quote, the row is of the source with the highest precedence. ObservedAt and Precedence are not published.
 type HistoryEntry struct {
 	Date          Date
 	InstitutionID string

@@ -46,9 +46,9 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }
 
-// CompletedSlots returns for each source the newest slot that all currencies of the refresh have accepted. Sources
+// CompletedSlots returns for each source the newest slot for which all currencies have accepted its refresh. Sources
 // without such a slot are not in the map. After a crash, some currencies may have accepted a slot and others not. The
-// refresh must then be repeated; the currencies that have accepted it ignore it.
+// refresh must then be repeated; the currencies that have accepted the refresh ignore the repetition.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	bySource := map[string][]AnsweredSlot{}
 	for _, snapshot := range snapshots {

@@ -31,7 +31,7 @@ type candidate struct {
 	observation  Observation
 	key          QuoteKey
 	first        int          // index of the first candidate with the same key
-	last         *SourceQuote // last quote of the source with this key, or nil
+	last         *SourceQuote // newest quote of the source with this key, or nil
 	buy, sell    Decimal
 	plausible    *PlausibleRange
 	unreadable   error // parse error of either side
@@ -204,8 +204,8 @@ func (v *validator) inFuture(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// outdated refuses a candidate whose effective date is before that of the source's last quote, for example because the
-// source served yesterday's file. An exception: a source may correct an effective date that is still in the future.
+// outdated refuses a candidate whose effective date is before that of the source's newest quote, for example because
+// the source served yesterday's file. An exception: a source may correct an effective date that is still in the future.
 func (v *validator) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
@@ -214,8 +214,8 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
-// futureTime returns the later of the refresh's ObservedAt and Slot if it is in the future, else zero. If a future slot
-// were recorded, every scheduled refresh of the source before that time would be ignored.
+// futureTime returns the later of the refresh's ObservedAt and Slot if that time is in the future, else zero. If a
+// future slot were recorded, every scheduled refresh of the source before that time would be ignored.
 func (v *validator) futureTime() time.Time {
 	latest := v.refresh.ObservedAt
 	if v.refresh.Slot.After(latest) {
