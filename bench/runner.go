@@ -221,8 +221,8 @@ func retry(ctx context.Context, measure func() error) (err error) {
 // the server is a node, sample counts its allocated objects too.
 func (r *runner) sample(ctx context.Context, node *server, l *load.Generator) (s sample, err error) {
 	l.Address, l.TLS = node.address, node.tls
-	l.OnMeasureStart = func() error { return s.addUsage(ctx, node, -1) }
-	l.OnMeasureEnd = func() error { return s.addUsage(ctx, node, +1) }
+	l.OnMeasureStart = func() error { return s.beginUsage(ctx, node) }
+	l.OnMeasureEnd = func() error { return s.endUsage(ctx, node) }
 	if err := pinToCore(loadCore, func() error { return l.Run(ctx) }); err != nil {
 		return s, fmt.Errorf("%s: %w", node.name, err)
 	}
@@ -233,16 +233,37 @@ func (r *runner) sample(ctx context.Context, node *server, l *load.Generator) (s
 	return s, nil
 }
 
-// addUsage adds the resources that the server has used since its start. With sign -1 it subtracts them.
-func (s *sample) addUsage(ctx context.Context, node *server, sign int) error {
-	cpu, err := node.cpu()
-	if err == nil && node.data != "" {
-		var objects float64
-		objects, err = node.metric(ctx, mallocsMetric)
-		s.mallocs += float64(sign) * objects
+// beginUsage subtracts what the server has used since its start. It reads the CPU time last, so that the CPU time for
+// the node's metrics, some milliseconds, does not count. endUsage therefore reads it first.
+func (s *sample) beginUsage(ctx context.Context, node *server) error {
+	objects, err := node.mallocs(ctx)
+	if err == nil {
+		var cpu time.Duration
+		cpu, err = node.cpu()
+		s.cpu -= cpu
 	}
-	s.cpu += time.Duration(sign) * cpu
+	s.mallocs -= objects
 	return err
+}
+
+// endUsage adds what the server has used since its start.
+func (s *sample) endUsage(ctx context.Context, node *server) error {
+	cpu, err := node.cpu()
+	if err == nil {
+		var objects float64
+		objects, err = node.mallocs(ctx)
+		s.mallocs += objects
+	}
+	s.cpu += cpu
+	return err
+}
+
+// mallocs returns the number of objects that a node has allocated, 0 for another server.
+func (s *server) mallocs(ctx context.Context) (float64, error) {
+	if s.data == "" {
+		return 0, nil
+	}
+	return s.metric(ctx, mallocsMetric)
 }
 
 // scrapeAllocations returns how many objects the node allocates when its metrics are requested.

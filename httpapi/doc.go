@@ -39,7 +39,7 @@
 // A page is immutable and shared by all requests for it. Its encoded forms are stored in engine.Page.Rendered, so a
 // body is encoded once, and copied with a new generatedAt at most once a second. A conversion has a template into which
 // the amounts are inserted. The express path skips the HTTP library, routing and parsing. A request for an encoded page
-// then costs no allocation, one read and one write.
+// or a conversion then costs no allocation, one read and one write.
 //
 // # Where to start
 //
