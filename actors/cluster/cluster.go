@@ -24,7 +24,7 @@ import (
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
-	processID [8]byte // random; the first half of each proposal ID
+	processID [8]byte // random; the first half of each proposalID
 	process   string  // processID in hexadecimal digits
 	previous  string  // process of the process that ran before in the directory; "" = unknown
 	lockFile  *os.File
@@ -36,8 +36,8 @@ type Cluster struct {
 	self    atomic.Pointer[identity] // never nil
 
 	health        atomic.Pointer[actors.ClusterHealth]
-	trimmedBefore uint64    // trim has removed all records before this sequence; used only by watch
-	leaderSeenAt  time.Time // time at which this node last saw a majority; used only by watch
+	trimmedBefore uint64    // trim has removed all records before this sequence from the stream; used only by watch
+	leaderSeenAt  time.Time // when this node most recently saw a majority; used only by watch
 
 	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
@@ -107,7 +107,7 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 }
 
 // startNetwork starts the server, the heartbeats and the backup service, and joins the cluster. It returns the open
-// log, which is another one if join has replaced it.
+// log. If join has replaced the log, this is the new log.
 func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
 	if c.server, err = startServer(&c.config); err != nil {
 		return log, err
@@ -129,8 +129,8 @@ func (c *Cluster) Health() actors.ClusterHealth { return *c.health.Load() }
 // Certificate returns the certificate that this node presents to other nodes, or nil without TLS.
 func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate }
 
-// Close transfers leadership, stops the server, and waits for all goroutines of the Cluster. Journal.Close must be
-// called first.
+// Close transfers the leadership of the JetStream stream, stops the server, and waits for all goroutines of the
+// Cluster. Journal.Close must be called first.
 func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
 		c.cancel()

@@ -42,7 +42,7 @@ func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 }
 
 // readCodeKey reads the key from this node's directory. It returns false if the file is missing or damaged, or belongs
-// to another stream.
+// to another JetStream stream.
 func (c *Cluster) readCodeKey() ([]byte, bool) {
 	text, err := os.ReadFile(filepath.Join(c.config.Dir, codeKeyFile))
 	stream, digits, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
@@ -62,7 +62,7 @@ func (c *Cluster) writeCodeKey(secret []byte) error {
 }
 
 // fetchCodeKey reads the key from the cluster. If the cluster has no key, it generates one. If two nodes generate a key
-// at the same time, one gets an error. Its next call reads the key of the other node.
+// at the same time, one of them gets an error. The next call on that node reads the key of the other node.
 func (c *Cluster) fetchCodeKey(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

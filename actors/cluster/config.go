@@ -48,7 +48,8 @@ type Config struct {
 
 	// Clock returns the present time with a monotonic reading, like time.Now.
 	Clock func() time.Time
-	// Random is the source of proposal IDs, the stream ID and the login-code key. nil = crypto/rand.Reader.
+	// Random is the source of proposal IDs, the stream ID and the secret key for hashes of login codes. nil =
+	// crypto/rand.Reader.
 	Random io.Reader
 	// Logger logs. nil = no log.
 	Logger *slog.Logger
@@ -209,8 +210,8 @@ func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
 }
 
-// Load reads the files. The result is for client and server, and its first certificate is this node's. It is nil if t
-// is zero.
+// Load reads the files. The result is for client and server. Its Certificates[0] is the certificate of this node. The
+// result is nil if t is zero.
 func (t TLS) Load() (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil

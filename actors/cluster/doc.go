@@ -39,10 +39,10 @@
 // # Bootstrap, trimming, replacement
 //
 // A member creates the stream when all members are reachable and none belongs to a stream. If one member has a log, the
-// stream continues that log. Two logs are an error. The leader trims records that are in the newest snapshots of all
-// nodes. A stream that is too large is trimmed even if an unreachable node needs the records. A node that needs trimmed
-// records copies another node's log. Replace or upgrade one member at a time, and only while Status shows all members
-// as Current.
+// stream continues that log. Two logs are an error. The leader removes (trims) records that are in the newest snapshots
+// of all nodes. A stream that is too large is trimmed even if an unreachable node needs the records. A node that needs
+// trimmed records copies another node's log. Replace or upgrade one member at a time, and only while Status shows all
+// members as Current.
 //
 // # Known faults of JetStream (issues of nats-server; Jepsen, NATS 2.12.1, December 2025) and what protects us
 //
@@ -53,7 +53,7 @@
 //	7545        member changes lose records   members never change (TestConfig_Refused); Follow reads which record was
 //	                                          stored (TestRunning/LostAnswers, ControlTrustsAnswers)
 //
-// Not promised: an isolated node may report a majority for three seconds; two nodes may hold a lease at the same time
+// Not promised: an isolated node may report a majority for three seconds; two nodes may hold a Lease at the same time
 // if their clocks differ by more than leaseMargin; records that two disks lose at the same time may be lost.
 //
 // Start with cluster.go, journal.go and follow.go.

@@ -110,13 +110,13 @@ type follower struct {
 	conn         *nats.Conn
 	tail         chan *nats.Msg
 	batch        frameBatch
-	moreInStream bool // the stream has more records than the last fetch read
+	moreInStream bool // the stream has more records than the newest fetch has read
 }
 
 // frameBatch has consecutive frames.
 type frameBatch struct {
-	last     uint64 // sequence of the last frame, or of the last record in the local log
-	checksum uint32 // checksum of the same record
+	last     uint64 // sequence of the newest frame or, without frames, of the newest record in the local log
+	checksum uint32 // checksum of that record
 	frames   []frame
 	bytes    int
 }
@@ -218,8 +218,8 @@ func sequenceOf(m *nats.Msg) (uint64, error) {
 	return sequence, nil
 }
 
-// fetch reads the records after the batch from the nearest replica of the stream. It returns nil even if there are
-// none, or if no replica replies.
+// fetch reads the records after the batch from the nearest replica of the stream. It returns nil even if there are no
+// such records, or if no replica replies.
 func (f *follower) fetch(ctx context.Context) error {
 	f.moreInStream = false
 	inbox := f.conn.NewRespInbox()
@@ -244,7 +244,7 @@ func (f *follower) fetch(ctx context.Context) error {
 		if err != nil {
 			return ignoreNoAnswer(ctx, err)
 		}
-		if m.Header.Get(headerStatus) != "" { // the last message of the reply
+		if m.Header.Get(headerStatus) != "" { // the final message of the reply
 			pending := m.Header.Get(headerPending)
 			f.moreInStream = pending != "" && pending != "0"
 			return nil

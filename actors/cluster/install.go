@@ -20,7 +20,7 @@ const (
 )
 
 // lockDir locks the data directory for this process. Package wal locks the log too, but only while the log is open, and
-// replaceLog closes it.
+// replaceLog closes the log for a while.
 func lockDir(dir string) (*os.File, error) {
 	streamDir := filepath.Join(dir, streamDirName)
 	if err := os.MkdirAll(streamDir, 0o700); err != nil {
@@ -106,8 +106,8 @@ func removeLog(dir string) error {
 	return syncDir(dir)
 }
 
-// moveLog moves the files of a log. It moves the file with the last sequence first (the high-water mark). Until the
-// records up to this sequence are in the same directory, wal.Open returns an error.
+// moveLog moves the files of a log. It first moves the high-water mark, a file with the sequence of the newest record.
+// Until the records up to this sequence are in the same directory, wal.Open returns an error.
 func moveLog(src, dst string) error {
 	files, err := wal.Files(src)
 	if err != nil {

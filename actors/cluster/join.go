@@ -23,8 +23,9 @@ const (
 	takeoverWait = 2 * reachableWithin
 )
 
-// join waits for the stream, and creates it if no member has one. If the stream no longer has the records that this
-// node lacks, join copies another node's log. It returns the open log; the stream has the records that follow it.
+// join waits for the JetStream stream, and creates it if no member has one. If the stream no longer has the records
+// that this node lacks, join copies another node's log. It returns the open log. The stream has all records after the
+// end of this log.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	start, cause := c.config.Clock(), ""
 	for {

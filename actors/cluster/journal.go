@@ -33,9 +33,9 @@ const (
 // errClosed is the error of Append after Journal.Close, and after Follow has returned.
 var errClosed = errors.New("the journal of the cluster is closed")
 
-// Journal combines the stream and this node's local log. It implements actors.Shared. Only one goroutine at a time may
-// call Append, and only one may call Follow. Append works only while Follow runs, because Follow reports which record
-// was committed.
+// Journal combines the JetStream stream of the cluster and this node's local log. It implements actors.Shared. Only one
+// goroutine at a time may call Append, and only one may call Follow. Append works only while Follow runs, because
+// Follow reports which record was committed.
 type Journal struct {
 	*wal.Log // the local log; implements methods such as Last and Read
 
@@ -74,7 +74,7 @@ func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	return j, err
 }
 
-// lastChecksum returns the checksum of the last record of a log, or 0 if the log is empty.
+// lastChecksum returns the checksum of the newest record of a log, or 0 if the log is empty.
 func lastChecksum(log *wal.Log) (sum uint32, err error) {
 	if log.Last() == 0 {
 		return 0, nil
@@ -107,7 +107,7 @@ func (j *Journal) Close() error {
 	return j.Log.Close()
 }
 
-// Append implements actors.Shared. It accepts exactly one record. It returns an error when Follow returns.
+// Append implements actors.Shared. It accepts exactly one record. If Follow returns meanwhile, Append returns an error.
 func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
@@ -126,7 +126,7 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	return p.sequence, nil
 }
 
-// propose makes a proposal, sets it as the pending one, and returns it with its message.
+// propose makes a proposal, stores it in pending, and returns it with its message.
 func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

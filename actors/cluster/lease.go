@@ -25,13 +25,13 @@ type Lease struct {
 	cluster *Cluster
 	bucket  jetstream.KeyValue
 	name    string
-	holder  string // value of the key in the bucket; unique for each acquisition
+	holder  string // value of the key name in the key-value bucket; unique for each acquisition
 	lost    chan struct{}
 	cancel  context.CancelFunc // stops renewLoop
 	done    chan struct{}      // closed when renewLoop has returned
 
 	revision  uint64    // revision of the key
-	renewedAt time.Time // time at which this node sent the last successful renewal
+	renewedAt time.Time // when this node sent the newest successful renewal
 }
 
 // Acquire waits until this node holds the named lease. If ctx ends first, it returns an error.

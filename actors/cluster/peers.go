@@ -39,7 +39,8 @@ type heartbeat struct {
 	MetaLeader    bool          `json:"meta,omitempty"`
 	Majority      bool          `json:"majority,omitempty"`
 	Current       bool          `json:"current,omitempty"` // the node's replica of the stream is complete
-	// Accepted has the process of each node, by name. When two processes run as one node, it has the first.
+	// Accepted has the process of each node that this node reaches, by node name. If two processes have the name of the
+	// same node, Accepted has the first.
 	Accepted map[string]string `json:"accepted,omitempty"`
 }
 
@@ -53,7 +54,7 @@ type peerTable struct {
 
 	mu      sync.Mutex
 	byName  map[string]receivedHeartbeat
-	ignored string // process whose heartbeats are ignored, to log it once
+	ignored string // process whose heartbeats are ignored; kept so that this is logged only once
 }
 
 func newPeerTable(c *Cluster) *peerTable {
@@ -61,7 +62,7 @@ func newPeerTable(c *Cluster) *peerTable {
 }
 
 func (t *peerTable) subscribe() error {
-	_, err := t.cluster.server.conn.Subscribe(subjectHeartbeat, t.receive) // ends with the connection
+	_, err := t.cluster.server.conn.Subscribe(subjectHeartbeat, t.receive) // the subscription ends with the connection
 	return err
 }
 
@@ -142,7 +143,7 @@ func (c *Cluster) sendHeartbeat() {
 	}
 }
 
-// setJournal sets the journal and sends a heartbeat with its state.
+// setJournal sets the journal and sends a heartbeat with the state of the journal.
 func (c *Cluster) setJournal(j *Journal) {
 	c.journal.Store(j)
 	c.sendHeartbeat()
@@ -179,8 +180,8 @@ func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
 }
 
 // nodeIDConflict returns an error if another node has the same node ID and this node must stop. Two nodes with one ID
-// would spend the same quota leases. Of a member and a guest, the guest must stop. Of two members or two guests, the
-// node whose name sorts later must stop.
+// would spend the same quota leases. If one of them is a member and the other a guest (a node that stores no part of
+// the stream), the guest must stop. Of two members or two guests, the node whose name sorts later must stop.
 func (t *peerTable) nodeIDConflict(c *Config) error {
 	for _, h := range t.reachable(c.Clock()) {
 		if h.Node != c.Node || h.Name == c.Name {
@@ -194,9 +195,9 @@ func (t *peerTable) nodeIDConflict(c *Config) error {
 	return nil
 }
 
-// bootstrapMember returns the name of the member that creates the stream: the member with a log, or the first member if
-// none has a log. It returns an error unless all members are reachable, because any of them may have a log. It also
-// returns an error if a member belongs to a stream, or if two members have a log.
+// bootstrapMember returns the name of the member that creates the stream: the member with a log, or the first in the
+// list if no member has a log. It returns an error unless all members are reachable, because any of them may have a
+// log. It also returns an error if a member belongs to a stream, or if two members have a log.
 func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	reachable := map[string]heartbeat{}
 	for _, h := range t.reachable(t.cluster.config.Clock()) {
@@ -225,7 +226,8 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 
 // firstNeeded returns the sequence of the first record that a node may need from the stream. No node needs the records
 // that are in the newest snapshots of all nodes. While a member is unreachable, its snapshot is unknown, so firstNeeded
-// returns 0. If tooLarge, it ignores unreachable members. It always ignores unreachable guests.
+// returns 0: nothing can be removed. If tooLarge is true, it instead ignores unreachable members. It always ignores
+// unreachable guests.
 func (t *peerTable) firstNeeded(c *Config, tooLarge bool) uint64 {
 	now := c.Clock()
 	all := t.all()
@@ -266,7 +268,7 @@ func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error)
 	return sources, nil
 }
 
-// Status returns the state of all nodes according to their last heartbeats. It does not block.
+// Status returns the state of all nodes according to their newest heartbeats. It does not block.
 func (c *Cluster) Status() Status {
 	now := c.config.Clock()
 	nodes := map[string]NodeStatus{}

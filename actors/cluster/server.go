@@ -155,8 +155,8 @@ func (e *embeddedServer) connect(c *Config) (err error) {
 	return err
 }
 
-// stop transfers leadership and stops the server. After the timeout it returns an error. Even then no committed message
-// is lost, because all of them are already on disk.
+// stop transfers the leadership of the stream and stops the server. After the timeout it returns an error. Even then no
+// committed message is lost, because all of them are already on disk.
 func (e *embeddedServer) stop(timeout time.Duration) error {
 	if e.conn != nil {
 		e.conn.Close()

@@ -10,12 +10,12 @@ import (
 // Status is the state of the cluster as one node sees it.
 type Status struct {
 	Cluster string
-	Stream  string // ID of the stream
+	Stream  string // ID of the JetStream stream
 	Health  actors.ClusterHealth
-	Nodes   []NodeStatus // all members, and guests that have sent a heartbeat; sorted by name
+	Nodes   []NodeStatus // all members, and other nodes (guests) that have sent a heartbeat; sorted by name
 }
 
-// NodeStatus is the state of one node, from its last heartbeat. For a member without a heartbeat only Name, Address,
+// NodeStatus is the state of one node, from its newest heartbeat. For a member without a heartbeat only Name, Address,
 // Member and Self are set.
 type NodeStatus struct {
 	Name       string
@@ -24,12 +24,12 @@ type NodeStatus struct {
 	Version    string
 	Self       bool      // the node that returned the Status
 	Member     bool      // the node stores the stream
-	Reachable  bool      // the last heartbeat is recent
-	LastSeen   time.Time // time at which the last heartbeat arrived
+	Reachable  bool      // the newest heartbeat is recent
+	LastSeen   time.Time // when the newest heartbeat arrived
 	Leader     bool      // leader of the stream, which handles all writes
 	MetaLeader bool      // leader of JetStream's metadata group
 	Current    bool      // the node's replica of the stream is complete; false for guests
 	Last       uint64    // sequence of the newest record in the local log
-	Lag        uint64    // number of records that the longest local log has more
+	Lag        uint64    // number of records in the longest local log that this node's log lacks
 	Snapshot   uint64    // sequence of the newest snapshot
 }

@@ -71,12 +71,13 @@ const hintRestore = "stop all nodes, choose the one with the most records, remov
 const hintReplace = "they were written while this node ran outside the cluster, and the cluster goes on without them: keep a copy of the " +
 	"directory, empty it and start this node, and the others fill it"
 
-// duplicatesWindow has the smallest value that the server accepts, because we do not use message IDs.
+// duplicatesWindow is how long the server remembers message IDs. It has the smallest value that the server accepts,
+// because our messages have no IDs.
 const duplicatesWindow = 100 * time.Millisecond
 
 // verifyLog waits for the leader. It returns an error if the stream has another ID than this directory, or if the
-// stream does not have all records of the local log. last and sum are the sequence and the checksum of the log's last
-// record.
+// stream does not have all records of the local log. last and sum are the sequence and the checksum of the newest
+// record in the log.
 func (c *Cluster) verifyLog(ctx context.Context, last uint64, sum uint32) error {
 	var shorterSince time.Time
 	for {
@@ -103,12 +104,13 @@ func (c *Cluster) verifyLog(ctx context.Context, last uint64, sum uint32) error 
 	}
 }
 
-// verifyRecord compares the log's last record with the record that the stream has at this sequence. If the stream
-// begins with the next record, verifyRecord compares the checksum of the previous record in its frame.
+// verifyRecord compares the newest record of the log with the record that the stream has at the same sequence. If the
+// stream begins just after this sequence, its first frame has the checksum of the previous record. verifyRecord then
+// compares this checksum.
 func (s *streamState) verifyRecord(ctx context.Context, last uint64, sum uint32) error {
 	sequence := max(last, s.first)
 	if last == 0 || sequence > s.last || sequence > last+1 {
-		return nil // the stream has neither record
+		return nil // the stream has neither this record nor the one after it
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

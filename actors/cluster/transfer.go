@@ -16,7 +16,7 @@ import (
 
 const (
 	subjectBackup = "tasard.copy." // followed by the name of the sending node
-	headerEnd     = "Tasard-End"   // in the last message of a transfer: endComplete or an error
+	headerEnd     = "Tasard-End"   // in the final message of a transfer: endComplete or an error
 	endComplete   = "whole"
 	transfersMax  = 2 // maximum number of concurrent transfers from this node
 	chunkBytes    = 256 << 10
@@ -56,7 +56,7 @@ func (c *Cluster) sendBackup(subject string) {
 	c.endTransfer(subject, err)
 }
 
-// endTransfer sends the last message of a transfer. The receiver rejects a backup without it as truncated.
+// endTransfer sends the final message of a transfer. The receiver rejects a backup without this message as truncated.
 func (c *Cluster) endTransfer(subject string, err error) {
 	message := nats.NewMsg(subject)
 	message.Header.Set(headerEnd, endComplete)

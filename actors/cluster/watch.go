@@ -15,12 +15,12 @@ import (
 
 const (
 	watchInterval = 250 * time.Millisecond
-	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft
-	// group sends a message every second. Without a message for this time it counts as unreachable too.
+	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft group
+	// of the stream sends a message every second. After this time without a message the peer counts as unreachable too.
 	reachableWithin = 2500 * time.Millisecond
-	// leaderChangeMax is the time for which the cluster counts as healthy although the stream has no leader. It is
-	// enough for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its
-	// leader only several seconds after the leader's last message.
+	// leaderChangeMax is the time for which the cluster counts as healthy although the stream has no leader. It is enough
+	// for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its leader only
+	// several seconds after the newest message of the leader.
 	leaderChangeMax = time.Second
 	trimTicks       = 8 // trim runs once in this number of watch intervals
 )
@@ -28,8 +28,8 @@ const (
 // This line compiles only if leaderChangeMax is at most reachableWithin.
 const _ = uint(reachableWithin - leaderChangeMax)
 
-// watch updates this node's health, sends a heartbeat and checks for conflicts, every watchInterval. It also trims the
-// stream.
+// watch updates this node's health, sends a heartbeat and checks for conflicts (stopOnConflict), every watchInterval.
+// It also removes old records from the stream (trim).
 func (c *Cluster) watch() {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -91,8 +91,8 @@ func (c *Cluster) updateHealth() {
 	c.health.Store(&next)
 }
 
-// maybeTransferring reports whether there is no leader, but only because leadership may be in transfer. elapsed is the
-// time since this node last saw a majority.
+// maybeTransferring reports whether there is no leader, perhaps only because leadership is being transferred. elapsed
+// is the time since this node most recently saw a majority.
 func maybeTransferring(leader string, elapsed time.Duration) bool {
 	return leader == "" && elapsed < leaderChangeMax
 }
@@ -158,8 +158,8 @@ func (c *Cluster) isLeader() bool {
 	return c.config.selfIsMember() && c.server.nats.JetStreamIsStreamLeader(accountName, streamName)
 }
 
-// trim deletes the records before peerTable.firstNeeded from the stream. It does nothing unless this node is the leader
-// and has a majority.
+// trim deletes from the stream the records that no node needs: those before peerTable.firstNeeded. It does nothing
+// unless this node is the leader and has a majority.
 func (c *Cluster) trim() {
 	if !c.isLeader() || !c.Health().Majority {
 		return
