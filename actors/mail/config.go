@@ -42,15 +42,16 @@ type Config struct {
 	// CAFile is a PEM file with the certificates of trusted authorities. If it is empty, the system's authorities are
 	// trusted.
 	CAFile string
-	// Clock returns the present time. With a monotonic reading, steps of the wall clock do not affect delays.
+	// Clock returns the present time. If the time has a monotonic reading, steps of the wall clock do not affect delays.
 	Clock func() time.Time
 	// Random is the source of Message-IDs and random delays, usually crypto/rand.Reader. It need not be safe for
 	// concurrent use.
 	Random io.Reader
 	// Logger logs. nil = no log.
 	Logger *slog.Logger
-	// ProbeInterval is the time between probes, which only connect to an unreachable server. After a successful probe
-	// the first email is sent at once. 0 = no probes: an email waits until its next attempt.
+	// ProbeInterval is the time between probes. While the server is unreachable, a probe tries to connect to it and sends
+	// no email. After a successful probe the first email is sent at once. 0 = no probes: an email waits until its next
+	// attempt.
 	ProbeInterval time.Duration
 
 	// The following fields are for tests. Zero means the default.
@@ -64,13 +65,13 @@ type Config struct {
 }
 
 type breakerSettings struct {
-	failureThreshold int           // number of consecutive failures that opens the breaker
-	cooldown         time.Duration // time from the last failure to the next attempt while the breaker is open
+	failureThreshold int           // number of consecutive failures that opens the circuit breaker
+	cooldown         time.Duration // time from the newest failure to the next attempt while the breaker is open
 }
 
 const (
 	queueMaxDefault     = 1000
-	attemptsMaxDefault  = 10 // the attempts take longer than a server's greylisting, which is often five minutes
+	attemptsMaxDefault  = 10 // together they take longer than greylisting, in which a server rejects a new sender for often five minutes
 	backoffFirstDefault = 5 * time.Second
 	backoffMaxDefault   = 2 * time.Minute
 	connectDefault      = 15 * time.Second // for TCP, TLS, greeting and login together
@@ -78,7 +79,7 @@ const (
 	drainDefault        = 10 * time.Second // for Close
 	quitTimeout         = 2 * time.Second
 	sessionEmailsMax    = 50      // maximum number of emails on one connection; many servers have such a limit
-	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection, which usually sends 10 KiB
+	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection; a server usually sends 10 KiB
 )
 
 var breakerDefault = breakerSettings{5, 30 * time.Second}

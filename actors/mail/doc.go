@@ -34,7 +34,7 @@
 // closes connections itself, because the library has these faults:
 //
 //   - After a failed TLS handshake or login it leaves the connection open, and does not report which of them failed.
-//   - It takes a connection that its caller has opened for unencrypted.
+//   - It regards every connection that its caller has opened as unencrypted.
 //   - After a failure within DATA it sends QUIT, so that the server accepts a truncated email.
 //
 // Start with mailer.go and worker.go.

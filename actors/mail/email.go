@@ -70,7 +70,7 @@ type messageID struct {
 	date     time.Time
 }
 
-// idBytes is the number of random bytes in an id or boundary. They are enough to make it unique.
+// idBytes is the number of random bytes in an id or boundary. This is enough to make each of them unique.
 const idBytes = 16
 
 func newMessageID(random io.Reader, date time.Time) (messageID, error) {

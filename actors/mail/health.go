@@ -68,7 +68,7 @@ func (m *Mailer) probe() bool {
 	return true
 }
 
-// markReachable makes the next email due at once, even if the breaker is open. If no email waits, it resets the
+// markReachable makes the next email due at once, even if the breaker is open. If no email waits, it resets the circuit
 // breaker.
 func (m *Mailer) markReachable() {
 	m.mu.Lock()

@@ -36,7 +36,7 @@ type Stats struct {
 	Waiting     int    // in the queue, including the email that is being sent
 	Sent        uint64 // accepted by the server
 	Refused     uint64 // rejected by the server with status 5xx
-	Exhausted   uint64 // not sent: the last attempt failed
+	Exhausted   uint64 // not sent: all attempts failed
 	Expired     uint64 // not sent: the code expired before
 	Replaced    uint64 // not sent: a newer email to the same address was queued
 	Abandoned   uint64 // not sent: the mailer was closed
@@ -200,10 +200,11 @@ type breaker struct {
 	failures     int
 	failingSince time.Time // time of the first of these failures; zero = no failure
 	retryAt      time.Time // while open: time of the next attempt
-	unreachable  bool      // the last attempt failed in stageConnect
+	unreachable  bool      // the newest attempt failed in stageConnect
 }
 
-// open reports whether the breaker is open. It stays open until an attempt does not fail because of the server.
+// open reports whether the breaker is open. It stays open until an attempt succeeds, or fails for a reason other than
+// the server.
 func (b *breaker) open() bool { return b.failures >= b.settings.failureThreshold }
 
 // record counts the result of an attempt, and reports whether this has opened or closed the breaker.

@@ -152,7 +152,7 @@ func (s *session) login() error {
 	return errNoLogin
 }
 
-// send sends one email within emailTimeout. After a failure the caller must call finish with it.
+// send sends one email within emailTimeout. After a failure the caller must call finish with this failure.
 func (s *session) send(ctx context.Context, message *gomail.Msg) *failure {
 	ctx, cancel := context.WithTimeout(ctx, s.config.emailTimeout)
 	defer cancel()
