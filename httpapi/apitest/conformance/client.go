@@ -20,12 +20,12 @@ const (
 	requestTimeout = 30 * time.Second
 	attemptsMax    = 3              // attempts for one request
 	bodyMax        = 8 << 20        // bytes of a response body
-	waitMax        = 25 * time.Hour // longer than until the quota of the next day
+	waitMax        = 25 * time.Hour // longest wait: enough to reach the quota of the next day
 	accountPath    = "/v1/account/"
 )
 
-// recordingClient sends requests and records all responses, because some rules check every response. Its own requests
-// may be invalid on purpose. Valid requests usually go through dataClient and accountClient.
+// recordingClient sends requests and records all responses, because some rules check every response. The requests that
+// it makes itself may be invalid on purpose. Valid requests usually go through dataClient and accountClient.
 type recordingClient struct {
 	ctx           context.Context
 	base          string

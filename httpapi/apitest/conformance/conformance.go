@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Options configures a check. With zero Options, the check only reads data and sends no key.
+// Options configures a check. With zero Options, the check only reads data and sends no API key.
 type Options struct {
 	// Client sends the requests; nil = a new client. Redirects are not followed, because the API has none.
 	Client *http.Client

@@ -186,7 +186,7 @@ func checkETags(k *ruleRun) {
 	}
 }
 
-const maxAgeLimit = 60 // longest max-age in seconds
+const maxAgeLimit = 60 // longest max-age that a response may have, in seconds
 
 func checkMaxAge(k *ruleRun) {
 	for _, target := range k.operationPaths() {

@@ -53,7 +53,7 @@ func (k *ruleRun) catalogue() []client.Currency {
 	return must(k, list, err)
 }
 
-// history returns the rows from one date to another. The zero Date means that the end of the range is not given.
+// history returns the rows from one date to another. A zero Date is left out of the request.
 func (k *ruleRun) history(from, to client.Date) []client.HistoryEntry {
 	return collect(k, k.dataClient.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
 }
@@ -73,7 +73,8 @@ func (k *ruleRun) currencies() []string {
 	return codes
 }
 
-// wantStatus checks that the last call of accountClient has succeeded with a status. It aborts the rule after an error.
+// wantStatus checks that the newest call of accountClient has succeeded with a status. It aborts the rule after an
+// error.
 func (k *ruleRun) wantStatus(status int, err error) {
 	if err != nil {
 		k.fatalf("%v", err)
@@ -83,7 +84,7 @@ func (k *ruleRun) wantStatus(status int, err error) {
 	}
 }
 
-// wantRefusal checks that the last call of accountClient has failed with a status and a code.
+// wantRefusal checks that the newest call of accountClient has failed with a status and an error code.
 func (k *ruleRun) wantRefusal(err error, status int, code string) {
 	var apiErr *client.Error
 	if !errors.As(err, &apiErr) || apiErr.Status != status || apiErr.Code != code {
