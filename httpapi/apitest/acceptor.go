@@ -11,7 +11,7 @@ import (
 )
 
 // acceptor accepts connections and passes each to the current server. A restart of the node replaces the server. While
-// there is none, connections wait for the next server.
+// there is no server, connections wait for the next one.
 type acceptor struct {
 	listener   net.Listener
 	acceptLoop sync.WaitGroup
@@ -58,7 +58,7 @@ func (a *acceptor) serve(nc net.Conn) {
 	}
 }
 
-// assign assigns a connection to the current server. If there is none, it waits for the next server. It returns nil
+// assign assigns a connection to the current server. If there is no server, it waits for the next one. It returns nil
 // when the acceptor is closed.
 func (a *acceptor) assign(nc net.Conn) *conn {
 	for {
@@ -149,8 +149,8 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 // unlimited is the writeBudget of a connection without a fault.
 const unlimited = -1
 
-// conn is a connection while one server handles it. The server calls Read only if no request is in flight. While it is
-// not in Read, a request is therefore in flight.
+// conn is a connection while one server handles it. The server calls Read only if no request is in flight. While the
+// server is not in Read, a request is therefore in flight.
 type conn struct {
 	net.Conn
 	server     *httpapi.Server
@@ -168,8 +168,8 @@ type conn struct {
 	done    chan struct{} // closed by acceptor.release
 }
 
-// Read returns io.EOF after end was called. If a Read is in progress and has received bytes, it still returns them, so
-// that their request is answered.
+// Read returns io.EOF after end was called. A Read in progress that has received bytes still returns these bytes, so
+// that the server answers the request.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.startRead() {
 		return 0, io.EOF

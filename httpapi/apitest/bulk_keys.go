@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Keys creates accounts with one key each, and returns the keys in the order of the accounts. A hundred thousand
+// Keys creates accounts with one API key each, and returns the keys in the order of the accounts. A hundred thousand
 // accounts take seconds. The same RandomSeed gives the same keys.
 //
 // Keys restarts the node twice, so that state in memory is lost. Clock does not move. But the monotonic clock advances

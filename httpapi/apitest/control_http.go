@@ -19,7 +19,7 @@ import (
 //	POST   /_mock/clock     {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}
 //	POST   /_mock/rates     [{"institution": "ambar", "currency": "USD", "buy": "58.20", "sell": "59.20"}]
 //	                        and optionally channel, kind, source, effectiveDate, publishedAt, expiresAt
-//	POST   /_mock/refresh   every source publishes its last rates again
+//	POST   /_mock/refresh   every source publishes its newest rates again
 //	POST   /_mock/expire    {"institution": "ambar", "currency": "USD"}, both optional
 //	POST   /_mock/faults    {"route": "/v1/rates/best", "status": 503, "times": 3}; see Fault: code,
 //	                        retryAfter "2s", delay "1s", drop, truncate, share "0.01", seed
@@ -97,8 +97,8 @@ const (
 	controlBodyType = "application/json"
 )
 
-// serveControl runs a control. A POST must have a JSON content type. A web page of another origin cannot send that, so
-// it cannot control the node.
+// serveControl runs a control. A POST must have a JSON content type. A web page of another origin cannot send this
+// content type. It therefore cannot control the node.
 func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, control controlFunc) {
 	var result any
 	err := errors.New("the header Content-Type: application/json is missing")

@@ -33,7 +33,8 @@ func (n *Node) publish(rates []Rate) error {
 	return errors.Join(err, refusalError(&receipt))
 }
 
-// Observe passes observations to the node, like a collector. The receipt lists the observations that the node refused.
+// Observe passes observations (rates as read from a source) to the node, like a collector does. The receipt lists the
+// observations that the node refused.
 func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	s.t.Helper()
 	s.run(func() (err error) {
@@ -43,7 +44,7 @@ func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	return receipt
 }
 
-// Refresh publishes the last rates of every source again, so that no rate is expired.
+// Refresh publishes the newest rates of every source again, so that no rate is expired.
 func (s *Server) Refresh() {
 	s.t.Helper()
 	s.run(func() error {
@@ -119,8 +120,8 @@ func (n *Node) Requests() []Request { return n.requests.all() }
 // ClearRequests empties the list of Requests.
 func (n *Node) ClearRequests() { n.requests.clear() }
 
-// ClientFrom returns a client with another address, for which the node counts requests separately. It fails with OnPort
-// or OnListener, because then the node gets the real addresses of clients.
+// ClientFrom returns a client with another IP address. The node counts requests separately for each address. It fails
+// with OnPort or OnListener, because then the node gets the real addresses of clients.
 func (s *Server) ClientFrom(address string) (client *http.Client) {
 	s.t.Helper()
 	s.run(func() error {
@@ -181,7 +182,7 @@ func (s *Server) Snapshot() (state *State) {
 	return state
 }
 
-// Restore restarts the node on a state, at the time of that state.
+// Restore restarts the node with the data and the time of a State.
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
@@ -226,7 +227,7 @@ func (n *Node) reopen(dir string) error {
 	return nil
 }
 
-// Announce announces that requests need a key from requiredAt on. requiredAt must be at least 14 days ahead.
+// Announce announces that requests need an API key from requiredAt on. requiredAt must be at least 14 days ahead.
 func (s *Server) Announce(requiredAt time.Time) {
 	s.t.Helper()
 	s.run(func() error {
@@ -256,15 +257,15 @@ func (s *Server) Code(email string) string {
 	return code
 }
 
-// Key creates an account and returns its key. Clients send it in the header Authorization, after "Bearer ".
+// Key creates an account and returns its API key. Clients send it in the header Authorization, after "Bearer ".
 func (s *Server) Key() string {
 	s.t.Helper()
 	return s.KeyOf("")
 }
 
-// KeyOf creates a key for the account with an e-mail address. If there is no such account, it creates the account. An
-// account has at most two active keys. Each call requests a login code, so the clock must advance by a minute between
-// two calls for one address.
+// KeyOf creates an API key for the account with an e-mail address. If there is no such account, it creates the account.
+// An account has at most two active keys. Each call requests a login code, so the clock must advance by a minute
+// between two calls for one address.
 func (s *Server) KeyOf(email string) (key string) {
 	s.t.Helper()
 	s.run(func() error {

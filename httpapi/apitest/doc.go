@@ -26,7 +26,8 @@
 // # Data
 //
 // Seed loads a data set. With the same seed, every machine gives the same responses byte for byte, including request
-// ids and keys. The validation of a real node applies to Rates and Publish. Lenient turns off two of its rules.
+// ids and keys. The validation of a real node applies to Rates and Publish. Lenient turns off two rules of this
+// validation.
 //
 // # Failures
 //
@@ -41,8 +42,8 @@
 //
 // # Limits
 //
-// The node enforces quotas only with Limits or Quota, and requires keys only with KeysRequired. Restart and Keys lose
-// what a node keeps only in memory: login codes, and the counts of requests without a key.
+// The node enforces quotas only with Limits or Quota, and requires API keys only with KeysRequired. Restart and Keys
+// lose what a node keeps only in memory: login codes, and the counts of requests without a key.
 //
 // # Where to start reading
 //

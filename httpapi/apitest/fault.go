@@ -81,7 +81,7 @@ func faultErrors() map[int][]engine.Error {
 	}
 }
 
-// error returns the error that the fault answers, or nil if Status or Code is unknown.
+// error returns the error with which the fault answers a request, or nil if Status or Code is unknown.
 func (f *Fault) error() *engine.Error {
 	choices := faultErrors()[f.Status]
 	index := 0

@@ -24,7 +24,7 @@ import (
 type Node struct {
 	// URL is the base URL of the node, without a slash at the end.
 	URL string
-	// Client is a client for the node. In memory it reaches the node under every host name.
+	// Client is a client for the node. If the listener is in memory, the client reaches the node under every host name.
 	Client *http.Client
 	// Clock is the node's clock.
 	Clock *Clock
@@ -36,7 +36,7 @@ type Node struct {
 	requests requestLog
 	mailer   codeMailer
 	random   *lockedRandom
-	clients  []*http.Client // of ClientFrom
+	clients  []*http.Client // clients that ClientFrom has returned
 
 	mu       sync.Mutex // held while a control runs
 	instance *instance
@@ -145,8 +145,8 @@ func (n *Node) publishInitial(seed *seed) error {
 	return nil
 }
 
-// requireKeys makes keys required now. Keys can be required only some time after the announcement, so it sets the clock
-// back for the announcement.
+// requireKeys makes API keys required now. Keys can be required only some time after an announcement, so requireKeys
+// sets the clock back while it announces them.
 func (n *Node) requireKeys() error {
 	requiredAt := n.Clock.Now().Truncate(time.Second)
 	n.Clock.Advance(-account.KeyNoticeMin - time.Second)
@@ -163,7 +163,7 @@ func (n *Node) requireKeys() error {
 func (n *Node) openInstance(dir string) error {
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, from which the keys and codes of a RandomSeed come
+		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, which gives the API keys and login codes of a RandomSeed
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {

@@ -38,8 +38,8 @@ func newConfig(options []Option) *config {
 	return c
 }
 
-// Seed loads a data set with its catalogue, and sets the clock to the time of the data set. "standard/v1" never
-// changes. "standard" is its newest version.
+// Seed loads a data set with its catalogue (institutions, currencies and sources), and sets the clock to the time of
+// the data set. "standard/v1" never changes. "standard" is its newest version.
 func Seed(name string) Option { return func(c *config) { c.seed = name } }
 
 // Rates publishes rates at the start, after those of the seed. Several Rates options add up.
@@ -65,7 +65,7 @@ func Catalogue(catalogue *engine.Catalogue) Option {
 }
 
 // Lenient turns off two rules of validation: against values that jump, and against values that are far from the market.
-// Zero, crossed sides and values outside the plausible range of a currency are still refused.
+// A zero, a buy value above the sell value and a value outside the plausible range of the currency are still refused.
 func Lenient() Option {
 	return func(c *config) { c.rules.JumpPermille, c.rules.MedianPermille = million, million }
 }
@@ -78,11 +78,11 @@ func Quota(day, minute int) Option {
 	return func(c *config) { c.limits, c.quota = true, account.Quota{Day: day, Minute: minute} }
 }
 
-// KeysRequired makes the node answer requests without a valid key with status 401.
+// KeysRequired makes the node answer requests without a valid API key with status 401.
 func KeysRequired() Option { return func(c *config) { c.keysRequired = true } }
 
-// RandomSeed sets the seed of request ids, keys, codes and sessions. The default is 1. With the same seed they are the
-// same in every run.
+// RandomSeed sets the seed of request ids, API keys, login codes and session tokens. The default is 1. With the same
+// seed they are the same in every run.
 func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = seed } }
 
 // Logger sets the logger of the node. The default discards all messages.

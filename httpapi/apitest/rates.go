@@ -30,7 +30,7 @@ func (r *Rate) source() string {
 	return r.Source
 }
 
-// refreshes converts rates to one refresh for each source, in the order in which the sources first occur.
+// refreshes converts rates to one engine.Refresh for each source, in the order in which the sources first occur.
 func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
 	for i := range rates {

@@ -34,7 +34,7 @@ func readLoggedState(system *actors.System) (*loggedState, error) {
 			return nil, fmt.Errorf("read account %d: %w", account.ID, err)
 		}
 		for i := range record.Keys {
-			record.Keys[i].LastUsed = time.Time{} // a replay may give an older time: the log has it only in leases and snapshots
+			record.Keys[i].LastUsed = time.Time{} // a replay may give an older time, because only quota leases and snapshots in the log have this time
 		}
 		state.records = append(state.records, record)
 	}
@@ -45,7 +45,7 @@ func readLoggedState(system *actors.System) (*loggedState, error) {
 var errReplay = errors.New("a second node that replays the log has another state than the node")
 
 // checkReplay compares the state of a node with the state after the replay of its log. In the replayed state an account
-// may have used up to two quota leases more, because the log has a lease before the account uses it.
+// may have used up to two quota leases more, because a lease is written to the log before the account uses it.
 func checkReplay(live, replayed *loggedState, lease int) error {
 	for _, part := range []struct {
 		name       string

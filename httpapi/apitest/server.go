@@ -10,7 +10,7 @@ type TB interface {
 	Name() string
 }
 
-// Server is a Node with its controls. If a control fails, it ends the test. Within Node.Do it ends the function.
+// Server is a Node with its controls. A control that fails ends the test or, within Node.Do, the function.
 type Server struct {
 	*Node
 	t TB

@@ -48,8 +48,8 @@ func copyLog(dir string) (map[string][]byte, error) {
 	return nil, fmt.Errorf("read the log: the node removed files during each of %d attempts", copyAttemptsMax)
 }
 
-// readFiles reads the files in the order of wal.Files, which has the high-water mark first. The copy of the mark is
-// therefore never newer than that of the log.
+// readFiles reads the files in the order of wal.Files. The first file is the high-water mark, which names the end of
+// the log. The copy of the mark is therefore never newer than the copy of the log.
 func readFiles(dir string) (map[string][]byte, error) {
 	paths, err := wal.Files(dir)
 	if err != nil {
