@@ -16,13 +16,13 @@ const (
 	keysMax       = 50 // including revoked keys
 )
 
-// KeyRecord is the stored and listed data of a key. It does not include the key itself.
+// KeyRecord is the stored and listed data of an API key. It does not include the key itself.
 type KeyRecord struct {
 	ID        string
 	Name      string
 	Hint      string // last four characters
 	CreatedAt time.Time
-	LastUsed  time.Time // zero = never used; written to the log with the next lease, so a crash can lose it
+	LastUsed  time.Time // zero = never used; written to the log with the next quota lease, so a crash can lose it
 	Digest    Digest
 	RevokedAt time.Time // zero while active
 }
@@ -41,8 +41,9 @@ type Record struct {
 	Reason      string      // of the suspension
 }
 
-// Account is the state of one account. Its methods must not be called concurrently. Danger: State does not include the
-// unspent requests of leases. They are lost if an Account is dropped without Return or SaveEvicted.
+// Account is the state of one account. Its methods must not be called concurrently. Danger: State does not say how many
+// requests of the quota leases (parts of the daily quota) are unspent. If an Account is dropped without Return or
+// SaveEvicted, the unspent requests are lost.
 //
 // The first request of an account is slow mainly because the account is not in the processor's cache. Therefore the
 // fields that Admit reads are adjacent, and the struct has room for one key, one day and one lease, which is enough for
@@ -50,7 +51,7 @@ type Record struct {
 type Account struct {
 	node         engine.NodeID
 	leasePending bool          // a lease is being written to the log
-	leaseAskedAt time.Duration // steady time of the last NextLease
+	leaseAskedAt time.Duration // ClockReading.Steady of the newest NextLease
 	keys         []accountKey  // oldest first
 	days         dayCounts
 	minute       minuteWindow
@@ -68,7 +69,7 @@ type Account struct {
 
 type accountKey struct {
 	record KeyRecord
-	used   time.Time // last use; copied to record with the next lease
+	used   time.Time // newest use; copied to record with the next lease
 }
 
 // Event is a change of one account.
@@ -133,7 +134,7 @@ type (
 		At      time.Time
 		By      string
 	}
-	// KeyUse is the time of the last use of a key.
+	// KeyUse is the time of the newest use of a key.
 	KeyUse struct {
 		KeyID string
 		At    time.Time
@@ -198,8 +199,8 @@ func (a *Account) durableRecord() Record {
 	return record
 }
 
-// Apply changes the account by a durable event. Outside a replay the event must be one that this process decided; see
-// ApplyRemote.
+// Apply changes the account by a durable event. Outside a replay of the log the event must be one that this process
+// decided; ApplyRemote is for all others.
 func (a *Account) Apply(event Event) {
 	switch e := event.(type) {
 	case *Created:
@@ -226,7 +227,8 @@ func (a *Account) Apply(event Event) {
 	}
 }
 
-// addKey adds a key. If there are more than keysMax, it drops the oldest revoked key, which is then denied as unknown.
+// addKey adds a key. If there are more than keysMax, it drops the oldest revoked key, which is denied as unknown from
+// then on.
 func (a *Account) addKey(key KeyRecord) {
 	a.keys = append(a.keys, accountKey{record: key})
 	for len(a.keys) > keysMax {

@@ -5,7 +5,7 @@ import "github.com/tasard/tasard/engine"
 // QuotaPolicy is a node's settings for quotas.
 type QuotaPolicy struct {
 	DefaultQuota Quota // of accounts without their own quota
-	LeaseSize    int   // requests of one lease; 1 = every request is written to the log before its response
+	LeaseSize    int   // requests of one quota lease; 1 = every request is written to the log before its response
 }
 
 func (a *Account) quota(policy QuotaPolicy) Quota {
@@ -19,8 +19,9 @@ func (a *Account) quota(policy QuotaPolicy) Quota {
 	return quota
 }
 
-// Admit admits and charges one request with a key, or denies it. If needsLease is true, it has done neither: call it
-// again with a new clock reading when a lease is durable. Refund reverts a charge.
+// Admit admits and charges one request with an API key, or denies it. If needsLease is true, the request is not yet
+// admitted or denied: call Admit again with a new clock reading when a quota lease is in the log. Refund reverts a
+// charge.
 func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (result QuotaResult, needsLease bool) {
 	key, denied := a.authenticate(digest)
 	if denied != "" {
@@ -74,8 +75,8 @@ func (a *Account) WithDay(now ClockReading) ClockReading {
 	return now
 }
 
-// Usage returns both windows without charging a request. Admitted says whether one more request would be admitted. In a
-// cluster the leases of other nodes count as used.
+// Usage returns both quota windows (day and minute) without charging a request. Admitted says whether one more request
+// would be admitted. In a cluster the leases of other nodes count as used.
 func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	a.minute.expire(now)
 	limits, today := a.quota(policy), a.today(now)

@@ -12,7 +12,7 @@ const (
 	AnonymousRowsDefault = 1 << 16
 )
 
-// AnonymousTable counts requests without a key by client address, in memory only. Its size is fixed. The rows are
+// AnonymousTable counts requests without an API key by client address, in memory only. Its size is fixed. The rows are
 // divided into sets, and the hash of an address chooses its set. A new address replaces the least recently used row of
 // its set.
 type AnonymousTable struct {
@@ -24,7 +24,7 @@ type anonymousClient struct {
 	key    uint64 // an IPv4 address, or the upper half of an IPv6 address
 	v4     bool
 	used   bool
-	last   time.Duration // steady time of the last request
+	last   time.Duration // ClockReading.Steady of the newest request
 	day    DayCounter
 	minute minuteWindow
 }
@@ -54,8 +54,8 @@ func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) Q
 	return result
 }
 
-// Usage returns both windows of an address without charging a request. Admitted says whether one more request would be
-// admitted.
+// Usage returns both quota windows (day and minute) of an address without charging a request. Admitted says whether one
+// more request would be admitted.
 func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
 	row, _ := t.find(addr)
 	if row == nil {

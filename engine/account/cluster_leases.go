@@ -7,12 +7,13 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Leases in a cluster follow three rules:
+// Quota leases in a cluster follow three rules:
 //
 //  1. A node spends only its own leases, each for at most LeaseSpan after NextLease, in wall clock time and in steady
 //     time.
-//  2. The last Leased or Returned event of a node says how many requests the node admitted in the minute before, and
-//     how many it could spend from then on. From this event the other nodes calculate how many it may have admitted.
+//  2. The newest Leased or Returned event of a node says how many requests the node admitted in the minute before, and
+//     how many it could spend from then on. From this event the other nodes calculate how many requests that node may
+//     have admitted.
 //  3. A node admits a request only if the limit of the minute is greater than this sum: its own requests of the last 60
 //     seconds, and all requests that the other nodes may have admitted.
 //
@@ -21,8 +22,8 @@ import (
 // that node admitted its last request in those seconds, it counted its own requests and all requests that the other
 // nodes may have admitted.
 //
-// A node may decide a lease before it has applied the preceding event in the log. Such a lease is void (AbortLease).
-// Therefore the leases of a day never exceed its quota.
+// A node may decide a lease before it has applied an event that precedes the lease in the log. Such a lease is void
+// (AbortLease). Therefore the leases of a day never exceed its quota.
 const (
 	// LeaseSpan is the time for which a node of a cluster may spend a lease.
 	LeaseSpan = time.Minute
@@ -39,7 +40,7 @@ func (s *LeaseState) countUntil() time.Duration {
 	return s.Steady + LeaseSpan + MinuteSpan + clockRateMargin
 }
 
-// admittedMax returns an upper bound: the requests that the node may have admitted in the last minute or may still
+// admittedMax returns an upper bound of the requests that the node may have admitted in the last minute or may still
 // admit.
 func (s *LeaseState) admittedMax(now time.Duration) int {
 	sum := 0
@@ -52,11 +53,11 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 	return sum
 }
 
-// SetNode sets the cluster node that this process is. It must be called after Resume or Reload.
+// SetNode says which node of the cluster this process is. It must be called after Resume or Reload.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
-// setNodeLease replaces the LeaseState of a node, or removes it if it is empty. It also removes all leases from before
-// the cluster was formed, because the first lease in the cluster includes their unspent requests.
+// setNodeLease replaces the LeaseState of a node. An empty lease removes it. It also removes all leases from before the
+// cluster was formed, because their unspent requests are part of the first lease in the cluster.
 func (a *Account) setNodeLease(lease LeaseState) {
 	a.leases = nil
 	i, found := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
@@ -90,8 +91,8 @@ func (a *Account) othersAdmittedMax(now time.Duration) int {
 	return sum
 }
 
-// resumeNodeLeases is Resume for leases in a cluster. The log does not show their age. Therefore leases of other nodes
-// count as leased now, and requests that this node may have admitted count as admitted now.
+// resumeNodeLeases is Resume for leases in a cluster. The log does not show the age of these leases. Therefore leases
+// of other nodes count as leased now, and requests that this node may have admitted count as admitted now.
 func (a *Account) resumeNodeLeases(now ClockReading) {
 	for i := range a.nodeLeases {
 		s := &a.nodeLeases[i]

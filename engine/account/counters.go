@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// DayCounter counts the events of one day, the latest that it has seen. If the clock is set back, it still counts for
-// that day.
+// DayCounter counts the events of one day: the latest day that it has seen. If the clock is set back, later events
+// still count for that day.
 type DayCounter struct {
 	Day   engine.Date
 	Count int
@@ -31,7 +31,8 @@ func (c *DayCounter) add(day engine.Date) {
 // counterMinutes is one more than the minutes of an hour, because the current minute is incomplete.
 const counterMinutes = 61
 
-// HourCounter counts events of the last hour by minutes of steady time: minute i is in Counts[i % 61].
+// HourCounter counts events of the last hour by minutes of steady time (ClockReading.Steady). Minute i is in
+// Counts[i % 61].
 type HourCounter struct {
 	Counts [counterMinutes]uint16
 	Newest int64 // newest minute that was counted

@@ -6,8 +6,8 @@
 //
 // An Account has keys and two quota windows: the day and the minute. The Registry has e-mail addresses, login codes and
 // sessions. Both change in three steps. A decision returns an event. The actor writes the event to the log. Apply then
-// changes the state, and in a replay of the log changes it in the same way. AnonymousTable counts requests without a
-// key by client address, in memory only. KeyPolicy has the time from which keys are required.
+// changes the state, and in a replay of the log changes it in the same way. AnonymousTable counts requests without an
+// API key by client address, in memory only. KeyPolicy has the time from which API keys are required.
 //
 // # Leases
 //
@@ -15,12 +15,12 @@
 // one event, and spends the lease in memory:
 //
 //	Admit                                    spends a request of the lease
-//	NextLease → Leased → (log) → Apply       takes the next lease, before the last one is used up
+//	NextLease → Leased → (log) → Apply       takes the next lease, before the current one is used up
 //	Return → Returned → (log) → Apply        gives unspent requests back, when the node stops
 //
-// After a crash the last lease counts as spent. In a cluster every node has its own leases (cluster_leases.go), and
-// ApplyRemote applies events of other nodes. Decisions that are not in the log yet when such an event arrives were made
-// without it. The actor reverts them (AbortLease, Rollback) and decides again.
+// After a crash the newest lease counts as spent. In a cluster every node has its own leases (cluster_leases.go), and
+// ApplyRemote applies events of other nodes. When such an event arrives, some decisions of this node may not be in the
+// log yet. They were made without the event, so the actor reverts them (AbortLease, Rollback) and decides again.
 //
 // # Secrets
 //

@@ -44,7 +44,8 @@ func ParseEmail(text string) (Email, error) {
 	return Email{strings.ToLower(text)}, nil
 }
 
-// String returns the address in lower case. Danger: it is personal data. Logs and files must have only its ID.
+// String returns the address in lower case. Danger: the address is personal data. Logs and files must have only its
+// EmailID.
 func (e Email) String() string { return e.lower }
 
 // IsZero reports whether the address is missing.

@@ -6,11 +6,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// EvictedState is the state of an evicted account that is not in State. It is kept in memory only. If it is lost in a
-// restart, Resume counts all leases as spent.
+// EvictedState is the part of an account's state that State lacks. It is kept when the rest of the account is evicted
+// from memory. A restart loses it, and then Resume counts all quota leases as spent.
 type EvictedState struct {
 	Days         []EvictedDay
-	LeaseAskedAt time.Duration // steady time of the last NextLease
+	LeaseAskedAt time.Duration // ClockReading.Steady of the newest NextLease
 	Uses         []KeyUse      // key uses since the last lease
 }
 

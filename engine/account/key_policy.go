@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// KeyNoticeMin is the minimum time from an announcement until keys are required.
+// KeyNoticeMin is the minimum time from an announcement until API keys are required.
 const KeyNoticeMin = 14 * 24 * time.Hour
 
-// KeyPolicy has the time from which every request needs a key. The zero value means never.
+// KeyPolicy has the time from which every request needs an API key. The zero value means never.
 type KeyPolicy struct {
 	AnnouncedAt time.Time
 	RequiredAt  time.Time

@@ -2,12 +2,12 @@ package account
 
 import "time"
 
-// leaseMergeSpan is a span of steady time. All leases in one span are merged into one LeaseState. This bounds the
-// number of LeaseStates when each request has its own lease.
+// leaseMergeSpan is a span of steady time (ClockReading.Steady). All quota leases in one span are merged into one
+// LeaseState. This bounds the number of LeaseStates when each request has its own lease.
 const leaseMergeSpan = 5 * time.Second
 
 // recordLease adds a lease. Of the leases older than a minute it keeps the newest, because requests of an old lease may
-// have been admitted recently. Its Unspent includes the unspent requests of all leases before it.
+// have been admitted recently. The Unspent of that lease includes the unspent requests of all leases before it.
 func (a *Account) recordLease(lease LeaseState) {
 	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == lease.Steady/leaseMergeSpan {
 		a.leases[n-1].Steady = lease.Steady
@@ -73,8 +73,8 @@ func (a *Account) applyReturn(e *Returned) {
 	a.setKeyUses(e.Uses...)
 }
 
-// Resume completes a replay: it is called after the last event of the log. now.Steady is the newest steady time in the
-// log. All leases count as spent, and all requests that may have been admitted in the last minute count as admitted
+// Resume completes a replay: it is called after the newest event of the log. now.Steady is the newest steady time in
+// the log. All leases count as spent, and all requests that may have been admitted in the last minute count as admitted
 // now. So the limits hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
@@ -87,8 +87,8 @@ func (a *Account) Resume(now ClockReading) {
 }
 
 // NextLease returns the event of the next lease, or nil if none is needed or possible. A lease is needed when requests
-// wait for it, or when at most half of LeaseSize is unspent. It never exceeds the day's quota. waiting is the number of
-// requests that wait; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply or
+// wait for it, or when at most half of LeaseSize is unspent. The lease never exceeds the day's quota. waiting is the
+// number of requests that wait; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply or
 // AbortLease.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
@@ -137,9 +137,9 @@ func (a *Account) unspent() int {
 	return sum
 }
 
-// Refund reverts the admission at a clock reading from WithDay. If the request was admitted before the last NextLease,
-// it can be spent again only after the next lease, which writes the refund to the log. Otherwise more requests could be
-// admitted in a minute than the log shows.
+// Refund takes back one request. admittedAt is the clock reading of its admission, from WithDay. If the request was
+// admitted before the newest NextLease, it can be spent again only after the next lease, which writes the refund to the
+// log. Otherwise more requests could be admitted in a minute than the log shows.
 func (a *Account) Refund(admittedAt ClockReading) {
 	a.minute.refund(admittedAt)
 	switch count := a.days.find(admittedAt.today()); {
@@ -154,9 +154,9 @@ func (a *Account) Refund(admittedAt ClockReading) {
 	}
 }
 
-// Return returns the event that gives back unspent requests, or nil if there is nothing to record. The next request
-// needs another lease. The caller must then call Apply or AbortReturn. Danger: a lease that is being written to the log
-// is not given back; wait for it first.
+// Return returns the event that gives back unspent requests, or nil if there is nothing to record. After it the next
+// request needs another lease. The caller must then call Apply or AbortReturn. Danger: a lease that is being written to
+// the log is not given back; wait for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{

@@ -31,7 +31,7 @@ type Window struct {
 	Reset            time.Time // time at which Remaining increases next
 }
 
-// QuotaResult says whether a request fits into both windows.
+// QuotaResult says whether a request fits into both quota windows: the day and the minute.
 type QuotaResult struct {
 	Admitted    bool
 	DenyCode    engine.Code // if denied: CodeRateLimited, CodeQuotaExceeded, or the reason why the key is not valid
@@ -73,12 +73,12 @@ func (r *QuotaResult) charge() {
 
 // ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Steady is the steady time: a
 // monotonic clock that counts the total time for which nodes have run on this log. It does not depend on the wall
-// clock. After a restart it continues from its last value in the log.
+// clock. After a restart it continues from its newest value in the log.
 type ClockReading struct {
 	Wall   time.Time
 	Steady time.Duration
-	// Day is the day to charge in Santo Domingo, or zero for the day of Wall. The two differ after the wall clock was
-	// set back, and after it jumped forward until the jump is confirmed.
+	// Day is the day to charge in Santo Domingo, or zero for the day of Wall. Day differs from the day of Wall after
+	// the wall clock was set back. It also differs after the wall clock jumped forward, until the jump is confirmed.
 	Day engine.Date
 }
 
@@ -131,7 +131,7 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	return w
 }
 
-// refund removes the admission at exactly the given time. Another admission would expire at another time.
+// refund removes the admission at exactly the given time. The other admissions in the window expire at other times.
 func (m *minuteWindow) refund(admittedAt ClockReading) {
 	if i, found := slices.BinarySearch(m.active(), admittedAt.Steady); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)

@@ -29,11 +29,12 @@ const (
 // Registry has the e-mail addresses and their accounts, login codes, sessions, and the counters that limit guessing of
 // codes. Its methods must not be called concurrently. Login codes and counters of client addresses are in memory only
 // and are lost in a restart; everything else is in the log. In a cluster (ShareCodes) login codes are in the log too. A
-// code or session ends when the wall clock or the steady time reaches its end, whichever is first.
+// code or session ends when the wall clock or the steady time (ClockReading.Steady) reaches its end, whichever is
+// first.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
-	sessionOrder []Digest      // tokens by the time of login, including closed sessions
+	sessionOrder []Digest      // digests of session tokens by the time of login, including closed sessions
 	wrongTries   HourCounter   // of all e-mail addresses
 	codesIssued  HourCounter   // of all e-mail addresses
 	lastSweep    time.Duration // steady time of the last sweepAddresses
@@ -147,8 +148,8 @@ func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 
 // RequestCode returns the event of a request for a login code. The result does not depend on whether the address is
 // known. When the event is durable, the caller makes the code valid with ActivateCode. If Mailed is false, the caller
-// must send no mail, and no code becomes valid. It must do everything else as usual, so that neither the response nor
-// its time shows the difference.
+// must send no mail, and no code becomes valid. The caller must do everything else as usual, so that neither the
+// response nor its time shows the difference.
 func (r *Registry) RequestCode(email EmailID, addr netip.Addr, now ClockReading) (*CodeIssued, error) {
 	c := r.clients.get(addr)
 	if wait := c.codes.wait(now.Steady, clientCodesHourMax); wait > 0 {
@@ -269,7 +270,7 @@ func (r *Registry) addPendingTry(a *loginAttempt) {
 	}
 }
 
-// Abort must be called if an event will not become durable. The client must not learn which event it was.
+// Abort must be called if an event will not become durable. The response must not show which event it was.
 func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:

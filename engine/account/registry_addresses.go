@@ -2,8 +2,8 @@ package account
 
 import "slices"
 
-// addressTable has the addresses that are in the log, in chunks. A snapshot shares the chunks, so it takes only
-// microseconds. The first change of a chunk after a snapshot copies that chunk.
+// addressTable has the addresses that are in the log, in chunks. A snapshot shares the chunks, so that making the
+// snapshot takes only microseconds. The first change of a chunk after a snapshot copies that chunk.
 type addressTable struct {
 	index      map[Digest]uint32 // number of the row of an address, counted over all chunks
 	chunks     []*addressChunk

@@ -11,7 +11,7 @@ type CodeState struct {
 	Email   EmailID
 	Seal    CodeSeal
 	Expires time.Time
-	Until   time.Duration // steady time at which the code ends
+	Until   time.Duration // ClockReading.Steady at which the code ends
 	Tries   int           // wrong tries
 }
 
@@ -36,9 +36,9 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 // without that event. The caller must revert them (Rollback) and decide again.
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) { r.applyAt(event, now.Steady) }
 
-// Resume completes a replay in a cluster: it is called after the last event of the log. The steady times of other nodes
-// do not show how old a code or session is. Therefore its lifetime in steady time starts again, but the wall clock ends
-// it in time.
+// Resume completes a replay in a cluster: it is called after the newest event of the log. The steady times of other
+// nodes do not show how old a code or session is. Therefore the lifetime in steady time starts again, but the wall
+// clock ends the code or session in time.
 func (r *Registry) Resume(now ClockReading) {
 	r.newest = max(r.newest, now.Steady)
 	for token, s := range r.sessions {
@@ -52,7 +52,7 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports whether a code or session has ended. In a cluster the wall clock must have reached its end too,
+// expired reports whether a code or session has ended. In a cluster the wall clock must have reached the end too,
 // because steady times in the log come from different nodes.
 func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
 	return now.Steady >= until && !(shared && now.Wall.Before(expires))

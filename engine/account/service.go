@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Caller is the client that sends a request: the owner of a well-formed key, or an anonymous client.
+// Caller is the client that sends a request: the owner of a well-formed API key, or an anonymous client.
 type Caller struct {
 	Key             Digest
 	HasKey          bool // true if Key is a digest that ParseKey returned
@@ -44,7 +44,7 @@ type Service interface {
 	Keys(token Digest) ([]KeyRecord, error)
 	CreateKey(token Digest, name string) (KeyRecord, Secret, error)
 	RevokeKey(token Digest, id string) error
-	// Usage returns both windows of a session's account. It charges nothing.
+	// Usage returns both quota windows (day and minute) of a session's account. It charges nothing.
 	Usage(token Digest) (QuotaResult, error)
 	// KeyUsage returns both windows of a key's account. It charges nothing.
 	KeyUsage(key Digest) (QuotaResult, error)

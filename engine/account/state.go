@@ -7,7 +7,7 @@ import (
 )
 
 // State is the part of an account that its events determine, in the form that a snapshot stores. It does not say how
-// many requests of the leases are spent; a restart counts all as spent.
+// many requests of the quota leases are spent; a restart counts all as spent.
 type State struct {
 	Record      Record
 	Days        []DayState  // by day
@@ -21,13 +21,13 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState gives an upper bound of the requests that were admitted since a lease or return. With it no minute has
-// more requests than the limit, even after a crash.
+// LeaseState gives an upper bound of the requests that were admitted since a lease or return. With this bound no minute
+// has more requests than the limit, even after a crash.
 //
 // Without a cluster there is a LeaseState for each recent lease. Count requests were leased at Steady. Unspent is the
 // number of unspent requests of earlier leases at that time.
 //
-// In a cluster there is a LeaseState for each node, from the node's last lease or return. The node had admitted
+// In a cluster there is a LeaseState for each node, from the node's newest lease or return. The node had admitted
 // RecentAdmitted requests in the minute before that event, and could spend Count requests from then on. Steady is the
 // steady time of this process at which the event arrived. In a replay it is the steady time in the event, until Resume
 // sets it.

@@ -2,7 +2,7 @@ package account
 
 import "time"
 
-// Parameters of leases in a cluster.
+// Parameters of quota leases in a cluster.
 const (
 	// leaseTargetSpan is the time that a lease should last at the account's request rate.
 	leaseTargetSpan = 20 * time.Second
@@ -12,14 +12,14 @@ const (
 	// idleReturnAfter is the time without requests after which the node returns the unspent part of an account's lease.
 	idleReturnAfter = 15 * time.Second
 	// spentReturnMin is the size of the smallest spent lease that is returned. After the return other nodes stop
-	// counting it.
+	// counting the lease.
 	spentReturnMin = 8
 )
 
 // tokenLease has the requests (tokens) that this node of a cluster may spend, and the rate at which it spends them.
 type tokenLease struct {
 	tokens        int
-	until         time.Duration // steady time after which the tokens are void
+	until         time.Duration // ClockReading.Steady after which the tokens are void
 	untilWall     time.Time     // the same in wall clock time, because steady time stops while the machine is suspended
 	renewing      int           // tokens that the pending lease includes
 	returnPending bool          // a return is being written to the log
@@ -29,9 +29,9 @@ type tokenLease struct {
 
 // spendRate counts the requests that were spent since the last NextLease.
 type spendRate struct {
-	since time.Duration // steady time of the last NextLease
+	since time.Duration // ClockReading.Steady of the newest NextLease
 	size  int           // size of the lease
-	spent int           // requests spent since then
+	spent int           // requests spent since the newest NextLease
 }
 
 // nextSize returns the size of the next lease: the requests expected in leaseTargetSpan, but at most twice the size of
@@ -91,7 +91,8 @@ func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, wai
 }
 
 // fairLease returns the maximum number of requests that this node may lease in addition to its spendable ones. If no
-// other node has a lease, that may be more than the minute window has left, because Usage enforces the minute limit.
+// other node has a lease, the maximum may be more than the minute window has left, because Usage enforces the minute
+// limit.
 func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	others := a.othersAdmittedMax(now.Steady)
 	if others == 0 {
