@@ -26,7 +26,7 @@ type (
 		Reason string `json:"reason"`
 		Author
 	}
-	// Author names the author of a change. "" means that the log has only the operating system's user.
+	// Author names the author of a change. "" means that the log names only the operating system's user.
 	Author struct {
 		Name string `json:"by,omitempty"`
 	}
@@ -50,7 +50,7 @@ type (
 		Limits     Limits    `json:"limits"`
 		SpentToday int       `json:"spentToday"`
 	}
-	// Limits holds the limits that apply to an account. Own is false if they are the node's default.
+	// Limits holds the limits that apply to an account. Own is false if the limits are the node's default.
 	Limits struct {
 		Day    int  `json:"day"`
 		Minute int  `json:"minute"`
@@ -89,7 +89,7 @@ func (s *Server) limits(own account.Quota) Limits {
 	return Limits{cmp.Or(own.Day, s.config.DefaultQuota.Day), cmp.Or(own.Minute, s.config.DefaultQuota.Minute), own != account.Quota{}}
 }
 
-// author is for readBody.
+// author returns the name, which readBody checks.
 func (a Author) author() string { return a.Name }
 
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }

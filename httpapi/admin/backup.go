@@ -21,7 +21,7 @@ const (
 	failureTrailer = "Tasard-Failure"
 	// backupBytesASecond limits the rate, to leave most of the disk and CPU to the node.
 	backupBytesASecond = 64 << 20
-	// backupStallMax limits the time between two calls of pacer.wait.
+	// backupStallMax is the time after which a backup ends if pacer.wait is not called again.
 	backupStallMax = 30 * time.Second
 	// backupMax limits the duration of a backup, because the node can't delete the copied files until the backup ends.
 	backupMax = time.Hour
@@ -33,7 +33,8 @@ var (
 	errStalled       = errors.New("the client stopped reading")
 )
 
-// BackupInfo holds two sequences: of the last record of a backup, and of the last record that its snapshot includes.
+// BackupInfo holds the sequence numbers of two records of the node's log: the newest record in a backup, and the newest
+// record that the log snapshot in the backup includes.
 type BackupInfo struct{ Last, Snapshot uint64 }
 
 // backupSlot allows one backup at a time.
@@ -51,8 +52,8 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), backupMax)
 	defer cancel()
 	control := http.NewResponseController(w)
-	// A backup may take longer than the timeouts of the server. If this fails, they end the backup early, and the
-	// client reports that.
+	// A backup may take longer than the timeouts of the server, so they are turned off. If that fails, a timeout may end
+	// the backup early, and the client reports an error.
 	_ = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 	p := &pacer{ctx: ctx, stopping: s.backupSlot.stopping, timer: time.NewTimer(0)}
 	defer p.timer.Stop()
@@ -92,7 +93,7 @@ type pacer struct {
 	ctx        context.Context
 	stopping   chan struct{}
 	timer      *time.Timer // for the pauses
-	stallTimer *time.Timer // fires backupStallMax after the last wait
+	stallTimer *time.Timer // fires backupStallMax after the newest call of wait
 }
 
 func (p *pacer) wait(bytes int) error {

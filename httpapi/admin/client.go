@@ -26,7 +26,7 @@ type Client struct {
 	http   http.Client
 }
 
-// NewClient returns a client. It connects at each call.
+// NewClient returns a client. The client opens a connection for each call.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)

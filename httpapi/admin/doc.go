@@ -14,12 +14,12 @@
 // Decisions of this package:
 //
 //   - --mail=log prints login codes, and every reader of the output can use them to
-//     sign in as any user. So it can't be combined with required keys.
+//     sign in as any user. So this setting can't be combined with required API keys.
 //   - Accounts are named by number or e-mail address. Lists mask the addresses, and
 //     ShowAccount does not.
-//   - A manual rate wins over collected rates (decision S11), and passes the same checks
-//     as every other observation. Values that can never be published, such as zero, are
-//     rejected and not quarantined.
+//   - A manual rate wins over rates that the node collects, and passes the same checks.
+//     A suspicious value is quarantined: it is not published until an operator releases
+//     it. Manual values that can never be published, such as zero, are rejected instead.
 //   - ServeMetrics serves metrics and health to every client, but without the causes of
 //     failures. Profiles and operations are only at the socket.
 //

@@ -14,11 +14,11 @@ const (
 	MailOff  = "off"
 )
 
-// UnsafeMail is the error message for an attempt to combine MailLog with required keys.
+// UnsafeMail is the error message for an attempt to combine MailLog with required API keys.
 const UnsafeMail = "this node runs with --mail=log, so every reader of its output can sign in as any user; " +
 	"start it with --smtp-addr or --mail=off"
 
-// States of the key requirement.
+// Values of KeyPolicy.State.
 const (
 	KeysOptional  = "optional"
 	KeysAnnounced = "announced"
@@ -26,12 +26,12 @@ const (
 )
 
 type (
-	// Announcement announces that keys are required from an instant on.
+	// Announcement announces that API keys are required from the time At on.
 	Announcement struct {
 		At time.Time `json:"at"`
 		Author
 	}
-	// KeyPolicy says whether requests need keys. By is the author of the announcement. Mail is Config.Mail.
+	// KeyPolicy says whether requests need API keys. By is the author of the announcement. Mail is Config.Mail.
 	KeyPolicy struct {
 		State       string    `json:"state"`
 		RequiredAt  time.Time `json:"requiredAt,omitzero"`

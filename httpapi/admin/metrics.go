@@ -25,7 +25,7 @@ type (
 		Mail           *MailStats         `json:"mail,omitempty"` // nil without a mail server
 		FailingSources []FailingSource    `json:"failingSources,omitempty"`
 	}
-	// Log describes the log of records.
+	// Log describes the log in which the node stores all changes as records.
 	Log struct {
 		LastRecord    uint64 `json:"lastRecord"`
 		Snapshot      uint64 `json:"snapshot"`
@@ -47,7 +47,7 @@ type (
 		CircuitOpen bool      `json:"circuitOpen"` // no attempts for now, because earlier ones failed
 		LastSent    time.Time `json:"lastSent,omitzero"`
 	}
-	// FailingSource is a source whose last collection failed.
+	// FailingSource is a source of rates whose newest collection failed.
 	FailingSource struct {
 		ID      string `json:"id"`
 		State   string `json:"state"`
@@ -88,7 +88,7 @@ func (s *Server) public() http.Handler {
 }
 
 // ServeMetrics starts a goroutine that serves metrics and health on a TCP listener, for Prometheus. Every client that
-// can connect can read them. They contain no secrets.
+// can connect can read the metrics and the health. They contain no secrets.
 func (s *Server) ServeMetrics(listener net.Listener) {
 	log, address := s.config.Logger, listener.Addr().String()
 	log.Info("metrics are at http://" + address + MetricsPath)

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Responses about quarantined observations.
+// Responses about quarantined observations: values of a source that are not published until an operator releases them.
 type (
 	// QuarantineEntry is a quarantined observation. Number consists of currency and id, such as USD/17.
 	QuarantineEntry struct {
@@ -31,7 +31,7 @@ type (
 		Detail        string         `json:"detail"`
 		Document      string         `json:"document,omitempty"`
 	}
-	// QuarantineResult is the result of a release or a rejection. Published is the rate after it.
+	// QuarantineResult is the result of a release or a rejection. Published is the published rate after this decision.
 	QuarantineResult struct {
 		Entry     QuarantineEntry `json:"entry"`
 		By        string          `json:"by"`

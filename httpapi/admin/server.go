@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof" // its init registers on a mux that is not served
+	"net/http/pprof" // its init function registers handlers on http.DefaultServeMux, which is not served
 	"sync"
 	"time"
 
@@ -24,7 +24,7 @@ const (
 	shutdownMax  = 15 * time.Second // how long Stop waits for requests in flight
 )
 
-// Node has the methods of a node that operators read and change it with.
+// Node has the methods with which operators read and change a node.
 type Node interface {
 	account.Operator
 	engine.Ingester
@@ -47,8 +47,8 @@ type Config struct {
 	Sources   func() Sources
 	Cluster   func() Cluster // nil if the node is not in a cluster
 	Metrics   http.Handler   // for Prometheus
-	// Backup writes a backup of the node to out. It calls pace before it writes a number of bytes, and fails if pace
-	// fails.
+	// Backup writes a backup of the node to out. Before each write it calls pace with the number of bytes, and it fails
+	// if pace fails.
 	Backup func(out io.Writer, pace func(bytes int) error) (BackupInfo, error)
 }
 

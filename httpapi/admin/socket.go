@@ -25,8 +25,8 @@ var (
 	ErrInUse      = errors.New("another node uses it")
 )
 
-// Listen creates the socket and listens on it. If a process already listens there, it returns ErrInUse. It replaces a
-// socket on which no process listens.
+// Listen creates the socket and listens on it. It replaces a socket on which no process listens. If a process listens
+// there, Listen returns ErrInUse.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func removeStale(ctx context.Context, path string) error {
 	return nil
 }
 
-// peerKey is the context key of the result of peerName.
+// peerKey is the context key under which withPeerName stores the result of peerName.
 type peerKey struct{}
 
 func withPeerName(ctx context.Context, conn net.Conn) context.Context {

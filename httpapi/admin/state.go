@@ -9,12 +9,13 @@ import (
 
 // Responses about sources. Zero times are omitted.
 type (
-	// Sources lists all sources of the node. Collecting is false if the node was started without collection.
+	// Sources lists all sources of rates of the node. Collecting is false if the node was started without the collection
+	// of rates.
 	Sources struct {
 		Collecting bool     `json:"collecting"`
 		Sources    []Source `json:"sources"`
 	}
-	// Source describes a source.
+	// Source describes a source of rates.
 	Source struct {
 		ID             string        `json:"id"`
 		Name           string        `json:"name"`
@@ -49,7 +50,7 @@ type (
 		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"`
 		Frozen              bool           `json:"frozen"`
 	}
-	// SourceFailure describes the last failure of a source.
+	// SourceFailure describes the newest failure of a source.
 	SourceFailure struct {
 		Kind   string    `json:"kind"`
 		Page   string    `json:"page,omitempty"`
@@ -78,7 +79,7 @@ type ClusterNode struct {
 	SeenAt    time.Time `json:"seenAt,omitzero"`
 	Leader    bool      `json:"leader"`  // changes go through this node
 	Current   bool      `json:"current"` // the node is a member, and its copy of the log is up to date
-	Record    uint64    `json:"record"`  // sequence of its newest record
+	Record    uint64    `json:"record"`  // sequence number of the newest record in the node's copy of the log
 	Lag       uint64    `json:"lag"`     // number of records that it lacks
 	Snapshot  uint64    `json:"snapshot"`
 }

@@ -46,7 +46,7 @@ type NewKey struct {
 	Secret Secret `json:"secret"`
 }
 
-// Window is the state of a limit.
+// Window is the state of a quota window, which is a day or a minute.
 type Window struct {
 	Limit     int       `json:"limit"`
 	Remaining int       `json:"remaining"`
@@ -86,7 +86,8 @@ func (c *Client) Keys(ctx context.Context, session Secret) ([]Key, error) {
 	return sendForList[Key](ctx, c, &call{method: http.MethodGet, path: keysPath, secret: string(session), idempotent: true})
 }
 
-// CreateKey creates a key. The name is a label and may be "". With two active keys the error has CodeKeyLimitReached.
+// CreateKey creates a key. The name is a label and may be "". If the account already has two active keys, the error has
+// CodeKeyLimitReached.
 func (c *Client) CreateKey(ctx context.Context, session Secret, name string) (*NewKey, error) {
 	body := map[string]string{}
 	if name != "" {
@@ -101,8 +102,8 @@ func (c *Client) RevokeKey(ctx context.Context, session Secret, id string) error
 	return c.send(ctx, &call{method: http.MethodDelete, path: path, secret: string(session), idempotent: true}, nil)
 }
 
-// Usage returns the limits of the account to which a session token or an API key belongs. "" = Config.Key. The request
-// does not count against the limits.
+// Usage returns the limits of the account to which secret belongs. secret is a session token or an API key; "" stands
+// for Config.Key. The request does not count against the limits.
 func (c *Client) Usage(ctx context.Context, secret Secret) (*Usage, error) {
 	secret = cmp.Or(secret, c.config.Key)
 	return sendForData[Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: string(secret), idempotent: true})

@@ -52,7 +52,7 @@ func (c *Client) AllConversions(ctx context.Context, q ConvertQuery) iter.Seq2[C
 	})
 }
 
-// withCursor returns the filter of the page at a cursor.
+// withCursor returns a copy of the filter for the page that begins at a cursor.
 func (f Filter) withCursor(cursor int) Filter {
 	f.Cursor, f.Limit = cursor, cmp.Or(f.Limit, pageLimitMax)
 	return f

@@ -111,7 +111,7 @@ type InstitutionDetail struct {
 	Rates []Rate `json:"rates"`
 }
 
-// HistoryEntry is the last rate of a day.
+// HistoryEntry is the rate that was the newest at the end of a day.
 type HistoryEntry struct {
 	Date          Date          `json:"date"`
 	InstitutionID string        `json:"institutionId"`

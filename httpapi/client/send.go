@@ -47,7 +47,7 @@ func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		var urlErr *url.Error // contains method and URL, which send adds
+		var urlErr *url.Error // its text contains method and URL, which send adds anyway
 		if errors.As(err, &urlErr) {
 			err = urlErr.Err
 		}

@@ -10,7 +10,7 @@ import (
 
 const (
 	rowsDefault   = 100
-	rowsMax       = 200 // the largest page of the API
+	rowsMax       = 200 // rows of the largest page that the API returns
 	rowsListedMax = 10  // if there are more rows, the text has only the lowest and highest rates
 )
 
@@ -25,7 +25,7 @@ type historyInput struct {
 	Limit       int            `json:"limit,omitempty" jsonschema:"how many rows, the newest ones, 1 to 200; 100 if it is not given"`
 }
 
-// historyRow is the last rate of a day.
+// historyRow is the rate that was the newest at the end of a day.
 type historyRow struct {
 	Date          string          `json:"date"`
 	InstitutionID string          `json:"institutionId"`

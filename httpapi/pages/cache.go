@@ -79,7 +79,7 @@ func newPageCache() *pageCache {
 type cacheEntry struct {
 	mu         sync.Mutex
 	page       *rendered
-	renderedAt time.Time // before this time the page is invalid, too: the clock was set back
+	renderedAt time.Time // if the present time is before renderedAt, the clock was set back and the page is invalid
 	expires    time.Time
 }
 

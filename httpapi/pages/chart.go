@@ -24,7 +24,7 @@ const (
 	chartLabelY   = 2100    // y of the labels of dates
 	chartTicks    = 4       // approximate number of grid lines
 	chartUnitsMax = 1 << 61 // 23 thousand million DOP; the arithmetic would overflow with larger values
-	chartGapDays  = 7       // a line has a gap if longer without values; weekends and holidays are shorter
+	chartGapDays  = 7       // more days without values are a gap in the line; weekends and holidays are shorter
 )
 
 type chartPoint struct {
@@ -149,8 +149,8 @@ func (c *chart) node(l *Localizer) Node {
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
-// niceStep returns a step of 1, 2 or 5 times a power of ten, of which the span has about chartTicks. For an empty span
-// it returns 0.10.
+// niceStep returns the distance between grid lines, so that a span of values has about chartTicks of them. The distance
+// is 1, 2 or 5 times a power of ten. For an empty span it is 0.10.
 func niceStep(span int64) int64 {
 	if span == 0 {
 		return unitsPerDOP / 10

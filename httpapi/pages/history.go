@@ -116,7 +116,7 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 }
 
 // historyCache caches the past days of currencies, but not the current day. It reads a year of a currency with a small
-// query for each day, because one large query would block the currency's actor for long.
+// query for each day, because one large query would block the currency's actor (its goroutine) for long.
 type historyCache struct {
 	service engine.Service
 	past    generationCache[string, pastDays] // by currency

@@ -13,7 +13,7 @@ import (
 
 const noValue = "—"
 
-// sideOrDash formats a side, or returns a dash if it is missing.
+// sideOrDash formats one side of a rate (compra or venta), or returns a dash if the rate lacks this side.
 func sideOrDash(side engine.Decimal) string {
 	if side.IsNull() {
 		return noValue
@@ -41,7 +41,7 @@ func (l *Localizer) channel(rate *engine.Rate) Node {
 	return l.tag("tag", "channel."+string(rate.Channel))
 }
 
-// age is Since with the time as title.
+// age returns how long ago t was (see Since), with the exact time as tooltip.
 func (l *Localizer) age(t time.Time) Node { return l.Since(t, Title(l.Instant(t))) }
 
 // source returns a link to the source of a rate.
@@ -50,7 +50,7 @@ func (l *Localizer) source(rate *engine.Rate) Node {
 		return l.T("source.manual")
 	}
 	name := rate.SourceName
-	if !strings.Contains(name, rate.UpstreamSource) { // false without an UpstreamSource
+	if !strings.Contains(name, rate.UpstreamSource) { // never so if UpstreamSource is ""
 		name += " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 	}
 	return External(rate.SourceURL, name)
@@ -60,7 +60,7 @@ func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
 }
 
-// checkedAt returns the source of a rate and when it last had the rate.
+// checkedAt returns the source of a rate and how long ago the node last found the rate there.
 func (l *Localizer) checkedAt(rate *engine.Rate) Node {
 	return Group{Text(" "), Span(Class("meta"), l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
 }

@@ -27,7 +27,7 @@ const (
 	MailPrinted
 )
 
-// AccessPolicy reports whether limits are enforced and when keys are required. account.Admitter implements it.
+// AccessPolicy reports whether limits are enforced and when API keys are required. account.Admitter implements it.
 type AccessPolicy interface {
 	LimitsEnforced() bool
 	KeyPolicy() account.KeyPolicy

@@ -104,7 +104,7 @@ func (v *pageContext) note(key string) Node {
 	return If(key != "", Div(Class("notice good"), Role("status"), P(v.l.T(key))))
 }
 
-// form returns a form with a token for a purpose. path is relative to rootPage.
+// form returns a form with a form token for a purpose. path is relative to rootPage.
 func (v *pageContext) form(path, purpose, class string, children ...Node) Node {
 	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+path),
 		Input(Type("hidden"), Name(formField), Value(v.token(purpose))), Group(children))

@@ -75,7 +75,7 @@ func (f *formTokens) sign(token []byte, purpose string, owner tokenOwner) {
 	copy(token[len(payload):], mac.Sum(nil)[:formMACBytes])
 }
 
-// verify returns the serial number of a token and whether the token is valid. It does not check whether it is spent.
+// verify returns the serial number of a token and whether the token is valid. A spent token is valid here too.
 func (f *formTokens) verify(text, purpose string, owner tokenOwner) (uint64, bool) {
 	token, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(token) != formBytes {

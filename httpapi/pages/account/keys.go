@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// homeView is the input of homePage. Except for the first view of a page it describes the result of a form.
+// homeView is the input of homePage. After a form was sent, it describes the result of the form.
 type homeView struct {
 	name       string     // name of a key, as typed
 	nameErrKey string     // key of the text of an error of the name, or ""
@@ -168,7 +168,7 @@ func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err erro
 	return keys, suspended, err
 }
 
-// labelOf returns the name of a key, or its last characters.
+// labelOf returns the name of an API key. If the key has no name, labelOf returns the last characters of the key.
 func labelOf(key *account.KeyRecord) string {
 	if key.Name != "" {
 		return key.Name

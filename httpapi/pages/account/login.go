@@ -21,7 +21,7 @@ const (
 	purposeSignOut = "signout"
 )
 
-// signInView is the input of signInPage. Except for the first view of a page it describes the result of a form.
+// signInView is the input of signInPage. After a form was sent, it describes the result of the form.
 type signInView struct {
 	email       string     // as typed
 	emailErrKey string     // key of the text of an error of the e-mail address, or ""
@@ -55,7 +55,7 @@ func (v *pageContext) signInPage(view signInView) {
 	})
 }
 
-// keysRequiredNotice says from when on keys are required. It returns nil if no date is announced.
+// keysRequiredNotice says from when on API keys are required. It returns nil if no date is announced.
 func (v *pageContext) keysRequiredNotice() Node {
 	required := v.p.config.Access.KeyPolicy().RequiredAt
 	if required.IsZero() {

@@ -29,7 +29,7 @@ type Limits struct {
 type Config struct {
 	Frame  *pages.Frame
 	Limits Limits
-	// KeysRequired returns from when on keys are required, or the zero time if no date is announced. It may be nil.
+	// KeysRequired returns from when on API keys are required, or the zero time if no date is announced. It may be nil.
 	KeysRequired func() time.Time
 }
 
@@ -133,7 +133,7 @@ func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
-// keysSection says from when on keys are required. It also returns until when the page may be cached.
+// keysSection says from when on API keys are required. It also returns until when the page may be cached.
 func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
 	expires := now.Add(cachedFor)
 	var requiredAt time.Time
