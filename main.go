@@ -2,7 +2,7 @@
 // Dominican institutions publish, keeps current rates in memory, writes every
 // change to a log before it takes effect, and serves /v1 over HTTP.
 //
-// This file connects signals and exit code; the commands are in package cmd.
+// This file only passes signals to the command and returns its exit code; the commands are in package cmd.
 package main
 
 import (

@@ -86,8 +86,8 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 	return root
 }
 
-// unknownCommand returns an error if the arguments name no command. Without it cobra would report an unknown flag
-// first.
+// unknownCommand returns an error if the arguments name no command. Without this check cobra would report an unknown
+// flag before the unknown command.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	command, remaining, _ := root.Find(args) // the error is written below

@@ -71,8 +71,8 @@ func isCompletionRequest(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// registerCompletions registers completion functions for cmd and its subcommands. Arguments are completed by the
-// words in Use, values of flags by the kind of the value.
+// registerCompletions registers completion functions for cmd and its subcommands. Arguments are completed according to
+// the words in Use, and values of flags according to the kind of the value.
 func registerCompletions(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = completeArguments(cmd)
@@ -87,7 +87,7 @@ func registerCompletions(cmd *cobra.Command) {
 }
 
 // completeArguments completes each argument according to the word in capitals at its place in Use, such as FILE. If
-// Use contains "...", the last word applies to all further arguments.
+// Use contains "...", its final word applies to all further arguments.
 func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	var kinds []string
 	repeated := strings.Contains(cmd.Use, "...")

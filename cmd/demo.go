@@ -86,7 +86,8 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(faultsValue(&o.faults), "break", "inject a fault into a source, such as bhd-site=zeros; repeatable")
-			// --data is not a setting, because a variable meant for serve must not fill that directory with made-up rates.
+			// --data is a flag here, but not a setting: a variable TASARD_DATA is meant for serve, and the demo must not
+			// fill that directory with made-up rates.
 			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
@@ -153,8 +154,8 @@ func demoReference() (node.ReferenceData, error) {
 	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
 
-// startSite starts the simulated sites with the injected faults, and directs all connections of this process to
-// sources to them.
+// startSite starts the simulated sites with the injected faults. It redirects all connections that this process makes
+// to sources: they go to the simulated sites.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(o.market)
 	for _, injected := range o.faults {
@@ -225,7 +226,7 @@ func allFetched(sources []collectors.Health) bool {
 	})
 }
 
-// acceptedCount returns how many observations were accepted in the newest slot of each source, in total.
+// acceptedCount returns how many rates were accepted at the newest scheduled time (slot) of each source, in total.
 func acceptedCount(sources []collectors.Health) int {
 	sum := 0
 	for i := range sources {
@@ -234,7 +235,8 @@ func acceptedCount(sources []collectors.Health) int {
 	return sum
 }
 
-// advanceMarket advances the market by one step at each tick. The collector fetches the new rates at its next slot.
+// advanceMarket advances the market by one step at each tick. The collector fetches the new rates at its next scheduled
+// time (slot).
 func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()

@@ -28,8 +28,8 @@
 //
 // Decisions of this package:
 //
-//   - Keys of serve begin with the live prefix, those of demo with the test prefix (decision O7). The demo enforces no
-//     quotas by default.
+//   - API keys that serve makes begin with the prefix for live keys. API keys that demo makes begin with the prefix for
+//     test keys (decision O7). The demo enforces no quotas by default.
 //   - On SIGHUP, serve reads its files again (decision O13). It logs errors and continues with the old contents.
 //   - Before serve stops, it announces the stop for the time of --drain-delay: to the service manager, in /readyz and
 //     in each response (decision O14). Then it accepts no more connections.

@@ -25,7 +25,7 @@ import (
 type exportOptions struct {
 	node   node.Config
 	log    terminal.LogOptions
-	format string // "" means according to the name of the output, or csv
+	format string // "" means the format that the name of the output shows, or csv
 	what   string
 	output string // "" means standard output
 }
@@ -67,7 +67,7 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
-	// A path that is a file is left to datadir.Open, which reports it as for other commands.
+	// If the path is a file, datadir.Open returns the same error as in other commands.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
 		if err := datadir.RequireLog(o.node.Dir); err != nil {
 			return err

@@ -90,7 +90,7 @@ func printTopic(out io.Writer, name string) bool {
 	return i >= 0
 }
 
-// groupedFlagsMin is the number of flags from which the help divides them into groups.
+// groupedFlagsMin is the smallest number of flags that the help of a command divides into groups.
 const groupedFlagsMin = 15
 
 // usage prints the help of a command below its description. It does the same as cobra's own function, but puts flags

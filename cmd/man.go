@@ -59,8 +59,8 @@ func (p *commands) man(directory string) error {
 	return manPages(root, header, directory)
 }
 
-// builtAt returns the commit time of this build, so that the same commit gives the same pages. If it is unknown,
-// builtAt returns the current time.
+// builtAt returns the commit time of this build, so that the same commit gives the same pages. If the commit time is
+// unknown, builtAt returns the current time.
 func (p *commands) builtAt() time.Time {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range build.Settings {

@@ -29,8 +29,9 @@ import (
 
 const (
 	mcpPath          = "/mcp"
-	mcpRetryAfterMax = 10 * time.Second // after a longer Retry-After the model gets an error
-	// Limits of one connection of --http. A response may wait for the node, and for its Retry-After.
+	mcpRetryAfterMax = 10 * time.Second // if the node sends a longer Retry-After, the model gets an error
+	// Limits of one connection of --http. mcpWriteMax is long, because a response has to wait for the node, and for the
+	// time of a Retry-After.
 	mcpReadMax   = 10 * time.Second
 	mcpWriteMax  = 2 * time.Minute
 	mcpHeaderMax = 16 << 10

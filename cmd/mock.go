@@ -113,7 +113,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
-// openMock starts the node. Its errors name flags.
+// openMock starts the node. Its errors name the flags that are wrong.
 func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	listener, err := node.Listen(o.listen, "HTTP.Listen")
 	if err != nil {

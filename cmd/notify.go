@@ -18,7 +18,7 @@ const (
 	keepAliveInterval = 10 * time.Second
 	// keepAlivesPerTimeout is the number of keep-alives within the timeout of the service manager.
 	keepAlivesPerTimeout = 3
-	// responseMax is the time in which the actors must answer a query. Clients wait for an answer as long as this.
+	// responseMax is the time in which the actors, which own the rates, must answer a query.
 	responseMax = 5 * time.Second
 )
 

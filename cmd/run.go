@@ -18,7 +18,7 @@ import (
 )
 
 // Run runs the command that the arguments of the process name, and returns its exit code. The command uses the real
-// environment, streams, clock and random numbers. When ctx ends, it stops in an orderly way.
+// environment, streams, clock and random numbers. When ctx ends, the command stops in an orderly way.
 func Run(ctx context.Context) int {
 	p := &commands{&process.Process{
 		Name: os.Args[0], Args: os.Args[1:], Environ: os.Environ(),
@@ -58,8 +58,8 @@ func setProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error the runtime's value stays
 }
 
-// gcPercent is the GOGC value of a node after it has read its log. Requests do not allocate, so a low value costs
-// little CPU time. It saves memory when thousands of clients are connected.
+// gcPercent is the GOGC value of a node after it has read its log. A low value saves memory when thousands of clients
+// are connected. It costs little CPU time, because requests do not allocate.
 const gcPercent = 30
 
 // randomSeed returns an unpredictable seed.

@@ -95,8 +95,8 @@ type serveLoop struct {
 	log      *slog.Logger
 }
 
-// runNode waits until the node is ready and imports the file if there is one. It then reloads at each SIGHUP, until
-// the node stops.
+// runNode waits until the node is ready and imports the file if there is one. It then makes the node read its files
+// again at each SIGHUP, until the node stops.
 func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) error {
 	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
@@ -137,7 +137,7 @@ func statusLine(n *node.Node) string {
 
 // hangupSignals returns a channel that receives SIGHUP until release is called.
 func hangupSignals() (hangups <-chan os.Signal, release func()) {
-	signals := make(chan os.Signal, 1) // of SIGHUPs during a reload, one is kept and causes another reload
+	signals := make(chan os.Signal, 1) // if SIGHUPs arrive during a reload, one is kept and causes another reload
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
@@ -158,8 +158,8 @@ func reload(n *node.Node, log *slog.Logger) {
 	log.Info("reloaded: " + strings.Join(changes, "; "))
 }
 
-// openImport opens the file to import. A node that has data starts even if that fails; the import then reports the
-// error.
+// openImport opens the file to import. If the file cannot be opened, a node without data does not start. A node that
+// has data starts nevertheless, and the import reports the error.
 func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
 	file, err := input.Open(o.ImportFile, p.Stdin)
 	if err == nil {
@@ -191,8 +191,8 @@ func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *i
 	return importErr
 }
 
-// Await returns true when events yields a value or is closed. If ctx ends or the node fails first, it returns false,
-// in the second case with the error.
+// await returns true when events yields a value or is closed. If ctx ends first, it returns false. If the node fails
+// first, it returns false and the error.
 func await[T any](ctx context.Context, n *node.Node, events <-chan T) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil

@@ -171,7 +171,7 @@ func printContents(out io.Writer, info *wal.BackupInfo, counter *actors.BackupCo
 		terminal.Plural(c.Rates, "rate"), terminal.Thousands(c.HistoryRows), rows, terminal.Plural(c.Accounts, "account"))
 }
 
-// countingWriter counts the bytes written to a Writer and keeps the last error.
+// countingWriter counts the bytes written to a Writer and keeps the newest error.
 type countingWriter struct {
 	io.Writer
 	bytes int64
@@ -202,13 +202,15 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A node that starts or stops holds the lock of its directory, but does not respond for a moment.
+// A node that starts or stops holds the lock of its directory, but does not respond for a moment. write then tries
+// again.
 const (
 	lockWaitMax      = 3 * time.Second
 	lockPollInterval = 50 * time.Millisecond
 )
 
-// write writes the backup to out. If no node listens at the socket, it reads the files of the directory.
+// write writes the backup to out. It gets the backup from the node that listens at the socket. If none does, it reads
+// the files of the directory.
 func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 	b.out.Writer = out
 	data := b.options.data
@@ -290,8 +292,8 @@ func nodeError(n *remote.Node, err error) error {
 	return n.Explain(err)
 }
 
-// streamError gives an error of copying the backup an exit code. If the node has broken off the backup, the error has
-// the node's reason.
+// streamError gives an error of copying the backup an exit code. If the node has broken off the backup, the error says
+// the reason that the node gave.
 func streamError(ctx context.Context, stream *admin.BackupStream, err error) error {
 	var damage *wal.DamageError
 	switch {

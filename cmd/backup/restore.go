@@ -105,8 +105,8 @@ func backupError(err error) error {
 	var formatErr *wal.FormatError
 	var exitErr *exit.Error
 	switch {
-	case errors.As(err, &exitErr): // without errors that are joined to exitErr
-		return exitErr
+	case errors.As(err, &exitErr):
+		return exitErr // and not err, which may be joined from several errors
 	case errors.As(err, &damageErr):
 		return exit.Errorf(exit.BadData, "%w", damageErr)
 	case errors.As(err, &formatErr):

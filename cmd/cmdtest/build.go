@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// Build builds tasard, of the module in the directory root, and writes it to path. texts replaces files: the keys are
-// paths in the module, or whole paths for files of the standard library. flags are further flags of go build.
+// Build builds tasard from the module in the directory root, and writes the program to path. texts has new contents of
+// source files. Its keys are paths relative to the module, or absolute paths for files of the standard library. flags
+// are further flags of go build.
 func Build(root, path string, texts map[string]string, flags ...string) error {
 	args := append([]string{"build", "-o", path}, flags...)
 	if len(texts) > 0 {
@@ -20,7 +21,7 @@ func Build(root, path string, texts map[string]string, flags ...string) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = os.RemoveAll(filepath.Dir(overlay)) }() // the rest is in the directory for temporary files
+		defer func() { _ = os.RemoveAll(filepath.Dir(overlay)) }() // on an error, files stay in the system's temporary directory
 		args = append(args, "-overlay", overlay)
 	}
 	cmd := exec.Command("go", append(args, ".")...)
@@ -57,8 +58,8 @@ func writeOverlay(root string, texts map[string]string) (overlay string, err err
 	return overlay, os.WriteFile(overlay, list, 0o600)
 }
 
-// Replace returns the text of a file, in which each first text of changes is replaced by the second one. If a first
-// text does not occur exactly once, the test fails: the planted bug would test nothing.
+// Replace returns the text of a file with changes, which are pairs of an old and a new text. If an old text does not
+// occur exactly once, the test fails: the planted bug would test nothing.
 func Replace(t testing.TB, file string, changes ...string) string {
 	t.Helper()
 	source, err := os.ReadFile(file)

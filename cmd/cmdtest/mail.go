@@ -29,7 +29,7 @@ type MailServer struct {
 	ended   chan struct{}
 	emails  map[string]Email
 	arrived int
-	more    chan struct{} // closed and replaced with each e-mail
+	more    chan struct{} // closed, and replaced by a new channel, when an e-mail arrives
 }
 
 // MailLogin is what a mail server requires before it accepts e-mails: TLS, and a user with a password.
@@ -45,7 +45,7 @@ type Email struct {
 	Text []byte
 }
 
-// NewMailServer starts a mail server. Without a login it has no TLS.
+// NewMailServer starts a mail server. If login is nil, the server requires no login and has no TLS.
 func NewMailServer(t testing.TB, host string, login *MailLogin) *MailServer {
 	t.Helper()
 	m := &MailServer{Addr: net.JoinHostPort(host, "0"), t: t, login: login, emails: map[string]Email{}, more: make(chan struct{})}
@@ -88,7 +88,8 @@ func (m *MailServer) Arrived() int {
 	return m.arrived
 }
 
-// Receive waits for an e-mail to an address and takes it. It returns false if none arrives in time.
+// Receive waits for an e-mail to an address, and removes the e-mail from the server. It returns false if none arrives
+// in time.
 func (m *MailServer) Receive(to string, limit time.Duration) (email Email, arrived bool) {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
@@ -109,7 +110,8 @@ func (m *MailServer) Receive(to string, limit time.Duration) (email Email, arriv
 	}
 }
 
-// Code returns the login code in the plain text of an e-mail, "" if there is none or the subject has it too.
+// Code returns the login code in the plain text of an e-mail. It returns "" if there is none, or if the subject shows
+// the code too.
 func (e Email) Code() string {
 	message, err := mail.ReadMessage(bytes.NewReader(e.Text))
 	if err != nil {

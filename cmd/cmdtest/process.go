@@ -15,7 +15,7 @@ import (
 const (
 	// waitMax is the longest wait for another process.
 	waitMax = time.Minute
-	// tailLines is the number of lines in errors.
+	// tailLines is the number of output lines in error messages.
 	tailLines = 50
 )
 
@@ -25,14 +25,14 @@ type Process struct {
 	URL   string        // where the node listens; set by Listens
 	Done  chan struct{} // closed when the process has exited and its output has been read
 	Ended time.Time     // when Done was closed
-	// Expected is set by a test when the process has ended in the intended way. Otherwise the last lines of the output
-	// are logged if the test fails.
+	// Expected is set by a test when the process has ended in the intended way. If Expected is false and the test
+	// fails, the end of the output is logged.
 	Expected bool
 
 	t     testing.TB
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed and replaced with each line
+	more  chan struct{} // closed, and replaced by a new channel, when a line arrives
 }
 
 // Start starts a command. At the end of the test it kills the process, or its process group if the command asks for
@@ -122,7 +122,7 @@ func (p *Process) FindNow(text string) (line string, found bool) {
 	return "", false
 }
 
-// Await is Find for a line that must come.
+// Await is like Find, but fails the test if there is no such line.
 func (p *Process) Await(text string) string {
 	p.t.Helper()
 	line, found := p.Find(text)
@@ -172,7 +172,7 @@ func (p *Process) Send(signal os.Signal) {
 	}
 }
 
-// AwaitExit waits until the process exits. It returns the exit code, -1 after a signal.
+// AwaitExit waits until the process exits. It returns the exit code, or -1 if a signal ended the process.
 func (p *Process) AwaitExit() int {
 	p.t.Helper()
 	deadline := time.NewTimer(waitMax)

@@ -23,8 +23,8 @@ type clockState struct {
 	errorMax     time.Duration
 }
 
-// clock checks whether the clock is synchronised, and whether it has stepped since the start. It is the last check,
-// so that some time has passed.
+// clock checks whether the clock is synchronised, and whether it has stepped since the doctor started. It is the final
+// check, because then the doctor has run for some time.
 func (d *doctor) clock(context.Context) {
 	now := d.Clock()
 	const advice = "set the clock, and synchronise it with chrony or systemd-timesyncd"

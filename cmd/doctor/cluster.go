@@ -20,7 +20,7 @@ const memberTimeout = 5 * time.Second
 func (d *doctor) cluster(ctx context.Context) {
 	o := &d.o.Config.Cluster
 	if o.Check(d.config()) != nil {
-		return // the check settings reports it
+		return // the settings check reports the error
 	}
 	if o.Name == "" {
 		d.add(findingOK, "cluster", "", "none (--cluster)")
@@ -61,8 +61,8 @@ func (d *doctor) clusterCertificate(o *node.Cluster, tlsConfig *tls.Config) {
 	}
 }
 
-// verifyCertificate checks that the authority has signed a certificate, directly or through intermediates. The
-// certificate must be valid for both servers and clients.
+// verifyCertificate checks that the cluster's certificate authority has signed a certificate, directly or through
+// intermediate certificates. The certificate must be valid for both servers and clients.
 func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time.Time) error {
 	intermediates := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
@@ -81,7 +81,7 @@ func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time
 	return nil
 }
 
-// checkMember connects to another node in the way a starting node does, and disconnects.
+// checkMember connects to another node in the way in which a starting node does, and disconnects.
 func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()

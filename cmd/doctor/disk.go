@@ -109,7 +109,7 @@ func (d *doctor) log(context.Context) {
 func (d *doctor) disk(context.Context) {
 	path := d.o.Config.Dir
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return // the check directory reports it
+		return // the directory check reports the error
 	}
 	fileSystem, err := fileSystemOf(path)
 	if err != nil {

@@ -7,8 +7,8 @@
 //   - To time the disk it writes a scratch file, but only while no node is running.
 //   - It logs in to the mail server without sending an e-mail.
 //   - It connects to hosts of sources only with --network.
-//   - The rehearsal of required keys (rehearsal.go) opens a node on a temporary directory, with the configuration of
-//     serve, and moves the clock of this node.
+//   - The rehearsal (rehearsal.go) shows what happens when the node begins to require API keys. It opens a node on a
+//     temporary directory, with the configuration of serve, and moves the clock of this node.
 //
 // To add a check, write a method with the same signature as the others, in the file of its subject, and add it to
 // examine.

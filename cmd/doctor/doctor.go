@@ -49,8 +49,8 @@ type doctor struct {
 	*process.Process
 	o         *doctorOptions
 	startedAt time.Time
-	node      *admin.KeyPolicy // key policy of the running node; nil if no node is running
-	rehearsed []clientView     // result of the rehearsal
+	node      *admin.KeyPolicy // when the running node requires API keys; nil if no node is running
+	rehearsed []clientView     // result of the rehearsal of required API keys
 	findings  []finding
 }
 
@@ -89,7 +89,7 @@ later. They come from a temporary node whose clock is set to these instants. The
 			flags.Var(setting.Instant(&o.requiredAt), "required-at", "rehearse required keys from this `INSTANT` on, RFC 3339")
 		},
 	}.Command(p)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // replaces the function of Spec, which would not report all problems of settings
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // replaces the RunE of Spec.Command, which would not report all problems of settings
 		if err := errors.Join(setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ later. They come from a temporary node whose clock is set to these instants. The
 }
 
 func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
-	quiet := *p // has no log, because log lines would mix with the findings
+	quiet := *p // discards the log, whose lines would mix with the findings
 	quiet.Stderr = io.Discard
 	d := &doctor{Process: &quiet, o: o, startedAt: p.Clock()}
 	for _, check := range []func(context.Context){
@@ -173,7 +173,8 @@ func (d *doctor) settings(context.Context) {
 	d.add(findingOK, "settings", "", "valid")
 }
 
-// running finds out whether a node is running, and its key policy. Later checks depend on it.
+// running finds out whether a node is running, and from when on that node requires API keys. Later checks use the
+// result.
 func (d *doctor) running(ctx context.Context) {
 	policy, err := remote.Call(ctx, remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowKeyPolicy, admin.NoBody{})
 	switch {
@@ -187,7 +188,8 @@ func (d *doctor) running(ctx context.Context) {
 	}
 }
 
-// zone checks that the system knows the time zone of Santo Domingo. Quotas and the times of collecting depend on it.
+// zone checks that the system knows the time zone of Santo Domingo. Quotas, and the times at which rates are collected,
+// depend on the time zone.
 func (d *doctor) zone(context.Context) {
 	const dominicanOffset = -4 * 60 * 60
 	location, err := time.LoadLocation(engine.Zone)

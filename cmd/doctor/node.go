@@ -63,11 +63,11 @@ func (d *doctor) checkAddress(check, address, field string) {
 	}
 }
 
-// certificate checks how long the certificate is valid.
+// certificate checks how long the certificate of the HTTP server is valid.
 func (d *doctor) certificate(context.Context) {
 	c, err := d.config().LoadTLS()
 	switch {
-	case err != nil: // the check settings reports it
+	case err != nil: // the settings check reports the error
 	case c == nil:
 		d.add(findingOK, "certificate", "", "none: the node serves plain HTTP; put a proxy with HTTPS in front, or use --tls-cert")
 	default:
@@ -109,7 +109,7 @@ func (d *doctor) mail(ctx context.Context) {
 	}
 	config, err := nodeConfig.MailClient()
 	if err != nil {
-		return // reported by settings
+		return // the settings check reports the error
 	}
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
@@ -128,7 +128,7 @@ func (d *doctor) mail(ctx context.Context) {
 func (d *doctor) sources(ctx context.Context) {
 	reference, err := node.LoadReferenceData(d.o.Config.Catalogue, d.o.Config.Definitions)
 	if err != nil {
-		return // reported by settings
+		return // the settings check reports the error
 	}
 	hosts, disabled := hostsOf(reference.Sources)
 	switch {

@@ -23,13 +23,13 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// rehearsalDays is the number of days from the announcement until keys are required, in a rehearsal without given
-	// dates. It is one day more than the shortest notice.
+	// rehearsalDays is the number of days from the announcement until API keys are required, if neither the operator nor
+	// the running node has set dates. It is one day more than the shortest notice.
 	rehearsalDays = 15
 	rehearsalPath = "/v1/rates/best?currency=USD&operation=buy"
 )
 
-// clientView is a request without a key at one time of the rehearsal, and its response.
+// clientView is a request without an API key at one time of the rehearsal, and the response.
 type clientView struct {
 	Day     string    `json:"day"`
 	At      time.Time `json:"at"`
@@ -50,8 +50,9 @@ func (d *doctor) rehearsal(ctx context.Context) {
 	d.add(findingOK, "keys", "", "%s: see the answers to a client without a key below", description)
 }
 
-// plannedRequirement returns when keys are announced and required. It takes the times from --required-at, or from the
-// announcement of the running node. Otherwise it assumes an announcement now. description says which.
+// plannedRequirement returns when required keys are announced, and from when on they are required. It takes the times
+// from --required-at, or from the announcement of the running node. If there is neither, it assumes an announcement
+// now. description says where the times come from.
 func (d *doctor) plannedRequirement() (announced, required time.Time, description string) {
 	switch {
 	case !d.o.requiredAt.IsZero():
@@ -68,8 +69,8 @@ func (d *doctor) plannedRequirement() (announced, required time.Time, descriptio
 	return announced, required, "not announced; as if keys were required at " + terminal.FormatInstant(required)
 }
 
-// rehearse opens a node on a temporary directory, without a listener. It sends a request when the keys are announced,
-// when they become required, and a day later.
+// rehearse opens a node on a temporary directory, without a listener. It sets the clock of this node to three times and
+// sends a request at each: when keys are announced, when they become required, and a day later.
 func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (views []clientView, err error) {
 	directory, err := os.MkdirTemp("", "tasard-doctor-")
 	if err != nil {
@@ -81,7 +82,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	config := d.config()
 	config.Dir, config.Clock = directory, func() time.Time { return *now.Load() }
 	config.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
-	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // follows Clock, so that the node sees no step of its clock
+	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // follows config.Clock, so that the node sees no step of its clock
 	data, err := node.OpenData(ctx, config)
 	if err != nil {
 		return nil, err

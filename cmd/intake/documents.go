@@ -67,8 +67,8 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 	})
 }
 
-// undated returns the number of rates without a date. They cannot be imported if the time when the file was saved is
-// unknown.
+// undated returns the number of rates without a date. Such rates cannot be imported if the time when the file was saved
+// is unknown.
 func undated(result *source.Result) int {
 	count := 0
 	for i := range result.Observations {
@@ -79,8 +79,8 @@ func undated(result *source.Result) int {
 	return count
 }
 
-// importDocument imports one document in batches. If ctx ends, earlier batches have been imported, and the same
-// command imports the rest.
+// importDocument imports one document in batches. If ctx ends before the final batch, the earlier batches have been
+// imported; the same command imports the rest.
 func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, name string, result *source.Result) error {
 	start := fi.clock()
 	fi.sources, fi.counts.unit = nil, "row"
@@ -107,7 +107,8 @@ func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, nam
 	return nil
 }
 
-// batchSize returns how many of the refreshes the next batch has.
+// batchSize returns how many of the refreshes belong to the next batch. A refresh is everything that a source gave at
+// one time.
 func batchSize(refreshes []engine.Refresh) int {
 	count := 0
 	for i := range refreshes {

@@ -16,8 +16,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// batchObservationsMin is the number of observations in a batch. Batches are large, because each one waits for the
-// disk.
+// batchObservationsMin is the number of observations with which a batch is complete. Batches are large, because each
+// batch waits for the disk.
 const batchObservationsMin = 8192
 
 // fileImport imports one file into a node's data.
@@ -25,7 +25,7 @@ type fileImport struct {
 	sink    engine.Ingester
 	clock   func() time.Time
 	report  reporter
-	sources *engine.Catalogue // to warn about unknown sources; may be nil
+	sources *engine.Catalogue // has the known sources; if it is nil, unknown sources cause no warning
 	unknown map[string]bool   // unknown sources that were reported
 	pause   func()            // called before each small read; may be nil
 	counts  lineCounts
@@ -42,9 +42,9 @@ type reporter interface {
 type rejectedLine struct {
 	File         string        `json:"file"`
 	Line         int           `json:"line,omitempty"` // 0 for a document, which has no lines
-	Of           string        `json:"of,omitempty"`   // for a document: the quote
+	Of           string        `json:"of,omitempty"`   // the quote, for a document
 	Outcome      outcome       `json:"outcome"`
-	Reason       engine.Reason `json:"reason,omitempty"` // "" for malformed
+	Reason       engine.Reason `json:"reason,omitempty"` // "" for a malformed line
 	Detail       string        `json:"detail"`
 	QuarantineID uint64        `json:"quarantineId,omitempty"` // number of the value in the quarantine of its currency
 }
@@ -52,7 +52,7 @@ type rejectedLine struct {
 type outcome string
 
 const (
-	quarantined outcome = "quarantined" // waits in quarantine for a decision
+	quarantined outcome = "quarantined" // kept in quarantine until an operator decides
 	refused     outcome = "refused"     // the catalogue has no such institution or currency
 	malformed   outcome = "malformed"   // not an observation
 )
@@ -125,8 +125,8 @@ type lineBatch struct {
 	count     int // of observations
 }
 
-// importFile imports a whole file. If ctx ends, earlier batches have been imported, and importing the file again
-// imports the rest.
+// importFile imports a whole file. If ctx ends before the final batch, the earlier batches have been imported; another
+// import of the file imports the rest.
 func (f *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
 	start := f.clock()
 	readCtx, cancel := context.WithCancel(ctx)
@@ -184,7 +184,7 @@ func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
 	var unreadable *exit.Error
-	if errors.As(err, &unreadable) { // of input.Open: it names the file
+	if errors.As(err, &unreadable) { // an error of input.Open, which names the file
 		return unreadable
 	}
 	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -194,7 +194,7 @@ func openFailure(err error) error {
 	return exit.WrapUncoded(exit.IOError, err)
 }
 
-// readBatch reads the next batch. It returns the last batch together with io.EOF.
+// readBatch reads the next batch. It returns the final batch together with io.EOF.
 func readBatch(reader *collectors.Reader) (lineBatch, error) {
 	var batch lineBatch
 	for batch.count+len(batch.malformed) < batchObservationsMin {
@@ -242,8 +242,8 @@ func (f *fileImport) submit(batch lineBatch, name string) error {
 	return nil
 }
 
-// warnUnknownSources warns about sources that are not in the catalogue, once each. A typing error in the ID of a
-// source would change the priority of its rates.
+// warnUnknownSources warns once about each source that is not in the catalogue. The ID may have a typing error; the
+// rates then get the default priority instead of that of their source.
 func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
 	for i, refresh := range batch.refreshes {
 		if f.sources == nil || f.sources.HasSource(refresh.SourceID) || f.unknown[refresh.SourceID] {

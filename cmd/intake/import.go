@@ -28,7 +28,7 @@ import (
 type importOptions struct {
 	node    node.Config
 	log     terminal.LogOptions
-	format  string    // "" means according to the name or first bytes of the file
+	format  string    // "" means the format that the name or the first bytes of the file show
 	refused string    // file for rejected lines; "" means standard error
 	source  string    // source of the documents; "" means the files are observation files
 	page    string    // page of the source; "" means its only page
@@ -181,7 +181,7 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	return err
 }
 
-// readOnly reports whether err means that the disk is full. The error is temporary.
+// readOnly reports whether err is the temporary error of a node whose disk is full.
 func readOnly(err error) bool {
 	var engineErr *engine.Error
 	return errors.As(err, &engineErr) && engineErr.Code == engine.CodeReadOnly

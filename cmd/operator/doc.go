@@ -3,7 +3,7 @@
 // the result.
 //
 // Results are printed as tables, or with --json as the JSON of the node. Control characters are removed from text
-// that others have written, such as names of keys.
+// that others have written, such as names of API keys.
 //
 // To add an operation, write its command in the file of its subject, and its table in print.go.
 package operator

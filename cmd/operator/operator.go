@@ -135,7 +135,8 @@ is meant for health checks of containers; elsewhere use GET /readyz.`,
 	})
 }
 
-// ping prints the readiness of the node. With live it succeeds if the node responds at all.
+// ping prints the readiness of the node. It returns an error if the node does not respond. If live is false, it also
+// returns an error if the node answers no data requests.
 func (r *invocation) ping(ctx context.Context, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

@@ -43,7 +43,7 @@ when a source failed, completely or in part.`,
 	}.Command(p)
 }
 
-// selectDefinitions returns the definitions with the given IDs. Without IDs it returns all that are not disabled.
+// selectDefinitions returns the definitions with the given IDs. Without IDs it returns all enabled definitions.
 func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, error) {
 	var selected []*source.Definition
 	for _, id := range ids {
@@ -123,7 +123,7 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 	return reports, cmp.Or(errs...)
 }
 
-// summaryOf describes a report in a few words, for progress.
+// summaryOf describes a report in a few words, for the progress output.
 func summaryOf(s *sourceReport) string {
 	if s.Failure != nil {
 		return s.Failure.Kind

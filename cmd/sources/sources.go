@@ -117,7 +117,7 @@ func printSources(out io.Writer, sources *admin.Sources, heading string) {
 	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
-// reasonOf returns the reason for the state of a source, "" if there is none.
+// reasonOf returns the reason for the state of a source, or "" if there is none.
 func reasonOf(s *admin.Source) string {
 	h := s.Health
 	switch {
@@ -127,7 +127,7 @@ func reasonOf(s *admin.Source) string {
 		return "is being read since " + terminal.FormatInstant(h.Running)
 	case h.Runs == 0 && !h.LastSlot.IsZero():
 		return "read before the start, for the slot of " + terminal.FormatInstant(h.LastSlot)
-	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // the last try has failed
+	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // the newest try has failed
 		return fmt.Sprintf("%s: %s", h.Failure.Kind, h.Failure.Detail)
 	case h.Quarantined > 0:
 		return fmt.Sprintf("%d of %d quarantined: tasard admin quarantine list --source %s", h.Quarantined, h.Read, s.ID)

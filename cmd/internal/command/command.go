@@ -24,7 +24,7 @@ type Spec struct {
 	// help.
 	Run          func(ctx context.Context, args []string) error
 	DataOptional bool             // --data may be missing, although it is a setting
-	Subcommands  []*cobra.Command // of a group
+	Subcommands  []*cobra.Command // only for a group
 }
 
 // Command returns the cobra command.

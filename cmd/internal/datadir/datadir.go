@@ -17,7 +17,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// ExplainLogError adds advice for operators to an error of the log of the directory data, and an exit code.
+// ExplainLogError adds an exit code and advice for operators to an error. data is the directory of the log that
+// returned the error.
 func ExplainLogError(data string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
@@ -64,7 +65,7 @@ func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logg
 	return data, ExplainLogError(c.Dir, err)
 }
 
-// States returns the states of all currencies. They form a consistent snapshot.
+// States returns the states of all currencies, all of them after the same record of the log.
 func States(ctx context.Context, system *actors.System) ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := system.Export(ctx, func(state engine.SavedCurrency) error {

@@ -16,7 +16,7 @@ import (
 const (
 	OK          = 0   // success, or a requested stop
 	CheckFailed = 1   // the doctor has found a fault
-	Usage       = 64  // unknown command, flag or argument, or a bad value of one
+	Usage       = 64  // unknown command, flag or argument, or a bad value of a flag or argument
 	Rejected    = 65  // a manual rate or lines of an observation file were rejected; the other lines were imported
 	NoInput     = 66  // an input file or directory can't be read, or has the wrong kind
 	Unavailable = 69  // no node is running, the running node can't answer now, or a checked source has no rates
@@ -63,7 +63,7 @@ func Errorf(code int, format string, args ...any) error {
 	return Wrap(code, fmt.Errorf(format, args...))
 }
 
-// Code returns the exit code of an error. If the error has none, the code follows from its cause.
+// Code returns the exit code of an error. If the error has no exit code, Code chooses one for the cause of the error.
 func Code(err error) int {
 	var coded *Error
 	var engineErr *engine.Error

@@ -15,7 +15,7 @@ import (
 
 // File is an open input file.
 type File struct {
-	io.ReadCloser        // nil for a named pipe: the first read opens it
+	io.ReadCloser        // nil for a named pipe, which the first read opens
 	Name          string // in messages
 	Size          int64  // bytes; 0 if it is unknown
 	Blocking      bool   // reads may block forever: a named pipe or standard input
@@ -60,8 +60,9 @@ func Open(name string, stdin io.Reader) (*File, error) {
 
 // Reader returns the content of the file.
 //
-// If the file is Blocking, a goroutine reads it, and reads fail when ctx ends. The caller must end ctx after the last
-// read. A goroutine that waits for standard input cannot be stopped; it may run until the process exits.
+// If the file is Blocking, a goroutine reads the file, and reads of the returned Reader fail when ctx ends. The caller
+// must end ctx after its final read. A goroutine that waits for standard input cannot be stopped; it may run until the
+// process exits.
 func (f *File) Reader(ctx context.Context) io.Reader {
 	if !f.Blocking {
 		return f

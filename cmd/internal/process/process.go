@@ -17,7 +17,7 @@ import (
 )
 
 // CredentialsVariable is the name of the variable with the directory in which a service manager puts secrets. The
-// service manager protects the files by access control lists, which look like a group-readable mode.
+// service manager protects these files by access control lists. Their mode then looks as if the group could read them.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
 // Process is the environment of a command.
@@ -66,7 +66,7 @@ func (p *Process) Report(command string, err error) {
 	}
 }
 
-// Getenv returns the value of an environment variable, "" if it is not set.
+// Getenv returns the value of an environment variable, or "" if it is not set.
 func (p *Process) Getenv(name string) string {
 	for _, entry := range p.Environ {
 		if text, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -91,7 +91,7 @@ func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 	return c
 }
 
-// Version returns the module version of this build, "" if it is unknown.
+// Version returns the module version of this build, or "" if it is unknown.
 func Version() string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		return build.Main.Version

@@ -29,10 +29,10 @@ type Node struct {
 	startCommand string // command that starts the node, for messages
 }
 
-// New returns the node that listens on a socket. start is the command that starts this node, for messages.
+// New returns the node that listens on a socket. start is the command that starts this node; messages show it.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
-// Call calls an operation of the node. Its errors are those of Explain.
+// Call calls an operation of the node. It returns errors as Explain does.
 func Call[Body, Answer any](ctx context.Context, n *Node, op admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
 	answer, err := op.Call(ctx, n.Client, body, values...)
 	return answer, n.Explain(err)
@@ -88,7 +88,8 @@ func explainError(r *admin.Error) error {
 	return exit.Errorf(code, "%w", r)
 }
 
-// SocketPath returns socket, or if it is "" the default path of the management socket in the directory data.
+// SocketPath returns socket. If socket is "", it returns the default path of the management socket in the directory
+// data.
 func SocketPath(socket, data string) string {
 	return cmp.Or(socket, filepath.Join(data, admin.SocketName))
 }

@@ -1,6 +1,7 @@
 // Package setting defines settings: flags that an environment variable (TASARD_...) or a line of the configuration
-// file can set too. All three use the same parser, so they accept the same values and give the same errors. A flag
-// overrides a variable, and a variable overrides the file. Unknown variables and keys are errors in every command.
+// file can set too. Flags, variables and the file use the same parser, so they accept the same values and give the same
+// errors. A flag overrides a variable, and a variable overrides the file. Unknown variables, and unknown names in the
+// file, are errors in every command.
 //
 //	values.go    kinds of values
 //	node.go      the settings of a node; its errors, with names of flags

@@ -56,7 +56,7 @@ type Node struct {
 	accessLog string
 }
 
-// DefaultNode returns the defaults of a node.
+// DefaultNode returns the default settings of a node.
 func DefaultNode() Node {
 	return Node{
 		Config: node.Config{
@@ -147,7 +147,7 @@ type Group struct {
 	Flags []string
 }
 
-// Groups returns the groups of serve. The first group has the flags that every node needs.
+// Groups returns the groups of the flags of serve. The first group has the flags that every node needs.
 func Groups() []Group {
 	return []Group{
 		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
@@ -219,7 +219,7 @@ func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
 	flags.Var(Path(socket, "PATH"), "admin-socket", "socket of tasard admin; default "+admin.SocketName+" in the data directory")
 }
 
-// membersValue is the value of a list such as 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
+// membersValue is the value of --cluster-members, a list such as 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
 func membersValue(target *[]node.Member) pflag.Value {
 	parse := func(text string) (members []node.Member, err error) {
 		for part := range strings.SplitSeq(text, ",") {
@@ -263,12 +263,12 @@ type Serve struct {
 	ImportFile string // --import; may be ""
 }
 
-// DefaultServe returns the defaults of serve.
+// DefaultServe returns the default settings of serve.
 func DefaultServe() *Serve {
 	return &Serve{Node: DefaultNode(), Log: terminal.LogOptions{Format: "auto", Level: "info"}}
 }
 
-// AddServe declares the settings of serve. Commands that check or show them use it too.
+// AddServe declares the settings of serve. Commands that check or show these settings use AddServe too.
 func AddServe(flags *pflag.FlagSet, o *Serve) {
 	addNode(flags, &o.Node)
 	AddLog(flags, &o.Log)

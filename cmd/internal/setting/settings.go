@@ -47,7 +47,7 @@ func IsSetting(flag *pflag.Flag) bool {
 }
 
 // collectSettings adds the settings of all commands below parent to the map, by name. If several commands have the
-// same setting, it adds that of the first command.
+// same setting, it adds the flag of the first of these commands.
 func collectSettings(parent *cobra.Command, settings map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -111,8 +111,8 @@ func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 	})
 }
 
-// apply sets the flags that have no value yet, and returns the errors of all bad values. For settings that the
-// command does not have, it checks the value with the flag of another command: every command refuses the same values.
+// apply sets the flags that have no value yet, and returns the errors of all bad values. It checks settings of other
+// commands too, with the flags of those commands, so that every command refuses the same values.
 func apply(cmd *cobra.Command, known []string, lookup func(name string) (text, origin string, ok bool)) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
@@ -163,7 +163,7 @@ func readVariables(environ, known []string) (map[string]string, error) {
 	return variables, badSettings(problems)
 }
 
-// ConfigLine is the value of a key in the configuration file.
+// ConfigLine is the value of a setting in the configuration file.
 type ConfigLine struct {
 	Text   string // the value, as text for the flag
 	Number int    // line number, from 1
@@ -229,7 +229,7 @@ func configValue(value any) (string, bool) {
 	return "", false
 }
 
-// lineOfKey returns the line number of a top-level key or table. The TOML library does not report it.
+// lineOfKey returns the line number of a top-level TOML key or table. The TOML library does not report line numbers.
 func lineOfKey(text, key string) int {
 	for i, line := range strings.Split(text, "\n") {
 		name, _, _ := strings.Cut(line, "=")

@@ -82,7 +82,7 @@ func Enum[T ~string](target *T, words ...string) pflag.Value {
 	})
 }
 
-// OnOff is "on" or "true", or "off" or "false".
+// OnOff is a switch. "on" and "true" set it; "off" and "false" clear it.
 func OnOff(target *bool) pflag.Value {
 	parse := func(text string) (bool, error) {
 		switch text {
@@ -239,7 +239,8 @@ func Instant(target *time.Time) pflag.Value {
 	}}
 }
 
-// Side is one side of a rate: an exact positive decimal. It keeps the text.
+// Side is one side (the buy or the sell price) of a rate, a positive decimal number. It is kept as text, so that
+// nothing is rounded.
 func Side(target *string) pflag.Value {
 	return textValue(target, "RATE", func(text string) error {
 		_, err := admin.ParseSide(text)
@@ -316,7 +317,8 @@ func prefixesValue(target *[]netip.Prefix) pflag.Value {
 	}}
 }
 
-// parsePrefix parses a network or an address. It refuses a prefix of length 0: a client could then claim any address.
+// parsePrefix parses a network or an address of trusted proxies. It refuses a prefix of length 0: every client would
+// then be a trusted proxy and could claim any address.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" && !address.Is4In6() {
 		return netip.PrefixFrom(address, address.BitLen()), nil

@@ -64,7 +64,7 @@ func Sanitize(text string) string {
 	}, text)
 }
 
-// WriteAnswer writes a result as one line of JSON, or calls table, which must print it.
+// WriteAnswer writes a result as one line of JSON, or calls table, which must print the result.
 func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	if !asJSON {
 		table()
