@@ -44,6 +44,8 @@ func Every(step time.Duration) Schedule {
 
 type every time.Duration
 
+// Last implements Schedule.
 func (e every) Last(now time.Time) time.Time { return now.UTC().Truncate(time.Duration(e)) }
 
+// Next implements Schedule.
 func (e every) Next(after time.Time) time.Time { return e.Last(after).Add(time.Duration(e)) }

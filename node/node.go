@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -262,23 +261,6 @@ func (n *Node) checkData() error {
 		return errorf(BadFile, "Mail.Method", "keys are announced for %s, and %s", formatInstant(policy.RequiredAt), admin.UnsafeMail)
 	}
 	return n.rejectDemoData()
-}
-
-// DemoPrefix is the prefix of the ids of simulated sources.
-const DemoPrefix = "demo-"
-
-// rejectDemoData returns an error if the data directory has simulated rates of a demo, and this node is not that demo.
-func (n *Node) rejectDemoData() error {
-	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: n.Rates()}})
-	if err != nil {
-		return nil //nolint:nilerr // the system has no rates yet
-	}
-	for _, rate := range page.Items {
-		if strings.HasPrefix(rate.SourceID, DemoPrefix) && !n.reference.Catalogue.HasSource(rate.SourceID) {
-			return errorf(BadFile, "", "the data directory holds made-up rates of %s, from a demo; use another directory", rate.SourceID)
-		}
-	}
-	return nil
 }
 
 // Collect starts collecting. In a cluster the node collects only while it holds the lease for it. If Collect.Deferred

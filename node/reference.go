@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -76,4 +77,21 @@ func loadCatalogue(path string) (*engine.Catalogue, error) {
 		return nil, &Error{BadFile, "Catalogue", err}
 	}
 	return catalogue, nil
+}
+
+// DemoPrefix is the prefix of the ids of simulated sources.
+const DemoPrefix = "demo-"
+
+// rejectDemoData returns an error if the data directory has simulated rates of a demo, and this node is not that demo.
+func (n *Node) rejectDemoData() error {
+	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: n.Rates()}})
+	if err != nil {
+		return nil //nolint:nilerr // the system has no rates yet
+	}
+	for _, rate := range page.Items {
+		if strings.HasPrefix(rate.SourceID, DemoPrefix) && !n.reference.Catalogue.HasSource(rate.SourceID) {
+			return errorf(BadFile, "", "the data directory holds made-up rates of %s, from a demo; use another directory", rate.SourceID)
+		}
+	}
+	return nil
 }

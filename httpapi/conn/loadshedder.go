@@ -71,7 +71,6 @@ type LoadShedder struct {
 }
 
 // NewLoadShedder returns a LoadShedder for a server with the given write timeout.
-
 func NewLoadShedder(clock func() time.Time, writeTimeout time.Duration) *LoadShedder {
 	return &LoadShedder{clock: clock, writeTimeout: writeTimeout}
 }

@@ -189,8 +189,10 @@ func Internal(cause error) *engine.Error {
 	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
 }
 
+// SweepsIdle is the number of sweeps without a request after which an account is evicted.
+const SweepsIdle = 4
+
 const (
-	SweepsIdle         = 4   // an account is evicted after this number of sweeps without a request
 	accountsPerMessage = 256 // number of accounts that one Sweep or CheckReturns message checks
 	makeRoomChecks     = 8   // number of accounts that makeRoom checks
 )
