@@ -7,7 +7,7 @@ import (
 )
 
 // quarantineMax is the maximum number of quarantined observations of one currency, enough for ten a day for a year. If
-// there are more, the oldest are dropped, but stay in the log.
+// there are more, the oldest are dropped from the store, but stay in the log.
 const quarantineMax = 4096
 
 // quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it has only
@@ -16,24 +16,24 @@ const quarantineMax = 4096
 type quoteStore struct {
 	base          *quoteStore
 	quotes        map[QuoteKey]*quote
-	days          map[Date]*day            // a day that is not in changedDays is shared with snapshots and must not be changed
+	days          map[Date]*day            // days outside changedDays are shared with a CurrencySnapshot: copy first
 	quarantine    []Quarantined            // oldest first
 	quarantineIDs map[quarantineKey]uint64 // detects observations that are in quarantine already
 	slots         []AnsweredSlot           // by source
-	slotsShared   bool                     // slots is shared with a snapshot or the base; copy it before a change
+	slotsShared   bool                     // a CurrencySnapshot or the base has the same slots: copy first
 
 	lastQuarantineID uint64
 	newest           Date          // newest day of history
 	historyDays      int           // number of days of commercial history that is kept, up to newest
-	changedDays      map[Date]bool // since the last snapshot
-	changedQuotes    []*quote      // since the last snapshot
+	changedDays      map[Date]bool // since the newest CurrencySnapshot
+	changedQuotes    []*quote      // since the newest CurrencySnapshot
 	yielder          *yielder
 }
 
 // quote has the source quotes (the newest accepted quote of each source) and the pending confirmations of one QuoteKey.
 type quote struct {
 	key          QuoteKey
-	shared       bool           // a snapshot has the quote, so it must be replaced instead of changed
+	shared       bool           // a CurrencySnapshot has the quote, so the quote must be replaced instead of changed
 	sourceQuotes []*SourceQuote // by source; immutable
 	preferred    *SourceQuote   // source quote with the highest precedence; nil without source quotes
 	pending      []PendingConfirmation

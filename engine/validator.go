@@ -44,8 +44,8 @@ type candidate struct {
 	// The fields below are about all candidates with the same key. They are set only in the first of them.
 	contradictory bool // the candidates have different values
 	accepted      bool // at least one candidate is accepted
-	inConsensus   bool // the consensus has the quote
-	inEvent       bool // the event has the quote
+	inConsensus   bool // the consensus has a quote with the key
+	inEvent       bool // the event has a quote with the key
 }
 
 func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now time.Time) *validator {

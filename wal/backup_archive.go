@@ -115,7 +115,7 @@ type hashingReader struct {
 	name    string
 	sum     hash.Hash // of the header and of everything that Read has returned
 	buffer  [64 << 10]byte
-	pending []byte // bytes that Read has not returned; the last archiveTrailerBytes may be the trailer
+	pending []byte // bytes that Read has not returned; the final archiveTrailerBytes of them may be the trailer
 	offset  int64  // offset of pending in the file
 	err     error  // error of src, or a *DamageError
 }

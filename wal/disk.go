@@ -54,8 +54,8 @@ func withFile(path string, flag int, use func(*os.File) error) error {
 	return errors.Join(use(f), f.Close())
 }
 
-// tailSegments is the number of segments that can have frames that were never synced: the last segment with frames, and
-// an empty one after it.
+// tailSegments is the number of segments that can have frames that were never synced: the newest segment with frames,
+// and an empty segment after it.
 const tailSegments = 2
 
 // rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. If a sync
@@ -148,7 +148,7 @@ func (d *disk) makeDir(dir string) error {
 	}
 }
 
-// saveCopy writes data durably to a new file. asideName makes its name.
+// saveCopy writes data durably to a new file. asideName makes the name of that file.
 func (d *disk) saveCopy(path, reason string, now time.Time, data []byte) (name string, err error) {
 	if name, err = asideName(path, reason, now); err != nil {
 		return "", err
@@ -195,7 +195,8 @@ func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
 // asideNamesMax is the maximum number of names that asideName tries.
 const asideNamesMax = 1000
 
-// asideName returns an unused file name made of path, the reason and the time. It adds a number if that name is in use.
+// asideName returns an unused file name made of path, the reason and the time. If that name is in use, asideName adds a
+// number.
 func asideName(path, reason string, now time.Time) (string, error) {
 	base := path + "." + reason + "-" + now.UTC().Format("20060102T150405.000000000Z")
 	name := base

@@ -52,7 +52,7 @@ func (r *scanResult) end() (string, int64) {
 
 // scanner reads segments in order and checks that they are one unbroken chain of frames.
 type scanner struct {
-	mark          mark // zero if the high-water mark is lost
+	mark          mark // the high-water mark, which says where the log must end; zero if it is lost
 	buffer        []byte
 	visit         func(location, frame) error // may be nil
 	result        scanResult

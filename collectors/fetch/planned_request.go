@@ -15,7 +15,7 @@ type plannedRequest struct {
 	header     http.Header
 	body       string
 	limit      int  // maximum bytes of the response body
-	truncate   bool // a longer body is cut off at limit; otherwise it is an error
+	truncate   bool // true = a longer body is cut off at limit; false = it is an error
 	isDocument bool // last request of the page: its response is the document
 	isRobots   bool // request for robots.txt, to which robots.txt does not apply
 }

@@ -17,7 +17,7 @@ import (
 const (
 	pageBytesMax     = 5 << 20   // HTML, JSON, text
 	workbookBytesMax = 10 << 20  // XLSX, XLS
-	robotsBytesMax   = 512 << 10 // longer ones are cut off; RFC 9309, section 2.5, demands at least 500 KiB
+	robotsBytesMax   = 512 << 10 // a longer robots.txt is cut off; RFC 9309, section 2.5, demands at least 500 KiB
 	errorBytesMax    = 64 << 10  // error pages are cut off; a bot wall is recognised by its beginning
 	headerBytesMax   = 64 << 10
 )

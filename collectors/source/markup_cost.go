@@ -38,7 +38,7 @@ type markupScope struct {
 }
 
 // isCostlyMarkup reports whether parsing the page would need too much time or memory. It estimates the cost both for
-// HTML, where the content of a script is text, and for SVG, where it is markup.
+// HTML, where the content of a script is text, and for SVG, where such content is markup.
 func isCostlyMarkup(text string) bool {
 	return markupCost(text, false) > markupCostMax || markupCost(text, true) > markupCostMax
 }

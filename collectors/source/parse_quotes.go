@@ -231,8 +231,8 @@ func exactNumber(text string, kind textKind, decimalsMax int) (string, error) {
 	return text, checkPrice(trimmed, decimalsMax)
 }
 
-// unreadableText returns the text of a side with statusUnreadable. It is never a valid decimal: the engine would accept
-// that as a price.
+// unreadableText returns the text of a side with statusUnreadable. It is never a valid decimal, because the engine
+// would accept a decimal as a price.
 func unreadableText(text string) string {
 	text = collapseSpaces(strings.ToValidUTF8(text, string(utf8.RuneError)))
 	if _, err := engine.ReadDecimal(text); err == nil || text == "" {

@@ -27,17 +27,17 @@ const (
 )
 
 // Registry has the e-mail addresses and their accounts, login codes, sessions, and the counters that limit guessing of
-// codes. Its methods must not be called concurrently. Login codes and counters of client addresses are in memory only
-// and are lost in a restart; everything else is in the log. In a cluster (ShareCodes) login codes are in the log too. A
-// code or session ends when the wall clock or the steady time (ClockReading.Steady) reaches its end, whichever is
-// first.
+// codes. Its methods must not be called concurrently. Counters of client addresses are in memory only and are lost in a
+// restart, and so are login codes of a node without a cluster. In a cluster (ShareCodes) login codes are in the log.
+// Everything else is in the log too. A code or session ends when the wall clock or the steady time
+// (ClockReading.Steady) reaches its end, whichever is first.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
 	sessionOrder []Digest      // digests of session tokens by the time of login, including closed sessions
 	wrongTries   HourCounter   // of all e-mail addresses
 	codesIssued  HourCounter   // of all e-mail addresses
-	lastSweep    time.Duration // steady time of the last sweepAddresses
+	lastSweep    time.Duration // steady time of the newest sweepAddresses
 	newest       time.Duration // steady time of the newest event
 	lastID       uint64
 
