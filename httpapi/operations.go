@@ -117,7 +117,8 @@ func (s *Server) expressConversion(a *requestState) (r expressResponse, isOK boo
 	return expressResponse{etag: a.etag, body: a.body, changesAt: page.ChangesAt}, true
 }
 
-// rendered returns a page encoded in a form. It calls body only if kept does not have this form yet.
+// rendered returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have this
+// form yet, rendered calls body and stores the result in kept.
 func rendered(kept *atomic.Value, f bodyForm, now requestTime, body func() encodedBody) *renderedPage {
 	form := &memoOf(kept).renderings[f]
 	r := form.Load()

@@ -211,8 +211,8 @@ func (s *Server) rejectParameters(ctx *fasthttp.RequestCtx, r *route, problems [
 	s.rejectWithDetails(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
 }
 
-// notReadyError returns an error if an operation can't be answered yet, whatever its parameters are. It tries the
-// smallest query for rates.
+// notReadyError returns an error if an operation can't be answered yet, whatever its parameters are. To find out, it
+// sends the smallest query for rates to the service.
 func (s *Server) notReadyError(r *route) error {
 	if r.fromCatalogue {
 		return nil

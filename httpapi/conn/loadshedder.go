@@ -189,7 +189,8 @@ func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	}
 }
 
-// refill gives unused and stalled slots to waiting requests whose queue age is below their queueAgeMax plus grace.
+// refill gives unused slots, and slots that are stalled (admissionSlots.stalled), to waiting requests whose queue age
+// is below their queueAgeMax plus grace.
 func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	w.lastRefill = now
 	asOf := now.Add(-grace)

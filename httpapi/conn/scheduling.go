@@ -34,7 +34,7 @@ const (
 // read.
 type schedulingRounds struct {
 	clock           func() time.Time
-	singleProcessor bool // connections yield after each response, so that the next request arrives before they read
+	singleProcessor bool // if so, connections yield after each response, so that requests arrive before they read
 
 	mu        sync.Mutex
 	yields    int           // responses since the last round

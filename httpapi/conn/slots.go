@@ -44,7 +44,7 @@ const (
 // LoadShedder guards it.
 type admissionSlot struct {
 	held       bool      // the connection has a slot; otherwise all fields are zero
-	served     int       // requests served after the first
+	served     int       // requests served with this slot, without the first one
 	priority   Priority  // of the last request
 	lastActive time.Time // when the last request began
 	lastRound  uint64    // number of the scheduling round at lastActive

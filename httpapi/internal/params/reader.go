@@ -41,7 +41,7 @@ type Problem struct {
 
 // Options are the inputs of Table.Read besides the request.
 type Options struct {
-	Catalogue    *engine.Catalogue // to intern known values
+	Catalogue    *engine.Catalogue // its codes and ids are used in the Query, so that known values need no copy
 	Today        engine.Date       // for a history range without an end
 	AllowUnknown bool              // ignore unknown names, except those of credentials
 }
