@@ -24,7 +24,7 @@ const (
 
 // file is a file or directory to pack.
 type file struct {
-	name  string // relative, with slashes; the name of a directory ends with one
+	name  string // relative, with slashes; the name of a directory ends with a slash
 	data  []byte
 	mode  int64 // 0 = modeFile, or modeDir for a directory
 	owner int   // user and group; 0 = root

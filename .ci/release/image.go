@@ -165,8 +165,9 @@ func (r *release) baseFiles() ([]file, error) {
 	}, nil
 }
 
-// rootCertificates returns Mozilla's root certificates as PEM. It omits those that are trusted only for certificates
-// issued before a certain date, because a PEM file cannot express that. No source of rates needs them.
+// rootCertificates returns Mozilla's root certificates as PEM. It omits root certificates that are trusted only for
+// certificates issued before a certain date, because a PEM file cannot express that limit. No source of rates needs the
+// omitted ones.
 func rootCertificates() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

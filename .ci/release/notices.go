@@ -27,7 +27,7 @@ type linkedModule struct {
 const embedded = "httpapi/pages/docs/vendored"
 
 // linked returns the modules that are linked into a program or embedded in it. It asks the go command for their
-// directories, and .ci/licences for their licences. A module without either is an error.
+// directories, and .ci/licences for their licences. A module without a directory or without a licence is an error.
 func (r *release) linked(ctx context.Context, arch string, deps []*debug.Module) ([]linkedModule, error) {
 	environ := toolchain("linux", arch)
 	const form = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
@@ -87,7 +87,7 @@ func licencesOf(table string) map[string]string {
 	return licences
 }
 
-// notices returns the text of all licences and notices. It must accompany every copy of the program.
+// notices returns the text of all licences and notices. This text must accompany every copy of the program.
 func notices(modules []linkedModule) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString("Licences and notices of the modules linked into tasard.\n")

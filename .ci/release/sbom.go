@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// sbom writes the SBOM of a program. It includes licences.
+// sbom writes the SBOM of a program, with the licences of its modules.
 func (r *release) sbom(p *program) error {
 	r.step("linux/%s: SBOM of %d modules", p.arch, len(p.modules)-1)
 	bom := cyclonedx.NewBOM()
@@ -61,7 +61,7 @@ func moduleComponent(m linkedModule) cyclonedx.Component {
 	return component
 }
 
-// licensed takes an SPDX ID or an SPDX expression.
+// licensed returns the licences of a component. expression is an SPDX ID or an SPDX expression.
 func licensed(expression string) *cyclonedx.Licenses {
 	if strings.Contains(expression, " ") {
 		return &cyclonedx.Licenses{{Expression: expression}}

@@ -27,7 +27,7 @@ type source struct {
 // have any.
 const versionForm = `^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z]+(\.[0-9A-Za-z]+)*)?$`
 
-// openSource clones the commit and tags the clone with the version. Without a version it uses the tag of the commit.
+// openSource clones the commit and tags the clone with the version. If version is "", it uses the tag of the commit.
 func openSource(ctx context.Context, repository, version, commit, dir string) (*source, error) {
 	s := &source{dir: dir, version: version}
 	var err error
@@ -54,8 +54,8 @@ func openSource(ctx context.Context, repository, version, commit, dir string) (*
 	return s, s.clone(ctx, repository)
 }
 
-// findVersion finds the version in the commit's tag if none was given. A version whose tag is on another commit is an
-// error.
+// findVersion finds the version in the commit's tag if no version was given. If the tag of a given version is on
+// another commit, findVersion returns an error.
 func (s *source) findVersion(ctx context.Context, repository string) error {
 	if s.version == "" {
 		tag, err := git(ctx, repository, "describe", "--exact-match", "--tags", "--match", "v[0-9]*", s.commit)
@@ -117,8 +117,8 @@ func git(ctx context.Context, repository string, args ...string) (string, error)
 	return strings.TrimSpace(string(out)), err
 }
 
-// command runs a program and returns its standard output. It adds environ to the environment. The error includes the
-// standard error.
+// command runs a program and returns its standard output. It adds environ to the environment. The returned error
+// includes what the program wrote to standard error.
 func command(ctx context.Context, dir string, environ []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
