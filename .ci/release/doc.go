@@ -6,8 +6,8 @@
 //
 // Builds are reproducible: the same commit, version and Go release give the same bytes on any machine and in any
 // directory. For this, release works on a fresh clone of the commit, takes every time from the commit, and sets
-// owners, modes, order and compression itself. make builds this command with the Go
-// release RELEASE_GO; this command builds the program with the same Go release.
+// owners, modes, order and compression itself. make builds this command with the Go release RELEASE_GO; this command
+// builds the program with the same Go release.
 //
 // The go command puts the commit and the version into the program. It takes the version from a tag, so release tags
 // the clone. If the repository has that tag on another commit, release fails.
