@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An intermittent fault ends when it has not been reported for FaultHoldOff, so that the condition of the node does not
-// flap. FaultHoldOff must be shorter than five seconds, because a node must report its recovery within that time.
+// FaultHoldOff is the time without a report after which an intermittent fault has ended, so that the condition of the
+// node does not flap. It must be shorter than five seconds, because a node must report its recovery within that time.
 const FaultHoldOff = 3 * time.Second
 
 // Fault tracks one fault of a node. Report is for an intermittent fault, Begin and Recover are for a lasting one. The
