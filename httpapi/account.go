@@ -33,22 +33,22 @@ const (
 	sessionTokenOrKey
 )
 
-// accountOperation is a row of the table accountOperations.
+// accountOperation is an operation under /v1/account: a row of the table accountOperations.
 type accountOperation struct {
 	pattern, method string
 	credential      credentialKind
-	fields          []bodyField // of the JSON object in the body; nil: the operation has no body
+	fields          []bodyField // fields of the JSON object in the body; nil: the request must have no body
 	// answer answers the request or returns the error to answer with.
 	answer func(s *Server, ctx *fasthttp.RequestCtx, r *accountRequest) error
 }
 
-// accountRequest is the parsed request of an account operation. It has no memory of the HTTP request.
+// accountRequest is the parsed request of an account operation. It does not point into the buffers of the HTTP request.
 type accountRequest struct {
 	credential
-	id    string // of the API key, from the path
+	id    string // id of an API key, from the path
 	email account.Email
 	code  string
-	name  string // of a new API key
+	name  string // name of a new API key
 }
 
 // accountOperations returns the table of account operations. A new operation also needs a function in
@@ -66,7 +66,7 @@ func accountOperations() []accountOperation {
 	}
 }
 
-// accountPath has the operations of one path.
+// accountPath has the operations of one path: one for each method.
 type accountPath struct {
 	operations []accountOperation
 	allow      string // value of the header Allow

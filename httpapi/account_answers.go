@@ -14,8 +14,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The functions for account operations. Danger: they must not branch on a secret or on whether an account exists,
-// because the response time would reveal it.
+// The functions here answer the account operations (/v1/account). Danger: they must not branch on a secret or on
+// whether an account exists, because the response time would reveal it.
 
 func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	if err := s.config.Accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
@@ -90,7 +90,7 @@ func (s *Server) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	return nil
 }
 
-// windows returns both quota windows of the account to which the credential belongs.
+// windows returns both quota windows, day and minute, of the account to which the credential belongs.
 func (s *Server) windows(r *accountRequest) (account.QuotaResult, error) {
 	if r.isKey {
 		return s.config.Accounts.KeyUsage(r.digest)
@@ -128,7 +128,8 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 	return append(encode.Time(dst, "resetAt", time.Unix(fields.EpochSeconds(w.Reset), 0)), '}')
 }
 
-// logAccount logs an operation without the values in the request. denyCode is "" if the operation succeeded.
+// logAccount logs an operation without the values in the request. denyCode is the code of the error, or "" if the
+// operation succeeded.
 func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, denyCode engine.Code) {
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),

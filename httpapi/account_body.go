@@ -47,7 +47,7 @@ func codeField() bodyField {
 	}}
 }
 
-// nameField rejects characters that would break the line in a list or a log.
+// nameField is the name of a new API key. It must not have characters that would break the line in a list or a log.
 func nameField() bodyField {
 	return bodyField{"name", false, "must be a text of at most 80 characters, without control characters", func(r *accountRequest, value string) bool {
 		r.name = value
@@ -56,13 +56,13 @@ func nameField() bodyField {
 	}}
 }
 
-// Compile-time check: the message in nameField has this limit as text.
+// Compile-time check that account.KeyNameMax is 80: the message in nameField has this number as text.
 var (
 	_ [account.KeyNameMax - 80]struct{}
 	_ [80 - account.KeyNameMax]struct{}
 )
 
-// readAccount parses the URL and the body into r. The error has all problems at once.
+// readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
 func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
 	body := ctx.Request.Body()
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
-// The append functions write all fields of a resource, in the order of the interface document, section 2. A field
-// without a value is null, never missing.
+// The append functions write a rate, an institution or another object of the API as JSON. They write all fields, in the
+// order of the API specification (contract/openapi.yaml). A field without a value is null, never missing.
 
 func appendRate(dst []byte, r *engine.Rate) []byte {
 	dst = append(dst, '{')
@@ -71,7 +71,8 @@ func appendCurrency(dst []byte, c *engine.CurrencyItem) []byte {
 	return append(dst, '}')
 }
 
-// appendInstitution appends the common fields of the list and the detail, without the closing brace.
+// appendInstitution appends the fields that an institution has both in the list of institutions and in the response for
+// one institution. It does not append the closing brace.
 func appendInstitution(dst []byte, i *engine.Institution) []byte {
 	dst = append(dst, '{')
 	dst = encode.Field(dst, "id", i.ID)
@@ -94,7 +95,8 @@ func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 	return append(dst, '}')
 }
 
-// appendMeta appends the field meta. It returns the new slice and the offset of generatedAt in it.
+// appendMeta appends the field meta of a list. It returns the new slice and the offset of the value of generatedAt in
+// it.
 func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []byte, offset int) {
 	dst = append(encode.Name(dst, "meta"), '{')
 	dst = encode.Int(dst, "total", int64(total))
@@ -112,7 +114,7 @@ func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []by
 	return append(dst, '}'), offset
 }
 
-// ratesBody returns the body of /v1/rates, with operation "", or of /v1/rates/best.
+// ratesBody returns the body of /v1/rates if operation is "", else the body of /v1/rates/best.
 func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) encodedBody {
 	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
 	body = appendRates(body, page.Items)

@@ -28,7 +28,8 @@ func bearerText(line []byte) ([]byte, bool) {
 	return line[len(bearerScheme)+1:], true
 }
 
-// caller returns the API key and the client address of a data request. It does not retain memory of the request.
+// caller returns the API key and the client address of a request for data. The result does not point into the buffers
+// of the request.
 func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Caller {
 	c := account.Caller{Address: s.clientAddress(ctx)}
 	if !f.HasAuthorization {
@@ -69,8 +70,8 @@ func (s *Server) credential(ctx *fasthttp.RequestCtx) credential {
 	return c
 }
 
-// challenge adds WWW-Authenticate to a 401. It includes the error invalid_token if the request has a session token or
-// an API key, except for an invalid login code.
+// challenge adds WWW-Authenticate to a 401. If the request has an Authorization header, it adds error="invalid_token",
+// but not if the error is an invalid login code.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	value := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.config.Realm) + `"`
 	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {

@@ -14,7 +14,7 @@ import (
 // maxAgeSeconds is the maximum max-age of a response.
 const maxAgeSeconds = 60
 
-// timeText is a time in the format of generatedAt: 2006-01-02T15:04:05Z.
+// timeText is a time in the format of generatedAt, a field of a response: 2006-01-02T15:04:05Z.
 type timeText [len("2006-01-02T15:04:05Z")]byte
 
 // currentSecond has the values that depend only on the current second. All requests in this second share it.
@@ -22,8 +22,8 @@ type currentSecond struct {
 	unix  int64
 	text  timeText
 	today engine.Date
-	// nextChange is the next scheduled refresh of the rates (engine.NextRefresh) or midnight, whichever is earlier, in
-	// Unix nanoseconds. Any response may change then.
+	// nextChange is the next hour at which rates are collected (engine.NextRefresh), or the next midnight if that is
+	// earlier, in Unix nanoseconds. Any response may change then.
 	nextChange int64
 }
 
@@ -63,8 +63,9 @@ func newCacheControlLines() (lines [maxAgeSeconds + 1][]byte) {
 	return lines
 }
 
-// maxAge returns the max-age of a response in seconds, at most maxAgeSeconds. It is rounded down, so that no cache uses
-// the response after nextChange, or after changesAt if that is not zero.
+// maxAge returns the max-age of a response in seconds, at most maxAgeSeconds. changesAt is the next expiry of a rate in
+// the response, or zero. The result is rounded down, so that no cache uses the response after changesAt or after
+// nextChange.
 func (now requestTime) maxAge(changesAt time.Time) int {
 	nextChange := now.nextChange
 	if !changesAt.IsZero() {
@@ -73,7 +74,8 @@ func (now requestTime) maxAge(changesAt time.Time) int {
 	return int(max(0, min(maxAgeSeconds, (nextChange-now.nanos)/int64(time.Second))))
 }
 
-// bodyTag returns the weak ETag of a body: a digest without generatedAt, so that it changes only with the data.
+// bodyTag returns the weak ETag of a body: a digest of the body without the value of generatedAt, so that the ETag
+// changes only with the data.
 func bodyTag(d encodedBody) []byte {
 	digest := sha256.New()
 	if d.generatedAt == noGeneratedAt {

@@ -15,7 +15,7 @@ type conversionTemplate struct {
 	tag         []byte // ETag of text
 	text        []byte // the body without the amounts
 	items       []amountOffsets
-	generatedAt int // offset of generatedAt in text
+	generatedAt int // offset in text of the value of generatedAt, the time of the response
 }
 
 // amountOffsets are the offsets in conversionTemplate.text at which the amounts of one item are inserted.
@@ -48,7 +48,8 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 	return t
 }
 
-// appendBody appends the body for the amount of q, generated at now. items are those of the page of the template.
+// appendBody appends the body for the amount of q, generated at now. items must be the rates from which the template
+// was made.
 func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime) []byte {
 	copied := 0 // number of bytes of t.text that are in dst
 	for i, offsets := range t.items {
@@ -71,7 +72,7 @@ func (t *conversionTemplate) appendETag(dst []byte, amount engine.Amount) []byte
 	return fields.AppendETag(dst, digest[:])
 }
 
-// operationIndex is the index of an operation in pageMemo.conversions.
+// operationIndex returns the index of an operation (buy or sell) in pageMemo.conversions.
 func operationIndex(operation engine.Operation) int {
 	if operation == engine.Buy {
 		return 0

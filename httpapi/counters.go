@@ -16,14 +16,14 @@ import (
 // part of a request. There are several such tables, called shards, so that processors do not write the same memory:
 //
 //	for each route: methods × statuses | durations up to each bound, and longer | sum of durations in ns
-//	callers × outcomes | codes | priorities × reasons
+//	callers × results of Config.Admitter | error codes | priorities × reasons of shed requests
 
 // routeID is the row of the table in which a request is counted.
 type routeID uint8
 
 // Rows for requests without an operation.
 const (
-	routeRefused   routeID = iota // rejected before the router was called: malformed, or shed
+	routeRefused   routeID = iota // rejected before the router was called: malformed, or shed (see shedReason)
 	routeUnmatched                // neither an operation nor a page has the path
 	routeAsterisk                 // OPTIONS *
 	routeSite                     // pages and documents
@@ -89,7 +89,7 @@ type counters struct {
 	shards      []counterShard   // the number of shards is a power of two
 	nextState   atomic.Uint32    // for nextShard
 
-	admissionsOffset, codesOffset, shedOffset int // in a shard
+	admissionsOffset, codesOffset, shedOffset int // index of the first cell of these counts in a shard
 
 	writeTimeout time.Duration // Limits.WriteTimeout
 	conns        conn.Counts
@@ -164,8 +164,8 @@ func admissionOutcomes() [outcomeKinds]string {
 	}
 }
 
-// countAdmission counts a result of the admitter. code is "" if the request was admitted. A code that is not in
-// admissionOutcomes counts as unavailable.
+// countAdmission counts a result of Config.Admitter, which checks keys and quotas. code is "" if the request was
+// admitted. A code that is not in admissionOutcomes counts as unavailable.
 func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code) {
 	index := t.admissionsOffset
 	outcomes := admissionOutcomes()
@@ -178,7 +178,8 @@ func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code)
 	a.shard[index].Add(1)
 }
 
-// shedReason is the reason why a request was shed; shedNames has the names.
+// shedReason is the reason why a request was shed (answered 503 to reduce the load). shedNames has the names of the
+// reasons.
 type shedReason int
 
 const (

@@ -9,11 +9,12 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// deprecationNotice has the headers that announce the end of anonymous access under a key policy.
+// deprecationNotice has the headers that announce the end of anonymous access, from which on each request needs an API
+// key. The times are in keyPolicy.
 type deprecationNotice struct {
 	keyPolicy account.KeyPolicy
 	headers   [][2]string // Deprecation, Sunset and, if there is a page to link to, Link
-	lines     []byte      // the same as header lines, for appendHead
+	lines     []byte      // the same headers as complete header lines, for appendHead
 }
 
 func (s *Server) newDeprecationNotice(policy account.KeyPolicy) *deprecationNotice {
@@ -64,8 +65,8 @@ func (s *Server) addDeprecation(header *fasthttp.ResponseHeader) {
 	}
 }
 
-// removeDeprecation removes the headers of addDeprecation from a 401. They can be there although keys are required: the
-// end of anonymous access can come while the request is answered.
+// removeDeprecation removes the headers of addDeprecation from a 401. A 401 means that anonymous access has ended, so
+// its end must not be announced any more. The headers can be there if it ended while the request was answered.
 func (s *Server) removeDeprecation(header *fasthttp.ResponseHeader) {
 	header.Del(headerDeprecation)
 	header.Del(headerSunset)

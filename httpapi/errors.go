@@ -84,8 +84,8 @@ func status(code engine.Code) (int, bool) {
 	return codes()[index].status, true
 }
 
-// answerError answers with an error of a service or the admitter. An error without a known code becomes a 500. The
-// cause is logged, but not sent.
+// answerError answers with an error of Config.Service, Config.Accounts or Config.Admitter. An error without a known
+// code becomes a 500. The cause is logged, but not sent.
 func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
 	s.startResponse(ctx)
 	var named *engine.Error
@@ -168,8 +168,8 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 	return append(dst, `}}`...)
 }
 
-// rejectPanic answers 500 and logs the panic with the request id. It discards a body that was queued before the panic,
-// because the connection would send that body after the head of the 500.
+// rejectPanic answers 500 and logs the panic with the request id. If a body was queued for the connection before the
+// panic, it discards that body, because it would follow the head of the 500.
 func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		c.DiscardBody()
@@ -185,7 +185,7 @@ func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 	s.reject(ctx, engine.CodeInternalError, internalMessage)
 }
 
-// rejectUnreadable answers a request that the HTTP library could not read, and closes the connection.
+// rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection.
 func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.restartResponse(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()

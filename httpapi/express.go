@@ -15,18 +15,20 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The express path answers a request in the Read of its connection, before the HTTP library sees it. It answers only
-// requests whose head (request line and headers) was answered with 200 before. The API key and the amount of a
-// conversion may differ, every other byte must be the same (knownheads.go):
+// The express path answers a request in the Read of its connection, before the HTTP library (fasthttp) sees it. It
+// answers only requests whose head (request line and headers) was answered with 200 before. All other requests take the
+// ordinary path, which begins with serve in server.go. The API key and the amount of a conversion may differ from the
+// earlier request, every other byte must be the same (knownheads.go):
 //
 //	bytes of a head ─ knownHeads ─ shedder ─ admitter ─ page of the service ─ head and body in one write
 //
-// The express path skips the HTTP library, conn.Malformed, the router and the parameters: their results depend only on
-// the bytes of the head, except the amount, which it parses. It calls the load shedder, the admitter and the service
-// for each request. Its response differs from that of the ordinary path only in request id and date (express_test.go).
+// The express path skips the HTTP library, the check conn.Malformed, the router and the parsing of parameters, because
+// their results depend only on the bytes of the head. It parses the amount itself. It calls the load shedder, the
+// admitter and the service for each request. Its response differs from that of the ordinary path only in request id and
+// date (express_test.go).
 //
 // If the response would not be a 200, the express path writes nothing and the HTTP library reads the request. The
-// ordinary path then continues with the same requestState, so that the request is not charged twice.
+// ordinary path then continues with the same requestState, so that the request does not count against the quota twice.
 
 const (
 	// oneWriteBytesMax is the longest body that is copied behind its head, so that one write sends both.
@@ -35,7 +37,8 @@ const (
 	writeBytesMax = 32 << 10
 )
 
-// express answers known heads at the beginning of read, and returns their length. See conn.Express.
+// express answers the requests with known heads at the beginning of the bytes read, and returns the length of these
+// requests. See conn.Express.
 func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 	state := stateOf(c)
 	if state == nil || state.proxied {
@@ -125,7 +128,7 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (extended []by
 	return out, true
 }
 
-// expressResponse has the parts of a 200 response that depend on the page or the amount.
+// expressResponse has the parts of a 200 response that depend on the page of results or on the amount of a conversion.
 type expressResponse struct {
 	etag, body []byte
 	coding     string // "" or "gzip"
@@ -165,7 +168,7 @@ func (s *Server) expressResponse(a *requestState, head *knownHead, caller accoun
 	return r, true
 }
 
-// handedPanic is a panic that expressResponse recovered.
+// handedPanic is a panic that expressResponse recovered and repanic raises again.
 type handedPanic struct {
 	cause any
 	stack []byte

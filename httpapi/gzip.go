@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// gzipBytesMin is the smallest body that is compressed.
+	// gzipBytesMin is the length of the smallest body that is compressed.
 	gzipBytesMin  = 1 << 10
-	gzipLevelKept = 6 // for a body that is sent to many requests
+	gzipLevelKept = 6 // for a body that is sent in many responses
 	gzipLevelOnce = 1 // for a body that is sent once
 
 	gzipTrailerBytes = 8 // CRC-32 and length
@@ -30,8 +30,9 @@ func appendGzipTrailer(dst []byte, sum uint32, length int) []byte {
 
 func putChecksum(trailer []byte, sum uint32) { binary.LittleEndian.PutUint32(trailer, sum) }
 
-// gzipEncoded compresses a body so that gzipVersion.patch can change generatedAt. The bytes from generatedAt on, fewer
-// than a hundred, are stored uncompressed:
+// gzipEncoded compresses a body so that gzipVersion.patch can change generatedAt, the field with the time of the
+// response, without compressing the body again. The bytes from generatedAt on, fewer than a hundred, are stored
+// uncompressed:
 //
 //	gzip header | deflate blocks of body[:generatedAt] | empty block, which ends at a byte boundary
 //	last block, stored: body[generatedAt:] | CRC-32, length
@@ -63,7 +64,7 @@ type gzipper struct {
 	swapBuffer []byte // gzipResponse exchanges it with the body of the response
 }
 
-// bytesWriter appends to bytes.
+// bytesWriter is an io.Writer that appends to a slice.
 type bytesWriter struct{ bytes []byte }
 
 func (w *bytesWriter) Write(p []byte) (int, error) {

@@ -18,9 +18,9 @@ import (
 //
 // With a Harness the Date header comes from Config.Clock, so that responses are the same on every machine. A test then
 // calls ServeConn instead of Serve, because a bubble of testing/synctest requires that all goroutines end. Serve starts
-// a goroutine of the HTTP library that updates Date and never ends.
+// a goroutine of fasthttp that updates Date and never ends.
 type Harness struct {
-	// Around wraps the handler of all requests that the HTTP library could read. It may be nil.
+	// Around wraps the handler of all requests that the HTTP library (fasthttp) could read. It may be nil.
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 }
 
@@ -28,8 +28,8 @@ type Harness struct {
 const plantedKey = "planted"
 
 // Plant makes the server answer a request with err instead of calling the operation. Route, method and authentication
-// are checked before. A 429 is not charged, and its rate-limit headers show a window without remaining requests.
-// Without a Harness, Plant has no effect.
+// are checked before. A request that gets a 429 does not count against the quota, and the rate-limit headers say that
+// no requests remain. Without a Harness, Plant has no effect.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
 
 // ServeConn answers the requests on a connection until the client ends it, and closes it. Shutdown does not wait for
@@ -53,7 +53,8 @@ func (h *harness) fill(withoutDate *fasthttp.ResponseHeader, hasAdmitter bool) {
 	})
 }
 
-// startDatedResponse copies the template for restartResponse and sets Date.
+// startDatedResponse copies the header template to the response and sets Date. restartResponse calls it if there is a
+// Harness.
 func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	s.harness.fill(header, s.config.Admitter != nil)

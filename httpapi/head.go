@@ -11,9 +11,10 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// All header lines of a 200 or 304 of a data operation are set at once (setHeaderLines). Setting a dozen headers one by
-// one would take longer than the rest of the request: for each of them the HTTP library searches the headers that are
-// already set, checks the value, and copies name and value twice.
+// All header lines of a 200 or 304 of a data operation (all of /v1 except /v1/account) are set at once, by
+// setHeaderLines. Setting a dozen headers one by one would take longer than the rest of the request: for each of them
+// the HTTP library (fasthttp) searches the headers that are already set, checks the value, and copies name and value
+// twice.
 //
 // Danger: the HTTP library does not check header names, so a name can contain whole lines. Such lines must not contain
 // text from a request.
@@ -24,8 +25,8 @@ const headBufferBytes = 1536
 
 // constantHeaders are the header lines that are the same in all 200 or all 304 responses.
 type constantHeaders struct {
-	withBody    []byte // of a 200
-	withoutBody []byte // of a 304
+	withBody    []byte // header lines of a 200
+	withoutBody []byte // header lines of a 304
 }
 
 func newConstantHeaders(hasAdmitter bool) constantHeaders {
@@ -62,12 +63,12 @@ type requestState struct {
 	admitDone      bool // admit was called
 	admission      account.Admission
 	admitErr       error     // from Config.Admitter
-	limitsEnforced bool      // the response must show the limits in admission
+	limitsEnforced bool      // quotas apply: the response must have the rate-limit headers for admission
 	headWritten    bool      // writeHead was called
 	route          routeID   // for the counters
 	id             RequestID // set by appendHead; other responses have the id only in their header
 
-	// Set by the express path (express.go), for the ordinary path.
+	// The express path (express.go) sets these fields. They are read if serve must go on with the request.
 	expressed bool // the express path called the load shedder
 	shed      bool // the load shedder rejected the request
 	panicked  *handedPanic

@@ -15,21 +15,22 @@ const (
 	noStore           = "no-store"
 	gzipCoding        = "gzip"
 	methodsAllowed    = "GET, HEAD, OPTIONS"
-	// With contentPolicy a browser that shows a response as a page executes and loads nothing in it.
+	// contentPolicy is for a browser that shows a response as a page. The browser must not execute or load anything in it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	// exposedHeaders are the headers that a page of another origin may read.
+	// exposedHeaders are the headers of a response that a web page of another origin may read.
 	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, " +
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
 	// preflightSeconds is the time for which a browser may cache the response to OPTIONS.
 	preflightSeconds = "86400"
-	// preflightHeaders are the headers that a page of another origin may send.
+	// preflightHeaders are the headers of a request that a web page of another origin may set.
 	preflightHeaders = "If-None-Match"
-	// preflightHeadersWithAuth replaces preflightHeaders with Config.AllowAuthorizationHeader.
+	// preflightHeadersWithAuth is used instead of preflightHeaders if Config.AllowAuthorizationHeader is set.
 	preflightHeadersWithAuth = "If-None-Match, Authorization"
 )
 
-// templateLines returns the headers that all responses have, except Content-Type, with their values in an error
-// response. With an admitter, responses depend on the API key, so Vary names Authorization.
+// templateLines returns the names and values of the headers that all responses of the API have, except Content-Type.
+// The values are those for an error. hasAdmitter means that API keys are checked. The response then depends on the key,
+// so Vary names Authorization.
 func templateLines(hasAdmitter bool) [][2]string {
 	vary := fasthttp.HeaderAcceptEncoding
 	if hasAdmitter {
@@ -48,7 +49,8 @@ func templateLines(hasAdmitter bool) [][2]string {
 	}
 }
 
-// fillErrorHeaders fills in the template for all responses except the 200 and 304 of data operations (see head.go).
+// fillErrorHeaders fills in the header template for errors and for other responses without data. The headers of a 200
+// or 304 with data of the API, such as rates, are set by writeHead in head.go.
 func fillErrorHeaders(header *fasthttp.ResponseHeader, hasAdmitter bool) {
 	header.SetNoDefaultContentType(true)
 	header.SetContentType(contentTypeJSON)
@@ -57,7 +59,8 @@ func fillErrorHeaders(header *fasthttp.ResponseHeader, hasAdmitter bool) {
 	}
 }
 
-// fillAccountHeaders fills in the template for account operations, whose responses no page of another origin may read.
+// fillAccountHeaders fills in header, the template for account operations (/v1/account). It copies template without the
+// headers that let a web page of another origin read the response.
 func fillAccountHeaders(header, template *fasthttp.ResponseHeader) {
 	template.CopyTo(header)
 	header.Del(fasthttp.HeaderAccessControlAllowOrigin)

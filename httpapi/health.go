@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
-// Paths of the health endpoints. They need no API key, have no quota and do not wait for the service.
+// Paths of the health endpoints. They need no API key, have no quota and do not call Config.Service.
 const (
 	livezPath   = "/livez"
 	healthzPath = "/healthz"
@@ -40,7 +40,7 @@ type serverLoad struct {
 	draining  atomic.Pointer[time.Time] // when Drain was called, or nil
 }
 
-// Callbacks of the listeners; see conn.Config.
+// The listeners call these functions; see OnShortage, OnFull and OnRoom in conn.Config.
 func (s *serverLoad) noteShortage() { s.shortage.Report(s.clock()) }
 func (s *serverLoad) noteFull()     { s.connsFull.Begin(s.clock()) }
 func (s *serverLoad) noteRoom()     { s.connsFull.Recover(s.clock()) }
@@ -82,7 +82,7 @@ func (s *serverLoad) connectionsCondition() engine.Condition {
 	now := s.clock()
 	if since, on := s.shortage.Since(now); on {
 		if !canOpenFile() {
-			s.shortage.ReportSince(since, now) // otherwise the fault ends while no connection comes
+			s.shortage.ReportSince(since, now) // otherwise the fault would end if no client connects
 		}
 		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortageText}
 	}
@@ -114,7 +114,7 @@ func (s *Server) answerProbe(ctx *fasthttp.RequestCtx, answer fasthttp.RequestHa
 
 func live(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) }
 
-// ready answers with the conditions, with 503 if the node is unavailable.
+// ready answers /readyz with the health conditions. The status is 503 if the node is unavailable.
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	conditions := s.Conditions()
 	readiness := engine.ReadinessOf(conditions)
@@ -126,7 +126,8 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SwapBody(appendReadiness(body, readiness, conditions))
 }
 
-// appendReadiness appends the body of /readyz, with the worst conditions first. It sorts conditions.
+// appendReadiness appends the body of /readyz, with the worst conditions first. It changes the order of the slice
+// conditions.
 func appendReadiness(dst []byte, readiness engine.Readiness, conditions []engine.Condition) []byte {
 	slices.SortStableFunc(conditions, func(a, b engine.Condition) int { return cmp.Compare(severity(&b), severity(&a)) })
 	dst = encode.Field(append(dst, '{'), "status", string(readiness))

@@ -21,11 +21,12 @@ const (
 // keyPrefix is the common prefix of live and test keys.
 const keyPrefix = "tasard_"
 
-// knownHead is the head of a request without its API key and, for a conversion, without its amount. It also has the
-// parameters that the ordinary path parsed from the head. It is immutable.
+// knownHead is the head of a request (request line and headers) that was answered with 200 before, so that the express
+// path (express.go) may answer it. It is stored without the API key and, for a conversion, without the amount. It also
+// has the parameters that were parsed from the head. It is immutable.
 type knownHead struct {
 	toAmount string // the bytes before the amount; "" if the head has no amount
-	before   string // the bytes between amount and key; without amount from the beginning, without key to the end
+	before   string // the bytes between amount and key; without an amount, from the beginning; without a key, to the end
 	after    string // the bytes after the key
 	keyed    bool   // the head has a key
 
@@ -34,7 +35,7 @@ type knownHead struct {
 	query       params.Query
 	today       engine.Date // query is valid only on this day, because a range of dates may end today
 	acceptsGzip bool
-	priorities  [2]conn.Priority // of anonymous callers, and of callers with a key
+	priorities  [2]conn.Priority // for load shedding: of anonymous callers, of callers with a key
 }
 
 // headValues are the parts of a request's head that differ between requests with the same knownHead.
@@ -144,8 +145,8 @@ func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, v h
 	return head, v
 }
 
-// keepHead stores the head of a request that the ordinary path has answered with 200, if the express path may answer
-// it. The head must be a GET with HTTP/1.1, without If-None-Match, that did not come through a trusted proxy.
+// keepHead stores the head of a request that was answered with 200 outside of the express path, if the express path may
+// answer it. The head must be a GET with HTTP/1.1, without If-None-Match, that did not come through a trusted proxy.
 func (s *Server) keepHead(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
 	if a.conn == nil || s.harness != nil || a.connState.proxied {
 		return

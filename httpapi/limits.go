@@ -15,12 +15,12 @@ import (
 const (
 	dayWindow     = `"day"`
 	minuteWindow  = `"minute"`
-	daySeconds    = 24 * 60 * 60 // Santo Domingo has no daylight saving time
+	daySeconds    = 24 * 60 * 60 // of every day, because Santo Domingo has no daylight saving time
 	minuteSeconds = int64(account.MinuteSpan / time.Second)
 )
 
-// admitAndAnswer authenticates a data request, charges it (counts it against the quota), checks the limits and answers
-// it. finishAdmission refunds the charge if the response is a 5xx.
+// admitAndAnswer authenticates a request for a data operation (all of /v1 except /v1/account), charges it (counts it
+// against the quota), checks the limits and answers it. finishAdmission refunds the charge if the response is a 5xx.
 func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if !a.admitDone {
 		a.repanic()
@@ -45,7 +45,8 @@ func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestSt
 	}
 }
 
-// admit calls Config.Admitter, unless neither limits nor keys are enforced, and sets a.now.
+// admit calls Config.Admitter if limits are enforced or API keys are required. It also sets a.now, except after an
+// error of the admitter.
 func (s *Server) admit(a *requestState, caller account.Caller) {
 	admitter := s.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
@@ -127,8 +128,9 @@ func (s *Server) rateLimitPolicyLine(day, minute int) []byte {
 	return p.line
 }
 
-// appendLimits appends the rate-limit header lines. now is in Unix nanoseconds. X-RateLimit-* are for the tighter
-// window. RateLimit-Policy and RateLimit have both windows, as in draft-ietf-httpapi-ratelimit-headers-08 and later.
+// appendLimits appends the rate-limit header lines. now is in Unix nanoseconds. The X-RateLimit headers describe the
+// tighter of the two quota windows, day and minute. RateLimit-Policy and RateLimit describe both windows, as in
+// draft-ietf-httpapi-ratelimit-headers-08 and later.
 func (s *Server) appendLimits(dst []byte, q *account.QuotaResult, now int64) []byte {
 	tighter := q.TighterWindow()
 	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))

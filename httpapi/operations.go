@@ -11,12 +11,13 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// Each data operation except convert gets a page of results from Config.Service and returns it in encoded form.
+// A data operation answers requests for currencies, institutions or rates. It gets a page of results from
+// Config.Service and returns the page in encoded form. Only convert is different: it writes the response itself.
 
 // dataPage is the result of a data operation.
 type dataPage struct {
 	rendered  *renderedPage
-	changesAt time.Time // engine.Page.ChangesAt
+	changesAt time.Time // engine.Page.ChangesAt: the next expiry of a rate in the page, or zero
 }
 
 func (s *Server) currencies(_ *params.Query, now requestTime) (dataPage, error) {
@@ -91,7 +92,8 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a 
 	a.queueBody(ctx)
 }
 
-// conversion returns the page of a conversion and the template of its body.
+// conversion returns the page of rates for a conversion, and the template of the response body: the body without
+// amounts.
 func (s *Server) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
 	page, err := s.config.Service.Ranking(q.Ranking(true))
 	if err != nil {
@@ -106,7 +108,8 @@ func (s *Server) conversion(q *params.Query, now requestTime) (*engine.Page[*eng
 	return page, template, nil
 }
 
-// expressConversion is convert for the express path.
+// expressConversion does the work of convert for the express path (express.go). It returns the response instead of
+// writing it.
 func (s *Server) expressConversion(a *requestState) (r expressResponse, isOK bool) {
 	page, template, err := s.conversion(&a.query, a.now)
 	if err != nil {

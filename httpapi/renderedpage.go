@@ -8,14 +8,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// noGeneratedAt as the offset of generatedAt means that the body does not contain it.
+// noGeneratedAt is stored instead of the offset of generatedAt (a field with the time of the response) if a body does
+// not have this field.
 const noGeneratedAt = -1
 
 // rateBytesGuess is the approximate length of a rate as JSON.
 const rateBytesGuess = 720
 
 // pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. A page may have several forms, because
-// requests of several operations can share it, and only /v1/rates/best includes its parameter operation in the body.
+// requests for several paths can share it, and only the body of /v1/rates/best includes the parameter operation (buy or
+// sell).
 type pageMemo struct {
 	renderings  [formCount]atomic.Pointer[renderedPage]
 	conversions [operationCount]atomic.Pointer[conversionTemplate]
@@ -25,7 +27,7 @@ type pageMemo struct {
 type bodyForm uint8
 
 const (
-	formList bodyForm = iota // all operations except /v1/rates/best
+	formList bodyForm = iota // for all paths except /v1/rates/best
 	formBestBuy
 	formBestSell
 	formCount
@@ -49,15 +51,15 @@ func bestForm(operation engine.Operation) bodyForm {
 
 type encodedBody struct {
 	body        []byte
-	generatedAt int // offset in body, or noGeneratedAt
+	generatedAt int // offset in body of the value of generatedAt, or noGeneratedAt
 }
 
 // renderedPage is a page in one encoded form. The page is encoded once. For requests in a later second, the body is
-// copied and the copy gets a new generatedAt. Bodies are immutable, so that a connection can still write an old one.
-// Two requests may make equal copies at the same time.
+// copied and the copy gets a new generatedAt. Bodies are immutable, so that a connection can still write an old body
+// while requests get a newer one. Two requests may make equal copies at the same time.
 type renderedPage struct {
 	etag        []byte
-	generatedAt int // offset in the plain body, or noGeneratedAt
+	generatedAt int // offset of its value in the plain body, or noGeneratedAt
 	plain       atomic.Pointer[bodyVersion]
 	gzip        atomic.Pointer[gzipVersion]
 }
@@ -72,7 +74,7 @@ type bodyVersion struct {
 // that patch can write a new time and checksum.
 type gzipVersion struct {
 	bodyVersion
-	generatedAt int    // offset in the compressed body, or noGeneratedAt
+	generatedAt int    // offset of its value in the compressed body, or noGeneratedAt
 	headCRC     uint32 // checksum of the uncompressed body before generatedAt
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
-// route is a row of the table routes: a data operation.
+// route is a data operation (all of /v1 except /v1/account): a row of the table routes.
 type route struct {
 	pattern   string
 	operation params.Operation
@@ -37,7 +37,7 @@ func routes() []route {
 	}
 }
 
-// endpoint answers the requests for a path, of all methods.
+// endpoint answers all requests for a path, whatever their method is.
 type endpoint struct {
 	routeID routeID // for the counters
 	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
@@ -64,8 +64,8 @@ func (s *Server) endpoints() map[string]endpoint {
 }
 
 // newRouter registers every pattern once, under GET, for Router.Lookup. Router.Handler is not used for two reasons. It
-// answers other methods itself, without our error body. And it uses the path that the HTTP library parsed, which is
-// "/path" if the target is "//host/path" and the request has no Host.
+// answers other methods itself, without our error body. And it uses the path that the HTTP library (fasthttp) parsed,
+// which is "/path" if the target is "//host/path" and the request has no Host.
 func (s *Server) newRouter() *router.Router {
 	r := router.New()
 	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library needs /a before /a/{id}
@@ -93,7 +93,7 @@ func oneSegment(path []byte) bool {
 	return true
 }
 
-// dispatch calls the endpoint of a request, or the site, or answers 404.
+// dispatch calls the endpoint for the path of a request. If there is none, it calls Config.Site, or answers 404.
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	if a.conn != nil && s.shedRequest(ctx, a) {
 		return
@@ -211,8 +211,8 @@ func (s *Server) rejectParameters(ctx *fasthttp.RequestCtx, r *route, problems [
 	s.rejectWithDetails(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
 }
 
-// notReadyError returns an error if an operation can't be answered yet, whatever its parameters are. To find out, it
-// sends the smallest query for rates to the service.
+// notReadyError returns an error if the service can't answer any request for an operation yet, whatever the parameters
+// are. To find out, it sends the smallest query for rates to the service.
 func (s *Server) notReadyError(r *route) error {
 	if r.fromCatalogue {
 		return nil

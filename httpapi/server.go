@@ -24,8 +24,8 @@ import (
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
-	// Service answers the data operations. Danger: servers that share a Service must have the same FeeNotice, because its
-	// pages keep their encoded bodies (engine.Page.Rendered).
+	// Service answers the data operations: all of /v1 except /v1/account. Danger: servers that share a Service must have
+	// the same FeeNotice, because its pages keep their encoded bodies (engine.Page.Rendered).
 	Service engine.Service
 	// Catalogue has the known currency codes and institution ids, so that parsing them does not allocate.
 	Catalogue *engine.Catalogue
@@ -34,9 +34,9 @@ type Config struct {
 	// RequestID returns the id for the request with this number. The server passes each number once. RequestID must be
 	// safe for concurrent use, and an id must be a valid header value. See RequestIDs.
 	RequestID func(number uint64) RequestID
-	// Admitter checks the keys and limits of data requests. If it is nil, there are no keys and no limits.
+	// Admitter checks API keys and quotas of requests for data operations. If it is nil, there are no keys and no limits.
 	Admitter account.Admitter
-	// Accounts answers the account operations. If it is nil, they are answered 404.
+	// Accounts answers the account operations (/v1/account). If it is nil, requests for them are answered 404.
 	Accounts account.Service
 	// TrustedProxies are networks of proxies whose X-Forwarded-For is trusted. Danger: any host in these networks can
 	// claim any client address, and so use the quota of another client.
@@ -60,7 +60,7 @@ type Config struct {
 	Limits Limits
 	// Health has the health conditions of the rest of the node, for /readyz. It may be nil.
 	Health engine.Health
-	// Site answers requests for paths without an operation. It may be nil.
+	// Site answers requests for paths that the API does not have. It may be nil.
 	Site Site
 	// Certificate returns the certificate for a connection. If it is set, the server accepts only TLS, version 1.2 or
 	// later, and listeners must be TCP. If it is nil, the server does not use TLS.
@@ -133,7 +133,7 @@ type Server struct {
 	shedder           *conn.LoadShedder // nil with a Harness
 	harness           *harness          // nil without a Harness
 	http              *fasthttp.Server
-	paths             map[string]endpoint // by pattern
+	paths             map[string]endpoint // the keys are patterns of paths
 	router            *router.Router
 	params            params.Table
 	heads             *knownHeads
@@ -190,8 +190,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyPoolBytesMax is the size of the largest request body buffer that the HTTP library reuses. It is a global setting
-// of the library. Typical bodies are smaller. Without this limit each connection would grow a buffer of BodyBytesMax.
+// bodyPoolBytesMax is the size of the largest request body buffer that the HTTP library (fasthttp) reuses. It is a
+// global setting of the library. Typical bodies are smaller. Without this limit each connection would grow a buffer of
+// BodyBytesMax.
 const bodyPoolBytesMax = 1 << 10
 
 func (s *Server) newHTTP() *fasthttp.Server {
@@ -274,7 +275,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 }
 
 // requestStateOf returns the state of a request that the HTTP library has read. If the express path (express.go) began
-// the request, this is the state that the express path has left, else a new one.
+// the request, requestStateOf returns the state that the express path has left, else a new one.
 func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	c, ok := ctx.Conn().(*conn.Conn)
 	if !ok {
@@ -311,8 +312,8 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.requestStates.Put(a)
 }
 
-// startResponse sets the request id and the common headers of all responses except the 200 and 304 of data operations
-// (see head.go). It does nothing if it was called before for this response.
+// startResponse sets the request id and the common headers of a response. It is not for a 200 or 304 with data, whose
+// headers are set by writeHead in head.go. It does nothing if it was called before for this response.
 func (s *Server) startResponse(ctx *fasthttp.RequestCtx) {
 	if s.idOf(ctx) == nil {
 		s.restartResponse(ctx)

@@ -10,19 +10,19 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// overloadRetryAfter is the Retry-After of a shed request.
+// overloadRetryAfter is the Retry-After of a request that is shed: answered 503 to reduce the load.
 const overloadRetryAfter = time.Second
 
-// shedRequest answers a request with 503 and returns true if the request has waited too long for an admission slot, or
-// if its connection is beyond Limits.ConnsMax. Such a request is not charged, and the response has no rate-limit
-// headers. Health requests are never shed.
+// shedRequest sheds a request in two cases: the load shedder rejects it because it has waited too long, or its
+// connection is beyond Limits.ConnsMax. shedRequest then answers 503 and returns true. A shed request does not count
+// against a quota, and the response has no rate-limit headers. Health requests are never shed.
 func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	target := ctx.Request.Header.RequestURI()
 	late, keyed := a.shed, a.connState.keyed
 	if !a.expressed {
 		if first, sampled := a.conn.RequestArrived(); sampled {
-			// The key is looked up later. Until then the first request on a connection counts as keyed if it has any
-			// Authorization header, and later requests if the key of the previous request was valid.
+			// The key is looked up later. Until then the first request on a connection counts as one with a key if it has any
+			// Authorization header. A later request counts as one with a key if the previous request had a valid key.
 			keyed = keyed || first && a.HasAuthorization
 			late = !a.conn.Admit(priorityOf(target, keyed))
 		}
@@ -41,8 +41,8 @@ func (s *Server) shedRequest(ctx *fasthttp.RequestCtx, a *requestState) bool {
 	return true
 }
 
-// priorityOf returns the priority of a request. keyed means that the caller has an API key. History and conversions
-// have a lower priority, because they take the most work.
+// priorityOf returns the priority of a request for the load shedder. keyed means that the caller has an API key.
+// History and conversions have a lower priority, because they take the most work.
 func priorityOf(target []byte, keyed bool) conn.Priority {
 	if isHealthTarget(target) {
 		return conn.Health
@@ -70,12 +70,12 @@ func isHealthTarget(target []byte) bool {
 	return false
 }
 
-// connState is the state of a connection (conn.Conn.User).
+// connState is the state that the server stores with a connection, in conn.Conn.User.
 type connState struct {
 	keyed      bool          // the newest request had an API key, and Config.Admitter admitted the request
 	proxied    bool          // the peer is a trusted proxy
-	head       *knownHead    // of the last request that was known to the express path
-	handedOver *requestState // of a request that the express path has begun and the ordinary path must answer
+	head       *knownHead    // known head of the newest request that the express path began; nil: none
+	handedOver *requestState // state of a request that the express path began and serve must answer; nil: none
 }
 
 // stateOf returns the state of a connection, or nil before its first request.
@@ -84,7 +84,8 @@ func stateOf(c *conn.Conn) *connState {
 	return state
 }
 
-// queueBody passes the body to the connection, which writes it without a copy, if conn.Conn.QueueBody accepts it.
+// queueBody lets the connection write the body of a response to GET without a copy, if conn.Conn.QueueBody accepts the
+// body.
 func (a *requestState) queueBody(ctx *fasthttp.RequestCtx) {
 	if a.conn != nil && ctx.IsGet() && a.conn.QueueBody(ctx.Response.Body()) {
 		ctx.Response.SkipBody = true

@@ -17,14 +17,16 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Site answers requests for paths without an operation: pages for people, and the API specification. These requests are
-// not charged; a Site has limits of its own.
+// Site answers requests for paths that the API does not have: web pages for people, and the API specification. These
+// requests do not count against a quota of the API; a Site has limits of its own.
 //
-// A Site may keep the request and its body, which has at most Limits.BodyBytesMax bytes. RemoteAddr has port 0 and the
-// address of the client, also behind a trusted proxy. The request has the X-Request-Id that the response will get.
+// A Site may keep the request and its body after it has answered. The body has at most Limits.BodyBytesMax bytes.
+// RemoteAddr has port 0 and the address of the client, also behind a trusted proxy. The request has the X-Request-Id
+// that the response will get.
 //
-// The server adds X-Request-Id, X-Content-Type-Options and the deprecation headers to the response. It compresses a
-// text body from 1 KiB on for clients that accept gzip, unless Content-Encoding is set.
+// The server adds X-Request-Id and X-Content-Type-Options to the response, and the headers that announce the end of
+// anonymous access. It compresses a text body from 1 KiB on for clients that accept gzip, unless Content-Encoding is
+// set.
 type Site interface {
 	http.Handler
 	// Has reports whether the site answers a path; if not, the server answers 404 with an API error. accept is the
@@ -49,7 +51,7 @@ func (s *Server) hasPage(ctx *fasthttp.RequestCtx, path []byte) bool {
 func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
 	id := s.newIDText()
 	request, err := s.pageRequest(ctx, id)
-	if err != nil { // conn.Malformed accepts some requests that net/http rejects
+	if err != nil { // the earlier check, conn.Malformed, accepts some requests that net/http rejects
 		ctx.SetConnectionClose()
 		s.reject(ctx, engine.CodeMalformedRequest, "The request can't be read.")
 		s.config.Logger.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
@@ -71,7 +73,7 @@ func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// pageRequest returns a copy of the request for net/http, because the HTTP library reuses its buffers.
+// pageRequest returns a copy of the request for net/http, because the HTTP library (fasthttp) reuses its buffers.
 func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request, error) {
 	request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(ctx.Request.Header.Header())))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Stats has the counts of a server since its creation, for monitoring. Its length is limited: all names in it are from
-// fixed lists.
+// Stats has the counts of a server since its creation, for monitoring. Its size is limited, because all names in it are
+// from fixed lists.
 type Stats struct {
 	// Requests are the requests by route, method and status, without zero counts.
 	Requests []RequestCount
@@ -16,9 +16,11 @@ type Stats struct {
 	Durations []RouteDurations
 	// Errors are the error responses by code, including zero counts.
 	Errors []CodeCount
-	// Admissions are the results of Config.Admitter, including zero counts. Requests whose charge was refunded count too.
+	// Admissions are the results of Config.Admitter, which checks keys and quotas, including zero counts. A request that
+	// was admitted and then refunded in the quota counts too.
 	Admissions []AdmissionCount
-	// Shed are the shed requests by priority and reason, including zero counts.
+	// Shed are the requests that were shed (answered 503 to reduce the load), by priority and reason, including zero
+	// counts.
 	Shed []ShedCount
 	// Connections are the connections of all listeners.
 	Connections ConnectionCounts
@@ -35,7 +37,7 @@ type RequestCount struct {
 }
 
 // RouteDurations are the response times of a route, from the end of the request until the response is ready to be sent.
-// They include the wait for an admission slot. Only TCP connections are measured.
+// They include the time for which the load shedder delayed the request. Only TCP connections are measured.
 type RouteDurations struct {
 	Route string
 	// Counts has the number of responses for each of DurationBounds: those that took longer than the previous bound and
@@ -66,23 +68,25 @@ type ShedCount struct {
 
 // ConnectionCounts are the connections of a server.
 type ConnectionCounts struct {
-	Open            int64  // now
+	Open            int64  // connections that are open now
 	Max             int    // Limits.ConnsMax
-	Accepted        uint64 // all, including those that were closed at once
-	OverClientLimit uint64 // closed at once, because the client had Limits.ConnsPerClient connections
-	Reserve         uint64 // accepted beyond Max, to answer a health request or 503
+	Accepted        uint64 // all accepted connections, including those that were closed at once
+	OverClientLimit uint64 // closed at once, because the client already had Limits.ConnsPerClient connections
+	Reserve         uint64 // accepted beyond Max; health requests are answered on them, all others with 503
 	Shortages       uint64 // times that accept failed because descriptors or memory ran out
 }
 
-// callerNames returns the values of AdmissionCount.Caller in the order of the cells in counterShard. priorityNames and
-// shedNames do the same for ShedCount.
+// callerNames returns the values of AdmissionCount.Caller in the order of their cells in counterShard, a table of
+// counters. priorityNames and shedNames return the values of ShedCount.Priority and ShedCount.Reason in the order of
+// their cells.
 func callerNames() [callerKinds]string { return [...]string{"anonymous", "key"} }
 func priorityNames() [conn.PriorityCount]string {
 	return [...]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
 }
 func shedNames() [shedReasons]string { return [...]string{"late", "full"} }
 
-// Stats returns the sums of all shards. It does not block requests: counts may change while it reads.
+// Stats adds up the shards, which are copies of the table of counters. It does not block requests, so counts may change
+// while it reads.
 func (s *Server) Stats() Stats {
 	t := s.counters
 	cells := make([]uint64, len(t.shards[0]))
@@ -109,7 +113,7 @@ func (s *Server) Stats() Stats {
 		for i := range durations.Counts {
 			durations.Counts[i] = next()
 		}
-		durations.Sum = time.Duration(next()) //nolint:gosec // G115: 292 years of response time
+		durations.Sum = time.Duration(next()) //nolint:gosec // G115: it overflows after 292 years of response time
 		stats.Durations = append(stats.Durations, durations)
 	}
 	for _, caller := range callerNames() {

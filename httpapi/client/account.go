@@ -23,7 +23,7 @@ type CodeSent struct {
 	ResendAfterSeconds int `json:"resendAfterSeconds"`
 }
 
-// Session is a login session of 15 minutes. Its token is not an API key.
+// Session is a login session of 15 minutes. Its token can manage API keys, but is not an API key itself.
 type Session struct {
 	Token     Secret    `json:"token"`
 	ExpiresAt time.Time `json:"expiresAt"`

@@ -18,9 +18,9 @@ import (
 // Defaults of Config.
 const (
 	RetriesDefault   = 3
-	WaitMaxDefault   = 65 * time.Second // longer than the minute window
-	TimeoutDefault   = 30 * time.Second // for each attempt, with the default HTTPClient
-	BodyMaxDefault   = 8 << 20          // uncompressed; the largest page has about 150 KB
+	WaitMaxDefault   = 65 * time.Second // longer than a minute, the shorter of the two quota windows
+	TimeoutDefault   = 30 * time.Second // timeout of each attempt with the default HTTPClient
+	BodyMaxDefault   = 8 << 20          // of the uncompressed body; the largest page has about 150 KB
 	UserAgentDefault = "tasard-client"
 )
 
@@ -29,8 +29,8 @@ const NoRetries = -1
 
 const idleConnsPerHost = 16
 
-// Secret is an API key or a session token. fmt and slog print it as "(secret)". A conversion to string and JSON contain
-// the secret.
+// Secret is an API key or a session token. fmt and slog print it as "(secret)". Danger: string(s) and JSON contain the
+// secret.
 type Secret string
 
 const redacted = "(secret)"
@@ -46,8 +46,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Config configures a Client. Only BaseURL is required.
 type Config struct {
-	// BaseURL is the node's URL without /v1, such as https://rates.example. Danger: plain http exposes the key to the
-	// network.
+	// BaseURL is the URL of the node (the server of the API) without /v1, such as https://rates.example. Danger: plain
+	// http exposes the key to the network.
 	BaseURL string
 	// Key is the API key. "" = anonymous.
 	Key Secret
@@ -62,7 +62,8 @@ type Config struct {
 	WaitMax time.Duration
 	// Wait waits before a retry. nil = wait in real time. In a test it can advance a clock.
 	Wait func(ctx context.Context, wait time.Duration) error
-	// Random is the source for random waits. It must be safe for concurrent use. nil = crypto/rand.
+	// Random is the source of random bytes from which waits before retries are computed. It must be safe for concurrent
+	// use. nil = crypto/rand.
 	Random io.Reader
 	// BodyMax is the largest response body in bytes; a larger body is an error. 0 = BodyMaxDefault.
 	BodyMax int64
@@ -105,7 +106,8 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config, base: base, http: &httpClient}, nil
 }
 
-// newTransport replaces http.DefaultTransport, which is shared by the whole program.
+// newTransport returns the transport of the default HTTPClient. It is used instead of http.DefaultTransport, which the
+// whole program shares.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConnsPerHost,
@@ -130,7 +132,7 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(base.String(), "/"), nil
 }
 
-// sleep is the default of Config.Wait.
+// sleep waits in real time. It is the default of Config.Wait.
 func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

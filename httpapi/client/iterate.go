@@ -7,7 +7,8 @@ import (
 	"iter"
 )
 
-// pageLimitMax is the largest page. Each page counts as a request.
+// pageLimitMax is the maximum number of items of a page. It is the default of all iterators, because each page counts
+// as a request against the quota.
 const pageLimitMax = 200
 
 // AllInstitutions iterates over all active institutions.
@@ -20,14 +21,15 @@ func (c *Client) AllInstitutions(ctx context.Context, q InstitutionsQuery) iter.
 	})
 }
 
-// AllRates iterates over the rates of a filter. Limit is the size of the pages; the default is the largest page.
+// AllRates iterates over the rates that a filter selects. q.Limit is the number of items of a page; the default is
+// pageLimitMax.
 func (c *Client) AllRates(ctx context.Context, q Filter) iter.Seq2[Rate, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Rate], error) {
 		return c.Rates(ctx, q.withCursor(cursor))
 	})
 }
 
-// AllBest iterates over a ranking.
+// AllBest iterates over a ranking: the current commercial rates, the best for the caller first.
 func (c *Client) AllBest(ctx context.Context, q BestQuery) iter.Seq2[Rate, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Rate], error) {
 		ranking, err := c.Best(ctx, BestQuery{q.withCursor(cursor), q.Operation})
@@ -38,14 +40,14 @@ func (c *Client) AllBest(ctx context.Context, q BestQuery) iter.Seq2[Rate, error
 	})
 }
 
-// AllHistory iterates over the days of a range.
+// AllHistory iterates over the daily rates of a range of days, oldest first.
 func (c *Client) AllHistory(ctx context.Context, q HistoryQuery) iter.Seq2[HistoryEntry, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[HistoryEntry], error) {
 		return c.History(ctx, HistoryQuery{q.withCursor(cursor), q.From, q.To})
 	})
 }
 
-// AllConversions iterates over the conversions of an amount.
+// AllConversions iterates over the conversions of an amount, the best for the caller first.
 func (c *Client) AllConversions(ctx context.Context, q ConvertQuery) iter.Seq2[Conversion, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Conversion], error) {
 		return c.Convert(ctx, ConvertQuery{q.withCursor(cursor), q.Operation, q.Amount})

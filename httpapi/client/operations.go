@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// Paths of the data operations.
+// Paths of the data operations: requests for currencies, institutions, rates and conversions.
 const (
 	currenciesPath   = "/v1/currencies"
 	institutionsPath = "/v1/institutions"

@@ -5,39 +5,39 @@ import (
 	"strconv"
 )
 
-// Filter has the parameters of all lists of rates. Zero fields are not sent.
+// Filter has the parameters that all lists of rates have in common. Parameters that are zero are not sent.
 type Filter struct {
 	Currency    string // three capital letters
-	Institution string // id
+	Institution string // id of an institution
 	Channel     Channel
 	Kind        Kind
-	Limit       int // items of a page, 1 to 200; 0 = 100
-	Cursor      int // items to skip
+	Limit       int // maximum number of items of a page, 1 to 200; 0 = 100
+	Cursor      int // number of items to skip
 }
 
-// BestQuery has the parameters of Best. Currency and Operation are required.
+// BestQuery has the parameters of Client.Best. Currency and Operation are required.
 type BestQuery struct {
 	Filter
 	Operation Operation
 }
 
-// ConvertQuery has the parameters of Convert. Currency, Operation and Amount are required.
+// ConvertQuery has the parameters of Client.Convert. Currency, Operation and Amount are required.
 type ConvertQuery struct {
 	Filter
 	Operation Operation
 	Amount    Decimal // in foreign currency, up to twelve digits and two decimals
 }
 
-// HistoryQuery has the parameters of History. Without From and To the range is the last seven days. If only one of
-// them is set, the node derives the other.
+// HistoryQuery has the parameters of Client.History. Without From and To the range is the last seven days. If only one
+// of them is set, the node computes the other from it.
 type HistoryQuery struct {
 	Filter
 	From, To Date // inclusive
 }
 
-// InstitutionsQuery has the parameters of Institutions.
+// InstitutionsQuery has the parameters of Client.Institutions.
 type InstitutionsQuery struct {
-	Currency      string // only institutions that publish it
+	Currency      string // only institutions that publish rates of this currency
 	Limit, Cursor int
 }
 

@@ -14,7 +14,7 @@ type ResponseInfo struct {
 	ETag      string
 	// MaxAge is how long the response may be cached.
 	MaxAge time.Duration
-	// Limits is nil if the node enforces none.
+	// Limits is nil if the node does not limit requests.
 	Limits *Limits
 	// Sunset is when anonymous access ends. The zero time means that no date is announced.
 	Sunset time.Time
@@ -41,7 +41,7 @@ func readResponseInfo(response *http.Response) *ResponseInfo {
 	return info
 }
 
-// readLimits returns nil unless all three headers are present and valid.
+// readLimits reads the three X-RateLimit headers. It returns nil if one of them is missing or invalid.
 func readLimits(header http.Header) *Limits {
 	limit, limitErr := strconv.Atoi(header.Get("X-RateLimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-RateLimit-Remaining"))
@@ -55,7 +55,7 @@ func readLimits(header http.Header) *Limits {
 // secondsMax is the largest result of parseSeconds: more than a day, and far from an overflow of time.Duration.
 const secondsMax = 100_000
 
-// parseSeconds parses whole seconds; anything else is 0.
+// parseSeconds parses a whole number of seconds. It returns 0 for any other text.
 func parseSeconds(text string) time.Duration {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {

@@ -156,7 +156,7 @@ type Ranking struct {
 	Operation Operation `json:"operation"`
 }
 
-// Response bodies without meta.
+// Bodies of responses that have only the field data.
 type (
 	dataBody[T any] struct {
 		Data *T `json:"data"`

@@ -44,7 +44,7 @@ func (c *Client) retryDelay(q *call, err error, attempt int) (time.Duration, boo
 	case errors.As(err, &apiErr) && apiErr.Code == CodeRequestedTooSoon:
 		return 0, false // a code was sent, and a new code would invalidate it
 	case errors.As(err, &apiErr) && apiErr.Code == CodeNone && !q.idempotent:
-		return 0, false // from a proxy; the node may have executed the call
+		return 0, false // the error is from a proxy; the node may have executed the call
 	case errors.As(err, &apiErr) && apiErr.Status == http.StatusTooManyRequests && apiErr.RetryAfter > 0:
 		return apiErr.RetryAfter, true
 	case errors.As(err, &apiErr) && apiErr.Status == http.StatusServiceUnavailable && apiErr.RetryAfter > 0:

@@ -28,7 +28,7 @@ func (q *call) target() string {
 	return q.path + "?" + q.query.Encode()
 }
 
-// get returns the call of a data operation.
+// get returns a call that gets rates or other data, with Config.Key.
 func (c *Client) get(path string, query url.Values) *call {
 	return &call{method: http.MethodGet, path: path, query: query, secret: string(c.config.Key), idempotent: true}
 }

@@ -18,7 +18,7 @@ const (
 	typeJSON     = "application/json"
 	typeYAML     = "application/yaml"
 	typeLinkset  = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
-	typeMarkdown = "text/plain; charset=utf-8" // Markdown, which browsers show under this type
+	typeMarkdown = "text/plain; charset=utf-8" // for Markdown: browsers show a document of this type
 )
 
 //go:embed openapi.yaml
@@ -36,7 +36,8 @@ var postmanText string
 //go:embed api-catalog.json
 var catalogText string
 
-// Texts in the documents that are replaced if Register gets a publicURL.
+// Texts in the documents that stand for the URL of the node. Register replaces them by its parameter publicURL. If
+// publicURL is "", Register removes baseServer and leaves the others as they are.
 const (
 	yamlServer    = "  - url: /"
 	jsonServer    = `"url": "/"`
@@ -44,8 +45,8 @@ const (
 	baseServer    = "{base}"
 )
 
-// Register adds the documents to a mux. publicURL is the origin of the node, such as https://api.example.com. If
-// publicURL is "", links in the documents are relative.
+// Register adds the documents of the API specification to a mux. publicURL is the origin of the node, such as
+// https://api.example.com. If publicURL is "", links in the documents are relative.
 func Register(mux *http.ServeMux, publicURL string) {
 	for _, d := range documents(publicURL) {
 		mux.Handle(d.path, d)

@@ -14,14 +14,15 @@ const (
 	allowedMethods = "GET, HEAD, OPTIONS"
 	// A document changes only with the version of the program, so a cache may keep it for an hour.
 	cacheControl = "public, max-age=3600"
-	// With contentSecurityPolicy a browser that shows a document as a page executes and loads nothing in it.
+	// contentSecurityPolicy is for a browser that shows a document as a page. The browser must not execute or load
+	// anything in it.
 	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	exposedHeaders        = "ETag, Link, X-Request-Id"
 )
 
 type document struct {
 	path, mediaType string
-	content         func() content // creates the content at the first call
+	content         func() content // creates the content at the first call and then returns the same
 }
 
 type content struct {
@@ -75,7 +76,7 @@ func (d *document) send(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content.body) // for HEAD too: the server does not send that body
 }
 
-// methodNotAllowed sends 405 with an API error. Package httpapi sets X-Request-Id in the request.
+// methodNotAllowed sends 405 with an API error. Package httpapi has added X-Request-Id to the request.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Allow", allowedMethods)

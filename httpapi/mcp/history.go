@@ -11,7 +11,7 @@ import (
 const (
 	rowsDefault   = 100
 	rowsMax       = 200 // rows of the largest page that the API returns
-	rowsListedMax = 10  // if there are more rows, the text has only the lowest and highest rates
+	rowsListedMax = 10  // if there are more rows, the text for people has only the lowest and highest rates
 )
 
 // historyInput is the input of rate_history.
@@ -77,7 +77,8 @@ func (s *Server) history(ctx context.Context, in historyInput) (*historyResult, 
 	return result, nil
 }
 
-// text lists the rows. If there are more than rowsListedMax, it lists only the lowest and highest rates.
+// text returns the rows as text for people. If there are more than rowsListedMax, the text has only the lowest and
+// highest rates.
 func (d *historyResult) text() string {
 	var out strings.Builder
 	if len(d.Rows) == 0 {
@@ -102,7 +103,8 @@ func (d *historyResult) text() string {
 	return out.String() + d.footer()
 }
 
-// extremes writes the lowest and the highest value of a side. Rates of different kinds are not compared.
+// extremes writes the lowest and the highest value of one side of the rate: compra or venta. Rates of different kinds
+// are not compared.
 func (d *historyResult) extremes(text *strings.Builder, kind client.Kind, name string, side func(*historyRow) *client.Decimal) {
 	var low, high *historyRow
 	for i := range d.Rows {

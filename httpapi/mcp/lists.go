@@ -25,7 +25,7 @@ func (s *Server) listCurrencies(ctx context.Context, _ noInput) (*currencies, er
 	return &currencies{s.provenance(nil), list}, nil
 }
 
-// text lists the currencies. Those without current rates come last.
+// text returns the currencies as text for people. Those without current rates come last.
 func (c *currencies) text() string {
 	var current, notCurrent []string
 	for i := range c.Currencies {
@@ -54,7 +54,7 @@ type institutions struct {
 	Institutions []institution `json:"institutions"`
 }
 
-// institution has the fields of an institution that are useful for a model.
+// institution has the data of an institution that is useful for a language model.
 type institution struct {
 	ID           string   `json:"id" jsonschema:"what the parameter institution of other tools takes"`
 	Name         string   `json:"name"`

@@ -34,7 +34,7 @@ type convertInput struct {
 	Limit       int              `json:"limit,omitempty" jsonschema:"how many offers, 1 to 50; 5 if it is not given"`
 }
 
-// offer is one rate of one institution.
+// offer is one rate of one institution, with the converted amount if the input has an amount.
 type offer struct {
 	Institution     string          `json:"institution"`
 	InstitutionID   string          `json:"institutionId"`

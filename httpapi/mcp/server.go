@@ -28,22 +28,22 @@ const messageBytesMax = 64 << 10
 type Config struct {
 	// Client sends requests to the node.
 	Client *client.Client
-	// Site is the URL in attributions. "" = Client.BaseURL().
+	// Site is the URL of the service in attributions. "" = Client.BaseURL().
 	Site string
 	// Version is the version of the program. "" = unknown.
 	Version string
 	// Hosts are host names without port that Handler accepts besides localhost and loopback addresses.
 	Hosts []string
-	// CallTimeout is the timeout of a call, including retries. 0 = CallTimeoutDefault.
+	// CallTimeout is the timeout of a tool call, including retries. 0 = CallTimeoutDefault.
 	CallTimeout time.Duration
-	// Logger logs calls that fail. nil discards them.
+	// Logger logs tool calls that fail. nil discards them.
 	Logger *slog.Logger
 }
 
 // CallTimeoutDefault is shorter than a minute, the usual timeout of MCP clients.
 const CallTimeoutDefault = 45 * time.Second
 
-// Server serves the tools. It is safe for concurrent use.
+// Server serves the tools to language models. It is safe for concurrent use.
 type Server struct {
 	client      *client.Client
 	site        string
@@ -76,8 +76,8 @@ func New(config Config) (*Server, error) {
 }
 
 // Serve serves one client, which sends a message on each line of in. It returns nil when in has ended and all requests
-// are answered. It returns an error if ctx is done before. A read from standard input cannot be interrupted, and then
-// goes on in the background.
+// are answered. If ctx is done before, it returns an error. A read from standard input cannot be interrupted, so it
+// then goes on in the background.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	closer, ok := in.(io.ReadCloser)
 	if !ok {
@@ -116,7 +116,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// isKnownHost reports whether a host, with or without port, is localhost, a loopback address or one of Config.Hosts.
+// isKnownHost reports whether the Host of a request, with or without port, is localhost, a loopback address or one of
+// Config.Hosts.
 func (s *Server) isKnownHost(host string) bool {
 	hostURL := url.URL{Host: host}
 	name := strings.ToLower(hostURL.Hostname())

@@ -36,8 +36,8 @@ type drainingConn struct {
 	closed  chan struct{} // closed by Close
 }
 
-// count adds delta to the number of open requests. ended means that the stream has ended. count closes drained when the
-// stream has ended and no request is open.
+// count adds delta to the number of open requests. ended means that the stream has ended. When the stream has ended and
+// no request is open, count closes the channel c.drained.
 func (c *drainingConn) count(delta int, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,8 @@ func (c *drainingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return message, nil
 }
 
-// awaitDrained waits until all requests are answered or the connection is closed.
+// awaitDrained waits until all requests are answered. It waits no longer if the connection is closed, if ctx is done,
+// or after drainTimeout.
 func (c *drainingConn) awaitDrained(ctx context.Context) {
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()

@@ -32,7 +32,7 @@ func (s *Server) addTools() error {
 	return nil
 }
 
-// toolResult is the structured content of a result. text returns the same for people.
+// toolResult is the result of a tool, as structured content. text returns the same as text for people.
 type toolResult interface{ text() string }
 
 // tool returns a function that registers a tool. The schemas of its input and output are derived from In and Out.
@@ -62,7 +62,8 @@ func tool[In any, Out toolResult](s *Server, name, title, description string, ca
 	}
 }
 
-// constrain adds patterns and enumerations to the schema of an input. A parameter has the same meaning in all tools.
+// constrain adds patterns and enumerations to the schema of an input. Parameters with the same name have the same
+// meaning in all tools.
 func constrain(input *jsonschema.Schema) {
 	for name, rule := range map[string]jsonschema.Schema{
 		"currency":    {Pattern: `^[A-Z]{3}$`},
@@ -80,7 +81,7 @@ func constrain(input *jsonschema.Schema) {
 	}
 }
 
-// provenance is the part that all results have in common.
+// provenance has the fields that all results have in common: currency, time, attribution and notice.
 type provenance struct {
 	QuoteCurrency string `json:"quoteCurrency" jsonschema:"the currency of all rates and amounts but the foreign ones"`
 	AsOf          string `json:"asOf,omitempty" jsonschema:"when the node made the answer, in the time of Santo Domingo"`

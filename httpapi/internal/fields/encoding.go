@@ -34,8 +34,8 @@ func AcceptsGzip(lines [][]byte) bool {
 	return gzip > 0 && gzip >= identity
 }
 
-// codingQuality splits an item such as "gzip;q=0.5". An invalid quality counts as 0, so that the response is not
-// compressed.
+// codingQuality splits an item such as "gzip;q=0.5" into the coding and its quality in thousandths. An invalid quality
+// counts as 0, so that the response is not compressed.
 func codingQuality(item []byte) (coding []byte, quality int) {
 	semicolon := bytes.IndexByte(item, ';')
 	if semicolon < 0 {

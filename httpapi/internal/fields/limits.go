@@ -2,15 +2,16 @@ package fields
 
 import "time"
 
-// AppendWindow appends an item with two integer parameters, such as "day";q=1000;w=86400.
+// AppendWindow appends the item for a quota window in RateLimit or RateLimit-Policy. It has the name of the window and
+// two parameters, such as "day";q=1000;w=86400.
 func AppendWindow(dst []byte, window, first string, a int64, second string, b int64) []byte {
 	dst = append(append(append(append(dst, window...), ';'), first...), '=')
 	dst = append(append(append(AppendNumber(dst, a), ';'), second...), '=')
 	return AppendNumber(dst, b)
 }
 
-// AppendNumber appends a number that must not be negative. It takes half the time of strconv.AppendInt. Each response
-// has seven numbers.
+// AppendNumber appends a number that must not be negative. It takes half the time of strconv.AppendInt, and each
+// response has seven numbers.
 func AppendNumber(dst []byte, n int64) []byte {
 	var digits [20]byte
 	first := len(digits) - 1

@@ -10,9 +10,9 @@ import (
 // IDCharactersMax is the maximum length of an id in a path.
 const IDCharactersMax = 80
 
-// percentDecoded replaces each %XX. It returns text itself if there is none, else a copy. If a '%' is not followed by
-// two hexadecimal digits, it returns text and false. A '+' is not replaced by a space, because no parameter allows
-// spaces.
+// percentDecoded replaces each %XX by the byte that it stands for. It returns text itself if there is no %, else a
+// copy. If a '%' is not followed by two hexadecimal digits, it returns text and false. A '+' is not replaced by a
+// space, because no parameter allows spaces.
 func percentDecoded(text []byte) ([]byte, bool) {
 	if bytes.IndexByte(text, '%') < 0 {
 		return text, true

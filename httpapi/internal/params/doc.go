@@ -1,6 +1,6 @@
-// Package params parses the query parameters of the data operations and the id in a path. A Query has no pointer into
-// the request. All problems of a request are reported at once. For an unknown name, the message suggests the most
-// similar known name.
+// Package params parses the query parameters of the data operations and the id in a path. The result is a Query, which
+// has no pointer into the request. All problems of a request are reported at once. For an unknown name, the message
+// suggests the most similar known name.
 //
 //	params.go  the table of parameters: names, grammars, and the operations that allow or require them
 //	query.go   parsing of each value

@@ -2,7 +2,7 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Operation is a set of data operations, one bit for each.
+// Operation is a set of data operations (all of /v1 except /v1/account), one bit for each.
 type Operation uint16
 
 // Data operations.
@@ -66,7 +66,7 @@ func NewTable() Table {
 	}
 }
 
-// Compile-time checks: the messages have these limits as text.
+// Compile-time checks that these limits have not changed: messages contain them as text.
 var (
 	_ [engine.LimitMax - 200]struct{}
 	_ [200 - engine.LimitMax]struct{}
@@ -76,7 +76,7 @@ var (
 	_ [365 - engine.HistoryRangeDaysMax]struct{}
 )
 
-// Find returns the parameter with a name, or ParamCount if the operation does not allow it.
+// Find returns the parameter with a name, or ParamCount if the operation has no such parameter.
 func (t *Table) Find(op Operation, name []byte) Param {
 	for p := range ParamCount {
 		if string(name) == t[p].Name {

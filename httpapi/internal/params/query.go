@@ -5,7 +5,7 @@ import "github.com/tasard/tasard/engine"
 // Query has the parameters of a request. It is comparable and has no pointer into the request. A missing parameter is
 // zero, but Limit has its default, and From and To are always set for History.
 type Query struct {
-	ID          string // from the path of an institution
+	ID          string // id of an institution, from the path
 	Currency    string
 	Institution string
 	Channel     engine.Channel
@@ -25,12 +25,13 @@ func (q Query) Filter() engine.Filter {
 // Page returns the parameters that select a page.
 func (q Query) Page() engine.PageRequest { return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor} }
 
-// Ranking returns the query for best, or for convert.
+// Ranking returns the query for /v1/convert if forConvert is true, else for /v1/rates/best.
 func (q Query) Ranking(forConvert bool) engine.RankingQuery {
 	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: forConvert}
 }
 
-// set parses a value, which must be percent-decoded, into its field. It returns false if the value is invalid.
+// set parses a value into its field of q. The value must be percent-decoded already. It returns false if the value is
+// invalid.
 func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool) {
 	switch p {
 	case ParamCurrency:
@@ -57,7 +58,7 @@ func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool
 	return ok
 }
 
-// currencyValue parses ^[A-Z]{3}$. The currency need not be in the catalogue.
+// currencyValue parses ^[A-Z]{3}$. The currency need not be in the catalogue of known currencies.
 func currencyValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	if len(value) != len(engine.QuoteCurrency) {
 		return "", false
@@ -73,7 +74,7 @@ func currencyValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	return string(value), true
 }
 
-// institutionValue parses ^[a-z0-9-]+$. The institution need not be in the catalogue.
+// institutionValue parses ^[a-z0-9-]+$. The institution need not be in the catalogue of known institutions.
 func institutionValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
 	if len(value) == 0 {
 		return "", false

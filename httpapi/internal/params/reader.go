@@ -34,15 +34,15 @@ const (
 
 // Problem is a problem of a request.
 type Problem struct {
-	Name    string // of the parameter
-	Index   int    // of the value, if the parameter is repeated; 0 is the first value
+	Name    string // name of the parameter
+	Index   int    // which value of a repeated parameter; 0 is the first value
 	Message string // to be shown after Name
 }
 
 // Options are the inputs of Table.Read besides the request.
 type Options struct {
 	Catalogue    *engine.Catalogue // its codes and ids are used in the Query, so that known values need no copy
-	Today        engine.Date       // for a history range without an end
+	Today        engine.Date       // the end of a history range that has none
 	AllowUnknown bool              // ignore unknown names, except those of credentials
 }
 
