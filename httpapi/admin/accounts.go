@@ -68,7 +68,7 @@ type (
 		Minute      Window    `json:"minute"`
 		Keys        []Key     `json:"keys"`
 	}
-	// Window is the state of a quota window.
+	// Window is the state of one limit of an account: the requests of a day or of a minute.
 	Window struct {
 		Limit     int       `json:"limit"`
 		Remaining int       `json:"remaining"`
@@ -78,7 +78,7 @@ type (
 	Key struct {
 		ID         string    `json:"id"`
 		Name       string    `json:"name"`
-		Hint       string    `json:"hint"`
+		Hint       string    `json:"hint"` // the last four characters of the key
 		CreatedAt  time.Time `json:"createdAt"`
 		RevokedAt  time.Time `json:"revokedAt,omitzero"`
 		LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
@@ -89,7 +89,7 @@ func (s *Server) limits(own account.Quota) Limits {
 	return Limits{cmp.Or(own.Day, s.config.DefaultQuota.Day), cmp.Or(own.Minute, s.config.DefaultQuota.Minute), own != account.Quota{}}
 }
 
-// author returns the name, which readBody checks.
+// author returns the author's name, so that readBody can check it.
 func (a Author) author() string { return a.Name }
 
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }

@@ -19,9 +19,10 @@ const (
 	typeTar = "application/x-tar"
 	// failureTrailer is the HTTP trailer that says why a backup ended early.
 	failureTrailer = "Tasard-Failure"
-	// backupBytesASecond limits the rate, to leave most of the disk and CPU to the node.
+	// backupBytesASecond limits the rate of a backup, to leave most of the disk and CPU to the node.
 	backupBytesASecond = 64 << 20
-	// backupStallMax is the time after which a backup ends if pacer.wait is not called again.
+	// backupStallMax is the time after which a backup ends if pacer.wait is not called again, because the client does not
+	// read.
 	backupStallMax = 30 * time.Second
 	// backupMax limits the duration of a backup, because the node can't delete the copied files until the backup ends.
 	backupMax = time.Hour
@@ -92,7 +93,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 type pacer struct {
 	ctx        context.Context
 	stopping   chan struct{}
-	timer      *time.Timer // for the pauses
+	timer      *time.Timer // for the pauses between writes
 	stallTimer *time.Timer // fires backupStallMax after the newest call of wait
 }
 
@@ -129,7 +130,7 @@ var ErrNoResponse = errors.New("it did not answer")
 
 // BackupStream is the response of a backup.
 type BackupStream struct {
-	Err error // of the last Read that failed; io.EOF at the end
+	Err error // error of the last Read that failed; io.EOF at the end of the backup
 
 	cancel    context.CancelFunc
 	idleTimer *time.Timer

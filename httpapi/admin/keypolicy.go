@@ -31,7 +31,8 @@ type (
 		At time.Time `json:"at"`
 		Author
 	}
-	// KeyPolicy says whether requests need API keys. By is the author of the announcement. Mail is Config.Mail.
+	// KeyPolicy says whether requests need API keys. By is the author of the announcement. Mail says how login codes are
+	// sent (Config.Mail).
 	KeyPolicy struct {
 		State       string    `json:"state"`
 		RequiredAt  time.Time `json:"requiredAt,omitzero"`

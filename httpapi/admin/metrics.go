@@ -11,7 +11,7 @@ import (
 
 const (
 	metricsWriteTimeout = 30 * time.Second
-	metricsIdleTimeout  = 2 * time.Minute // Prometheus reuses a connection, every 15 s or so
+	metricsIdleTimeout  = 2 * time.Minute // Prometheus sends a request every 15 s or so, on the same connection
 )
 
 // Responses about the state of the node.
@@ -27,10 +27,10 @@ type (
 	}
 	// Log describes the log in which the node stores all changes as records.
 	Log struct {
-		LastRecord    uint64 `json:"lastRecord"`
-		Snapshot      uint64 `json:"snapshot"`
-		TornBytes     int64  `json:"tornBytes"`
-		AmbiguousTail bool   `json:"ambiguousTail"`
+		LastRecord    uint64 `json:"lastRecord"`        // sequence number of the newest record
+		Snapshot      uint64 `json:"snapshot"`          // sequence number of the newest snapshot
+		TornBytes     int64  `json:"tornBytes"`         // size of an incomplete last write; cut off when the node started
+		AmbiguousTail bool   `json:"ambiguousTail"`     // acknowledged records may be missing at the end of the log
 		Failure       string `json:"failure,omitempty"` // why the node is stopping
 	}
 	// MailStats counts e-mails with login codes by their outcome.

@@ -138,7 +138,7 @@ func expandPath(path string, values []string) string {
 }
 
 const (
-	bodyMax   = 4 << 10 // bytes of a request
+	bodyMax   = 4 << 10 // largest size of a request body in bytes
 	typeJSON  = "application/json"
 	typeLines = "application/x-ndjson"
 )

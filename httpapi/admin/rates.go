@@ -18,8 +18,8 @@ const (
 
 // Bodies of requests about rates. Buy, Sell and EffectiveDate are optional; "" means not given.
 type (
-	// Quote identifies a rate; it has no prices. Channel defaults to unspecified. Kind is commercial (the default) or
-	// reference.
+	// Quote identifies a rate; it has no prices. Channel says where the rate applies, such as branch or digital, and
+	// defaults to unspecified. Kind is commercial (the default) or reference.
 	Quote struct {
 		Institution string         `json:"institution"`
 		Currency    string         `json:"currency"`
@@ -98,8 +98,9 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	return answer, nil
 }
 
-// manualObservation checks a manual rate and returns it as an observation. A value that can never be published is
-// rejected here, so that the operator sees the mistake at once. The engine would quarantine it.
+// manualObservation checks a manual rate and returns it as an observation, the form in which the engine takes rates of
+// all sources. A value that can never be published is rejected here, so that the operator sees the mistake at once. The
+// engine would quarantine it.
 func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
@@ -127,7 +128,7 @@ func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now ti
 	return observation, err
 }
 
-// readSide parses a side. It returns the null decimal for "".
+// readSide parses one side of a rate, buy or sell. It returns the null decimal for "".
 func readSide(name, text string) (engine.Decimal, error) {
 	if text == "" {
 		return engine.Decimal{}, nil
@@ -169,7 +170,7 @@ func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error
 	return expiry, nil
 }
 
-// quoteKey checks the Quote of a request and sets its defaults.
+// quoteKey checks the Quote of a request, and returns it as a key in which the defaults are set.
 func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	key := engine.QuoteKey{
 		Institution: body.Institution,
@@ -203,7 +204,7 @@ func (s *Server) withdrawRate(r *http.Request, body Withdrawal) (RateChange, err
 	return RateChange{ID: key.ID(body.Currency), SourceID: body.Source, By: by, Published: s.publishedOffer(body.Currency, key)}, nil
 }
 
-// publishedOffer returns nil if there is no published rate.
+// publishedOffer returns the published rate of a key, or nil if there is none.
 func (s *Server) publishedOffer(currency string, key engine.QuoteKey) *Offer {
 	page, err := s.config.Node.Rates(engine.RatesQuery{
 		Filter:      engine.Filter{Currency: currency, Institution: key.Institution, Channel: key.Channel, Kind: key.Kind},

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	headerMax    = 8 << 10 // bytes
+	headerMax    = 8 << 10 // largest size of the headers of a request in bytes
 	readTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Minute // enough for a slow client to read a list of a million accounts
 	idleTimeout  = 30 * time.Second
@@ -77,7 +77,8 @@ func (s *Server) ServeSocket(socket net.Listener) {
 
 }
 
-// serve starts a goroutine that serves the listener until Stop. If serving ends earlier, it logs consequence.
+// serve starts a goroutine that serves the listener until Stop. If serving ends earlier, it logs consequence, which
+// says what no longer works.
 func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequence string) {
 	server := httpServer{srv, name, make(chan struct{})}
 	server.MaxHeaderBytes, server.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)

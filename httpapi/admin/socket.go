@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// SocketName is the name of the socket in a data directory.
+// SocketName is the file name of the management socket in the data directory of a node.
 const SocketName = "admin.sock"
 
 const (
 	socketMode         = 0o600
-	socketPathBytesMax = 107 // of the operating system
+	socketPathBytesMax = 107 // limit of the operating system
 )
 
 // Errors of Listen, besides those of the operating system.
@@ -25,8 +25,8 @@ var (
 	ErrInUse      = errors.New("another node uses it")
 )
 
-// Listen creates the socket and listens on it. It replaces a socket on which no process listens. If a process listens
-// there, Listen returns ErrInUse.
+// Listen creates the management socket and listens on it. It replaces a socket on which no process listens. If a
+// process listens there, Listen returns ErrInUse.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func removeStale(ctx context.Context, path string) error {
 	return nil
 }
 
-// peerKey is the context key under which withPeerName stores the result of peerName.
+// peerKey is the context key under which withPeerName stores the name of the user at the other end of the socket.
 type peerKey struct{}
 
 func withPeerName(ctx context.Context, conn net.Conn) context.Context {

@@ -21,10 +21,10 @@ type (
 		Name           string        `json:"name"`
 		Institution    string        `json:"institution,omitempty"`
 		URL            string        `json:"url,omitempty"`
-		Host           string        `json:"host"` // of the first request
+		Host           string        `json:"host"` // host of the first request for the source
 		Priority       int64         `json:"priority"`
 		UpstreamSource string        `json:"upstreamSource,omitempty"`
-		Methods        []string      `json:"methods"` // extraction methods
+		Methods        []string      `json:"methods"` // how rates are extracted from the pages of the source
 		State          string        `json:"state"`
 		Disabled       string        `json:"disabled,omitempty"` // why the source is disabled
 		Note           string        `json:"note,omitempty"`
@@ -32,23 +32,23 @@ type (
 	}
 	// SourceHealth is the health of a source since the node was started.
 	SourceHealth struct {
-		Running             time.Time      `json:"running,omitzero"`
-		LastTry             time.Time      `json:"lastTry,omitzero"`
-		LastSuccess         time.Time      `json:"lastSuccess,omitzero"`
-		LastSlot            time.Time      `json:"lastSlot,omitzero"`
-		NextRun             time.Time      `json:"nextRun,omitzero"`
-		DurationMillis      int64          `json:"durationMillis"`
-		Runs                uint64         `json:"runs"`
-		ConsecutiveFailures int            `json:"consecutiveFailures"`
+		Running             time.Time      `json:"running,omitzero"`     // start of the try that is running
+		LastTry             time.Time      `json:"lastTry,omitzero"`     // start of the newest try to collect rates
+		LastSuccess         time.Time      `json:"lastSuccess,omitzero"` // end of the newest try that published a rate
+		LastSlot            time.Time      `json:"lastSlot,omitzero"`    // newest scheduled time with a published rate
+		NextRun             time.Time      `json:"nextRun,omitzero"`     // when the next try begins
+		DurationMillis      int64          `json:"durationMillis"`       // duration of the newest try
+		Runs                uint64         `json:"runs"`                 // number of tries
+		ConsecutiveFailures int            `json:"consecutiveFailures"`  // scheduled times in a row without a rate
 		Failure             *SourceFailure `json:"failure,omitempty"`
-		Read                int            `json:"read"`
-		Accepted            int            `json:"accepted"`
-		Quarantined         int            `json:"quarantined"`
-		Repeated            int            `json:"repeated"`
-		Digests             []string       `json:"digests,omitempty"`
-		Notes               []string       `json:"notes,omitempty"`
-		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"`
-		Frozen              bool           `json:"frozen"`
+		Read                int            `json:"read"`                    // rates read for the newest scheduled time
+		Accepted            int            `json:"accepted"`                // of these: accepted by the engine
+		Quarantined         int            `json:"quarantined"`             // of these: rejected, most into quarantine
+		Repeated            int            `json:"repeated"`                // of these: already published
+		Digests             []string       `json:"digests,omitempty"`       // digest of the newest document of each page
+		Notes               []string       `json:"notes,omitempty"`         // of the newest try
+		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"` // when a price last changed
+		Frozen              bool           `json:"frozen"`                  // no price has changed for a long time
 	}
 	// SourceFailure describes the newest failure of a source.
 	SourceFailure struct {
@@ -74,14 +74,14 @@ type ClusterNode struct {
 	Address   string    `json:"address"`
 	Version   string    `json:"version,omitempty"`
 	Self      bool      `json:"self"`
-	Member    bool      `json:"member"` // the node stores the log
+	Member    bool      `json:"member"` // the node stores a copy of the cluster's log
 	Reachable bool      `json:"reachable"`
 	SeenAt    time.Time `json:"seenAt,omitzero"`
-	Leader    bool      `json:"leader"`  // changes go through this node
-	Current   bool      `json:"current"` // the node is a member, and its copy of the log is up to date
-	Record    uint64    `json:"record"`  // sequence number of the newest record in the node's copy of the log
-	Lag       uint64    `json:"lag"`     // number of records that it lacks
-	Snapshot  uint64    `json:"snapshot"`
+	Leader    bool      `json:"leader"`   // changes go through this node
+	Current   bool      `json:"current"`  // the node is a member, and its copy of the log is up to date
+	Record    uint64    `json:"record"`   // sequence number of the newest record in the node's copy of the log
+	Lag       uint64    `json:"lag"`      // number of records that it lacks
+	Snapshot  uint64    `json:"snapshot"` // sequence number of the node's newest snapshot
 }
 
 func (s *Server) showCluster(*http.Request, NoBody) (Cluster, error) {

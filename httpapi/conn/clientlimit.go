@@ -15,11 +15,11 @@ const (
 
 // clientLimit limits the open connections of each client. The zero value has no limit.
 type clientLimit struct {
-	limit  int // 0 = any number
-	exempt func(netip.Addr) bool
+	limit  int                   // 0 = any number
+	exempt func(netip.Addr) bool // reports whether an address has no limit; may be nil
 
 	mu   sync.Mutex
-	open map[netip.Addr]int
+	open map[netip.Addr]int // number of open connections by client, see keyOf
 }
 
 // newClientLimit lowers limit to maxConns/clientShareOfCap if it is higher. A limit of 0 or less means no limit.

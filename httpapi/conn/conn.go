@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// reportFull calls Config.OnFull. Repeated calls have no effect until reportRoom is called.
+// reportFull calls Config.OnFull when the cap of connections is reached. Repeated calls have no effect until reportRoom
+// is called.
 func (l *Listener) reportFull() {
 	if l.full.CompareAndSwap(false, true) {
 		l.config.OnFull()
 	}
 }
 
-// reportRoom calls Config.OnRoom if reportFull was called before.
+// reportRoom calls Config.OnRoom when a connection can be accepted below the cap again, if reportFull was called
+// before.
 func (l *Listener) reportRoom() {
 	if l.full.CompareAndSwap(true, false) {
 		l.config.OnRoom()
@@ -53,14 +55,14 @@ type Conn struct {
 
 	permit  permit
 	peer    netip.Addr
-	express Express       // may be nil
-	state   atomic.Uint32 // a constant of express.go
+	express Express       // answers some requests before fasthttp reads them; may be nil
+	state   atomic.Uint32 // connServing, connInExpress or connClosing: whether Express is running
 
-	slot         admissionSlot
+	slot         admissionSlot  // the right to be served during overload
 	queued       *queuedRequest // nil until the connection's first wait for a slot
 	socket       *socketInfo
 	requests     uint32 // complete requests so far
-	sample       uint32 // requests, plus an offset so that not every connection samples its first request
+	sample       uint32 // requests plus an offset, so that only some connections have their first request sampled
 	firstAwaited bool   // awaitFirstRequest was called
 
 	recorder        DurationRecorder // for the current response; nil after its duration was recorded
@@ -89,7 +91,8 @@ func (c *Conn) Reserve() bool { return c.permit.reserve }
 
 // RecordDuration arranges that SetWriteDeadline records the duration of the current response. fasthttp sets the write
 // deadline when the response is ready: to the present time plus the server's write timeout. instantDeadline is the
-// start of the request plus the same timeout, so the difference of the two deadlines is the duration.
+// deadline that a response ready at once would get: the start of the request plus the same timeout. So the difference
+// between the two deadlines is the duration.
 func (c *Conn) RecordDuration(instantDeadline time.Time, recorder DurationRecorder) {
 	c.instantDeadline, c.recorder = instantDeadline, recorder
 }
@@ -103,8 +106,9 @@ func (c *Conn) RequestArrived() (first, sampled bool) {
 	return c.requests == 1, sampled
 }
 
-// Admit reports whether the server should serve a request. It may wait for an admission slot. The request must be
-// complete, because a request that arrives byte by byte would occupy a slot for long.
+// Admit reports whether the server should serve a request. During overload it may wait for an admission slot, which is
+// the right of a connection to be served. The request must be complete, because a request that arrives byte by byte
+// would occupy a slot for long.
 func (c *Conn) Admit(p Priority) bool { return c.shedder.admit(c, p) }
 
 // Read implements net.Conn. It does not return the requests that Express has answered. During overload it releases the

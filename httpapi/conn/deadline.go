@@ -9,8 +9,8 @@ import (
 
 // lazyDeadlines is a connection that passes on only a few of the deadlines that fasthttp sets. fasthttp sets three for
 // each request, each would change a runtime timer, and nearly all are replaced long before they pass. So if fasthttp
-// sets a later deadline, the earlier one stays armed in the runtime. If the earlier one passes during a read or write,
-// lazyDeadlines arms the later one and repeats the read or write.
+// sets a later deadline, the earlier one stays armed (set in the runtime). If the earlier one passes during a read or
+// write, lazyDeadlines arms the later one and repeats the read or write.
 //
 // Only one goroutine may read, write and set deadlines. Any goroutine may call Close.
 type lazyDeadlines struct {

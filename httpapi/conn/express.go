@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// Express may answer requests at the beginning of read, which holds the newly received bytes. It writes the responses
-// itself, and returns the total length of the requests that it answered. fasthttp gets the remaining bytes. An error
-// ends the connection.
+// Express is a function that may answer requests before fasthttp reads them. read holds the newly received bytes, and
+// Express may answer the requests at their beginning. It writes the responses itself, and returns the total length of
+// the requests that it answered. fasthttp gets the remaining bytes. An error ends the connection.
 //
 // Express runs inside Conn.Read, so fasthttp considers the connection idle while Express runs. Express may call the
 // methods of Conn that a handler may call, but BeginExpress instead of BeginRequest.

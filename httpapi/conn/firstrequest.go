@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// firstReadBytes is the buffer for the first read of a connection: most requests are smaller.
+// firstReadBytes is the size of the buffer for the first read of a connection. Most requests are smaller.
 const firstReadBytes = 384
 
 // silentConns is the set of connections that have not received a byte yet.
@@ -41,7 +41,7 @@ func (n *silentConns) closeAll() {
 	defer n.mu.Unlock()
 	n.closed = true
 	for c := range n.conns {
-		_ = c.Conn.Close() // its goroutine gets an error, and releases the permit
+		_ = c.Conn.Close() // the goroutine that serves the connection gets an error, and frees its place under the cap
 	}
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Results of Malformed that come from framingCheck.
+// Results of Malformed (guard.go), which says why a request is rejected. These come from framingCheck.
 const (
 	reasonChunk  = "A chunk size must be hexadecimal digits in a line of its own that ends in CR LF, with nothing behind them but ';' and an extension."
 	reasonExtent = "It can't be determined where this request ends."
 )
 
-// framingLineMax is the largest length of a line. fasthttp accepts no longer line in a head. framingCheck rejects a
-// chunk extension that makes a line longer.
+// framingLineMax is the largest length of a line in bytes. fasthttp itself rejects longer lines in a head. framingCheck
+// also rejects a chunk extension that makes a line longer.
 const framingLineMax = 64 << 10
 
 // framingCheck parses the bytes that fasthttp reads from a connection. fasthttp accepts two deviations from RFC 9112
@@ -32,8 +32,8 @@ type framingCheck struct {
 	partialLine    []byte // the beginning of a line whose end has not arrived yet
 	state          framingState
 	chunked        bool
-	hasLength      bool // the request has a Content-Length
-	expects        bool // the request has an Expect
+	hasLength      bool // the request has a Content-Length header
+	expects        bool // the request has an Expect header
 	bodyLeft       int  // remaining bytes of the body or chunk, with the CR LF after a chunk
 	requestsEnded  int  // requests of the connection that framingCheck has parsed to their end
 	requestsParsed int  // requests of the connection that fasthttp has parsed
@@ -47,7 +47,7 @@ type framingState uint8
 
 const (
 	framingStart framingState = iota // a request line, maybe after empty lines
-	framingField
+	framingField                     // a header line, or the empty line that ends the head
 	framingBody
 	framingChunkSize
 	framingTrailer
@@ -157,7 +157,7 @@ func (w *framingCheck) parseLine(line []byte, isCRLF bool) {
 	}
 }
 
-// parseField looks for Content-Length, Transfer-Encoding and Expect.
+// parseField parses a header line. It uses only Content-Length, Transfer-Encoding and Expect.
 func (w *framingCheck) parseField(line []byte) {
 	colon := bytes.IndexByte(line, ':')
 	if colon != len("content-length") && colon != len("transfer-encoding") && colon != len("expect") {

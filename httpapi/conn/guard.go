@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Results of Malformed, for the message of a malformed_request error.
+// Results of Malformed: why a request must be rejected. They are for the message of a malformed_request error.
 const (
 	reasonVersion     = "The protocol version must be HTTP/1.1 or HTTP/1.0."
 	reasonTarget      = "The request target must be a path that begins with '/', or an absolute http or https URL without user information."

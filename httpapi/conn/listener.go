@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// acceptPauseMin is the pause after the first of consecutive shortage errors (isShortage), and after an error of a
-	// single connection (isConnError).
+	// acceptPauseMin is the pause after the first of consecutive shortage errors (lack of file descriptors or memory, see
+	// isShortage), and after an error of a single connection (isConnError).
 	acceptPauseMin = 5 * time.Millisecond
 	// acceptPauseMax is the longest pause after a shortage error. A node must accept connections again within two
 	// seconds of the end of a shortage.
 	acceptPauseMax = time.Second
-	// acceptsToRecover is the number of connections in a row that must be accepted before the end of an error episode
-	// is logged. During a shortage some calls of Accept succeed, and accepting the backlog afterwards may cause the
-	// next shortage. If one connection were enough, every such change would be logged.
+	// acceptsToRecover is the number of connections in a row that must be accepted before the log says that accepting
+	// works again. During a shortage some calls of Accept succeed, and accepting the backlog afterwards may cause the next
+	// shortage. If one connection were enough, every such change would be logged.
 	acceptsToRecover = 256
 )
 
@@ -57,9 +57,9 @@ type Config struct {
 	TLS *tls.Config
 	// Express may answer requests before fasthttp reads them. It may be nil.
 	Express Express
-	// LoadShedder sheds requests under overload. Nil means that none are shed.
+	// LoadShedder rejects some requests under overload (load shedding). Nil means that none are rejected.
 	LoadShedder *LoadShedder
-	// Log gets one record when an episode of Accept errors begins, and one when it ends. It may be nil.
+	// Log gets one message when Accept begins to fail, and one when it works again. It may be nil.
 	Log *slog.Logger
 	// After replaces time.After in tests. It may be nil.
 	After func(time.Duration) <-chan time.Time
@@ -115,27 +115,27 @@ func Listen(ln net.Listener, c Config) *Listener {
 	return l
 }
 
-// Listener accepts connections up to the cap Config.MaxConns, and some in reserve.
+// Listener accepts connections up to the cap Config.MaxConns, and up to Config.ReserveConns beyond it (in reserve).
 type Listener struct {
 	net.Listener
 	config      Config
-	permits     chan struct{} // a token for each connection below the cap, and for each Accept that waits for one
+	permits     chan struct{} // one token for each connection below the cap, and for each call of Accept that awaits one
 	clientLimit *clientLimit
 	reserve     reserveConns
-	silent      silentConns
-	rounds      *schedulingRounds // nil: connections do not yield
+	silent      silentConns       // connections that have not received a byte yet
+	rounds      *schedulingRounds // make busy connections yield to new requests; nil: they do not yield
 	full        atomic.Bool       // OnFull was called, and OnRoom was not called since
 	closed      chan struct{}
 	closeOnce   sync.Once
 	closeErr    error
 
 	mu                sync.Mutex
-	acceptErrors      uint64 // in the current episode of errors, else 0
+	acceptErrors      uint64 // number of errors since accepting last worked; 0 while it works
 	acceptsSinceError int    // connections accepted since the last error
 }
 
-// Accept takes a permit, the right to one connection below the cap; if there is no reserve, it waits for the permit.
-// Then it waits for a connection whose client is below its limit.
+// Accept takes a permit, the right to one connection below the cap. If all permits are in use, it waits for one, or
+// goes on without a permit if there is a reserve. Then it waits for a connection whose client is below its limit.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		permitted, err := l.acquire()
@@ -167,8 +167,8 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// acquire takes a permit. If all permits are in use, it waits for one; with a reserve it returns false instead, and the
-// next connection is accepted in reserve.
+// acquire takes a permit. If all permits are in use, it waits for one. If there is a reserve, it returns false instead,
+// and the next connection is accepted in reserve (beyond the cap).
 func (l *Listener) acquire() (permitted bool, err error) {
 	select {
 	case <-l.closed:
@@ -262,7 +262,7 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 	}
 }
 
-// recordAcceptError counts an error. The first error of an episode is logged.
+// recordAcceptError counts an error of Accept. It logs only the first error since accepting last worked.
 func (l *Listener) recordAcceptError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -275,7 +275,8 @@ func (l *Listener) recordAcceptError(err error) {
 	}
 }
 
-// recordAccept ends an episode of errors after acceptsToRecover connections without an error.
+// recordAccept counts an accepted connection. After acceptsToRecover connections without an error, it logs that
+// accepting works again.
 func (l *Listener) recordAccept() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,33 +17,34 @@ const (
 	sampleEvery = 16
 	// windowMin is the shortest duration of a window, in which late samples are counted.
 	windowMin = 25 * time.Millisecond
-	// windowMax is the duration from which a window counts as quiet. A window becomes so long if the process was paused
-	// or if there were few requests.
+	// windowMax is the duration from which a window counts as quiet, which means not late. A window becomes so long if the
+	// process was paused or if there were few requests.
 	windowMax = 8 * windowMin
 	// lateSamplesMin is the least number of late samples in a late window. A few samples can also be late because of a
 	// pause of the process.
 	lateSamplesMin = 8
 	// lateWindowsMin is the number of consecutive late windows after which overload begins.
 	lateWindowsMin = 2
-	// quietWindowsMin is the number of consecutive quiet windows after which overload ends. Without overload, watching
-	// ends then.
+	// quietWindowsMin is the number of consecutive quiet windows after which overload and watching end (see LoadShedder).
 	quietWindowsMin = 40
 )
 
-// Shedding.
+// Shedding, which means rejecting requests under overload.
 const (
 	// answersPerShed limits shedding to one request in so many, because rejecting a request costs nearly as much as
 	// answering it.
 	answersPerShed = 64
-	// shedsHalfIdle is the number of requests that may be shed in a window when half of the admission slots are unused.
+	// shedsHalfIdle is the number of requests that may be shed in a window when half of the admission slots (the rights to
+	// be served during overload) are unused.
 	shedsHalfIdle = 64
-	// idleGrace is added to the queueAgeMax of each priority when half of the admission slots are unused.
+	// idleGrace is added to the maximum queue age of each priority (Priority.queueAgeMax) when half of the admission slots
+	// are unused.
 	idleGrace = 100 * time.Millisecond
-	// recheckEvery is the interval of recheck.
+	// recheckEvery is the interval between calls of recheck while requests wait.
 	recheckEvery = 2 * time.Second
 	// queueTimeMax is the queue age from which recheck sheds a request during overload.
 	queueTimeMax = 30 * time.Second
-	// shedAtOnceMax is the number of requests that one recheck may shed.
+	// shedAtOnceMax is the number of requests that one call of recheck may shed.
 	shedAtOnceMax = 64
 )
 
@@ -52,13 +53,13 @@ const (
 // overloaded: each request needs an admission slot.
 type LoadShedder struct {
 	clock        func() time.Time
-	writeTimeout time.Duration // the server's
+	writeTimeout time.Duration // write timeout of the server
 
 	watching   atomic.Bool // also set during overload
 	overloaded atomic.Bool
 
 	mu           sync.Mutex
-	windowStart  time.Time // of the current window
+	windowStart  time.Time // start of the current window
 	onTime, late int       // samples of the current window; during overload, a request is late if it waited for a slot
 	lateWindows  int       // number of consecutive late windows just before the current one
 	quietWindows int       // number of consecutive quiet windows just before the current one
@@ -67,7 +68,7 @@ type LoadShedder struct {
 	queue        requestQueue
 	recheckTimer *time.Timer       // nil while no request waits
 	ended        bool              // End was called: no request may wait
-	rounds       *schedulingRounds // nil before the first Listen and after End
+	rounds       *schedulingRounds // make busy connections yield to new requests; nil before Listen and after End
 }
 
 // NewLoadShedder returns a LoadShedder for a server with the given write timeout.
@@ -91,13 +92,14 @@ func (w *LoadShedder) End() {
 	}
 }
 
-// samples reports whether admit must be called for a request. request is Conn.sample.
+// samples reports whether admit must be called for a request. request is Conn.sample, which counts the requests of the
+// connection.
 func (w *LoadShedder) samples(request uint32) bool {
 	return request%sampleEvery == 0 || w.overloaded.Load()
 }
 
-// yieldsPerRound returns the number of responses after which a scheduling round begins (see schedulingRounds). 0 means
-// no rounds.
+// yieldsPerRound returns the number of responses after which a scheduling round begins: busy connections then wait, so
+// that new requests run (see schedulingRounds). 0 means no rounds.
 func (w *LoadShedder) yieldsPerRound() int {
 	switch {
 	case w == nil || !w.watching.Load():
@@ -108,8 +110,8 @@ func (w *LoadShedder) yieldsPerRound() int {
 	return yieldsPerRoundWatching
 }
 
-// admit reports whether to serve a sampled request. During overload it may wait until the request gets a slot or is
-// shed.
+// admit reports whether to serve a sampled request. During overload it may wait until the request gets an admission
+// slot or is shed.
 func (w *LoadShedder) admit(c *Conn, p Priority) bool {
 	switch {
 	case p == Health:
@@ -127,7 +129,7 @@ func (w *LoadShedder) admit(c *Conn, p Priority) bool {
 	return true
 }
 
-// admitOverloaded is admit during overload.
+// admitOverloaded does the work of admit during overload, when each request needs a slot.
 func (w *LoadShedder) admitOverloaded(c *Conn, p Priority) bool {
 	now := w.clock()
 	w.mu.Lock()
@@ -189,8 +191,8 @@ func (w *LoadShedder) passSlot(c *Conn, now time.Time) {
 	}
 }
 
-// refill gives unused slots, and slots that are stalled (admissionSlots.stalled), to waiting requests whose queue age
-// is below their queueAgeMax plus grace.
+// refill gives unused slots, and the slots of connections that do not use them (admissionSlots.stalled), to waiting
+// requests. A request gets a slot only if its queue age is below the maximum of its priority (queueAgeMax) plus grace.
 func (w *LoadShedder) refill(now time.Time, grace time.Duration) {
 	w.lastRefill = now
 	asOf := now.Add(-grace)
@@ -229,7 +231,7 @@ func (w *LoadShedder) record(now time.Time, late bool) {
 	}
 }
 
-// endWindow ends a window without overload.
+// endWindow ends a window while there is no overload. It decides whether overload begins or watching ends.
 func (w *LoadShedder) endWindow(mostlyLate bool) {
 	if mostlyLate {
 		w.lateWindows, w.quietWindows = w.lateWindows+1, 0
@@ -278,8 +280,9 @@ func (w *LoadShedder) enqueue(request *queuedRequest) {
 }
 
 // recheck is called regularly while requests wait, because record does not run when no new requests arrive. It ends
-// overload if no request has arrived for a while. During overload it sheds requests older than queueTimeMax, and after
-// it all requests that still wait. It sheds at most shedAtOnceMax at a time, so that other goroutines run in between.
+// overload if no request has arrived for a while. During overload it sheds requests older than queueTimeMax. After
+// overload it sheds all requests that still wait. It sheds at most shedAtOnceMax at a time, so that other goroutines
+// run in between.
 func (w *LoadShedder) recheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

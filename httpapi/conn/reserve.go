@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// reserveAcceptPause is the pause before a connection is accepted in reserve when half of the reserve is in use. With
-// the pause, such connections use only a small part of a processor.
+// reserveAcceptPause is the pause before a connection is accepted beyond the cap when half of the reserve
+// (reserveConns) is in use. With the pause, such connections use only a small part of a processor.
 const reserveAcceptPause = time.Millisecond
 
 // reserveConns is the reserve: the open connections beyond the cap Config.MaxConns, at most limit. Each gets one
-// response, to a health request or a 503, and is then closed. If limit connections are open, a new one replaces the
-// oldest, so that silent clients can't block the reserve.
+// response, which is a health response or a 503, and is then closed. If limit connections are open, a new one replaces
+// the oldest, so that silent clients can't block the reserve.
 type reserveConns struct {
 	limit int // 0 = none
 

@@ -10,19 +10,21 @@ import (
 )
 
 const (
-	// yieldsPerRoundWatching is the number of responses for each scheduling round while LoadShedder is watching. During
-	// overload a round begins after each response.
+	// yieldsPerRoundWatching is the number of responses for each scheduling round (see schedulingRounds) while LoadShedder
+	// is watching: there was a late request, but overload has not begun. During overload a round begins after each
+	// response.
 	yieldsPerRoundWatching = 128
 	// yieldsCounted is the number of responses that a connection reports at a time, so that it takes the lock seldom.
 	yieldsCounted = 8
 )
 
-// The length of a round changes the number of admission slots. Rounds are long while garbage is collected or other
-// processes use the processors. New requests wait for the end of a round, and fewer slots make rounds shorter.
+// The length of a scheduling round changes the number of admission slots, which is the number of connections that are
+// served at a time during overload. Rounds are long while garbage is collected or other processes use the processors.
+// New requests wait for the end of a round, and fewer slots make rounds shorter.
 const (
 	roundLong  = 15 * time.Millisecond // a longer round halves the number of slots
 	roundShort = roundLong / 2         // a shorter round raises the number by a quarter, up to slotsMax
-	slotsMin   = 8
+	slotsMin   = 8                     // the least number of slots
 )
 
 // schedulingRounds make busy connections yield to new requests.
@@ -34,22 +36,23 @@ const (
 // read.
 type schedulingRounds struct {
 	clock           func() time.Time
-	singleProcessor bool // if so, connections yield after each response, so that requests arrive before they read
+	singleProcessor bool // if so, connections yield after each response, so that their next requests arrive
 
 	mu        sync.Mutex
 	yields    int           // responses since the last round
 	active    atomic.Bool   // a round has begun, and its byte is in the pipe; written under mu
 	ended     bool          // no more rounds: the pipe failed or was closed
 	startedAt time.Time     // start of the last round
-	finished  chan struct{} // closed at the end of the current or next round
-	number    atomic.Uint64 // number of the current or next round; written under mu
+	finished  chan struct{} // closed at the end of the current round, or of the next one if none is running
+	number    atomic.Uint64 // number of the current round, or of the next one if none is running; written under mu
 	slotLimit atomic.Int32  // number of admission slots; written under mu
 
 	pipeReader, pipeWriter *os.File
 	done                   chan struct{}
 }
 
-// startRounds starts a goroutine, for which close waits. It fails if no pipe can be opened.
+// startRounds opens the pipe and starts the goroutine that ends rounds. close waits until that goroutine returns.
+// startRounds fails if no pipe can be opened.
 func startRounds(clock func() time.Time) (*schedulingRounds, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -124,8 +127,8 @@ func (r *schedulingRounds) close() {
 	_ = r.pipeReader.Close()
 }
 
-// schedulingRounds returns the rounds of all listeners. The first call starts them. It returns nil without a
-// LoadShedder, after End, or if no pipe can be opened.
+// schedulingRounds returns the scheduling rounds, which all listeners share. The first call starts them. It returns nil
+// without a LoadShedder, after End, or if no pipe can be opened.
 func (w *LoadShedder) schedulingRounds(log *slog.Logger) *schedulingRounds {
 	if w == nil {
 		return nil

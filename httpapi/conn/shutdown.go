@@ -49,7 +49,8 @@ func DrainListeners(ctx context.Context, listeners []*Listener) {
 }
 
 // hasConns reports whether the listener has open connections. While the listener accepts, Accept itself holds one
-// permit for the next connection. The count of fasthttp can't be used: it is one too low once accepting has ended.
+// permit (an entry of l.permits) for the next connection. The count of fasthttp can't be used: it is one too low once
+// accepting has ended.
 func (l *Listener) hasConns() bool {
 	acceptPermits := 1
 	select {

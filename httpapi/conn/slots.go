@@ -30,13 +30,16 @@ const (
 	// could run out of work while clients send their next requests. With more, the memory of the connections would not
 	// stay in the processors' caches.
 	slotsMax = 64
-	// slotRequestsMax is the number of requests after which a connection must pass its slot on if other requests wait.
+	// slotRequestsMax is the number of requests after which a connection must give its admission slot to another one if
+	// requests wait. An admission slot is the right of a connection to be served.
 	slotRequestsMax = 512
-	// A slot is stalled if its connection has not begun a request for slotStallMax. With scheduling rounds, it is
-	// stalled after slotStallRounds rounds without a request, because every connection runs in each round.
+	// A slot is stalled if its connection has not begun a request for slotStallMax. With scheduling rounds (see
+	// schedulingRounds), it is stalled after slotStallRounds rounds without a request, because every connection runs in
+	// each round.
 	slotStallMax    = 20 * time.Millisecond
 	slotStallRounds = 3
-	// refillEvery is the shortest time between two calls of refill by record.
+	// refillEvery is the shortest time between two calls of LoadShedder.refill by LoadShedder.record. refill gives unused
+	// slots to waiting requests.
 	refillEvery = time.Millisecond
 )
 
@@ -53,7 +56,7 @@ type admissionSlot struct {
 // admissionSlots are the slots of all connections. The lock of LoadShedder guards them.
 type admissionSlots struct {
 	holders   []*Conn           // the connections that have a slot
-	clockHand int               // index in holders at which evict stopped, as in the CLOCK algorithm
+	clockHand int               // index in holders at which evict stopped, as in the page replacement algorithm CLOCK
 	rounds    *schedulingRounds // nil: no scheduling rounds
 }
 
@@ -74,7 +77,8 @@ func (s *admissionSlots) stalled(c *Conn, now time.Time) bool {
 	return now.Sub(c.slot.lastActive) > slotStallMax
 }
 
-// acquire gives a connection a slot, if one is free or can be evicted, and reports whether it did.
+// acquire gives a connection a slot, if one is free or can be taken from another connection (evict), and reports
+// whether it did.
 func (s *admissionSlots) acquire(c *Conn, p Priority, now time.Time) bool {
 	if s.full() && !s.evict(p, now) {
 		return false
@@ -136,7 +140,7 @@ func (s *admissionSlots) clear() {
 type queuedRequest struct {
 	conn      *Conn
 	priority  Priority
-	arrivedAt time.Time // at the socket
+	arrivedAt time.Time // when the request arrived at the socket
 	admitted  chan bool // true: the request has a slot; false: it is rejected; buffered, so that sending does not block
 }
 
@@ -189,7 +193,8 @@ func (q *requestQueue) popNewest(now time.Time) *queuedRequest {
 }
 
 // popExpired removes and returns a request whose age is at least the maxAge of its priority, or returns nil. It takes
-// the oldest request of the highest priority, because its client may retry and is then likely to be served.
+// the oldest request of the highest priority, because its client may send the request again, and the newest requests
+// are served first.
 func (q *requestQueue) popExpired(now time.Time, maxAge func(Priority) time.Duration) *queuedRequest {
 	for p := range PriorityCount {
 		if len(q[p]) > 0 && now.Sub(q[p][0].arrivedAt) >= maxAge(p) {

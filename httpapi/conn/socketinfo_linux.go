@@ -37,7 +37,7 @@ func newSocketInfo(tcp *net.TCPConn) *socketInfo {
 		s.ok = code == 0
 	}
 	s.recvFrom = func(fd uintptr) {
-		n, _, code := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(s.buffer))), uintptr(len(s.buffer)), //nolint:gosec // the same
+		n, _, code := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(s.buffer))), uintptr(len(s.buffer)), //nolint:gosec // the kernel uses s.buffer only during the call
 			syscall.MSG_DONTWAIT|s.flags, 0, 0)
 		if s.received = 0; code == 0 {
 			s.received = int(n)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// socketInfo has no data on this system. So no request counts as late, and no load is shed.
+// socketInfo reports how long the current request lay unread in its socket. On this system it has no data, so no
+// request counts as late, and none is rejected because of overload.
 type socketInfo struct{}
 
 func newSocketInfo(*net.TCPConn) *socketInfo { return nil }

@@ -7,5 +7,5 @@ import (
 	"net"
 )
 
-// dropNewSYNs is not supported on this system.
+// dropNewSYNs makes the kernel ignore new TCP connections. It is not supported on this system.
 func dropNewSYNs(net.Listener) error { return errors.ErrUnsupported }

@@ -80,7 +80,7 @@ type tlsTransport struct {
 	*lazyDeadlines
 	tcp     *net.TCPConn
 	reading bool        // tlsConn.read is running
-	closing atomic.Bool // tlsConn.close was called. Any goroutine may close, so writes no longer use the deadlines
+	closing atomic.Bool // tlsConn.close was called, maybe by another goroutine, so lazyDeadlines is not used
 }
 
 // Write implements net.Conn. crypto/tls also writes while fasthttp reads: messages of the handshake, and key updates.

@@ -31,15 +31,15 @@ type transport struct {
 	firstInRead   bool   // the current request is the first since the last full read
 	onlyInRead    bool   // firstInRead, and no byte follows the request, so the body of its response can be queued
 	read          []byte // bytes of the last full read if no Read followed it; fasthttp overwrites them
-	request       []byte // see Conn.Request; fasthttp overwrites them
+	request       []byte // raw bytes of the current request, see Conn.Request; fasthttp overwrites them
 
 	queuedBody   []byte            // written after the head of the current response
 	firstRequest []byte            // bytes that awaitFirstRequest has read, and fasthttp has not
-	rounds       *schedulingRounds // nil: the connection does not yield
+	rounds       *schedulingRounds // make the connection yield to new requests; nil: it does not yield
 	yields       int               // responses not yet reported to rounds
-	shedder      *LoadShedder      // nil: load is not shed
-	parts        [2][]byte
-	vector       net.Buffers
+	shedder      *LoadShedder      // rejects requests under overload; nil: none are rejected
+	parts        [2][]byte         // head and body of a response in writeHeadAndBody
+	vector       net.Buffers       // the part of parts that is not written yet
 }
 
 // lineEnd is the value of lastTwoBytes for CR LF.
@@ -69,7 +69,8 @@ func (g *transport) receive(b []byte) (int, error) {
 	return g.lazyDeadlines.Read(b)
 }
 
-// deliver updates the fields of transport for the result of Conn.Read, and returns that result.
+// deliver records the bytes that Conn.Read is about to return, for framingCheck and BeginRequest. It returns the result
+// of Conn.Read.
 func (g *transport) deliver(b []byte, err error) (int, error) {
 	switch {
 	case len(g.firstRequest) > 0: // awaitFirstRequest has parsed it

@@ -18,7 +18,7 @@ import (
 const (
 	assetsPath     = "/assets/"
 	assetHashBytes = 8
-	assetBytesMax  = 32 << 20 // of one asset, uncompressed
+	assetBytesMax  = 32 << 20 // largest size of one asset, uncompressed
 )
 
 // asset is a static file. Its URL contains a hash of its content, so browsers may cache it forever.
@@ -30,7 +30,7 @@ type asset struct {
 
 // AddAssets serves files under /assets/, each with a hash in its name: style.css becomes style.<hash>.css. A file with
 // the suffix .gz is compressed, and is served without the suffix. AddAssets must be called before the first request. It
-// panics if a file is missing or if an asset has the same name.
+// panics if a file is missing or if two assets have the same name.
 func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	contentTypes := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, file := range names {

@@ -43,14 +43,14 @@ func (g *generationCache[K, V]) drop(key K, value *V) {
 	}
 }
 
-// rotate makes the young generation the old generation.
+// rotate makes the young generation the old generation, and drops the previous old one.
 func (g *generationCache[K, V]) rotate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.old, g.young = g.young, nil
 }
 
-// Limits of one generation of pages.
+// Limits of one generation of cached pages: their number, and their size in bytes.
 const (
 	cachedPagesMax = 256
 	cachedBytesMax = 8 << 20
@@ -59,9 +59,9 @@ const (
 // cacheKey identifies a cached page.
 type cacheKey struct {
 	language Language
-	suggest  bool // see Request.suggestsOther
+	suggest  bool // the page has a link to the other language at the top (Request.suggestsOther)
 	page     string
-	query    string // normalized
+	query    string // normalized URL query
 }
 
 // pageCache holds rendered pages until they expire.

@@ -23,8 +23,8 @@ const (
 	chartBottom   = 1880
 	chartLabelY   = 2100    // y of the labels of dates
 	chartTicks    = 4       // approximate number of grid lines
-	chartUnitsMax = 1 << 61 // 23 thousand million DOP; the arithmetic would overflow with larger values
-	chartGapDays  = 7       // more days without values are a gap in the line; weekends and holidays are shorter
+	chartUnitsMax = 1 << 61 // largest value, 23 thousand million DOP; the arithmetic would overflow with larger values
+	chartGapDays  = 7       // more days in a row without values break the line; weekends and holidays are shorter
 )
 
 type chartPoint struct {
@@ -35,7 +35,7 @@ type chartPoint struct {
 // series is the data of one line.
 type series struct {
 	class  string       // CSS class
-	key    string       // key of the text of its label
+	key    string       // key of the label in the texts of the pages
 	points []chartPoint // sorted by date
 }
 
@@ -44,7 +44,7 @@ type chart struct {
 	Width, Height, Left, Right int
 	LabelX                     int    // x of the labels of values
 	LabelY                     int    // y of the labels of dates
-	Title                      string // key of a text
+	Title                      string // key of the title in the texts of the pages
 	Lines                      []chartLine
 	Ticks                      []tick
 	Dates                      []dateTick
@@ -72,13 +72,13 @@ type dateTick struct {
 
 // scale maps values and dates to coordinates.
 type scale struct {
-	low, high int64
-	left      int // x of the date from
+	low, high int64 // the range of values, in units of engine.Decimal
+	left      int   // x of the first date
 	from, to  engine.Date
 }
 
 // newChart returns a chart of lines over a range of dates. It returns nil if no line has a point or if a value exceeds
-// chartUnitsMax. title is the key of a text.
+// chartUnitsMax. title is the key of the title in the texts of the pages.
 func newChart(title string, from, to engine.Date, lines []series) *chart {
 	low, high := int64(math.MaxInt64), int64(-1)
 	for _, l := range lines {
@@ -165,7 +165,7 @@ func niceStep(span int64) int64 {
 	}
 }
 
-// tickLabel formats a value with as many decimals as the step has, but at least two.
+// tickLabel formats a value with as many decimals as step (the distance between grid lines) has, but at least two.
 func tickLabel(value, step int64) string {
 	places, scale := 8, int64(unitsPerDOP)
 	for places > 2 && step%10 == 0 {

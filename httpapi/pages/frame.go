@@ -26,8 +26,8 @@ const rendersPerSecondMax = 100 // uses at most about a tenth of one CPU
 type Frame struct {
 	config     Config
 	texts      *Texts
-	assets     map[string]asset  // by name with hash
-	assetPaths map[string]string // by name without hash
+	assets     map[string]asset  // by file name with the hash in it
+	assetPaths map[string]string // URL path of each asset, by file name without the hash
 	limiter    *limiter
 	renders    renderLimiter
 	cache      *pageCache

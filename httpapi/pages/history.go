@@ -12,24 +12,24 @@ import (
 const (
 	historyDaysMax     = engine.HistoryRangeDaysMax
 	pastCacheDuration  = 5 * time.Minute               // pages show a change of a past day with this delay
-	historyCacheMax    = 64                            // currencies, about 50 KiB each
-	historyPagesMax    = 20                            // result pages of one query; a year of one rate needs two
+	historyCacheMax    = 64                            // largest number of currencies in the cache, about 50 KiB each
+	historyPagesMax    = 20                            // most result pages read for one query; a year of one rate needs two
 	medianScale        = 10_000                        // a mean is rounded to 1/medianScale DOP
-	unitsPerDOP        = 100_000_000                   // see engine.Decimal.Units
-	medianUnitsDoubled = 2 * unitsPerDOP / medianScale // units in twice 1/medianScale DOP
+	unitsPerDOP        = 100_000_000                   // units of engine.Decimal in one DOP (Dominican peso)
+	medianUnitsDoubled = 2 * unitsPerDOP / medianScale // units in twice the smallest step of a mean (1/medianScale DOP)
 )
 
-// sideSummary summarizes one side of a currency on one day. Missing values are null.
+// sideSummary summarizes one side (venta or compra) of all rates of a currency on one day. Missing values are null.
 type sideSummary struct{ Best, Median, Reference engine.Decimal }
 
-// marketDay summarizes one day of a currency.
+// marketDay summarizes the rates of a currency on one day. Institutions sell at the price venta and buy at compra.
 type marketDay struct {
 	Date   engine.Date
-	Venta  sideSummary // Best is the lowest
-	Compra sideSummary // Best is the highest
+	Venta  sideSummary // the best price is the lowest
+	Compra sideSummary // the best price is the highest
 }
 
-// summarizeDay summarizes the history of a day.
+// summarizeDay summarizes the history entries of one day.
 func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 	day := marketDay{Date: date}
 	var sells, buys []engine.Decimal
@@ -107,7 +107,7 @@ func allPages[T any](getPage func(page engine.PageRequest) (*engine.Page[T], err
 	return items, nil
 }
 
-// historyRows returns all entries of a query.
+// historyRows returns all history entries that a query selects.
 func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
 	return allPages(func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
 		q.PageRequest = page
@@ -115,8 +115,9 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 	})
 }
 
-// historyCache caches the past days of currencies, but not the current day. It reads a year of a currency with a small
-// query for each day, because one large query would block the currency's actor (its goroutine) for long.
+// historyCache caches the summaries of the past days of currencies, but not that of the current day. It reads a year of
+// a currency with a small query for each day, because one large query would block the currency's actor (its goroutine)
+// for long.
 type historyCache struct {
 	service engine.Service
 	past    generationCache[string, pastDays] // by currency
@@ -126,7 +127,7 @@ func newHistoryCache(service engine.Service) historyCache {
 	return historyCache{service, generationCache[string, pastDays]{youngMax: historyCacheMax / 2}}
 }
 
-// pastDays has the days of a currency up to yesterday.
+// pastDays has the summaries of the days of a currency up to yesterday.
 type pastDays struct {
 	mu     sync.Mutex
 	today  engine.Date
@@ -134,7 +135,8 @@ type pastDays struct {
 	days   []marketDay
 }
 
-// market returns the days with rates of a currency, from the last historyDaysMax days and today.
+// market returns the summaries of today and the last historyDaysMax days of a currency, without days that have no
+// rates.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
 	past := c.past.get(currency)
 	past.mu.Lock()
@@ -163,7 +165,7 @@ func (c *historyCache) day(currency string, date engine.Date) (marketDay, error)
 	return summarizeDay(date, rows), err
 }
 
-// appendDay appends a day, unless it has no values.
+// appendDay appends the summary of a day. It skips a summary without values.
 func appendDay(days []marketDay, day marketDay) []marketDay {
 	if day == (marketDay{Date: day.Date}) {
 		return days

@@ -101,7 +101,8 @@ func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 	return Section(Class("glance"), Aria("label", l.Str("glance.label")), cards), nil
 }
 
-// bestRate returns the best rate of an operation as a list entry. rate may be nil.
+// bestRate returns a list entry with the best rate for an operation (buy or sell). rate is nil if there is no such
+// rate.
 func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation) Node {
 	if rate == nil {
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
@@ -110,7 +111,7 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), Text(" "), Span(Class("fresh"), l.age(rate.LastCheckedAt))))
 }
 
-// best returns the best rate, or nil if there is none.
+// best returns the best rate of a currency for an operation, or nil if there is none.
 func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate, error) {
 	ranking, err := p.service.Ranking(engine.RankingQuery{
 		Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
@@ -155,7 +156,7 @@ func (p *Pages) form(q pageQuery, l *Localizer) Node {
 		l.problems(q, "amount", "currency", "channel", "days"))
 }
 
-// problems returns the error messages for the given parameters.
+// problems returns the error messages for those of the named parameters that are invalid.
 func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	return Map(names, func(name string) Node {
 		return If(q.Problems[name] != "", P(Class("problem"), ID(name+"-problem"), l.T(q.Problems[name])))

@@ -118,7 +118,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 }
 
 // institutionHistory returns the history of the rate that the query selects. If the query has no currency, and the
-// institution has no rate for the default currency, it selects the institution's first currency.
+// institution has no rate for the default currency, institutionHistory takes the institution's first currency.
 func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, hasCurrency bool, l *Localizer) (Node, error) {
 	currencies := codesOf(detail.Rates)
 	if !hasCurrency && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
@@ -148,7 +148,7 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &apiErr) && apiErr.Code == engine.CodeDataUnavailable
 }
 
-// codesOf returns the distinct currencies of rates, in the order in which they first occur.
+// codesOf returns the distinct currency codes of rates, in the order in which they first occur.
 func codesOf(rates []*engine.Rate) []string {
 	var codes []string
 	for _, rate := range rates {

@@ -42,7 +42,7 @@ func (l Language) Path(page string) string {
 	return englishRoot + page
 }
 
-// splitPath is the inverse of Path.
+// splitPath is the inverse of Path: it returns the language of a path, and the path of the Spanish page.
 func splitPath(path string) (Language, string) {
 	page, isEnglish := strings.CutPrefix(path, englishRoot)
 	switch {

@@ -17,16 +17,16 @@ import (
 // Document is the content of a page.
 type Document struct {
 	Body        Node      // begins with the only h1
-	Title       string    // of the browser tab
-	Description string    // for search engines; "" means none
+	Title       string    // title of the browser tab
+	Description string    // description for search engines; "" means none
 	Status      int       // 0 means 200
 	Query       string    // URL query of the link to the other language
 	Section     string    // the page's menu entry: "/", "/institutions", "/docs", "/account" or "/terms"
 	NoIndex     bool      // search engines must not index the page
-	Scripts     []string  // names of assets
-	Styles      []string  // names of assets
+	Scripts     []string  // names of assets, see Frame.AddAssets
+	Styles      []string  // names of assets, see Frame.AddAssets
 	Policy      string    // Content-Security-Policy; "" means the constant Policy
-	Until       time.Time // see WriteCached
+	Until       time.Time // until when WriteCached caches the page
 }
 
 // render returns the HTML of a document in the layout.

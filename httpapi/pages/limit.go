@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Limits of a client address, or with IPv6 of its /64 prefix. They are separate from the limits of the API.
+// Limits of the requests of a client address or, with IPv6, of its /64 prefix. They are separate from the limits of the
+// API.
 const (
 	// PerMinuteDefault is the default limit of requests per minute, including requests for assets.
 	PerMinuteDefault  = 240
-	limitBurst        = 120     // requests at once
-	limitAddressesMax = 1 << 13 // in one generation of the generationCache
+	limitBurst        = 120     // largest number of requests at once
+	limitAddressesMax = 1 << 13 // largest number of addresses in one generation of the generationCache
 	ipv6PrefixBits    = 64
 )
 

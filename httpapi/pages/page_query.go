@@ -11,11 +11,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Defaults of the query.
+// Defaults, limits and names of parameters in the URL query.
 const (
 	currencyDefault   = "USD"
 	periodDefault     = 30
-	amountTextMax     = 24 // characters; a valid amount with commas has at most 18
+	amountTextMax     = 24 // longest amount in characters; a valid amount with commas has at most 18
 	parameterCurrency = "currency"
 )
 
@@ -30,7 +30,7 @@ type pageQuery struct {
 	Days       int
 	AmountText string            // as typed
 	Amount     engine.Amount     // zero if there is none or it is invalid
-	Problems   map[string]string // by name of the invalid parameter: the key of a text
+	Problems   map[string]string // for each invalid parameter: the key of its error message in the texts of the pages
 }
 
 // parsePageQuery parses a query. For an invalid value it uses the default and adds a problem.
@@ -58,7 +58,7 @@ func parsePageQuery(query url.Values, catalogue *engine.Catalogue) pageQuery {
 	return q
 }
 
-// setIf returns a function that stores a value in dst if ok is true.
+// setIf returns a function that stores a value in dst if ok is true, and returns ok.
 func setIf[T any](dst *T) func(value T, ok bool) bool {
 	return func(value T, ok bool) bool {
 		if ok {
@@ -100,7 +100,8 @@ func (q pageQuery) values() url.Values {
 	return values
 }
 
-// cacheKey returns the field query of the page's cacheKey: the normalized query and the names of invalid parameters.
+// cacheKey returns the part of the page's key in the cache that depends on the query: the normalized query and the
+// names of invalid parameters.
 func (q pageQuery) cacheKey() string {
 	values := q.values()
 	for name := range q.Problems {

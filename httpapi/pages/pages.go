@@ -19,8 +19,8 @@ type Config struct {
 	Service   engine.Service
 	Catalogue *engine.Catalogue
 	Clock     func() time.Time
-	// PublicURL is the origin of the site, such as https://tasas.example.do. Absolute links and examples to copy begin
-	// with it. If it is "", links are relative and there is no sitemap.
+	// PublicURL is the origin of the site, such as https://tasas.example.do. Absolute links, and the examples that readers
+	// copy, begin with it. If it is "", links are relative and there is no sitemap.
 	PublicURL string
 	Secure    bool         // browsers use https; New sets it if PublicURL is https
 	Logger    *slog.Logger // nil means no log
@@ -36,7 +36,7 @@ type Pages struct {
 	catalogue *engine.Catalogue
 	history   historyCache
 	texts     *Texts
-	panels    *pageCache
+	panels    *pageCache // rendered histories of rates
 }
 
 // New creates the pages. It panics if an embedded file is invalid.

@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// panelCacheDuration is how long a rendered panel is cached. That is longer than a page, because charts and tables take
-// the longest to render, and past days rarely change.
+// panelCacheDuration is how long a rendered panel is cached. That is longer than for a page, because charts and tables
+// take the longest to render, and past days rarely change.
 const panelCacheDuration = time.Minute
 
 // panel is the history of a rate or of a currency, as charts and as a table.
@@ -23,14 +23,15 @@ type panel struct {
 	charts   Group
 	columns  func(l *Localizer) Node // header rows of the table
 	days     Group                   // rows of the table, newest day first
-	note     string                  // key of a text; "" means none
+	note     string                  // key of a note below the table in the texts of the pages; "" means none
 }
 
 func rowOf(date engine.Date, values ...engine.Decimal) Node {
 	return Tr(Th(Scope("row"), Text(date.String())), Map(values, func(value engine.Decimal) Node { return Td(Text(sideOrDash(value))) }))
 }
 
-// marketHistory returns the history of a currency: best, median and reference rate, of compra and venta.
+// marketHistory returns the history of a currency: best, median and reference rate, each of compra (institutions buy)
+// and venta (institutions sell).
 func (p *Pages) marketHistory(l *Localizer, q pageQuery) (Node, error) {
 	return p.panel(l, "market/"+q.Currency+"/"+strconv.Itoa(q.Days), func() (*panel, error) {
 		days, err := p.history.market(q.Currency, l.now)

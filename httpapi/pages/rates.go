@@ -21,7 +21,7 @@ func sideOrDash(side engine.Decimal) string {
 	return side.String()
 }
 
-// side formats a side. A missing side is a dash with an explanation as its title.
+// side formats one side of a rate. A missing side is a dash with an explanation as its title.
 func (l *Localizer) side(side engine.Decimal) Node {
 	if side.IsNull() {
 		return Span(Class("none"), Title(l.Str("side.none")), Text(noValue))
@@ -50,7 +50,7 @@ func (l *Localizer) source(rate *engine.Rate) Node {
 		return l.T("source.manual")
 	}
 	name := rate.SourceName
-	if !strings.Contains(name, rate.UpstreamSource) { // never so if UpstreamSource is ""
+	if !strings.Contains(name, rate.UpstreamSource) { // Contains is always true if UpstreamSource is ""
 		name += " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 	}
 	return External(rate.SourceURL, name)
@@ -89,12 +89,12 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 }
 
 // total returns the amount in pesos at a rate. convert.js recalculates it from the attribute data-total, which has the
-// side in units of engine.Decimal.
+// price in units of engine.Decimal.
 func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// rankingTable returns the table of ranked rates. Rates with equal sides have the same rank.
+// rankingTable returns the table of ranked rates. Rates with equal prices have the same rank.
 func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))

@@ -22,8 +22,8 @@ var errBusy = &engine.Error{Code: engine.CodeOverloaded, Message: "too many page
 type Request struct {
 	*http.Request
 	Language Language
-	Page     string     // escaped path of the Spanish page: /docs for /en/docs
-	Address  netip.Addr // of the client
+	Page     string     // escaped path of the Spanish page, also for an English one: /docs for /en/docs
+	Address  netip.Addr // address of the client
 	ID       string     // X-Request-Id of the response
 	Now      time.Time
 }
@@ -34,7 +34,8 @@ func (r *Request) suggestsOther() bool {
 	return r.Language == Spanish && prefersEnglish(r.Header.Get("Accept-Language"))
 }
 
-// Handler handles a request for a page. It usually calls Write, WriteCached, NotFound or Fail of Frame.
+// Handler handles a request for a page. It usually calls one of the Frame methods Write, WriteCached, NotFound and
+// Fail.
 type Handler func(w http.ResponseWriter, r *Request)
 
 // Handle registers a handler for a page in both languages, such as /docs and /en/docs. The path may have wildcards of
@@ -81,7 +82,7 @@ func (f *Frame) ServiceURL(r *Request) string {
 // NotFoundHandler returns a handler that sends the 404 page.
 func (f *Frame) NotFoundHandler() http.Handler { return f.limited(f.NotFound) }
 
-// limited returns an http.Handler that enforces the limit of the client address and sets the security headers.
+// limited returns an http.Handler that limits the requests of a client address and sets the security headers.
 func (f *Frame) limited(handler Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, httpReq *http.Request) {
 		r := f.request(httpReq)

@@ -12,7 +12,7 @@ import (
 	. "maragu.dev/gomponents/html"
 )
 
-// plainCacheDuration is how long clients may cache files without rates.
+// plainCacheDuration is how long clients may cache files and pages without rates, such as robots.txt.
 const plainCacheDuration = time.Hour
 
 func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
@@ -28,7 +28,7 @@ func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
 	})
 }
 
-// openSources lists the sources that have a URL.
+// openSources lists the sources of rates that have a URL.
 func (p *Pages) openSources(l *Localizer) Node {
 	var items Group
 	for _, source := range p.catalogue.Sources() {

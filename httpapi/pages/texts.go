@@ -22,9 +22,9 @@ type Texts struct {
 	words map[Language]map[string]string
 }
 
-// ReadTexts reads words.es.json and words.en.json from the embedded files of a package. It adds the texts of the Frame,
-// which have keys such as frame.name. The texts are formats for package fmt. ReadTexts panics if a file is missing or
-// invalid.
+// ReadTexts reads words.es.json and words.en.json from the embedded files of a package. It adds the texts of the Frame
+// (the common parts of all pages), which have keys such as frame.name. The texts are formats for package fmt. ReadTexts
+// panics if a file is missing or invalid.
 func ReadTexts(files fs.FS) *Texts {
 	result := &Texts{files, map[Language]map[string]string{}}
 	for _, language := range Languages() {
@@ -46,7 +46,7 @@ func ReadTexts(files fs.FS) *Texts {
 // In returns the Localizer of a request.
 func (t *Texts) In(r *Request) *Localizer { return &Localizer{r.Language, r.Now, t} }
 
-// Localizer formats texts, times and links in one language. It escapes the texts of nodes, except in Prose.
+// Localizer formats texts, times and links in one language. It escapes the texts of HTML nodes, except in Prose.
 type Localizer struct {
 	Language
 	now   time.Time
@@ -62,7 +62,7 @@ func (l *Localizer) Str(key string, values ...any) string {
 	return fmt.Sprintf(text, values...)
 }
 
-// T returns the result of Str as a node.
+// T returns the result of Str as an HTML node.
 func (l *Localizer) T(key string, values ...any) Node { return Text(l.Str(key, values...)) }
 
 // Count returns the text of key + ".one" if n is 1. Otherwise it formats the text of key + ".many" with n.

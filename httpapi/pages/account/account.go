@@ -49,15 +49,15 @@ type Pages struct {
 	config  Config
 	forms   *formTokens
 	paths   []string                    // paths of the cookies, one for each language
-	origins *http.CrossOriginProtection // a third protection, after SameSite cookies and form tokens
+	origins *http.CrossOriginProtection // the third protection of forms, besides SameSite cookies and form tokens
 	texts   *pages.Texts
 }
 
-// Names of assets.
+// Names of assets, the static files that pages load.
 const (
 	styleAsset  = "account.css"
 	scriptAsset = "account.js"
-	copyAsset   = "copy.js" // of the frame
+	copyAsset   = "copy.js" // an asset of pages.Frame
 )
 
 const rootPage = "/account"

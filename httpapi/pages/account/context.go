@@ -22,7 +22,7 @@ import (
 
 const (
 	formBytesMax = 4 << 10
-	formField    = "form" // name of the form field with the token
+	formField    = "form" // name of the form field with the form token, which protects against CSRF
 )
 
 // pageContext is a request with its cookies and its form.
@@ -32,11 +32,11 @@ type pageContext struct {
 	r *pages.Request
 	l *pages.Localizer
 
-	login      loginState
-	hasLogin   bool // the request has a valid login cookie
-	session    account.Secret
-	hasSession bool       // the request has a session cookie; the session may have expired
-	formValues url.Values // only from the body
+	login      loginState     // content of the login cookie
+	hasLogin   bool           // the request has a valid login cookie
+	session    account.Secret // session token from the session cookie
+	hasSession bool           // the request has a session cookie; the session may have expired
+	formValues url.Values     // values from the body of the request, without those of the URL query
 }
 
 // withContext returns a handler that calls handle with the cookies of the request.
@@ -50,7 +50,8 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	}
 }
 
-// withForm is withContext for forms. It rejects cross-origin requests and other content types without reading the body.
+// withForm is withContext for requests that send a form. It rejects cross-origin requests, and requests with a content
+// type other than that of HTML forms, without reading the body.
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
 		mediaType, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -71,7 +72,7 @@ func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 // field returns a field of the form without spaces around it. Query parameters are ignored.
 func (v *pageContext) field(name string) string { return strings.TrimSpace(v.formValues.Get(name)) }
 
-// digits returns a field without spaces and hyphens.
+// digits returns a field of the form without spaces and hyphens.
 func (v *pageContext) digits(name string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '-' {
@@ -130,7 +131,7 @@ func (v *pageContext) write(status int, title string, body Group) {
 	})
 }
 
-// log logs an operation, but no e-mail address, login code or key. It ignores errors caused by load or limits.
+// log logs an operation, but no e-mail address, login code or key. It does not log errors caused by load or limits.
 func (v *pageContext) log(operation string, status int, code engine.Code) {
 	switch code {
 	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeDataUnavailable:

@@ -25,10 +25,10 @@ const (
 // loginState is the content of the login cookie.
 type loginState struct {
 	browserID string        // random, hexadecimal; form tokens are bound to it
-	email     account.Email // for which a login code was requested, or zero
+	email     account.Email // address for which a login code was requested, or zero
 }
 
-// encode returns the id, a dot, and the e-mail address in base64url.
+// encode returns the id of the browser, a dot, and the e-mail address in base64url.
 func (l loginState) encode() string {
 	return l.browserID + "." + base64.RawURLEncoding.EncodeToString([]byte(l.email.String()))
 }
@@ -85,7 +85,7 @@ func (p *Pages) cookie(r *http.Request, name string) string {
 	return cookies[0].Value
 }
 
-// session returns the token in the session cookie, and whether there is one. The session may have expired.
+// session returns the session token in the session cookie, and whether there is one. The session may have expired.
 func (p *Pages) session(r *http.Request) (account.Secret, bool) {
 	value := p.cookie(r, sessionCookie)
 	return account.SecretOf(value), strings.HasPrefix(value, account.SessionPrefix)

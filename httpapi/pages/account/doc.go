@@ -16,9 +16,9 @@
 //
 // # Secrets
 //
-// A key is only in the response that creates it, with no-store. The session token is in a cookie that has HttpOnly,
-// SameSite=Strict and the path of these pages. With https the cookie also has Secure and the prefix __Secure-. A login
-// code is only in the body of a form.
+// An API key is only in the response to the request that creates it. That response has Cache-Control: no-store. The
+// session token is in a cookie that has HttpOnly, SameSite=Strict and the path of these pages. With https the cookie
+// also has Secure and the prefix __Secure-. A login code is only in the body of a form.
 //
 // A form is accepted if the request is not cross-origin, has the cookie of the form, and has a valid form token
 // (form_tokens.go). The form that creates a key works once. Responses may be compressed: the BREACH attack is not

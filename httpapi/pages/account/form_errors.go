@@ -13,9 +13,9 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// formError is an error of a form as a whole, in contrast to that of a field.
+// formError is an error that concerns a form as a whole, not one of its input fields.
 type formError struct {
-	Key     string // the key of its text is "fault." + Key
+	Key     string // the text of the error has the key "fault." + Key
 	Status  int
 	Wait    time.Duration // how long the user should wait before the next attempt; 0 is not shown
 	Minutes bool          // Wait is shown in minutes instead of seconds
@@ -31,8 +31,8 @@ func busy() *formError {
 // secondsMax is the longest wait that is shown in seconds.
 const secondsMax = 120 * time.Second
 
-// formErrorOf converts an engine.Error. It returns nil for other errors, and for codes that users can't do anything
-// about.
+// formErrorOf converts an engine.Error to a formError. It returns nil for other errors, and for codes that users can't
+// do anything about.
 func formErrorOf(err error) *formError {
 	var apiErr *engine.Error
 	if !errors.As(err, &apiErr) {
@@ -72,8 +72,8 @@ func (f *formError) Count() int {
 	return int((f.Wait + unit - 1) / unit)
 }
 
-// statusOf returns the HTTP status of a page. If one of fieldErrors is not "", it is 422. Otherwise it is the status of
-// f, or 200 if f is nil. statusOf also sets Retry-After if f has a Wait.
+// statusOf returns the HTTP status of a page. If one of fieldErrors is not "", the status is 422. Otherwise it is the
+// status of f, or 200 if f is nil. statusOf also sets Retry-After if f.Wait is not 0.
 func (v *pageContext) statusOf(f *formError, fieldErrors ...string) int {
 	switch {
 	case strings.Join(fieldErrors, "") != "":

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// formLifetime is the lifetime of a token. It is longer than that of a session. If the token of a form has expired,
-	// the form is shown again with a new token.
+	// formLifetime is the lifetime of a form token. It is longer than that of a session. If the token of a form has
+	// expired, the form is shown again with a new token.
 	formLifetime = time.Hour
-	// spentTokensMax is the number of owners in the table of spent tokens. An owner is a session here. Each session
-	// needs an e-mail, and the limits of package mail allow fewer e-mails than this in formLifetime.
+	// spentTokensMax is the largest number of owners (see tokenOwner) in the table of spent tokens. An owner is a session
+	// here. Each session needs an e-mail, and the limits of package mail allow fewer e-mails than this in formLifetime.
 	spentTokensMax = 1 << 13
 
 	formSerialBytes = 8
@@ -32,14 +32,14 @@ type tokenOwner [sha256.Size]byte
 //
 //	serial (8) · Unix seconds (8) · first 16 bytes of HMAC-SHA256(key, serial · seconds · owner · purpose)
 //
-// After a token is spent, spend rejects that token and all older tokens of its owner. So reloading a page does not
-// create a second key.
+// A form that works only once spends its token. From then on, spend rejects that token and all older tokens of its
+// owner. So reloading a page does not create a second key.
 type formTokens struct {
 	key   [32]byte // random in each process
 	clock func() time.Time
 
 	mu     sync.Mutex
-	serial uint64 // of the newest token
+	serial uint64 // serial number of the newest token
 	spent  map[tokenOwner]lastSpent
 }
 
@@ -105,7 +105,7 @@ const (
 	tokenTableFull
 )
 
-// spend accepts a valid token if neither it nor a newer token of its owner was spent.
+// spend accepts a valid token if neither it nor a newer token of its owner was spent, and stores that it is spent now.
 func (f *formTokens) spend(text, purpose string, owner tokenOwner) spendResult {
 	serial, ok := f.verify(text, purpose, owner)
 	if !ok {

@@ -17,12 +17,13 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// homeView is the input of homePage. After a form was sent, it describes the result of the form.
+// homeView is the input of homePage. Messages are given as keys of pages.Texts. After a form was sent, it describes the
+// result of the form.
 type homeView struct {
 	name       string     // name of a key, as typed
-	nameErrKey string     // key of the text of an error of the name, or ""
+	nameErrKey string     // key of the error message for the name, or ""
 	formErr    *formError // may be nil
-	note       string     // key of the text of a success message, or ""
+	note       string     // key of a success message, or ""
 }
 
 // homePage sends the page with keys and usage, or the sign-in page if the session has expired.
@@ -140,7 +141,7 @@ func (v *pageContext) sessionEnded(status int) {
 	v.hasSession = false
 	f := &formError{Key: string(engine.CodeInvalidSession), Status: http.StatusForbidden}
 	if status == http.StatusOK {
-		f.Status = status // an expired session is not an error of a GET
+		f.Status = status // for a GET, an expired session is not an error
 	}
 	v.signInPage(signInView{formErr: f})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// Purposes of form tokens.
+// Purposes of form tokens. A token is valid only in forms with its purpose.
 const (
 	purposeCode    = "code"
 	purposeSession = "session"
@@ -21,12 +21,13 @@ const (
 	purposeSignOut = "signout"
 )
 
-// signInView is the input of signInPage. After a form was sent, it describes the result of the form.
+// signInView is the input of signInPage. Messages are given as keys of pages.Texts. After a form was sent, it describes
+// the result of the form.
 type signInView struct {
 	email       string     // as typed
-	emailErrKey string     // key of the text of an error of the e-mail address, or ""
+	emailErrKey string     // key of the error message for the e-mail address, or ""
 	formErr     *formError // may be nil
-	note        string     // key of the text of a success message, or ""
+	note        string     // key of a success message, or ""
 }
 
 // signInPage sends the page with the form for an e-mail address.
@@ -87,10 +88,11 @@ func noteOf(r *pages.Request) string {
 	return ""
 }
 
-// codeView is the input of codePage. Its fields are like those of signInView.
+// codeView is the input of codePage, the page with the form for a login code. After a form was sent, it describes the
+// result of the form.
 type codeView struct {
 	email                   string
-	emailErrKey, codeErrKey string
+	emailErrKey, codeErrKey string // keys of the error messages for the e-mail address and the code, or ""
 	formErr                 *formError
 }
 

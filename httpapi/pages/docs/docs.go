@@ -20,9 +20,9 @@ var embedded embed.FS
 
 // Limits are the quotas that the guide shows.
 type Limits struct {
-	On     bool
-	Day    int // requests
-	Minute int // requests within 60 seconds
+	On     bool // the node enforces quotas
+	Day    int  // requests in a day
+	Minute int  // requests within 60 seconds
 }
 
 // Config configures Docs. Frame is required.
@@ -41,7 +41,7 @@ type Docs struct {
 	snippets []snippet
 }
 
-// Names of assets.
+// Names of assets, the static files that pages load.
 const (
 	guideStyle      = "docs.css"
 	referenceStyle  = "reference.css"
@@ -52,7 +52,7 @@ const (
 
 const (
 	rootPage = "/docs"
-	// cachedFor is how long the guide is cached. It shows a new date of KeysRequired with this delay.
+	// cachedFor is how long the guide is cached. The guide shows a new date of KeysRequired with this delay.
 	cachedFor  = time.Minute
 	copyScript = "copy.js" // an asset of pages.Frame
 )
@@ -162,7 +162,7 @@ func copyable(l *pages.Localizer, id string, s snippet) Node {
 	}
 }
 
-// quickStarts returns the programs. The page shows only the first one expanded.
+// quickStarts returns the example programs. The page shows only the first one expanded.
 func (d *Docs) quickStarts(l *pages.Localizer, service string) Node {
 	var programs Group
 	for i, s := range d.snippets {

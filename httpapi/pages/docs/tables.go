@@ -6,10 +6,10 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// operationRow is a row of the table of operations.
+// operationRow is a row of the table of API operations.
 type operationRow struct {
-	Path, Key          string // Key is the key of a text
-	Required, Optional []string
+	Path, Key          string   // Key is the key of the description in the texts of the pages
+	Required, Optional []string // names of parameters
 }
 
 func operationRows() []operationRow {
@@ -25,11 +25,11 @@ func operationRows() []operationRow {
 	}
 }
 
-// errorRow is a row of the table of errors.
+// errorRow is a row of the table of API errors.
 type errorRow struct {
 	Status int
 	Codes  []string
-	Key    string // key of a text
+	Key    string // key of the description in the texts of the pages
 }
 
 func errorRows() []errorRow {
