@@ -11,11 +11,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// errNoBackup is returned if the journal is not a local log.
+// errNoBackup is returned if the journal is not a log in a directory of this node (wal.Log).
 var errNoBackup = errors.New("this journal can't be copied")
 
-// Backup writes a backup to w (wal.Log.Backup). The backup has every change that was acknowledged before the call.
-// Reads and changes go on meanwhile. Close waits for Backup, which ends early if o.Throttle returns an error.
+// Backup writes a copy of the journal to w; see wal.Log.Backup. The copy has every change that was acknowledged before
+// the call. Reads and changes go on meanwhile. Close waits until Backup returns. If o.Throttle returns an error, Backup
+// ends early.
 func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error) {
 	if err := s.beginCall(); err != nil {
 		return wal.BackupInfo{}, err
@@ -36,12 +37,13 @@ func (s *System) Backup(w io.Writer, o wal.BackupOptions) (wal.BackupInfo, error
 // BackupContents counts the contents of a backup.
 type BackupContents struct {
 	Accounts    int
-	Rates       int // rates that at least one source has given, including expired rates
+	Rates       int // distinct rates, each counted once if several sources give it; expired ones included
 	HistoryRows int // rows of daily history
 }
 
-// BackupCounter counts the contents of a backup, which is a snapshot and records. It decodes every record, so it also
-// detects a record of an unknown kind (ErrUnknownRecord). It keeps only the number of accounts, not the accounts.
+// BackupCounter counts the contents of a backup. A backup has a snapshot of the state, and records of changes. It
+// decodes every record, so it also detects a record of an unknown kind (ErrUnknownRecord). It keeps only the number of
+// accounts, not the accounts.
 type BackupCounter struct {
 	decoder          *record.Decoder
 	states           map[string]*engine.CurrencyState
@@ -54,7 +56,8 @@ func NewBackupCounter() *BackupCounter {
 	return &BackupCounter{decoder: record.NewDecoder(), states: map[string]*engine.CurrencyState{}}
 }
 
-// checkAccounts decodes and counts accounts of a snapshot.
+// checkAccounts decodes and counts accounts of a snapshot. It leaves texts, such as names of API keys, empty, because
+// this is faster.
 func (s *BackupCounter) checkAccounts(accounts [][]byte) error {
 	for _, account := range accounts {
 		if _, err := s.decoder.AccountWithoutText(account); err != nil {
@@ -68,6 +71,7 @@ func (s *BackupCounter) checkAccounts(accounts [][]byte) error {
 // Snapshot reads the snapshot of a backup. It must be called before Record.
 func (s *BackupCounter) Snapshot(sequence uint64, payload io.Reader) (err error) {
 	defer recovered(&err)
+	// The e-mail addresses of logins are decoded but not counted.
 	snapshot, err := s.decoder.Snapshot(payload, record.SnapshotVisitor{Accounts: s.checkAccounts, Addresses: func([]account.AddressState) {}})
 	if err != nil {
 		return fmt.Errorf("read the snapshot at record %d: %w", sequence, err)
@@ -100,6 +104,8 @@ func (s *BackupCounter) Record(sequence uint64, data []byte) (err error) {
 	return nil
 }
 
+// state returns the state of a currency, and creates it if necessary. The default catalogue has the known institutions,
+// currencies and sources.
 func (s *BackupCounter) state(code string) *engine.CurrencyState {
 	state, ok := s.states[code]
 	if !ok {

@@ -14,23 +14,25 @@ import (
 
 // Config configures a System. Clock and either Dir or Journal are required. All other fields may be zero.
 type Config struct {
-	// Dir is the directory of the local log. Open creates it if it does not exist. Only one process can use it at a time.
+	// Dir is the directory of the log of this node, which is the default journal. Open creates the directory if it does
+	// not exist. Only one process can use the directory at a time.
 	Dir string
 	// Clock returns the current time, for the expiry and validation of rates.
 	Clock func() time.Time
 	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. New rates of a currency outside
 	// the catalogue are refused. Earlier rates of such a currency are still served.
 	Catalogue *engine.Catalogue
-	// Rules are the limits of validation. Zero = engine.DefaultRules.
+	// Rules are the limits against which rates are validated. Zero = engine.DefaultRules.
 	Rules engine.Rules
 	// Logger receives messages for the operator. nil = none.
 	Logger *slog.Logger
-	// Log configures the local log.
+	// Log configures the log in Dir.
 	Log LogConfig
-	// Journal replaces the local log in Dir. Close closes it.
+	// Journal replaces the log in Dir, for example with a journal that several nodes share. Close closes it.
 	Journal commitlog.Journal
-	// LoginCodeKey is a secret of 32 bytes that all nodes of a cluster share. With it any node can check a login code.
-	// nil = a random key; login codes are then not in the log. A shared Journal requires it.
+	// LoginCodeKey is a secret of 32 bytes that all nodes of a cluster share. With it any node can check a login code. If
+	// it is nil, the key is random, and login codes are not in the log. A Journal that several nodes share requires
+	// LoginCodeKey.
 	LoginCodeKey []byte
 
 	// WriteTimeout is how long a call waits for its write to become durable. 0 = 60 s. After a timeout the caller gets
@@ -51,7 +53,7 @@ type Config struct {
 	SnapshotBytes int64
 
 	// QuotaPolicy has the quotas of callers. Defaults of zero fields: 1,000 requests a day, 60 in a minute, quota leases
-	// of 16 requests.
+	// of 16 requests. A quota lease is a part of a quota that an account reserves with one record of the log.
 	QuotaPolicy account.QuotaPolicy
 	// LimitsOff admits every caller without counting requests. API keys are still checked if they are required.
 	LimitsOff bool
@@ -62,8 +64,8 @@ type Config struct {
 	Random io.Reader
 	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeDataUnavailable.
 	Mailer Mailer
-	// Steady is a monotonic clock: it never goes back, even if the wall clock is set back. nil = the monotonic reading of
-	// the times that Clock returns.
+	// Steady is a monotonic clock: it does not go back when the wall clock is set back. nil = the monotonic reading of the
+	// times that Clock returns.
 	Steady func() time.Duration
 	// AnonymousClientsMax is the maximum number of IP addresses for which requests without an API key are counted. 0 =
 	// 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
@@ -82,7 +84,7 @@ type Mailer interface {
 	Send(account.LoginMail) error
 }
 
-// LogConfig configures the local log; see wal.Options.
+// LogConfig configures the log in Config.Dir; see wal.Options.
 type LogConfig struct {
 	// SegmentBytes is the size of a segment file. 0 = 4 MiB.
 	SegmentBytes int
@@ -100,7 +102,7 @@ const (
 	snapshotBytesDefault   = 64 << 20
 )
 
-// complete returns the configuration with defaults, or an error.
+// complete checks the configuration, and returns it with defaults for the zero fields.
 func (c Config) complete() (Config, error) {
 	switch {
 	case c.Clock == nil:

@@ -9,7 +9,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The requests that a currency actor answers. The directory answers some of them too, for all currencies.
+// Requests that a currency actor answers. The directory, which is the actor for requests about several currencies,
+// answers some of them too.
 type (
 	ranking    = mailbox.Request[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates      = mailbox.Request[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -26,9 +27,9 @@ type currencyActor struct {
 	clock     func() time.Time
 	directory *mailbox.Ref
 	journal   *mailbox.Ref
-	hasRates  *atomic.Bool // a rate of any currency has been published
+	hasRates  *atomic.Bool // true after a rate of any currency has been published
 	latest    *latestUpdate
-	freshness *freshness // nil in tests
+	freshness *freshness // how old the rates are; nil in tests
 	readers   []*pagesChanged
 
 	state    *engine.CurrencyState
@@ -37,7 +38,7 @@ type currencyActor struct {
 	view     *engine.RankedView // ranked rates of snapshot, or of an earlier snapshot; nil = no view was made yet
 	rankings pageCache[engine.RankingQuery, *engine.Rate]
 	rates    pageCache[engine.RatesQuery, *engine.Rate]
-	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // does not depend on the current time
+	history  pageCache[engine.HistoryQuery, engine.HistoryEntry] // pages that do not depend on the current time
 
 	writes writes
 }
@@ -82,8 +83,8 @@ func (c *currencyActor) Fatal(msg mailbox.Message) bool {
 	return false
 }
 
-// now returns the view that is valid now. It makes a new view if the present one has expired, if the newest change made
-// no view, or if the clock was set back.
+// now returns the view (ranked rates) that is valid at the current time. It makes a new view if the present one has
+// expired, if making one panicked after the newest change, or if the clock was set back.
 func (c *currencyActor) now() *engine.RankedView {
 	view := c.snapshot.View(c.view, c.clock())
 	if view != c.view {

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The requests that only the directory answers.
+// Requests that only the directory (directoryActor) can answer.
 type (
 	currencies   = mailbox.Request[currenciesQuery, *engine.Page[engine.CurrencyItem]]
 	institutions = mailbox.Request[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
@@ -29,15 +29,15 @@ type currencyUpdate struct {
 	checkedAt  time.Time          // when a source of the currency was last checked
 }
 
-// latestUpdate passes the newest update of a currency to the directory. However fast the currency changes, the mailbox
-// of the directory has at most one currencyChanged for it.
+// latestUpdate passes the newest update of a currency to the directory. The mailbox of the directory has at most one
+// currencyChanged for each currency, however often the currency changes.
 type latestUpdate struct {
-	index    int // of the currency
+	index    int // index of the currency in directoryActor.snapshots
 	newest   atomic.Pointer[currencyUpdate]
 	notified atomic.Bool // a currencyChanged was sent but not yet handled
 }
 
-// currencyChanged makes the directory load latest.newest.
+// currencyChanged tells the directory that latest.newest has an update to load.
 type currencyChanged struct {
 	mailbox.OneWay
 	latest *latestUpdate
@@ -59,7 +59,7 @@ type directoryActor struct {
 	snapshots []*engine.CurrencySnapshot
 	views     []*engine.RankedView // newest known view of each currency, from which market is made; nil = no view
 
-	market     *engine.MarketView // of the snapshots; valid from marketFrom until market.ChangesAt
+	market     *engine.MarketView // made from all snapshots; valid from marketFrom until market.ChangesAt
 	marketFrom time.Time
 
 	currencyList       *engine.Page[engine.CurrencyItem]
@@ -103,8 +103,8 @@ func (d *directoryActor) Fatal(msg mailbox.Message) bool {
 // Abort implements mailbox.Actor. It does nothing, because the directory keeps no requests.
 func (d *directoryActor) Abort(*engine.Error) {}
 
-// changed loads the newest update. It must clear notified first. Otherwise an update that is posted in between would
-// neither be loaded nor cause another message.
+// changed loads the newest update of a currency. It must clear notified before that. Otherwise an update that is posted
+// after the load and before the clearing would neither be loaded nor cause another message.
 func (d *directoryActor) changed(latest *latestUpdate) {
 	latest.notified.Store(false)
 	newest := latest.newest.Load()

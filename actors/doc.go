@@ -21,7 +21,7 @@
 //
 // # A change
 //
-//	caller      Observe splits the refreshes by currency, into commands
+//	caller      Observe splits the refreshes (the rates of each source) by currency, into commands
 //	currency    takes all waiting commands as one batch; a job makes events from them and encodes these as records
 //	journal     collects the batches of all actors, and appends them with one sync
 //	currency    a job applies the events; then the actor informs directory and readers, and answers the commands
@@ -37,8 +37,8 @@
 //
 // Open starts a replay, which loads the newest snapshot and applies the records after it. It needs neither the time nor
 // the rules of validation. Until the replay is done, every method returns CodeDataUnavailable. A record of an unknown
-// kind ends the replay with ErrUnknownRecord. After a crash the unused rest of a quota lease counts as used; Close
-// returns it.
+// kind ends the replay with ErrUnknownRecord. An account reserves its quota in parts, called quota leases. After a
+// crash the unused rest of a lease counts as used; Close returns it.
 //
 // A panic in a read fails only that request. After a panic in a change, or a failed append or sync, the node closes
 // Done and rejects every change as read_only. Reads go on until the process ends. A full disk (wal.ErrNoSpace) only
@@ -49,9 +49,9 @@
 // Before the first rate, Currencies and Institutions answer from the catalogue. Without a Mailer, RequestCode returns
 // data_unavailable, but still counts the request. A login attempt beyond the limits is recorded like a wrong code, so
 // that its response takes as long. A suspended account can log in, and list and revoke its keys. While one change of
-// the key policy is being written, another one returns overloaded. Without a majority of the cluster, a change returns
-// read_only, and Close abandons a change in progress. If another node adds a currency that this node does not know,
-// this node stops. It knows the currency after its next start.
+// the key policy (from when on API keys are required) is being written, another one returns overloaded. Without a
+// majority of the cluster, a change returns read_only, and Close abandons a change in progress. If another node adds a
+// currency that this node does not know, this node stops. It knows the currency after its next start.
 //
 // Start with system.go, then currency.go, reader.go and write.go.
 package actors

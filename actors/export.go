@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export calls visit with the state of each currency, by code. All states are those after the same record of the
-// journal. Export returns the first error of visit unchanged. Changes go on meanwhile.
+// Export calls visit with the state of each currency, by code. All states include the same records of the journal.
+// Export returns the first error of visit unchanged. Changes go on meanwhile.
 func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
 	snapshots, err := s.snapshots()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) er
 	return nil
 }
 
-// States returns the states that Export would visit.
+// States returns all states that Export passes to its function visit.
 func (s *System) States() ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := s.Export(context.Background(), func(state engine.SavedCurrency) error {
@@ -36,7 +36,7 @@ func (s *System) States() ([]engine.SavedCurrency, error) {
 	return states, err
 }
 
-// snapshots returns the snapshots of all currencies after the same record of the journal.
+// snapshots returns a snapshot of each currency. All snapshots include the same records of the journal.
 func (s *System) snapshots() ([]*engine.CurrencySnapshot, error) {
 	if err := s.beginCall(); err != nil {
 		return nil, err

@@ -12,11 +12,14 @@ import (
 
 // Conditions implements engine.Health. It sends no message to an actor and does not read the disk.
 func (s *System) Conditions() []engine.Condition {
+	// Health.Clock follows the monotonic clock Config.Steady, if there is one. Rates expire by the wall clock,
+	// Config.Clock.
 	now := s.log.Health.Clock()
 	conditions := []engine.Condition{
 		s.logCondition(), s.dataCondition(), s.log.Health.Disk(now), s.log.Health.Snapshot(now), s.accounts.Clock.Condition(),
 		s.ratesCondition(s.config.Clock()),
 	}
+	// Shared is the journal if the nodes of a cluster share it.
 	if s.log.Shared != nil {
 		conditions = append(conditions, clusterCondition(s.log.Shared.ClusterHealth()))
 	}
@@ -65,8 +68,8 @@ func (s *System) dataCondition() engine.Condition {
 	}
 }
 
-// freshness tells how old the rates of a currency are. The times are in nanoseconds since 1970, and 0 if there was no
-// rate or check yet.
+// freshness tells how old the rates of a currency are. A time is in nanoseconds since 1970, or 0 if there was no rate
+// or check yet.
 type freshness struct {
 	currency   string
 	freshUntil atomic.Int64 // when all rates of the currency will have expired

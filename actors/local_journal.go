@@ -16,11 +16,11 @@ type (
 	ClusterHealth = commitlog.ClusterHealth
 )
 
-// ErrPosition means that the newest record of the journal does not have the expected sequence, because another process
-// has written to the journal.
+// ErrPosition means that the newest record of the journal does not have the expected number (sequence), because another
+// process has written to the journal.
 var ErrPosition = commitlog.ErrPosition
 
-// localJournal is a Journal in a directory.
+// localJournal is a Journal that only this node uses, in files of a directory.
 type localJournal struct{ *wal.Log }
 
 func openLocal(c Config) (commitlog.Journal, error) {

@@ -42,7 +42,8 @@ func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.Currency
 	return engine.SplitByCurrency(s.config.Catalogue, refreshes, yielder.Yield)
 }
 
-// beginChange is beginCall for a call that changes state. It returns an error if the cluster has no majority.
+// beginChange is like beginCall, but for a call that changes state. It also returns an error if the cluster has no
+// majority.
 func (s *System) beginChange() error {
 	if s.available() == nil && s.accounts.Quorum.Lost() {
 		return commitlog.ReadOnly(commitlog.ErrNoMajority)
@@ -80,7 +81,7 @@ func (s *System) beginCall() error {
 // observeCall is the state of one call of Observe.
 type observeCall struct {
 	system    *System
-	remaining map[string][]engine.CurrencyRefresh // by currency
+	remaining map[string][]engine.CurrencyRefresh // refreshes that have not been sent yet, by currency
 	receipt   engine.Receipt
 }
 
@@ -141,8 +142,8 @@ func observeParts(parts []engine.CurrencyRefresh) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// add adds the receipt of one command. The refusals in the receipt have indexes of refreshes in the command. add
-// replaces these indexes with those in the call of Observe.
+// add adds the receipt of one command to the receipt of the call. A refusal in the receipt of the command has the index
+// of a refresh in the command. add replaces it with the index of the refresh in the call of Observe.
 func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	call.receipt.Accepted += receipt.Accepted
 	call.receipt.Changed += receipt.Changed

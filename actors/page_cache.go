@@ -3,8 +3,8 @@ package actors
 import "github.com/tasard/tasard/engine"
 
 const (
-	pageRowsMax  = 4096 // rows in one generation of a cache; a row has about 1 KiB when encoded
-	pageRowsBase = 4    // rows that each page counts in addition to its own
+	pageRowsMax  = 4096 // maximum number of rows in pageCache.recent; a row has about 1 KiB when encoded
+	pageRowsBase = 4    // added to the number of rows of each page, for the page itself
 )
 
 // pageCache keeps the pages that were made from one state, by query. A page also keeps its rendered responses, so the
@@ -12,7 +12,7 @@ const (
 // is full, put drops previous, and recent becomes previous. A hit does not move a page between the generations.
 type pageCache[K comparable, T any] struct {
 	recent, previous map[K]*engine.Page[T]
-	rows             int // in recent
+	rows             int // number of rows in recent, plus pageRowsBase for each page
 }
 
 // of returns the page for a query. It calls make if the cache has none.

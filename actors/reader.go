@@ -36,7 +36,7 @@ type ownerPages struct {
 	institutions pageCopies[engine.InstitutionsQuery, engine.InstitutionItem]
 }
 
-// pageCopies are cached pages of one kind, all made from one view of the owner.
+// pageCopies are cached pages of one kind. The owner has made all of them from one view of its state.
 type pageCopies[K comparable, T any] struct {
 	pages pageCache[K, T]
 	from  time.Time // when the pages became valid
@@ -161,7 +161,8 @@ func (c *pageCopies[K, T]) keep(key K, page *engine.Page[T], from time.Time) {
 	c.key, c.page = key, page
 }
 
-// tellReaders sends each message that is not already in the mailbox of its reader.
+// tellReaders sends the pagesChanged messages to their readers. It skips those that still wait in the mailbox of the
+// reader.
 func tellReaders(readers []*pagesChanged) {
 	for _, m := range readers {
 		if !m.sent.Swap(true) {
@@ -170,7 +171,8 @@ func tellReaders(readers []*pagesChanged) {
 	}
 }
 
-// startReaders starts count readers, and adds them to the currencies and the directory.
+// startReaders starts count readers. It also adds them to the currency actors and the directory, which send them
+// pagesChanged messages.
 func (s *System) startReaders(count int, directory *directoryActor, currencies []*currencyActor) error {
 	index := make(map[string]int, len(s.codes))
 	for i, code := range s.codes {

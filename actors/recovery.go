@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Recovery reports what Open found in the journal. If the journal is not a local log, only the sequence of the newest
-// record is set.
+// Recovery reports what Open found in the journal. If the journal is not a log in a directory (wal.Log), only the
+// number (sequence) of the newest record is set.
 func (s *System) Recovery() wal.Recovery {
 	if local, ok := s.log.Journal.(interface{ Recovery() wal.Recovery }); ok {
 		return local.Recovery()
@@ -22,10 +22,11 @@ func (s *System) Recovery() wal.Recovery {
 	return wal.Recovery{Report: wal.Report{Last: s.log.Journal.Last()}}
 }
 
-// progress is the progress of the replay. Callers read it while the goroutine of recover writes it.
+// progress is the progress of the replay. The goroutine that replays the journal writes it. Other goroutines read it at
+// the same time.
 type progress struct {
 	began       time.Time
-	total, done atomic.Uint64 // records
+	total, done atomic.Uint64 // numbers of records: to be replayed, and already replayed
 }
 
 // retryAfter estimates how long the replay still takes.
@@ -38,7 +39,8 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 	return min(max(remaining, retryReplayMin), retryReplayMax)
 }
 
-// recover replays the journal and starts the actors. Open starts it in a goroutine, for which Close waits.
+// recover, which is not the builtin function, replays the journal and starts the actors. Open runs it in a goroutine.
+// Close waits until the goroutine has ended.
 func (s *System) recover() {
 	defer s.replay.Done()
 	r := newReplayer(s)
@@ -65,6 +67,8 @@ func (s *System) populate(r *replayer) error {
 	c := &s.config
 	s.codes = slices.Sorted(maps.Keys(r.states))
 	s.unknownCurrency = engine.NewCurrencyState("", c.Catalogue, c.Rules).Snapshot().View(nil, c.Clock())
+	// The directory has a snapshot of each currency, for requests about several currencies. It sends pagesChanged to the
+	// readers, which cache pages.
 	directory := &directoryActor{clock: c.Clock, catalogue: c.Catalogue, readers: make([][]*pagesChanged, len(s.codes))}
 	for _, code := range s.codes {
 		directory.snapshots = append(directory.snapshots, r.states[code].Snapshot())
@@ -85,6 +89,7 @@ func (s *System) populate(r *replayer) error {
 		owner.freshness = &freshness{currency: code}
 		checkedAt, freshUntil := owner.snapshot.Freshness()
 		owner.freshness.set(freshUntil, checkedAt)
+		// The clock of accounts reports a wall clock that is behind the newest time in the journal.
 		r.accounts.ObserveWall(checkedAt)
 		s.freshness = append(s.freshness, owner.freshness)
 		if owner.self, err = s.actors.Spawn("currency-"+code, &s.kinds.currency, owner); err != nil {
@@ -107,6 +112,8 @@ func (s *System) populate(r *replayer) error {
 	return nil
 }
 
+// newCurrencyActor returns the actor of a currency. index is the index of the currency in s.codes. If several nodes
+// share the journal, a batch must fit into one record, a bundle (writes.oneBundle).
 func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *currencyActor {
 	return &currencyActor{
 		clock: s.config.Clock, directory: s.directory, journal: s.log.Ref, hasRates: &s.hasRates,

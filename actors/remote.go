@@ -9,8 +9,8 @@ import (
 )
 
 // remoteEvents are events from records of other nodes that a currency actor has received but not yet applied. They wait
-// until no job uses the state. If the actor has already decided a batch of commands when the events come, it decides
-// the batch again.
+// until no job, a goroutine that works for the actor, uses the state. If the actor has already decided which events a
+// batch of commands causes, but these are not durable yet, it decides the batch again.
 type remoteEvents struct {
 	remoteSeq    uint64 // number of RemoteEvents messages received
 	queued       []*remoteBatch
@@ -62,8 +62,8 @@ func (c *currencyActor) applyRemote() bool {
 	return true
 }
 
-// release releases the entries in the replication window (commitlog.WindowEntry) of the batches that were being
-// applied.
+// release removes the batches in beingApplied from the replication window (commitlog.WindowEntry), which limits how
+// many records wait to be applied.
 func (r *remoteEvents) release() {
 	for _, batch := range r.beingApplied {
 		batch.Window.Release()
@@ -83,8 +83,8 @@ func (r *remoteEvents) reject(err *engine.Error) {
 	r.queued = nil
 }
 
-// redecide puts the commands of the batch in flight back at the head of the queue. It is called if the state has
-// changed since the batch was decided.
+// redecide puts the commands of the batch in flight back at the head of the queue, so that they are decided again. It
+// is called if the state has changed since the batch was decided.
 func (c *currencyActor) redecide() {
 	w := &c.writes
 	if w.decideSingly > 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	replayBatch   = 512 // minimum number of events in a batch, except the final batch
+	replayBatch   = 512 // minimum number of events in a batch; only the final batch may have fewer
 	replayBatches = 8   // batches that may wait to be applied
 )
 
@@ -22,12 +22,12 @@ type replayer struct {
 	states   map[string]*engine.CurrencyState
 	decoder  *record.Decoder
 	accounts *accounts.Replay
-	snapshot uint64 // sequence of the restored snapshot; 0 = no snapshot
-	last     uint64 // sequence of the newest record that was read
+	snapshot uint64 // number (sequence) of the last record in the restored snapshot; 0 = no snapshot
+	last     uint64 // number (sequence) of the newest record that was read
 	events   int    // number of events in the records read
 	bytes    int64  // size of the records read
 
-	batch   *batch      // to which read adds events
+	batch   *batch      // the batch to which read adds events
 	batches chan *batch // batches to apply
 	free    chan *batch // applied batches, for reuse
 	applied chan error  // receives the result of apply
@@ -38,7 +38,7 @@ type replayer struct {
 type batch struct {
 	events  []any
 	records uint64       // number of records from which the events come
-	memory  record.Arena // of the events
+	memory  record.Arena // memory from which the events are allocated
 }
 
 func newReplayer(s *System) *replayer {
@@ -174,7 +174,7 @@ func recovered(err *error) {
 	}
 }
 
-// state returns the state of a currency, which may be missing in the catalogue. It creates the state if necessary.
+// state returns the state of a currency, and creates it if necessary. The catalogue may lack the currency.
 func (r *replayer) state(code string) *engine.CurrencyState {
 	state, ok := r.states[code]
 	if !ok {

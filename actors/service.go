@@ -31,7 +31,8 @@ func (s *System) published() error {
 	return nil
 }
 
-// Currencies implements engine.Service. Before the first rate it answers from the catalogue.
+// Currencies implements engine.Service. Before the first rate is published, it answers from the catalogue
+// (Config.Catalogue).
 func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return s.requestPools.currencies.AskAny(s.readers, currenciesQuery{}, accounts.AskTimeout)
 }
 
-// Institutions implements engine.Service. Before the first rate it answers from the catalogue.
+// Institutions implements engine.Service. Before the first rate is published, it answers from the catalogue.
 func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 	return s.requestPools.institutions.AskAny(s.readers, q, accounts.AskTimeout)
 }
 
-// Institution implements engine.Service. Before the first rate it answers from the catalogue.
+// Institution implements engine.Service. Before the first rate is published, it answers from the catalogue.
 func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ type slots = mailbox.Request[slotsQuery, map[string]time.Time]
 
 type slotsQuery struct{}
 
-// Slots returns for each source the newest scheduled time (slot) of which all rates were accepted; see
-// engine.CompletedSlots. The records of these rates are durable.
+// Slots returns for each source the newest slot whose rates were all accepted; see engine.CompletedSlots. A slot is a
+// scheduled time at which the source is fetched. The records of these rates are durable.
 func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err

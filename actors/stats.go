@@ -14,11 +14,11 @@ type Stats struct {
 	Mailboxes      []MailboxStats  // one for each kind of actor, in a fixed order
 	Accounts       int64           // number of accounts
 	AccountsLoaded int64           // accounts that have an actor
-	Leases         uint64          // quota leases written, including returned leases
+	Leases         uint64          // quota leases (reserved parts of quotas) written, including returned leases
 	Currencies     []CurrencyStats // currencies of the catalogue and others with rates, by code
-	Sequence       uint64          // see System.Sequence
+	Sequence       uint64          // number of the newest durable record; see System.Sequence
 	Log            wal.Stats
-	HasLog         bool // Log is set; false if the journal is not a local log
+	HasLog         bool // Log is set; false if the journal is not a log in a directory (wal.Log)
 }
 
 // MailboxStats counts the messages that wait for the actors of one kind.
@@ -31,7 +31,7 @@ type CurrencyStats struct {
 	FreshUntil time.Time // when all rates of the currency will have expired
 }
 
-// statistical is implemented by the local log.
+// statistical is implemented by a journal that is a log in a directory (wal.Log).
 type statistical interface{ Stats() wal.Stats }
 
 // Stats returns the counts. It sends no message to an actor and does not wait for the disk.
@@ -55,11 +55,12 @@ func (s *System) Stats() Stats {
 	return stats
 }
 
-// Sequence returns the sequence of the newest durable record, or 0 if there is none or during the replay. All nodes of
-// a cluster count the same records. Reads see the change in the record a little later, but before it is acknowledged.
+// Sequence returns the number of the newest durable record in the journal. It returns 0 if there is no record, and
+// during the replay. All nodes of a cluster count the same records. Reads see the change that the record describes a
+// little later, but before the caller of the change gets its answer.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
 
-// instantOf is the inverse of nanos.
+// instantOf converts nanoseconds since 1970 to a time. 0 becomes the zero time.
 func instantOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}

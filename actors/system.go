@@ -26,11 +26,11 @@ const (
 // slowly does not delay the other actors, even on a single processor.
 const workersMin = 2
 
-// closeTimeout limits how long Close waits for the return of quota leases, and how long it waits for the final
-// snapshot.
+// closeTimeout limits how long Close waits until accounts have returned their quota leases (reserved parts of quotas),
+// and how long it waits for the final snapshot.
 const closeTimeout = 2 * time.Minute
 
-// accountsAPI is implemented by accounts.Accounts.
+// accountsAPI has the methods of System about accounts. accounts.Accounts implements them.
 type accountsAPI interface {
 	account.Admitter
 	account.Service
@@ -38,7 +38,7 @@ type accountsAPI interface {
 }
 
 // System is a node without its HTTP server. Actors have the state of all currencies and accounts, and a journal makes
-// changes durable. All methods may be called concurrently. But the visit function of Export must not call them.
+// changes durable. All methods may be called concurrently. Only the visit function of Export must not call them.
 type System struct {
 	accountsAPI
 	accounts *accounts.Accounts
@@ -48,7 +48,7 @@ type System struct {
 	actors       *mailbox.System
 	kinds        kinds
 	requestPools requestPools
-	calls        callTracker // of methods that need the journal
+	calls        callTracker // calls in progress of methods that need the journal
 	progress     progress
 
 	phase    atomic.Int32
@@ -92,7 +92,7 @@ func newActorSystem(limit, workers int, elapsed func() time.Duration, fail func(
 	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Elapsed: elapsed, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
-// requestPools has a pool for each kind of request that the methods of System send.
+// requestPools has, for each kind of request that the methods of System send, a pool of reusable requests.
 type requestPools struct {
 	rankings     mailbox.RequestPool[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.RequestPool[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -104,9 +104,9 @@ type requestPools struct {
 	institution  mailbox.RequestPool[institutionQuery, *engine.InstitutionDetail]
 }
 
-// Open opens the journal and starts a node. For a local log it locks the directory, verifies every byte and truncates
-// an incomplete write at the end. The errors of these steps are wal.ErrLocked, *wal.DamageError, *wal.FormatError and
-// errors of the disk.
+// Open opens the journal and starts a node. If the journal is a log in a directory, Open locks the directory, verifies
+// every byte and truncates an incomplete write at the end. The errors of these steps are wal.ErrLocked,
+// *wal.DamageError, *wal.FormatError and errors of the disk.
 //
 // Open does not wait for the replay, which builds the state from the journal. Until the replay closes Ready, methods
 // return CodeDataUnavailable. The caller must call Close.
@@ -133,7 +133,7 @@ func Open(c Config) (*System, error) {
 	return s, nil
 }
 
-// prepare creates the accounts and the log without starting them.
+// prepare creates s.accounts and s.log. It starts no actors.
 func (s *System) prepare(journal commitlog.Journal) (err error) {
 	c := &s.config
 	if s.accounts, err = accounts.New(c.accounts(), accountsHost{s}); err != nil {
@@ -192,7 +192,7 @@ func (s *System) fail(cause error) {
 	}
 }
 
-// end closes done, unless it is closed already. The caller must hold s.mu.
+// end closes done if it is not closed yet. The caller must hold s.mu.
 func (s *System) end() {
 	if !s.ended {
 		s.ended = true
@@ -245,8 +245,8 @@ func (s *System) stopActors() {
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// callTracker counts the calls in progress, so that Close can wait for them. A sync.RWMutex would do the same. But in a
-// testing/synctest bubble the clock stands still while a goroutine waits for a mutex.
+// callTracker counts the calls in progress, so that Close can wait for them. A sync.RWMutex is not used, because tests
+// run in a testing/synctest bubble, where the clock stands still while a goroutine waits for a mutex.
 type callTracker struct {
 	mu     sync.Mutex
 	closed bool

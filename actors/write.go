@@ -13,15 +13,15 @@ import (
 
 // Limits of the work of one job.
 const (
-	commandObservationsMax = 2048 // observations in one command
-	batchObservationsMax   = 2048 // observations in one batch, unless its first command has more
+	commandObservationsMax = 2048 // observations (rates of one source) in one command
+	batchObservationsMax   = 2048 // observations in one batch; a command with more is a batch by itself
 )
 
 // command asks for a change of one currency.
 type command = mailbox.Request[engine.Command, engine.Receipt]
 
-// writes are the commands of one currency. The actor processes them in batches, one batch at a time. A batch has three
-// steps:
+// writes are the commands of one currency that wait or are in progress. The actor processes them in batches, one batch
+// at a time. A batch has three steps:
 //
 //	decide   a job (mailbox.Ref.StartJob) decides which events the commands cause
 //	write    the journal makes the events durable
@@ -35,7 +35,7 @@ type writes struct {
 	decideSingly int           // number of commands at the head of waiting that need a batch of their own
 	stopped      *engine.Error // not nil: the node has stopped, and commands are rejected with this error
 
-	oneBundle  bool // the journal is shared, so a batch must fit into one record.Bundle
+	oneBundle  bool // several nodes share the journal, so a batch must fit into one record (record.Bundle)
 	jobRunning bool
 	remoteEvents
 
@@ -49,7 +49,7 @@ type writeBatch struct {
 	decision engine.Decision
 }
 
-// decided is the result of a job that decides.
+// decided is the result of a job that decides which events a batch causes.
 type decided struct {
 	mailbox.OneWay
 	remoteSeq uint64 // remoteEvents.remoteSeq when the job was started
@@ -177,8 +177,8 @@ func countObservations(refreshes []engine.Refresh) int {
 	return n
 }
 
-// decide decides a batch and encodes the events. It does not change the state. Therefore it can convert a panic to an
-// error.
+// decide decides which events a batch of commands causes, and encodes the events. It does not change the state.
+// Therefore it can convert a panic to an error.
 func (c *currencyActor) decide(batch []*command, pause func()) (result *decided) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -277,8 +277,8 @@ func (c *currencyActor) apply(events []engine.Event, previous *engine.RankedView
 	return result
 }
 
-// nextView returns the view after the change. If making the view panics, it returns nil. The next request then tries to
-// make the view again, and gets the error.
+// nextView returns the view (ranked rates) after the change. If making the view panics, it returns nil. The next
+// request then tries to make the view again, and gets the error.
 func (c *currencyActor) nextView(previous *engine.RankedView) (view *engine.RankedView) {
 	defer func() {
 		if recover() != nil {
@@ -341,13 +341,13 @@ func publishes(event engine.Event) bool {
 	return false
 }
 
-// answer answers each command of a batch with its part of the receipt.
+// answer answers each command of a batch with its part of the receipt of the batch.
 func answer(batch []*command, decided engine.Decision) {
 	if len(batch) == 1 {
 		batch[0].Reply(decided.Receipt, nil)
 		return
 	}
-	refused := decided.Receipt.Refused // in the order of the refreshes
+	refused := decided.Receipt.Refused // refusals, in the order of the refreshes
 	first := 0
 	for _, m := range batch {
 		refreshes := m.Query.(engine.Observe).Refreshes

@@ -11,12 +11,12 @@ import (
 // the digest, too few to find the key or token.
 const digestShown = 4
 
-// accountLine is the JSON of an event of an account, a login or the key policy. It has the fields of all kinds of
-// events; empty ones are left out.
+// accountLine is the JSON of an event of an account, of a login or of the key policy (from when on API keys are
+// required). All kinds of events use this struct. The JSON leaves out empty fields.
 type accountLine struct {
 	Event        string    `json:"event"`
 	Account      uint64    `json:"account,omitempty"`
-	Email        string    `json:"email,omitempty"` // masked
+	Email        string    `json:"email,omitempty"` // masked e-mail address
 	Key          *keyLine  `json:"key,omitempty"`
 	KeyID        string    `json:"keyId,omitempty"`
 	Day          string    `json:"day,omitempty"`
@@ -33,7 +33,7 @@ type accountLine struct {
 	Mailed       bool      `json:"mailed,omitempty"`
 	Sealed       bool      `json:"sealed,omitempty"` // the record has the hash of the login code
 	New          bool      `json:"new,omitempty"`
-	Token        string    `json:"token,omitempty"` // shortened digest
+	Token        string    `json:"token,omitempty"` // shortened digest of the session token
 	ExpiresAt    string    `json:"expiresAt,omitempty"`
 	KeysRequired string    `json:"keysRequiredAt,omitempty"`
 	At           string    `json:"at,omitempty"`
@@ -44,7 +44,7 @@ type keyLine struct {
 	ID        string `json:"id"`
 	Name      string `json:"name,omitempty"`
 	Hint      string `json:"hint"`
-	Digest    string `json:"digest"` // shortened
+	Digest    string `json:"digest"` // shortened digest of the API key
 	CreatedAt string `json:"createdAt"`
 }
 

@@ -48,7 +48,8 @@ type bundleLine struct {
 	Records []any         `json:"records"`
 }
 
-// eventLine is the JSON of an event of a currency. It has the fields of all kinds of events; empty ones are left out.
+// eventLine is the JSON of an event of a currency. All kinds of events use this struct. The JSON leaves out empty
+// fields.
 type eventLine struct {
 	Event          string            `json:"event"`
 	Currency       string            `json:"currency"`

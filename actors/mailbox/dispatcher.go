@@ -9,8 +9,8 @@ import (
 )
 
 // dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
-// Ref.run adds an actor when the caller that runs it has handled enough of its messages. Each actor is in the queue at
-// most once.
+// Ref.run adds an actor when one goroutine has handled the maximum number of its messages. Each actor is in the queue
+// at most once.
 type dispatcher struct {
 	elapsed  func() time.Duration
 	workers  sync.WaitGroup // worker goroutines and jobs (Ref.StartJob)
@@ -32,7 +32,7 @@ func startDispatcher(workers int, elapsed func() time.Duration) *dispatcher {
 	return d
 }
 
-// add queues an actor. Afterwards a worker runs it: the caller must not.
+// add queues an actor. After that a worker runs the actor, and the caller of add must not run it.
 func (d *dispatcher) add(r *Ref) {
 	d.mu.Lock()
 	if d.tail == nil {
@@ -46,7 +46,7 @@ func (d *dispatcher) add(r *Ref) {
 }
 
 // workMax is how long a worker runs actors before it yields to the network poller, so that requests that have arrived
-// are read. To yield takes several system calls.
+// are read. A worker does not yield more often, because to yield takes several system calls.
 const workMax = 100 * time.Microsecond
 
 func (d *dispatcher) run() {
@@ -86,8 +86,8 @@ func (d *dispatcher) startJob(work func(pause func())) {
 	}()
 }
 
-// pop removes the first actor. If the queue is empty, it returns nil. With wait it waits for an actor instead, and
-// returns nil only after stop.
+// pop removes the first actor of the queue and returns it. If the queue is empty and wait is true, it waits for an
+// actor, and returns nil only after stop. If the queue is empty and wait is false, it returns nil.
 func (d *dispatcher) pop(wait bool) *Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 )
 
-// protoactor's process registry has 1,024 maps with SHARD_COUNT parts each. With the default of 32 parts, the maps take
-// 2.7 MiB and nearly half of a node's start-up time, although a node registers only a few dozen actors.
+// The process registry of the library protoactor-go has 1,024 maps with SHARD_COUNT parts each. With the default of 32
+// parts, the maps take 2.7 MiB and nearly half of a node's start-up time. One part is enough, because a node registers
+// only a few dozen actors.
 var _ = func() int {
 	cmap.SHARD_COUNT = 1
 	return cmap.SHARD_COUNT
@@ -46,8 +47,8 @@ func (p *protoActor) Receive(context actor.Context) {
 	}
 }
 
-// failStop is the supervisor of all actors. protoactor's default supervisor would restart a failed actor with empty
-// state.
+// failStop is protoactor's supervisor of all actors: it decides what follows when an actor has failed. protoactor's
+// default supervisor would restart a failed actor with empty state.
 type failStop struct{ system *System }
 
 // HandleFailure implements actor.SupervisorStrategy. It stops the node and the actor.

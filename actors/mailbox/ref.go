@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	lifecycleMax  = 16  // lifecycle messages that may wait in a mailbox; protoactor sends three to an actor
+	lifecycleMax  = 16  // lifecycle messages (such as Stop) that may wait in a mailbox; protoactor sends three to an actor
 	callerTurnMax = 64  // messages of other callers that a caller handles after its own
 	workerTurnMax = 256 // messages of one actor that a worker handles before it turns to the next actor
-	ringMin       = 8   // initial length of a ring
+	ringMin       = 8   // initial length of Ref.ring, the queue of messages
 )
 
 // Ref is the address of an actor, and has its mailbox. At any time, at most one goroutine runs the actor: that of a
@@ -28,7 +28,7 @@ type Ref struct {
 
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
-	paused  bool // by protoactor, after a panic over a lifecycle message
+	paused  bool // protoactor has paused the actor, after a panic over a lifecycle message
 	closed  bool
 	endTurn bool // EndTurn was called; only the goroutine that runs the actor uses this field
 	waiting int
@@ -64,7 +64,8 @@ func (r *Ref) Deliver(m Message) {
 	}
 }
 
-// TrySend is like Send, except if the actor has stopped. Then it returns false and does not reject the message.
+// TrySend sends a message like Send, and returns true. If the actor has stopped, TrySend returns false and does not
+// reject the message.
 func (r *Ref) TrySend(m Message) bool {
 	isRequest := m.IsRequest()
 	switch err := r.post(m, isRequest, isRequest); err {
@@ -120,7 +121,8 @@ func (r *Ref) post(m Message, isRequest, direct bool) *engine.Error {
 }
 
 // CloseIdle ends the actor if it is idle and mayClose returns true. After CloseIdle has returned true, the caller may
-// read and change the state of the actor. mayClose may do so too. Use CloseIdle only for actors of System.Init.
+// read and change the state of the actor. mayClose may do so too. Use CloseIdle only for actors that were started with
+// System.Init.
 func (r *Ref) CloseIdle(mayClose func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -111,7 +111,8 @@ func (q *Request[Q, A]) sleep(deadline time.Duration) bool {
 	return true
 }
 
-// Await is Wait without a deadline. It does not return the request to a pool, so use it only after NewRequest.
+// Await waits for the answer like Wait, but without a deadline. It does not return the request to a pool, so use it
+// only after NewRequest.
 func (q *Request[Q, A]) Await() (A, error) {
 	if q.state.CompareAndSwap(pending, sleeping) {
 		<-q.done
@@ -145,7 +146,7 @@ func (a *RequestPool[Q, A]) AskFirst(preferred, fallback *Ref, query Q, deadline
 // AskAny asks one of several actors that give the same answer. It prefers the actor that this processor asked last, to
 // avoid cache traffic between processors. If that actor is not idle, AskAny sends the request to the next actor.
 func (a *RequestPool[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
-	q := a.request(query) // q.choice is that of this processor, because sync.Pool keeps a list for each processor
+	q := a.request(query) // q.choice is from this processor, because sync.Pool keeps a list for each processor
 	q.choice %= len(actors)
 	if !actors[q.choice].sendIdle(q) {
 		q.choice = (q.choice + 1) % len(actors)

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Actor is implemented by the state of an actor. Its methods run one at a time.
+// Actor is the interface that the state of an actor implements. Its methods run one at a time.
 type Actor interface {
 	// Receive handles a message. It must not block, and must not wait for the answer of another actor.
 	Receive(Message)
@@ -47,19 +47,20 @@ type Kind struct {
 
 	waiting  atomic.Int64
 	rejected atomic.Uint64
-	refs     []*Ref // added by Spawn; empty if Transient
+	refs     []*Ref // actors that Spawn has started; empty if Transient
 }
 
 // Stats counts the messages that wait for the actors of one kind.
 type Stats struct {
 	Kind    string
-	Waiting int64 // in all mailboxes of the kind
+	Waiting int64 // messages in all mailboxes of the kind
 	// WaitingMax is the number of messages in the fullest mailbox. It is -1 for a Transient kind.
 	WaitingMax int64
 	Rejected   uint64 // requests rejected with ErrOverloaded because a mailbox was full
 }
 
-// Stats returns the counts. Unless the kind is Transient, Stats must not run concurrently with Spawn for this kind.
+// Stats returns the counts. It must not run concurrently with Spawn of an actor of this kind. For a Transient kind this
+// is allowed.
 func (k *Kind) Stats() Stats {
 	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Rejected: k.rejected.Load()}
 	if k.Transient {
@@ -74,7 +75,8 @@ func (k *Kind) Stats() Stats {
 // Refs returns the actors of the kind in the order of Spawn. For a Transient kind it returns nil.
 func (k *Kind) Refs() []*Ref { return k.refs }
 
-// System runs actors. Its methods are safe for concurrent use, except Close.
+// System runs actors. Its methods are safe for concurrent use. Only Close must not run concurrently with another
+// method.
 type System struct {
 	limit      int
 	fail       func(error)
@@ -86,7 +88,8 @@ type System struct {
 	spawning sync.Mutex // protoactor's registry of supervisors is not safe for concurrent use
 }
 
-// NewSystem starts a system. It turns off protoactor's logger, which writes in colour to standard error.
+// NewSystem starts a system. It turns off the logger of the library protoactor-go, which writes in colour to standard
+// error.
 func NewSystem(c Config) *System {
 	logger := slog.New(slog.DiscardHandler)
 	s := &System{

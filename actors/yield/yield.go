@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// Yielder yields to other goroutines, including goroutines that wait for a socket. The zero value is ready for use. It
+// Yielder lets other goroutines run, including goroutines that wait for a socket. The zero value is ready for use. It
 // is not safe for concurrent use. The caller must call Close at the end.
 type Yielder struct {
 	w, r        *os.File
@@ -40,7 +40,7 @@ func (y *Yielder) open() {
 	go y.waitForPoller()
 }
 
-// waitForPoller reads bytes from the pipe until Close closes it.
+// waitForPoller reads bytes from the pipe, and reports each byte on y.polled, until Close closes the pipe.
 func (y *Yielder) waitForPoller() {
 	defer close(y.polled)
 	var buf [1]byte
@@ -58,7 +58,7 @@ func (y *Yielder) Close() {
 	if y.w == nil {
 		return
 	}
-	_ = y.w.Close() // waitForPoller ends even if this returns an error
+	_ = y.w.Close() // after an error waitForPoller ends as well
 	for range y.polled {
 		continue
 	}

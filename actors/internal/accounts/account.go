@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Requests to an AccountActor. An admissionRequest may go directly to the actor. All others go through the ShardActor
-// that keeps the account.
+// Requests to an AccountActor. An admissionRequest asks whether the quotas of the account admit one API request; it may
+// go directly to the actor. All others go through the ShardActor that keeps the account.
 type (
 	admissionRequest = mailbox.Request[admissionQuery, account.Admission]
 	// Refund takes back one counted API request of an account, or of a client without an API key.
@@ -30,7 +30,7 @@ type (
 	UsageQuery struct {
 		account uint64
 		key     account.Digest
-		byKey   bool // the reply is an error unless key is a valid API key of the account
+		byKey   bool // key must be a valid API key of the account, else the reply is an error
 	}
 	accountQuery struct{ account uint64 }
 	accountReply struct {
@@ -51,8 +51,8 @@ type eventWritten struct {
 	err   *engine.Error
 }
 
-// eventWritten returns the message about an event. All quota leases (account.Leased) use the same message, because the
-// account writes one lease at a time.
+// eventWritten returns the message about an event. All quota leases (account.Leased), which reserve a part of a quota,
+// use the same message, because the account writes one lease at a time.
 func (a *AccountActor) eventWritten(event account.Event, err *engine.Error) *eventWritten {
 	if _, leased := event.(*account.Leased); leased {
 		a.leaseWritten = eventWritten{event: event, err: err}
@@ -71,7 +71,7 @@ type AccountActor struct {
 	ID        uint64
 	Account   *account.Account
 	remoteSeq uint64 // number of RemoteEvents messages (events of other nodes) received
-	asked     bool   // a request arrived after the newest sweep (ShardActor.sweep)
+	asked     bool   // a request arrived after the newest search for idle accounts (ShardActor.sweep)
 
 	Leasing  bool                // a lease is being written to the log
 	urgent   bool                // a request waits for that lease
@@ -91,8 +91,8 @@ type accountCommon struct {
 	clock       *steadyClock
 	quorum      commitlog.Quorum
 	outbox      *outbox
-	queuedMax   int // limit of AccountActor.queued
-	changesMax  int // limit of AccountActor.changes
+	queuedMax   int // maximum length of AccountActor.queued
+	changesMax  int // maximum length of AccountActor.changes
 }
 
 // Receive implements mailbox.Actor.
@@ -196,8 +196,8 @@ var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
-// lease posts the next quota lease to the outbox of the shard, if the account needs one. waiting is the number of
-// requests that wait for this lease.
+// lease posts the next quota lease to the outbox of the shard (its list of events to write), if the account needs one.
+// waiting is the number of requests that wait for this lease.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.quotaPolicy, waiting)
 	if event == nil {
@@ -212,7 +212,7 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 	a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
 }
 
-// expedite makes the shard write the posted lease at once.
+// expedite makes the shard write the posted lease at once instead of after FlushDelay.
 func (a *AccountActor) expedite() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true

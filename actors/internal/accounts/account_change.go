@@ -29,7 +29,8 @@ func (a *AccountActor) change(m *changeRequest) {
 	a.next()
 }
 
-// next takes changes from the queue until one of them has an event to write.
+// next takes changes from the queue until one of them makes an event. It posts this event to the outbox, which is the
+// list of events that are written next.
 func (a *AccountActor) next() {
 	for a.InFlight == nil && len(a.changes) > 0 {
 		m := a.changes[0]
@@ -48,7 +49,7 @@ func (a *AccountActor) next() {
 	}
 }
 
-// decide returns the event of a change, also encoded. If the change panics, only this change fails.
+// decide returns the event that a change makes, and its encoded form. If the change panics, only this change fails.
 func (a *AccountActor) decide(q changeQuery) (event account.Event, encoded []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -28,7 +28,7 @@ type Accounts struct {
 	keyPolicy    atomic.Pointer[account.KeyPolicy]
 	Loaded       atomic.Int64  // number of accounts with an actor
 	Count        atomic.Int64  // number of all accounts
-	Leases       atomic.Uint64 // number of leases that this process has written
+	Leases       atomic.Uint64 // number of quota leases (reserved parts of quotas) that this process has written
 	requestPools requestPools
 	Kinds        struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
@@ -41,7 +41,8 @@ type Accounts struct {
 }
 
 // shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case one
-// shard gets a message for each account created in the last hour. The registry allows 5,000 new accounts an hour.
+// shard gets a message for each account created in the last hour. The registry of logins allows 5,000 new accounts an
+// hour.
 const shardReserve = 8192
 
 type requestPools struct {
@@ -148,8 +149,8 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	return nil
 }
 
-// ReturnLeases makes every account return the unspent part of its quota lease. It waits for each shard up to the
-// timeout. The caller must have stopped sending requests.
+// ReturnLeases makes every account return the unspent part of its quota lease. It waits for each shard (actor that
+// keeps a part of the accounts) up to the timeout. The caller must have stopped sending requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	t.sweeper.end()
 	defer t.flusher.end()

@@ -17,11 +17,13 @@ var (
 // LimitsEnforced implements account.Admitter.
 func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 
-// KeyPolicy implements account.Admitter. Before the replay has ended it returns the zero value.
+// KeyPolicy implements account.Admitter. Before the replay has ended it returns the zero value, with which no API keys
+// are required.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It allocates nothing, unless the account has to be loaded or needs its next quota
-// lease. With LimitsOff it counts no requests, and checks API keys only if they are required.
+// Admit implements account.Admitter. It usually allocates nothing. It allocates only if the account has no actor at
+// present, or needs its next quota lease (a reserved part of its quota). If Config.LimitsOff is set, it counts no
+// requests, and checks API keys only if they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
 		return account.Admission{}, err
@@ -80,7 +82,7 @@ func keyError(code engine.Code) error {
 	return nil
 }
 
-// admitUncounted is Admit with LimitsOff.
+// admitUncounted is the part of Admit for Config.LimitsOff.
 func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admission, error) {
 	admission := account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}
 	switch {

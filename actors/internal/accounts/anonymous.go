@@ -10,7 +10,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// AnonymousTables is the number of AnonymousActors. Each counts the requests of a part of all IP addresses.
+// AnonymousTables is the number of AnonymousActors. Each counts the requests of some IP addresses, which a hash assigns
+// to it.
 const AnonymousTables = 16
 
 type anonymousAdmission = mailbox.Request[anonymousQuery, account.Admission]

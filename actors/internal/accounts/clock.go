@@ -45,7 +45,7 @@ type steadyClock struct {
 type suspectedStep struct {
 	active      bool          // there is such a step
 	beforeStart bool          // at the start of the process the wall clock was behind the newest wall time in the log
-	step        time.Duration // result of stepAt
+	step        time.Duration // by how much the wall clock is ahead (result of stepAt)
 	seenAt      time.Duration // steady time at which the step was detected
 	since       time.Time     // wall time at which the wall clock became suspect
 }
@@ -117,8 +117,8 @@ func (c *steadyClock) stepAt(now account.ClockReading) time.Duration {
 	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trustedWall.Load())
 }
 
-// Check detects the beginning and the end of a step, even if no request reads the clock. It must be called about twice
-// a second.
+// Check detects the beginning and the end of a step. It does not depend on requests that read the clock. It must be
+// called about twice a second.
 func (c *steadyClock) Check() {
 	if !c.detectsSteps.Load() {
 		if c.currentStep().active {
@@ -165,8 +165,8 @@ func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	return engine.DateOf(time.Unix(0, c.trustedWall.Load()+int64(now.Steady)))
 }
 
-// endSuspicion ends a suspected step because the wall clock no longer shows it. If suspected.beforeStart, it does so
-// only after clockSuspectMax.
+// endSuspicion ends a suspected step because the wall clock no longer shows it. If suspected.beforeStart is true, it
+// does so only when clockSuspectMax has passed.
 func (c *steadyClock) endSuspicion(wall time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *steadyClock) logInfo(message string, step time.Duration) {
 	}
 }
 
-// start returns the clock reading at resume.
+// start returns the clock reading when resume was called.
 func (c *steadyClock) start() account.ClockReading {
 	return account.ClockReading{Wall: c.origin, Steady: c.base}
 }

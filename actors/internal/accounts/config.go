@@ -9,7 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Config has the fields of actors.Config that concern accounts, with defaults filled in.
+// Config configures Accounts. Package actors copies its fields from actors.Config, which explains them, after it has
+// set the defaults.
 type Config struct {
 	Clock                                  func() time.Time
 	Steady                                 func() time.Duration

@@ -14,7 +14,8 @@ import (
 //
 //	length of State (uvarint) | account.State as in a snapshot | account.EvictedState
 //
-// EvictedState is missing until the account is evicted in this process.
+// account.EvictedState is not in the log; for example, it has the number of requests spent today. It is missing until
+// the account is evicted in this process.
 type evictedAccount []byte
 
 // EncodeDurable encodes account.State, which is the part of an account that is in the log.
@@ -53,7 +54,8 @@ func (c *codec) evict(a *account.Account) evictedAccount {
 	return bytes.Clone(c.bytes)
 }
 
-// load decodes e into a. node is 0 without a cluster. If e has no EvictedState, load calls a.Resume(resumed).
+// load decodes e into a. node is the ID of this node, or 0 without a cluster. If e has no EvictedState, load calls
+// a.Resume(resumed), with the clock reading at the start of the process.
 func (c *codec) load(e evictedAccount, a *account.Account, node engine.NodeID, resumed account.ClockReading) error {
 	if err := c.decode(e, a); err != nil {
 		return err

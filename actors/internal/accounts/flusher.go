@@ -8,8 +8,9 @@ import (
 )
 
 // FlushDelay is how long an event of an account may stay in the outbox of its shard if no request waits for the event.
-// In this time the events of many accounts join one write. Most of them are quota leases. The delay does no harm,
-// because an account usually asks for a lease seconds before it needs the lease.
+// A shard is an actor that keeps a part of the accounts; its outbox is the list of events that it writes next. During
+// the delay, events of many accounts join one write. Most of them are quota leases, which reserve a part of a quota.
+// The delay does no harm, because an account usually asks for a lease seconds before it needs the lease.
 const FlushDelay = 50 * time.Millisecond
 
 // outboxFlusher is a goroutine. It notifies each shard that has events in its outbox: FlushDelay after an event is
@@ -18,8 +19,8 @@ type outboxFlusher struct {
 	outboxes  []*outbox // set before start
 	scheduled atomic.Bool
 	hurried   atomic.Bool
-	wake      chan struct{} // of capacity 1; scheduled prevents a second value
-	urgent    chan struct{} // of capacity 1; hurried prevents a second value
+	wake      chan struct{} // channel of capacity 1; scheduled prevents a second value
+	urgent    chan struct{} // channel of capacity 1; hurried prevents a second value
 	stop      chan struct{}
 	done      sync.WaitGroup
 }

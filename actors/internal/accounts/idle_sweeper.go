@@ -7,8 +7,9 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// idleSweeper regularly sends every shard the message Sweep, which evicts idle accounts. In a cluster it also sends
-// CheckReturns, which returns quota leases that are not needed.
+// idleSweeper regularly sends the message Sweep to every shard, which is an actor that keeps a part of the accounts.
+// Sweep makes the shard evict idle accounts: it ends their actors and keeps the accounts encoded. In a cluster it also
+// sends CheckReturns, which makes accounts return quota leases (reserved parts of quotas) that they do not need.
 type idleSweeper struct {
 	stop chan struct{}
 	done sync.WaitGroup

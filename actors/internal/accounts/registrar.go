@@ -55,8 +55,8 @@ type RegistrarActor struct {
 	keyPolicy *atomic.Pointer[account.KeyPolicy]
 	limit     int // maximum length of pending
 
-	pending   []*decision   // wait for the next write
-	inFlight  []*decision   // are being written
+	pending   []*decision   // decisions whose events wait for the next write
+	inFlight  []*decision   // decisions whose events are being written
 	writing   bool          // the journal has not sent the result of the newest write yet
 	remoteSeq uint64        // number of RemoteEvents messages (events of other nodes) received
 	stopped   *engine.Error // why the node has stopped, or nil
@@ -77,7 +77,7 @@ type decision struct {
 // decideFunc makes a decision. again is true if an earlier decision about the same request was discarded.
 type decideFunc func(again bool) (*decision, error)
 
-// registrarRecordsMax is the maximum number of records in one write, unless the first decision has more.
+// registrarRecordsMax is the maximum number of records in one write. A decision with more records is written by itself.
 const registrarRecordsMax = 1024
 
 // Receive implements mailbox.Actor.
@@ -177,8 +177,8 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, err
 	}}, nil
 }
 
-// checkCode writes a record even if no event follows from a wrong code, so that response times do not reveal which
-// codes exist.
+// checkCode writes a record for every wrong code, so that response times do not reveal which codes exist. If the code
+// causes no other event, the record is a CodeRefused.
 func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error) {
 	now, q := r.clock.Now(), &m.Query
 	attempt := func() (account.RegistryEvent, error) {

@@ -8,8 +8,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote applies events of another node. Decisions that are not durable yet were made without these events. Therefore
-// remote reverts these decisions, newest first, and makes them again after it has applied the events.
+// remote applies events of another node. A decision has the events that one request causes. Decisions that are not
+// durable yet were made without the events of the other node. Therefore remote reverts these decisions, newest first,
+// and makes them again after it has applied the events.
 func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	defer m.Window.Release()
 	if r.stopped != nil {

@@ -57,7 +57,7 @@ func (s *ShardActor) indexKeys(events []account.Event) {
 	}
 }
 
-// remoteEvicted applies events to an evicted account. It does not load the account.
+// remoteEvicted applies events to an evicted account. It does not start an actor for the account.
 func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	state, known := s.evicted[id]
 	if !known {
@@ -73,8 +73,8 @@ func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	s.evicted[id] = state
 }
 
-// remote applies events of another node. An event of this account that is not durable yet will get ErrConflict, unless
-// it is unconditional.
+// remote applies events of another node. If an event of this account is not durable yet, writing it will end with
+// ErrConflict. Only an unconditional event (pendingEvent.unconditional) is written all the same.
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	a.remoteSeq++
@@ -84,17 +84,18 @@ func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	}
 }
 
-// CheckReturns tells a shard to send checkReturn to all its loaded accounts.
+// CheckReturns tells a shard (actor that keeps a part of the accounts) to send checkReturn to all its loaded accounts.
 type CheckReturns struct {
 	mailbox.OneWay
 	more bool // false starts a check; true continues it with the rest of toCheck, in a message from the shard to itself
 }
 
-// checkReturn tells an account to return its quota lease if the account does not need it, so that other nodes can use
-// it.
+// checkReturn tells an account to return its quota lease, which is a reserved part of its quota, if the account does
+// not need the lease. Other nodes can then use that part.
 type checkReturn struct{ mailbox.OneWay }
 
-// checkReturns does not check evicted accounts, because they returned their leases before they were evicted.
+// checkReturns sends checkReturn to the next loaded accounts. Evicted accounts need none, because they returned their
+// leases before they were evicted.
 func (s *ShardActor) checkReturns(more bool) {
 	if !more {
 		s.toCheck = s.toCheck[:0]

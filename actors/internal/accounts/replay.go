@@ -19,10 +19,10 @@ type Replay struct {
 	keyEntries   [][]keyindex.Entry          // entries for the API keys in the snapshot
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
-	steady       time.Duration // newest steady time in the log
+	steady       time.Duration // newest steady time (account.ClockReading) in the log
 	newestWall   time.Time     // newest wall time in the log
 	loginCodeKey [32]byte
-	SharedCodes  bool // see Accounts.SharedCodes
+	SharedCodes  bool // a login code works on every node of the cluster
 	decoder      *record.Decoder
 }
 
@@ -40,7 +40,7 @@ func (r *Replay) Begin(loginCodeKey [32]byte) {
 	}
 }
 
-// Restore sets the state to that of a snapshot.
+// Restore replaces the empty state with the state of a snapshot.
 func (r *Replay) Restore(accounts *SnapshotAccounts, s *record.Snapshot) error {
 	counts := make([]int, len(r.Evicted))
 	for _, part := range accounts.accounts {
@@ -103,7 +103,8 @@ func (r *Replay) Apply(event any) error {
 	return nil
 }
 
-// ObserveWall notes the wall time of an event.
+// ObserveWall notes the wall time of an event. From the newest one, the clock detects at the start that the wall clock
+// was set back.
 func (r *Replay) ObserveWall(at time.Time) {
 	if at.After(r.newestWall) {
 		r.newestWall = at

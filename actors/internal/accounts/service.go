@@ -148,10 +148,10 @@ func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) 
 
 const (
 	keyIDBytes    = 8
-	keyDrawsMax   = 4 // attempts to generate an API key with a unique fingerprint; the first attempt nearly always succeeds
+	keyDrawsMax   = 4 // attempts to generate an API key that the index of keys accepts; the first nearly always succeeds
 	keyIDPrefix   = "key_"
-	operatorMax   = 100 // characters of an operator's name
-	suspensionMax = 500 // characters of a reason
+	operatorMax   = 100 // maximum number of characters of an operator's name
+	suspensionMax = 500 // maximum number of characters of the reason for a suspension
 )
 
 // newKey generates an API key and adds it to the index of keys. The key becomes valid when its event is durable.
@@ -192,7 +192,7 @@ func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 	})
 }
 
-// change makes a change of an account. If it returns nil, the event of decide is durable and applied.
+// change makes a change of an account. If it returns nil, the event that decide has returned is durable and applied.
 func (t *Accounts) change(account uint64, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
 	_, err := commitlog.AskChange[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Quorum)
 	return err

@@ -17,19 +17,19 @@ import (
 type ShardActor struct {
 	self        *mailbox.Ref
 	actors      *mailbox.System
-	kind        *mailbox.Kind // of the account actors
+	kind        *mailbox.Kind // the kind of the account actors
 	journal     *mailbox.Ref
-	node        engine.NodeID // 0 without a cluster
+	node        engine.NodeID // ID of this node; 0 without a cluster
 	common      *accountCommon
-	loadedMax   int           // limit of loadedCount
-	loadedCount *atomic.Int64 // Accounts.Loaded
+	loadedMax   int           // maximum of loadedCount
+	loadedCount *atomic.Int64 // number of loaded accounts on this node (Accounts.Loaded)
 
-	count  *atomic.Int64  // Accounts.Count
-	leases *atomic.Uint64 // Accounts.Leases
+	count  *atomic.Int64  // number of all accounts (Accounts.Count)
+	leases *atomic.Uint64 // number of quota leases written by this process (Accounts.Leases)
 
 	evicted    map[uint64]evictedAccount // accounts without an actor
 	Loaded     map[uint64]*loadedAccount // accounts with an actor
-	order      []*loadedAccount          // the accounts in Loaded, for sweep and makeRoom
+	order      []*loadedAccount          // the accounts in Loaded; sweep and makeRoom go through this list
 	sweepIndex int                       // sweep still has to check order[:sweepIndex]
 	roomIndex  int                       // index in order that makeRoom checked last
 	codec      codec
@@ -42,7 +42,7 @@ type ShardActor struct {
 	results   []pendingEvent   // events of a finished write; deliverSome tells their accounts the result
 	delivered int              // number of results that deliverSome has delivered
 	resultErr *engine.Error    // error of the finished write, or nil
-	toJournal commitlog.Write  // the write of inFlight
+	toJournal commitlog.Write  // the request to the journal to write inFlight
 	spare     []pendingEvent   // memory for pending
 	stopped   *engine.Error    // why the node has stopped, or nil
 
@@ -56,12 +56,13 @@ type loadedAccount struct {
 	Ref        mailbox.Ref
 	actor      AccountActor
 	account    account.Account
-	index      int    // in ShardActor.order
+	index      int    // index of the account in ShardActor.order
 	idleSweeps int    // number of sweeps since the last request
 	remoteSeq  uint64 // number of RemoteEvents messages sent to the actor
 }
 
-// drainRequest makes all accounts return their quota leases. The reply comes when the returns are durable.
+// drainRequest makes all accounts of the shard return their quota leases (reserved parts of quotas). The reply comes
+// when the returns are durable.
 type drainRequest = mailbox.Request[drainCommand, struct{}]
 
 type drainCommand struct{}

@@ -10,7 +10,8 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 	s.share(m.Snapshot, m.Index)
 }
 
-// share adds the encoded evicted accounts to a snapshot. It asks the actors of the loaded accounts to add themselves.
+// share adds the accounts of the shard to a snapshot. The shard has the evicted accounts encoded, and adds them itself.
+// It asks the actor of each loaded account to add its account.
 func (s *ShardActor) share(c *commitlog.StateSnapshot, index int) {
 	accounts := make([][]byte, len(s.evicted)+len(s.Loaded))
 	position := 0

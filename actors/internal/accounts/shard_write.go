@@ -12,7 +12,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Limits of one write. The journal combines the writes of several shards in one batch.
+// Limits of one write. A shard is an actor that keeps a part of the accounts. The journal combines the writes of
+// several shards in one batch.
 const (
 	shardRecordsMax = 4096
 	shardBytesMax   = 768 << 10
@@ -28,7 +29,7 @@ type pendingEvent struct {
 	record        []byte // the encoded event
 	remoteSeq     uint64 // AccountActor.remoteSeq when the event was made
 	unconditional bool   // events of other nodes cannot make the event invalid
-	final         bool   // the last event of the account before a stop; event is nil if the account had no lease to return
+	final         bool   // the last event before a stop; event is nil if the account had no quota lease to return
 	evicted       bool   // the account has no actor
 }
 
@@ -87,7 +88,8 @@ func (o *outbox) take(to []pendingEvent) []pendingEvent {
 	return to
 }
 
-// reuse empties a list and keeps its memory, unless there is much of it.
+// reuse empties a list and keeps its memory. It frees the memory of a list with room for more than shardRecordsMax
+// elements.
 func reuse[T any](list []T) []T {
 	if cap(list) > shardRecordsMax {
 		return nil
@@ -221,7 +223,8 @@ func (s *ShardActor) deliver(p pendingEvent, err *engine.Error) {
 	s.countReturned(p)
 }
 
-// drain makes every account return its quota lease, and rejects later messages to accounts.
+// drain makes every account return its quota lease (a reserved part of its quota), and rejects later messages to
+// accounts.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.draining, s.closed = m, true
 	if s.stopped != nil {
@@ -260,7 +263,8 @@ func (s *ShardActor) returnEvicted(id uint64, state evictedAccount, now account.
 	s.pending = append(s.pending, pendingEvent{account: id, event: event, record: record, unconditional: true, final: true, evicted: true})
 }
 
-// evictedReturned applies the event of returnEvicted when the event is durable.
+// evictedReturned handles the result of writing the event of returnEvicted. If the event is durable, it applies the
+// event to the evicted account.
 func (s *ShardActor) evictedReturned(p pendingEvent, err *engine.Error) {
 	if err != nil {
 		return

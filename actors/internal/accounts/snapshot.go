@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotAccounts collects the accounts and e-mail addresses of a snapshot. The reader of the snapshot calls Visitor's
-// functions for one part of the snapshot after the other; the outer slices have one element for each part.
+// SnapshotAccounts collects the accounts and e-mail addresses of a snapshot. A snapshot consists of parts. Its reader
+// calls the functions of Visitor for one part after the other. The outer slices have one element for each part.
 type SnapshotAccounts struct {
 	Decoder    *record.Decoder
 	accounts   [][]snapshotAccount

@@ -8,14 +8,14 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Write asks the Actor to make the records of an owner durable. An owner is a currency actor, a shard of accounts, or
-// the registrar. It has at most one Write in flight.
+// Write asks the Actor to make the records of an owner durable. An owner is an actor that keeps state: a currency
+// actor, a shard of accounts, or the registrar of logins. An owner has at most one Write in flight.
 type Write struct {
 	mailbox.OneWay
 	From          *mailbox.Ref // the owner
 	Records       [][]byte
 	Notifications []Notification // sent to other owners when the records are durable, before Committed is sent to From
-	RemoteSeq     uint64         // number of RemoteEvents messages that the owner had received when it made the records
+	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it made the records
 }
 
 // Notification informs another owner of a write. If a snapshot of all owners includes the write, the snapshot also
@@ -34,7 +34,7 @@ type Committed struct {
 	Err *engine.Error
 }
 
-// committed is the result of all writes that are durable.
+// committed is the message to every owner whose Write has become durable.
 var committed = &Committed{}
 
 // finishRequest asks the Actor to write what is queued and to take a final snapshot of the owners' states. Then the
@@ -46,15 +46,15 @@ type finishRequest = mailbox.Request[struct{}, struct{}]
 type Actor struct {
 	log         *Log
 	currencies  []*mailbox.Ref
-	shards      []*mailbox.Ref // of accounts
+	shards      []*mailbox.Ref // actors that each keep a part of the accounts
 	registry    *mailbox.Ref
 	snapshot    snapshotPlan
-	replication *replication // nil without a SharedJournal
+	replication *replication // nil if the journal is not a SharedJournal, to which several nodes write
 
 	last          uint64 // sequence of the newest durable record
 	waiting       []*Write
 	inFlight      []*Write // the batch that is being appended, or proposed to a SharedJournal
-	writerBusy    bool     // a job of the writer has not returned
+	writerBusy    bool     // the writer goroutine still works on a job
 	gatherPending bool     // a gathered message is in the mailbox
 	gatherDone    bool     // the gathered message has arrived: the next batch may start
 	ownersPending bool     // an ownersDone message is in the mailbox
@@ -117,7 +117,8 @@ func (a *Actor) enqueue(w *Write) {
 	}
 }
 
-// stateRequestsMax is the maximum number of stateRequests that wait until the current batch is appended.
+// stateRequestsMax is the maximum number of stateRequests (for the states of all currencies) that wait until the
+// current batch is appended.
 const stateRequestsMax = 64
 
 func (a *Actor) queueStateRequest(q *stateRequest) {
@@ -128,9 +129,9 @@ func (a *Actor) queueStateRequest(q *stateRequest) {
 	a.stateRequests = append(a.stateRequests, q)
 }
 
-// advance starts the next step. With a local journal it does so only if the writer is idle. With a SharedJournal the
-// owners change their states only when a record is delivered. A snapshot may therefore start while the writer is still
-// in Append.
+// advance starts the next step. With a local journal, which only this node uses, it does so only if the writer is idle.
+// With a SharedJournal the owners change their states only when a record is delivered. A snapshot may therefore start
+// while the writer is still in Append.
 func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:

@@ -10,12 +10,12 @@ import (
 
 const retryReadOnly = 30 * time.Second
 
-// ErrPosition means that the newest record of the journal does not have the expected sequence, because another process
-// has written to the journal.
+// ErrPosition means that the newest record of the journal does not have the expected number (sequence), because another
+// process has written to the journal.
 var ErrPosition = errors.New("the journal does not end with the expected record")
 
-// ErrConflict rejects a Write whose records were made from an outdated state. The owner makes the records again from
-// the new state. ErrConflict is never returned to a caller of the API.
+// ErrConflict rejects a Write whose records were made from an outdated state. The owner, which is the actor that sent
+// the Write, makes the records again from the new state. ErrConflict is never returned to a caller of the API.
 var ErrConflict = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node has changed the same state"),
 }

@@ -15,15 +15,17 @@ import (
 
 const (
 	// ReplicationWindow is the maximum number of records of a SharedJournal that are delivered but not yet applied. It
-	// must be much smaller than mailbox.ReserveDefault, because RemoteEvents are one-way messages.
+	// must be much smaller than mailbox.ReserveDefault, which is the room that a mailbox has for one-way messages such as
+	// RemoteEvents.
 	ReplicationWindow     = 64
 	majorityCheckInterval = 250 * time.Millisecond
 )
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// WindowEntry counts the references to a record in the replication window. Each owner that must apply events of the
-// record has a reference.
+// WindowEntry counts the references to a record in the replication window. The window has the records that are
+// delivered but not yet applied. Each owner (actor that keeps state) that must apply events of the record has a
+// reference.
 type WindowEntry struct {
 	window     chan struct{}
 	references atomic.Int64
@@ -48,13 +50,13 @@ type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
 	own      bool // the bundle is the newest that this process proposed
-	records  int  // in the bundle
+	records  int  // number of records in the bundle
 	bytes    int  // size of the bundle
 	err      error
 
 	// The events in a bundle of another node, by owner.
 	currencies map[string][]engine.Event
-	accounts   [][]account.Event // by shard
+	accounts   [][]account.Event // events of accounts, by the shard that keeps the account
 	registry   []any
 
 	Window *WindowEntry

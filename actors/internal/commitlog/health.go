@@ -13,20 +13,21 @@ const slowMin = time.Second
 // Health describes the journal and its disk. The Actor and the workers update it. Any goroutine may read it.
 type Health struct {
 	Clock     func() time.Time
-	Sequence  atomic.Uint64 // of the newest durable record
+	Sequence  atomic.Uint64 // number (sequence) of the newest durable record
 	startTime time.Time
 
 	diskFull        engine.Fault // the journal rejects writes because the disk has too little space
 	diskSlow        engine.Fault
 	snapshotFailing engine.Fault // the newest attempt to take a snapshot failed
-	snapshotLate    engine.Fault // see snapshotPlan.late
+	snapshotLate    engine.Fault // several snapshots were due since the newest one; see snapshotPlan.late
 	oldestQueued    atomic.Int64 // when the oldest waiting write was queued (sinceStart); 0 = no write waits
 	oldestInFlight  atomic.Int64 // when the oldest write of the batch in flight was queued; 0 = no batch in flight
 	rejectedBytes   atomic.Int64 // size of the newest batch that did not fit on the disk
 	retryBytes      atomic.Int64 // free space at which a failed snapshot is tried again; 0 = no retry
 }
 
-// newHealth returns a Health. Its Clock follows the monotonic clock steady, unless steady is nil.
+// newHealth returns a Health. If the monotonic clock steady is not nil, Health.Clock follows it. Otherwise Health.Clock
+// is clock.
 func newHealth(clock func() time.Time, steady func() time.Duration) *Health {
 	h := &Health{Clock: clock, startTime: clock()}
 	if steady != nil {

@@ -9,7 +9,8 @@ import (
 // Journal stores records durably and in order. Append, DropBefore and Read must not run concurrently with each other.
 // WriteSnapshot may run concurrently with them.
 type Journal interface {
-	// Last returns the sequence of the newest durable record, or 0. The first record has sequence 1.
+	// Last returns the number (sequence) of the newest durable record, or 0 if there is none. The first record has
+	// sequence 1.
 	Last() uint64
 	// Append makes all records durable, or none, and returns the new Last. ErrPosition means that Last was not equal to
 	// expected. After wal.ErrNoSpace and wal.ErrLimit nothing was written, and the journal can still be used. After any
@@ -29,8 +30,8 @@ type Journal interface {
 }
 
 const (
-	// BundleBytesMax is the maximum size of an encoded record.Bundle. A bundle is one message of a JetStream stream. Such
-	// a message has at most 1 MiB, headers included.
+	// BundleBytesMax is the maximum size of an encoded record.Bundle, which has all records of one write in a cluster. A
+	// bundle is one message of a NATS JetStream stream. Such a message has at most 1 MiB, headers included.
 	BundleBytesMax = 1<<20 - 16<<10
 	// BundlePayloadMax is the maximum total size of the records in a bundle. A bundle also has 32 bytes or fewer for its
 	// kind, length, node and token.

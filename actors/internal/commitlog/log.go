@@ -29,7 +29,7 @@ type Config struct {
 // Position describes a journal after its replay.
 type Position struct {
 	Last, Snapshot uint64 // sequences of the newest record and of the newest snapshot
-	Records        int    // after the snapshot
+	Records        int    // number of records after the snapshot
 	Bytes          int64  // size of those records
 }
 
@@ -39,13 +39,13 @@ type Position struct {
 type Log struct {
 	Config
 	Health *Health
-	Shared SharedJournal // the Journal if it is shared, else nil
+	Shared SharedJournal // the Journal if several nodes write to it, else nil
 	Ref    *mailbox.Ref  // address of the Actor; set by Spawn
 
 	actor     *Actor
 	writer    *worker       // appends and drops records
 	snapshots *worker       // writes snapshots
-	follower  *follower     // nil if Shared is nil
+	follower  *follower     // delivers the records of a SharedJournal; nil if Shared is nil
 	token     atomic.Uint64 // number that identifies the newest proposed bundle of this process
 }
 
@@ -91,8 +91,8 @@ func (l *Log) AddCurrency(code string, owner *mailbox.Ref) {
 	}
 }
 
-// SetAccounts sets the shards of accounts, the registrar and the approximate encoded size of all accounts. It must be
-// called before Start.
+// SetAccounts sets the shards (actors that keep the accounts), the registrar (actor that keeps the logins) and the
+// approximate encoded size of all accounts. It must be called before Start.
 func (l *Log) SetAccounts(shards []*mailbox.Ref, registry *mailbox.Ref, bytes int64) {
 	l.actor.shards, l.actor.registry, l.actor.snapshot.accountBytes = shards, registry, bytes
 }
@@ -137,7 +137,7 @@ func (l *Log) Stop() {
 	l.snapshots.stop()
 }
 
-// Close closes the journal, and stops the writer of a SharedJournal.
+// Close closes the journal. With a SharedJournal it then stops the writer, which Stop has left running.
 func (l *Log) Close() error {
 	err := l.Journal.Close()
 	if l.Shared != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// replication is the Actor's state for a SharedJournal, to which several nodes write. In such a journal a batch of
-// writes is a single record, a bundle. The Actor proposes the bundle for the sequence after the last delivered record:
+// replication is the Actor's state for a SharedJournal, to which several nodes write. An owner is an actor that keeps a
+// part of the node's state. In a SharedJournal a batch of writes is a single record, a bundle. The Actor proposes the
+// bundle for the number (sequence) after that of the last delivered record:
 //
 //	owner      makes records from its state, and sends a Write with the number of RemoteEvents that it had received
 //	Actor      packs waiting writes into a bundle with a new token; the writer proposes the bundle for one sequence
@@ -96,8 +97,8 @@ func (a *Actor) delivered(m *Delivered) {
 	a.revalidate(batch)
 }
 
-// route sends the events in another node's record to their owners. It sends to the shards before the registrar, so that
-// an account exists before its sessions.
+// route sends the events in another node's record to their owners. It sends to the shards, which keep the accounts,
+// before the registrar, which keeps the sessions. An account therefore exists before its sessions.
 func (a *Actor) route(m *Delivered) error {
 	r := a.replication
 	for currency, events := range m.currencies {

@@ -42,7 +42,8 @@ type Quorum struct{ Shared SharedJournal }
 // Lost reports whether the cluster has no majority. Without a cluster it returns false.
 func (q Quorum) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth().Majority }
 
-// AskChange asks an owner for a change and returns the answer. It converts the error with TimeoutError.
+// AskChange asks an owner, which is the actor that keeps the state, for a change and returns the answer. It converts
+// the error with TimeoutError.
 func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Quorum) (A, error) {
 	m := mailbox.NewRequest[Q, A](query)
 	owner.Send(m)

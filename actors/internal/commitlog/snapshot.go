@@ -13,7 +13,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// StateSnapshot is the consistent state of all owners after one record of the journal.
+// StateSnapshot is the consistent state of all owners after one record of the journal. An owner is an actor that keeps
+// state: of a currency, of a shard of accounts, or of logins (the registrar). The state of one owner, or of one
+// account, is a part of the snapshot.
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
@@ -37,23 +39,23 @@ type RegistrySnapshot struct {
 type SnapshotRequest struct {
 	mailbox.OneWay
 	Snapshot *StateSnapshot
-	Index    int // of the currency or the shard
-	Position int // of the account in its shard
+	Index    int // index of the currency or of the shard of accounts
+	Position int // position of the account in its shard
 }
 
-// SetCurrency sets the part of a currency actor.
+// SetCurrency adds the state of a currency to the snapshot.
 func (s *SnapshotRequest) SetCurrency(state *engine.CurrencySnapshot) {
 	s.Snapshot.Currencies[s.Index] = state
 	s.Snapshot.PartDone()
 }
 
-// SetAccount sets the state of an account, in the format of record.SplitAccount.
+// SetAccount adds the state of an account, in the format of record.SplitAccount, to the snapshot.
 func (s *SnapshotRequest) SetAccount(state []byte) {
 	s.Snapshot.Accounts[s.Index][s.Position] = state
 	s.Snapshot.PartDone()
 }
 
-// SetRegistry sets the part of the registrar.
+// SetRegistry adds the state of the registrar to the snapshot.
 func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
 	s.Snapshot.Registry = registry
 	s.Snapshot.PartDone()
@@ -107,7 +109,7 @@ func (s *StateSnapshot) accountBytes() int64 {
 // stateRequest asks the Actor for a StateSnapshot of the currencies after the newest record.
 type stateRequest = mailbox.Request[struct{}, *StateSnapshot]
 
-// requestParts asks the owners for their parts.
+// requestParts asks the owners for their parts of the snapshot.
 func (a *Actor) requestParts(s *StateSnapshot) {
 	s.Currencies = make([]*engine.CurrencySnapshot, len(a.currencies))
 	s.Pending.Store(int64(len(a.currencies)) + 1)
@@ -156,9 +158,9 @@ type snapshotPlan struct {
 	bytesMax   int64 // Config.SnapshotBytes
 
 	last             uint64 // sequence of the newest snapshot
-	records          int    // since the newest attempt to take a snapshot
+	records          int    // number of records since the newest attempt to take a snapshot
 	bytes            int64  // size of these records
-	uncoveredRecords int    // since the newest snapshot
+	uncoveredRecords int    // number of records since the newest snapshot
 	uncoveredBytes   int64  // size of these records
 	accountBytes     int64  // size of all accounts in the newest snapshot
 	running          bool   // a snapshot is being taken
@@ -186,8 +188,8 @@ func (p *snapshotPlan) due() bool {
 	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.final || p.retry)
 }
 
-// begin resets the counts of due. It starts no snapshot and returns false if the newest snapshot has all records up to
-// last.
+// begin resets the counts from which due decides. It starts no snapshot and returns false if the newest snapshot has
+// all records up to last.
 func (p *snapshotPlan) begin(last uint64) bool {
 	p.records, p.bytes, p.final, p.retry = 0, 0, false, false
 	p.running = last > p.last

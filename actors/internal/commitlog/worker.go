@@ -10,7 +10,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// CheckInterval is how often an idle writer checks the free space and calls OnTick.
+// CheckInterval is how often the writer, which is the worker that appends records, checks the free space and calls
+// OnTick while it is idle.
 const CheckInterval = 500 * time.Millisecond
 
 // After the disk was full, Health reports a fault until at least spaceMargin bytes fit on it.
@@ -60,7 +61,7 @@ func (w *worker) stop() {
 	w.done.Wait()
 }
 
-// written is the result of Log.append.
+// written tells the Actor the result of Log.append.
 type written struct {
 	mailbox.OneWay
 	last uint64
@@ -80,7 +81,7 @@ func (l *Log) append(expected uint64, records [][]byte) {
 	l.Ref.Send(&written{last: last, err: err})
 }
 
-// dropped is the result of Log.drop.
+// dropped tells the Actor the result of Log.drop.
 type dropped struct {
 	mailbox.OneWay
 	err error

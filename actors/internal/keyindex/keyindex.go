@@ -10,14 +10,15 @@ import (
 )
 
 // Index is a hash table with open addressing. It maps the fingerprint (first bytes) of the digest of an API key to an
-// account and its actor. All methods except Fill may be called concurrently.
+// account and its actor. All methods may be called concurrently. Only Fill must not run concurrently with another
+// method.
 //
 // Lookup takes no lock. Claim writes the account of an entry before the fingerprint, so Lookup never finds an
 // incomplete entry. When the table is full, Claim replaces it with a larger one. A Lookup that still reads the old
 // table may miss an actor that was set after the replacement.
 type Index struct {
 	current atomic.Pointer[table]
-	mu      sync.Mutex // held by writers, except SetActor
+	mu      sync.Mutex // held by all methods that change the table; SetActor works without it
 	used    int        // slots with a fingerprint, including deleted entries
 }
 
@@ -79,8 +80,8 @@ func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.R
 	}
 }
 
-// Claim adds an entry without an actor. It returns false if another account has the same fingerprint. The caller must
-// then generate another key.
+// Claim adds the entry of a key, with the account but without its actor. It returns false if another account has the
+// same fingerprint. The caller must then generate another key.
 func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -96,8 +96,8 @@ func AppendAccount(dst []byte, state *account.State) []byte {
 // AccountEncoder encodes accounts without allocations. It is not safe for concurrent use.
 type AccountEncoder struct{ codec codec }
 
-// Append appends an account like AppendAccount. If evicted is not nil, it also appends evicted, which is never written
-// to the log or to a snapshot.
+// Append appends an account like AppendAccount. If evicted is not nil, it also appends evicted, which is a state that
+// is only kept in memory. It is never written to the log or to a snapshot.
 func (e *AccountEncoder) Append(dst []byte, state *account.State, evicted *account.EvictedState) []byte {
 	c := &e.codec
 	c.writing, c.bytes = true, dst
@@ -141,9 +141,9 @@ func (d *Decoder) AccountWithoutText(data []byte) (account.State, error) {
 	return d.Account(data)
 }
 
-// checkLeaseOrder checks one LeaseState. previous is the node of the LeaseState before it. The LeaseStates of an
-// account are in this order: first any number that were made without a cluster (node 0), then at most one for each
-// cluster node, by node ID.
+// checkLeaseOrder checks one LeaseState, which describes a quota lease (a reserved part of a quota). previous is the
+// node of the LeaseState before it. The LeaseStates of an account are in this order: first any number that were made
+// without a cluster (node 0), then at most one for each cluster node, by node ID.
 func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	switch {
 	case lease.Node < previous || lease.Node == previous && previous != 0:

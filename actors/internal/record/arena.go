@@ -17,7 +17,7 @@ type Arena struct {
 // arenaMin is the smallest allocation, in events of one kind.
 const arenaMin = 512
 
-// Reset frees the memory of all events for new events.
+// Reset lets new events use the memory of all earlier events.
 func (a *Arena) Reset() {
 	a.refreshed, a.quotes, a.leased = a.refreshed[:0], a.quotes[:0], a.leased[:0]
 }

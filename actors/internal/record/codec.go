@@ -41,8 +41,8 @@ type codec struct {
 	nextField fieldNumber // the field that comes next in the input; 0 at the end of the message and after an error
 	nextWire  byte        // wire type of nextField
 	scope
-	interned *internTable // nil = copy each text
-	arena    *Arena       // nil = allocate each event
+	interned *internTable // texts that were read before, for reuse; nil = copy each text
+	arena    *Arena       // memory for frequent events; nil = allocate each event
 	skipText bool         // leave texts empty
 }
 
@@ -268,7 +268,7 @@ func (c *codec) putTag(n fieldNumber, wire byte) {
 	c.bytes = appendVarint(c.bytes, uint64(n)<<3|uint64(wire))
 }
 
-// put writes a field with a number, unless the number is 0.
+// put writes a field with a number. It omits the field if the number is 0.
 func (c *codec) put(n fieldNumber, v uint64) {
 	if v != 0 {
 		c.putTag(n, wireVarint)
@@ -276,7 +276,7 @@ func (c *codec) put(n fieldNumber, v uint64) {
 	}
 }
 
-// putBytes writes a field with bytes, even if there are no bytes.
+// putBytes writes a field with bytes. It does not omit an empty field.
 func (c *codec) putBytes(n fieldNumber, v []byte) {
 	c.putTag(n, wireBytes)
 	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)

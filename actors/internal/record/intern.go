@@ -6,8 +6,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// internTable stores one copy of each text. A million records have the same few institutions, sources and numbers. A
-// nil table copies each text.
+// internTable stores one copy of each text, because a million records have the same few institutions, sources and
+// numbers. A nil table copies each text.
 type internTable struct {
 	byText map[string]*internedText
 	recent [recentMax]*internedText // cache for byText, by the hash of the text

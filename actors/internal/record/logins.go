@@ -79,13 +79,14 @@ func (c *codec) code(s *account.CodeState) {
 	c.count(6, &s.Tries)
 }
 
-// registry has the data of a snapshot that occurs once: fields of account.RegistryState, and the key policy.
+// registry has the data about logins that a snapshot has once: counters from account.RegistryState, and the key policy
+// (from when on API keys are required).
 type registry struct {
 	failedAttempts, codesIssued account.HourCounter
 	lastSweep                   time.Duration
 	lastID                      uint64
 	keyPolicy                   account.KeyPolicy
-	steady                      time.Duration // Snapshot.Steady
+	steady                      time.Duration // steady time of the snapshot; see Snapshot.Steady
 }
 
 func (c *codec) registry(r *registry) {

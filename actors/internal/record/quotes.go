@@ -115,7 +115,7 @@ func (c *codec) slot(s *engine.AnsweredSlot) {
 	c.count(4, &s.Currencies)
 }
 
-// historyEntry omits the currency, because the part of the snapshot has it.
+// historyEntry omits the currency, because the part of the snapshot that contains the entry has the currency.
 func (c *codec) historyEntry(h *engine.HistoryEntry) {
 	c.date(1, &h.Date)
 	c.internedText(2, &h.InstitutionID)

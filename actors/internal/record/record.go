@@ -12,7 +12,8 @@ import (
 // ErrUnknown means that a newer version of the program wrote the record or snapshot.
 var ErrUnknown = errors.New("written by a newer version of tasard; use that version")
 
-// recordVersion is the highest required version of a record that this program can read.
+// recordVersion is the newest version of records that this program can read. Each record states the version that it
+// requires of its reader.
 const recordVersion = 1
 
 // CodeRefused is the event of a login code that was rejected by a limit on wrong codes. It does not change the state.
@@ -70,8 +71,8 @@ func (e *Encoder) encode(event any, size int) ([]byte, error) {
 	return c.bytes[start:len(c.bytes):len(c.bytes)], nil
 }
 
-// Decoder decodes records and snapshots. Results share no memory with the input, except those of Bundle. A Decoder is
-// not safe for concurrent use. The zero Decoder does not intern texts.
+// Decoder decodes records and snapshots. Only the results of Bundle share memory with the input. A Decoder is not safe
+// for concurrent use. The zero Decoder makes a new copy of each text.
 type Decoder struct {
 	codec    codec
 	envelope envelope
@@ -83,7 +84,7 @@ type Decoder struct {
 // NewDecoder returns a decoder that keeps only one copy of repeated texts (interns them).
 func NewDecoder() *Decoder { return &Decoder{codec: codec{interned: newInternTable()}} }
 
-// UseArena makes the decoder allocate events in an arena. See Arena for the danger.
+// UseArena makes the decoder allocate events in an arena. Danger: Arena.Reset makes these events invalid.
 func (d *Decoder) UseArena(arena *Arena) { d.codec.arena = arena }
 
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error {
@@ -194,7 +195,7 @@ func kindOf[T any](fields func(*codec, *T)) eventKind {
 	}
 }
 
-// eventKinds is indexed by field number.
+// eventKinds has the functions for each kind of event. The index is the number of the event's field in the envelope.
 var eventKinds = [...]eventKind{
 	2:  kindOf((*codec).refreshed),
 	3:  kindOf((*codec).withdrawn),

@@ -5,9 +5,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// snapshotVersion is the highest required version of a part that this program can read. Parts with accounts require
-// version 2. A program that knows only version 1 does not know the fields of accounts: it would skip them and accept an
-// incomplete snapshot.
+// snapshotVersion is the newest version of snapshots that this program can read. A snapshot is a list of parts, each of
+// which states the version that it requires of its reader. Parts with accounts require version 2. A program that knows
+// only version 1 does not know the fields of accounts: it would skip them and accept an incomplete snapshot.
 const snapshotVersion = 2
 
 const (

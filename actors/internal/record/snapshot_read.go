@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Snapshot has the contents of a snapshot, except the accounts and the e-mail addresses. A SnapshotVisitor gets those,
-// because there may be a million.
+// Snapshot has the contents of a snapshot without the accounts and e-mail addresses. There may be a million of these,
+// so a SnapshotVisitor gets them.
 type Snapshot struct {
 	Currencies []engine.SavedCurrency // in the order in which they were written
 	Registry   account.RegistryState  // without addresses
@@ -22,7 +22,8 @@ type Snapshot struct {
 	Steady     time.Duration // steady time (account.ClockReading) of the snapshot; no event before the snapshot has a later steady time
 }
 
-// SnapshotVisitor has the functions that Decoder.Snapshot calls for each part with accounts or e-mail addresses.
+// SnapshotVisitor has the functions that Decoder.Snapshot calls for each part with accounts or e-mail addresses. A part
+// is one of the messages of which a snapshot consists.
 type SnapshotVisitor struct {
 	// Accounts gets encoded accounts for Decoder.Account. They are valid only during the call. An error ends reading.
 	Accounts  func(encoded [][]byte) error
@@ -80,7 +81,7 @@ func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
 	return &s.result.Currencies[len(s.result.Currencies)-1]
 }
 
-// store adds the rest of the part to s.result.
+// store adds the data of the part that next has not added to s.result, or passes it to the visitor.
 func (s *snapshotReader) store() error {
 	p, result := &s.part, &s.result
 	if !p.isAccountPart() {

@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotWriter writes a snapshot part by part. It holds only one encoded part in memory. After an error it writes
-// nothing more; End returns the error.
+// SnapshotWriter writes a snapshot as a list of messages, called parts. It holds only one encoded part in memory. After
+// an error it writes nothing more; End returns the error.
 type SnapshotWriter struct {
 	w     io.Writer
 	codec codec
@@ -48,12 +48,13 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	}
 }
 
-// Accounts writes encoded accounts: the first results of SplitAccount.
+// Accounts writes accounts. Each is an encoded account.State: the first result of SplitAccount.
 func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
 	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: snapshotVersion, accounts: chunk}) })
 }
 
-// Registry writes the registry of logins, the key policy and the steady time at which the snapshot was made.
+// Registry writes the registry of logins, the key policy (from when on API keys are required) and the steady time
+// (account.ClockReading) at which the snapshot was made.
 func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, steady time.Duration) {
 	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: chunk}) })
 	registryState := snapshot.WithoutAddresses()

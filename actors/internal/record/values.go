@@ -14,7 +14,8 @@ import (
 
 func appendVarint(to []byte, v uint64) []byte { return binary.AppendUvarint(to, v) }
 
-// integer accepts numbers from low to high. For any other number it fails; what begins the error message.
+// integer accepts numbers from low to high. For any other number it fails with an error that begins with the text in
+// what.
 func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *codec, n fieldNumber, v *T, low, high int64, what string) {
 	switch {
 	case c.writing:
