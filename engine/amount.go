@@ -57,7 +57,7 @@ type Conversion struct {
 	Amount    Amount
 }
 
-// Side returns the side of the rate that applies to the operation.
+// Side returns the price that applies to the operation: the buy or the sell side of the rate.
 func (c Conversion) Side() Decimal { return c.Quote.Side(c.Operation) }
 
 // AmountDOP returns amount × side with two decimals, rounded half up. If the rate lacks the side, it returns 0.00.

@@ -40,8 +40,8 @@ func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 	s.record(historyRow(event, quote))
 }
 
-// nextSourceQuote returns the source quote of an accepted observation. CollectedAt changes only if a side or the date
-// changes.
+// nextSourceQuote returns the SourceQuote (the newest accepted value of a source) after an accepted observation.
+// CollectedAt changes only if the buy price, the sell price or the date changes.
 func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
 		Key: quote.Key, SourceID: event.SourceID, Buy: quote.Buy, Sell: quote.Sell,

@@ -28,7 +28,7 @@ func InstitutionTypes() []InstitutionType {
 	return []InstitutionType{Bank, Association, Exchange, Official, Cooperative}
 }
 
-// Institution is an entry of the catalogue.
+// Institution is an entry of the catalogue: a bank or another publisher of exchange rates.
 type Institution struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name"`
@@ -52,7 +52,7 @@ type Source struct {
 	ID              string
 	Name            string
 	URL             string        // of a web page for people, or ""
-	Priority        int64         // if several sources have a quote, the one with the lowest number is published
+	Priority        int64         // if several sources give the same rate, that of the lowest number is published
 	UpstreamSource  string        // for an aggregator, the source that it copies; else ""
 	Lifetime        time.Duration // time from an observation to its expiry, if the source states no expiry
 	Manual          bool          // entered by an operator; takes precedence over all other sources
@@ -65,8 +65,8 @@ type PlausibleRange struct {
 	Currency        string
 	Until           Date    // last effective date, zero = no end; if several ranges match, the one that ends first applies
 	Lowest, Highest Decimal // null = the limit in Currency
-	JumpPermille    int64   // 0 = Rules.JumpPermille
-	SidesDiffer     bool    // true = reference quotes with equal sides are refused, like commercial ones
+	JumpPermille    int64   // maximum change as in Rules; 0 = Rules.JumpPermille
+	SidesDiffer     bool    // true = equal buy and sell prices are refused for reference rates too
 }
 
 // Defaults of a source.
@@ -114,7 +114,7 @@ func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 //	                   "upstreamSource": "", "lifetime": "26h", "manual": false}]}
 //
 // lowest and highest are decimal texts ("40"), lifetime is a Go duration. The error joins all problems of the file
-// (errors.Join), each with its place and what to do.
+// (errors.Join), each with its place in the file and what to do.
 func (c *Catalogue) Extend(r io.Reader, name string) (*Catalogue, error) {
 	extended := &Catalogue{
 		institutions: cloned(c.institutions), currencies: cloned(c.currencies), sources: cloned(c.sources),
@@ -140,7 +140,8 @@ func (c *Catalogue) Currency(code string) (*Currency, bool) {
 	return currency, ok
 }
 
-// Source returns the source with an id. For an unknown id it returns a source with that id and name and the defaults.
+// Source returns the source with an id. For an unknown id it returns a source that has this id also as its name, and
+// otherwise the defaults.
 func (c *Catalogue) Source(id string) Source {
 	if source, ok := c.sources[id]; ok {
 		return source

@@ -17,7 +17,7 @@ const (
 	cataloguePriorityMax = 9_007_199_254_740_991
 )
 
-// read adds the entries of a file. After an error c must not be used.
+// read adds the entries of a catalogue file to c. After an error c must not be used.
 func (c *Catalogue) read(r io.Reader, name string) error {
 	data, err := io.ReadAll(io.LimitReader(r, catalogueBytesMax+1))
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *entry) source() Source {
 	}
 }
 
-// wholeEntryHint is the hint in the error for a missing key.
+// wholeEntryHint is added to the error for a missing JSON key.
 const wholeEntryHint = "; an entry is given as a whole, also when it replaces a known one"
 
 func (e *entry) id(key string) string {

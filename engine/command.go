@@ -9,14 +9,14 @@ type Command interface{ command() }
 // observations must be of the CurrencyState's currency.
 type Observe struct{ Refreshes []Refresh }
 
-// Withdraw removes the quote of one source.
+// Withdraw removes the value that one source gave for a key (institution, channel and kind).
 type Withdraw struct {
 	Key      QuoteKey
 	SourceID string
 	By       string
 }
 
-// Release publishes an observation that is in quarantine.
+// Release publishes an observation that was refused and is in quarantine.
 type Release struct {
 	QuarantineID uint64
 	By           string
@@ -33,10 +33,10 @@ func (Withdraw) command() {}
 func (Release) command()  {}
 func (Reject) command()   {}
 
-// Rules has the limits for observations.
+// Rules has the limits that observations must satisfy.
 type Rules struct {
-	// JumpPermille is the maximum change of a side from the last good value, in thousandths. The last good value of a
-	// source is the value that was last accepted from it.
+	// JumpPermille is the maximum change of a side (buy or sell price) from the last good value, in thousandths. The last
+	// good value of a source is the value that was last accepted from it.
 	JumpPermille int64
 	// MedianPermille is the maximum distance of a side from the median of the fresh quotes (those that have not
 	// expired), in thousandths.

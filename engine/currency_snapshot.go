@@ -7,7 +7,7 @@ import "time"
 type CurrencySnapshot struct {
 	currency   string
 	catalogue  *Catalogue
-	quotes     []*quote // sorted by key; a quote may have no SourceQuote, after a withdrawal
+	quotes     []*quote // sorted by key; after a withdrawal a quote may have no SourceQuote
 	days       []*day   // by date
 	quarantine []Quarantined
 	slots      []AnsweredSlot
@@ -18,7 +18,7 @@ type CurrencySnapshot struct {
 // Currency returns the currency's code.
 func (s *CurrencySnapshot) Currency() string { return s.currency }
 
-// Quarantine returns the observations in quarantine, oldest first.
+// Quarantine returns the refused observations that are in quarantine, oldest first.
 func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 
 // HasRates reports whether any rate was ever published, including rates of institutions that are now inactive.

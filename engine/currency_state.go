@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultRules returns the default rules. In a test with four years of real observations they refused every wrong value
-// and at most one good value in a thousand.
+// DefaultRules returns the default limits for accepting observations. In a test with four years of real observations
+// they refused every wrong value and at most one good value in a thousand.
 func DefaultRules() Rules {
 	return Rules{
 		JumpPermille: 50, MedianPermille: 100, MedianQuotesMin: 5,
@@ -14,16 +14,16 @@ func DefaultRules() Rules {
 	}
 }
 
-// CurrencyState is the mutable state of one currency: quotes, history and quarantine. Its methods must not be called
-// concurrently. The values that they return are immutable, so any goroutine may read them.
+// CurrencyState is the mutable state of one currency: quotes, history and quarantine (refused observations). Its
+// methods must not be called concurrently. The values that they return are immutable, so any goroutine may read them.
 type CurrencyState struct {
 	currency   string
 	catalogue  *Catalogue
 	rules      Rules
 	store      *quoteStore
 	snapshot   *CurrencySnapshot // nil after a change
-	quotes     []*quote          // of the newest CurrencySnapshot, sorted by key
-	days       []*day            // of the newest CurrencySnapshot, by date
+	quotes     []*quote          // quotes of the newest CurrencySnapshot, sorted by key
+	days       []*day            // days of the newest CurrencySnapshot, sorted by date
 	oldestFull Date              // first day whose commercial rows are in the newest CurrencySnapshot
 }
 
@@ -80,7 +80,8 @@ func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 	return c.snapshot
 }
 
-// View is like CurrencySnapshot.View, but calls the function of SetYield during the work.
+// View is like CurrencySnapshot.View, but calls the function of SetYield during the work, so that other goroutines can
+// run.
 func (c *CurrencyState) View(old *RankedView, now time.Time) *RankedView {
 	return c.Snapshot().view(old, now, c.store.yielder)
 }

@@ -65,7 +65,7 @@ func ParseDate(text string) (Date, error) {
 	return Date((day.Unix()+secondsBeforeUnix)/secondsOfDay) + 1, nil
 }
 
-// DateOf returns the date in Santo Domingo at a time. It returns the zero Date outside the years 1 to 9999.
+// DateOf returns the date in Santo Domingo at the time t. It returns the zero Date outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
 	offset := fixedOffset.offset
 	if t.Unix() < fixedOffset.since {
@@ -125,7 +125,7 @@ func (d Date) atHour(hour int) time.Time {
 // refreshHours returns the hours at which sources are fetched, in Santo Domingo time.
 func refreshHours() [3]int { return [...]int{8, 12, 17} }
 
-// NextRefresh returns the first scheduled refresh after a time, in UTC.
+// NextRefresh returns the first time after the given one at which sources are to be fetched, in UTC.
 func NextRefresh(after time.Time) time.Time {
 	day := DateOf(after)
 	for _, hour := range refreshHours() {

@@ -8,12 +8,12 @@ import (
 // Decision is the result of a command. Its events must be written to the log and then applied.
 type Decision struct {
 	Events  []Event
-	Receipt Receipt        // its indexes refer to the command's refreshes
-	Counts  []RefreshCount // the counts of Receipt, but for each refresh; only for Observe
+	Receipt Receipt        // its indexes are those of the command's refreshes
+	Counts  []RefreshCount // counts as in Receipt, but for each refresh; only for Observe
 }
 
-// RefreshCount counts the observations of one refresh, with the meanings of Receipt. Refused observations are not
-// counted.
+// RefreshCount counts the observations of one refresh (all observations of one source at one time). The counts mean the
+// same as in Receipt. Refused observations are not counted.
 type RefreshCount struct{ Accepted, Changed, Repeated int }
 
 // Decide checks a command against the state and the rules, and changes nothing. For Observe it returns no error; the
@@ -37,7 +37,7 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	panic(fmt.Sprintf("engine: no rule decides a command of type %T", command))
 }
 
-// observe checks each refresh against the state that the preceding refreshes lead to.
+// observe checks each refresh against the state after the refreshes before it.
 func (c *CurrencyState) observe(refreshes []Refresh, now time.Time) Decision {
 	draft := c.store.draft()
 	var decision Decision

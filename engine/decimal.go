@@ -47,7 +47,7 @@ func ParseDecimal(text string) (Decimal, error) {
 	return Decimal{text: text, units: units}, nil
 }
 
-// ReadDecimal parses a number as a source published it. Unlike ParseDecimal it accepts longer fractions, such as
+// ReadDecimal parses a number as a source published it. Unlike ParseDecimal, it accepts longer fractions, such as
 // 58.949999999999996 from a binary workbook cell. It rounds them half to even to eight digits and drops trailing zeros.
 // It copies text, which may be part of a large document.
 func ReadDecimal(text string) (Decimal, error) {

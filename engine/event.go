@@ -8,7 +8,7 @@ type Event interface {
 	CurrencyCode() string
 }
 
-// Refreshed has the changes of one refresh of one source in one currency.
+// Refreshed has the changes that one refresh (all observations of one source at one time) makes in one currency.
 type Refreshed struct {
 	Currency       string
 	SourceID       string
@@ -16,14 +16,14 @@ type Refreshed struct {
 	Priority       int64
 	Manual         bool
 	UpstreamSource string
-	Slot           time.Time // scheduled time, zero if there was none; an event may have a slot but no quotes
-	By             string    // the operator, or "" for a collected refresh
+	Slot           time.Time // scheduled time of the refresh, or zero; an event may have a Slot but no Quotes
+	By             string    // name of the operator, or "" for a collected refresh
 	Currencies     int       // number of currencies in the whole refresh; set only with Slot
 	Quotes         []AcceptedQuote
 	Quarantined    []Quarantined
 }
 
-// AcceptedQuote is the quote of an accepted observation.
+// AcceptedQuote is the value of an accepted observation.
 type AcceptedQuote struct {
 	Key           QuoteKey
 	Buy, Sell     Decimal
@@ -33,9 +33,9 @@ type AcceptedQuote struct {
 	Backfill      bool // observed before the source's newest observation, so only added to history
 }
 
-// Quarantined is an observation in quarantine.
+// Quarantined is a refused observation that is kept until an operator releases or rejects it.
 type Quarantined struct {
-	ID          uint64 // consecutive in a currency, from 1
+	ID          uint64 // consecutive number in a currency, from 1
 	SourceID    string
 	ObservedAt  time.Time
 	Observation Observation
@@ -43,7 +43,7 @@ type Quarantined struct {
 	Detail      string // a sentence that explains Reason
 }
 
-// Withdrawn removes the quote of one source, usually a manual rate that an operator withdraws.
+// Withdrawn removes the value of one source, usually a manual rate that an operator withdraws.
 type Withdrawn struct {
 	Currency string
 	SourceID string
@@ -86,8 +86,8 @@ func (e *Released) CurrencyCode() string { return e.Currency }
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
 
-// SourceQuote is the newest accepted quote of one source. If several sources have a quote of the same key, the one with
-// the highest precedence is published.
+// SourceQuote is the newest accepted value of one source for a key (institution, channel and kind). If several sources
+// have a value for the same key, that of the source with the highest precedence is published.
 type SourceQuote struct {
 	Key            QuoteKey
 	SourceID       string

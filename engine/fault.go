@@ -15,14 +15,14 @@ const FaultHoldOff = 3 * time.Second
 type Fault struct {
 	mu      sync.Mutex
 	start   time.Time
-	last    time.Time // newest report; zero after Clear
+	last    time.Time // time of the newest report, or of Recover; zero after Clear
 	lasting bool
 }
 
-// Report records an occurrence.
+// Report records that the fault occurs now.
 func (f *Fault) Report(now time.Time) { f.ReportSince(now, now) }
 
-// ReportSince records an occurrence that began at start.
+// ReportSince records that the fault occurs now and began at start.
 func (f *Fault) ReportSince(start, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,7 +47,7 @@ func (f *Fault) Clear() {
 	f.lasting, f.last = false, time.Time{}
 }
 
-// Recover lets a lasting fault end after FaultHoldOff.
+// Recover ends a lasting fault, but with a delay of FaultHoldOff.
 func (f *Fault) Recover(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

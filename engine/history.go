@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// History returns the daily rows that match, including those of inactive institutions.
+// History returns the daily rows that match the query, including those of inactive institutions.
 func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
 	return historyPage([]*CurrencySnapshot{s}, q)
 }
@@ -50,7 +50,7 @@ func daysInRange(snapshots []*CurrencySnapshot, q HistoryQuery) []*day {
 	return days
 }
 
-// dayGroup has one date's days in one or several currencies, sorted by currency.
+// dayGroup has the history of one date in one or several currencies, sorted by currency.
 type dayGroup []*day
 
 func (g dayGroup) count(f *Filter) int {

@@ -8,11 +8,11 @@ import (
 	"sort"
 )
 
-// precedenceWithdrawn is the precedence of a row whose source quote was withdrawn. Every other row takes precedence
+// precedenceWithdrawn is the precedence of a history row whose value was withdrawn. Every other row takes precedence
 // over such a row.
 const precedenceWithdrawn = math.MaxInt64
 
-// day has the history of one currency on one day in Santo Domingo, sorted by quote key.
+// day has the history of one currency on one day in Santo Domingo: rows sorted by QuoteKey.
 type day struct {
 	date Date
 	rows []HistoryEntry
@@ -43,7 +43,8 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 }
 
 // findRow returns the row of a quote on a day, or nil. own is true if the row is in s, and false if it is in the base
-// of s (see quoteStore). index is the position of the row in its day in s, or the position where s would insert it.
+// of s: the store to which the draft s adds changes (see quoteStore). index is the position of the row in its day in s,
+// or the position where s would insert it.
 func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, index int, own bool) {
 	d := s.days[date]
 	if d != nil {
@@ -100,7 +101,7 @@ func (s *quoteStore) putRow(row HistoryEntry, index int, own bool) {
 	}
 }
 
-// restoreRows adds saved history. Rows of one day that are in key order are added together, other rows one by one.
+// restoreRows adds saved history. Rows of one day that are sorted by key are added together, all other rows one by one.
 func (s *quoteStore) restoreRows(rows []HistoryEntry) {
 	for len(rows) > 0 {
 		date, n := rows[0].Date, 1

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// MarketView has the views of all currencies at one time, for queries over several currencies. Its methods must not be
-// called concurrently. The pages that it returns are immutable and valid until ChangesAt.
+// MarketView has the views (published rates and their ranking) of all currencies at one time, for queries over several
+// currencies. Its methods must not be called concurrently. The pages that it returns are immutable and valid until
+// ChangesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
-	views     []*RankedView       // of the same currencies
+	views     []*RankedView       // views of the same currencies, in the same order
 	changesAt time.Time
 
 	institutions []InstitutionItem // active institutions; nil until the first query
@@ -91,7 +92,7 @@ func (m *MarketView) listInstitutions() []InstitutionItem {
 	return items
 }
 
-// Institution returns an active institution with its rates, or CodeInstitutionNotFound.
+// Institution returns an active institution with its rates, or an error with CodeInstitutionNotFound.
 func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 	institution, known := m.catalogue.Institution(id)
 	if !known || !institution.Active {
@@ -104,8 +105,8 @@ func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 	return &InstitutionDetail{Institution: institution, Rates: rates, ChangesAt: m.changesAt}, nil
 }
 
-// Rates returns the published rates of all currencies that match.
+// Rates returns the published rates that match the query, in all currencies.
 func (m *MarketView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage(m.views, q) }
 
-// History returns the daily rows of all currencies that match.
+// History returns the daily rows that match the query, in all currencies.
 func (m *MarketView) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage(m.snapshots, q) }

@@ -9,7 +9,8 @@ const (
 	sideTextMax       = 64  // bytes of a text kept in quarantine; a side may be a whole page by mistake
 )
 
-// Observation is a quote as a source gave it, before it is checked. A side is the source's text, or "" if missing.
+// Observation is a rate as a source gave it, before it is checked. Buy and Sell are the source's texts, or "" if
+// missing.
 type Observation struct {
 	InstitutionID string
 	Currency      string
@@ -31,7 +32,7 @@ type Refresh struct {
 	// its slot is later than the last slot that the currency accepted from the source. A refresh that a crash
 	// interrupted can therefore be repeated.
 	Slot       time.Time
-	By         string // the operator, or "" for a collected refresh
+	By         string // name of the operator, or "" for a collected refresh
 	currencies int    // number of currencies in the whole refresh; 0 = one
 	// Complete reports whether the refresh should have all quotes of the source. Only a complete refresh can be refused
 	// for the reason ThinRefresh. Files of observations and manual rates are not complete.
@@ -66,9 +67,9 @@ const (
 	NoSide       Reason = "no_side"      // neither side is given
 	Crossed      Reason = "crossed"      // buy is above sell; sides are never swapped
 	OutOfBand    Reason = "out_of_band"  // outside the plausible range
-	Jump         Reason = "jump"         // too far from the source's last good value (Rules.JumpPermille)
-	OffMarket    Reason = "off_market"   // too far from the median of the fresh quotes
-	SameSides    Reason = "same_sides"   // the sides are equal; probably one of them was read twice
+	Jump         Reason = "jump"         // too far from the value last accepted from the source (Rules.JumpPermille)
+	OffMarket    Reason = "off_market"   // too far from the median of the quotes that have not expired
+	SameSides    Reason = "same_sides"   // buy and sell are equal; probably one of them was read twice
 	Disagreement Reason = "disagreement" // the refresh has two values for the quote
 	Outdated     Reason = "outdated"     // effective before the source's newest quote, for example in yesterday's file
 	FutureDate   Reason = "future_date"  // effective more than 7 days ahead, or observed in the future
@@ -86,8 +87,8 @@ type Refusal struct {
 
 // Receipt counts the outcomes of an ingestion.
 type Receipt struct {
-	Accepted int // observations that became or confirmed a source quote or a history row
+	Accepted int // observations that became or confirmed a current value or a history row
 	Changed  int // accepted observations that changed a value or its date
-	Repeated int // observations of a slot that was accepted before; they were ignored
+	Repeated int // observations of a scheduled time that was accepted before; they were ignored
 	Refused  []Refusal
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// checkPlausibility refuses values that differ too much from the source's last good value or from the market, unless
-// they are confirmed.
+// checkPlausibility refuses values that differ too much from the source's last good value (the value last accepted from
+// it) or from the market. A value that is confirmed is not refused.
 func (v *validator) checkPlausibility() {
 	market := v.consensus()
 	for i := range v.candidates {
@@ -45,10 +45,11 @@ func (v *validator) jump(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// misplaced refuses a candidate's only side if the source may have confused buy and sell. (If both sides are present,
-// the reason Crossed detects that.) A buy value must be below the sell side of the last good value, and must not be
-// nearer to that sell side than to the buy side. If the last good value lacks the buy side, the median of the market
-// replaces the missing side. A sell value is checked in the same way.
+// misplaced refuses a candidate (an observation that is being checked) with only one side, if the source may have
+// confused buy and sell. (If both sides are present, the reason Crossed detects that.) A buy value must be below the
+// sell side of the last good value, and must not be nearer to that sell side than to the buy side. If the last good
+// value lacks the buy side, the median of the market replaces the missing side. A sell value is checked in the same
+// way.
 func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
@@ -77,9 +78,9 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-// lastGood returns the value that was last accepted from the source and the time of its observation. For a backfill it
-// returns the newest history row up to the candidate's day. It returns false if the value is older than
-// Rules.LastGoodAgeMax or missing.
+// lastGood returns the value that was last accepted from the source and the time of its observation. For a backfill (an
+// observation older than the source's newest) it returns the newest history row up to the candidate's day. It returns
+// false if the value is older than Rules.LastGoodAgeMax or missing.
 func (v *validator) lastGood(c *candidate) (good bidAsk, observedAt time.Time, ok bool) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	if !c.backfill {
@@ -116,11 +117,11 @@ func within(value, base Decimal, permille int64) bool {
 	return distanceHigh < limitHigh || distanceHigh == limitHigh && distanceLow <= limitLow
 }
 
-// consensus has the quotes of the market that are fresh at the time of a refresh. A quote of the refresh replaces the
-// older quote of the same source.
+// consensus has the quotes of the market that have not expired at the time of a refresh. A quote of the refresh
+// replaces the older quote of the same source.
 type consensus struct {
 	quotes []marketQuote
-	median bidAsk // of commercial quotes; a side is null if too few quotes have it
+	median bidAsk // median of each side of the commercial quotes; null if too few quotes have the side
 }
 
 type marketQuote struct {
@@ -129,7 +130,7 @@ type marketQuote struct {
 	buy, sell Decimal
 }
 
-// consensus returns the quotes of the market. If the quote of another source is published, the market has that quote
+// consensus returns the quotes of the market. If the published quote is from another source, the market has that quote
 // instead of the candidate. Otherwise the values of a source with many institutions would be compared with each other.
 func (v *validator) consensus() *consensus {
 	var builder consensusBuilder
@@ -167,7 +168,7 @@ func (v *validator) consensus() *consensus {
 
 type consensusBuilder struct {
 	quotes      []marketQuote
-	buys, sells []int64 // units of commercial quotes
+	buys, sells []int64 // prices of commercial quotes (Decimal.Units)
 }
 
 func (b *consensusBuilder) add(q marketQuote) {
@@ -218,8 +219,8 @@ func (m *consensus) offMarket(c *candidate, rules Rules) (Reason, string) {
 }
 
 // confirmed reports whether an implausible value is accepted after all. The source must have repeated it, and another
-// institution must have a similar value. The similar value may be pending too, because in a devaluation all rates move
-// at once.
+// institution must have a similar value. The similar value may also be one that was refused and waits for confirmation,
+// because in a devaluation all rates move at once.
 func (v *validator) confirmed(c *candidate, market *consensus) bool {
 	pending, ok := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
 	if !ok || c.backfill || !pending.ObservedAt.Before(v.refresh.ObservedAt) ||
@@ -234,7 +235,7 @@ func (v *validator) confirmed(c *candidate, market *consensus) bool {
 	return slices.ContainsFunc(market.quotes, func(q marketQuote) bool { return v.corroborates(q, c) }) || v.pendingElsewhere(c)
 }
 
-// near reports whether two sides differ by at most permille, or either is null.
+// near reports whether two sides differ by at most permille (thousandths). A null side is near every other side.
 func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
 }
@@ -303,7 +304,8 @@ func (v *validator) quarantine(c *candidate, event *Refreshed) {
 	event.Quarantined = append(event.Quarantined, quarantined)
 }
 
-// truncated returns the observation with its texts cut to sideTextMax, and with the defaults of channel and kind.
+// truncated returns the observation with its texts cut to sideTextMax, and with the default channel and kind if they
+// are missing.
 func (o Observation) truncated() Observation {
 	o.Buy, o.Sell, o.Document = truncateText(o.Buy), truncateText(o.Sell), truncateText(o.Document)
 	key := o.Key()
@@ -313,8 +315,8 @@ func (o Observation) truncated() Observation {
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }
 
-// expiry returns the expiry that the observation states, or else the end of the source's lifetime. An expiry in the
-// past is allowed; the quote is then published as stale.
+// expiry returns the expiry that the observation states, or else the time of the observation plus Source.Lifetime. An
+// expiry in the past is allowed; the quote is then published as stale.
 func (v *validator) expiry(c *candidate) time.Time {
 	if c.observation.ExpiresAt.IsZero() {
 		return v.refresh.ObservedAt.Add(v.source.Lifetime)
@@ -329,7 +331,7 @@ func (v *validator) acceptedQuote(c *candidate) AcceptedQuote {
 	}
 }
 
-// changesValue reports whether the quote changes the source quote, or in a backfill the history row.
+// changesValue reports whether the quote changes the source's current value or, for a backfill, the history row.
 func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *AcceptedQuote) bool {
 	if !quote.Backfill {
 		return last == nil || !last.sameValue(quote)

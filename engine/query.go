@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits of paging and of ranges.
+// Limits of pages and of date ranges.
 const (
 	LimitDefault        = 100
 	LimitMax            = 200
@@ -23,7 +23,7 @@ type Filter struct {
 	Kind        Kind
 }
 
-// PageRequest asks for at most Limit items, after skipping Cursor items.
+// PageRequest asks for at most Limit items, after the first Cursor items.
 type PageRequest struct {
 	Limit, Cursor int
 }
@@ -40,8 +40,8 @@ type RankingQuery struct {
 	Filter
 	PageRequest
 	Operation Operation
-	// ForConvert allows Kind Reference. Without ForConvert the ranking of reference rates is empty. An empty Kind means
-	// Commercial.
+	// ForConvert allows a ranking of reference rates (Kind Reference). Without it that ranking is empty. An empty Kind
+	// means Commercial.
 	ForConvert bool
 }
 
@@ -61,10 +61,10 @@ type InstitutionsQuery struct {
 // Page is one immutable part of a list.
 type Page[T any] struct {
 	Items      []T
-	Total      int // matches before paging
+	Total      int // number of matches on all pages
 	NextCursor int // NoNextCursor on the last page
-	// ChangesAt is the time of the next expiry of a rate, or zero. From then on the query can have another result
-	// although no rate was published.
+	// ChangesAt is the time of the next expiry of a rate, or zero. From then on the query can have another result, even
+	// without a newly published rate.
 	ChangesAt time.Time
 	// Rendered caches the encoded page for package httpapi. All its values must have the same type.
 	Rendered atomic.Value

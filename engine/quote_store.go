@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// quarantineMax is the maximum number of quarantined observations of one currency, enough for ten a day for a year. If
-// there are more, the oldest are dropped from the store, but stay in the log.
+// quarantineMax is the maximum number of observations in the quarantine of one currency, enough for ten a day for a
+// year. If there are more, the oldest are dropped from the store, but stay in the log.
 const quarantineMax = 4096
 
-// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base: it has only
-// changes, and reads everything else from the base. If a command has several refreshes, each refresh is checked against
-// a draft with the refreshes before it, because those are not durable yet.
+// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base (another store):
+// it has only changes, and reads everything else from the base. If a command has several refreshes (a refresh is all
+// observations of one source at one time), each refresh is checked against a draft with the refreshes before it,
+// because those are not durable yet.
 type quoteStore struct {
 	base          *quoteStore
 	quotes        map[QuoteKey]*quote
-	days          map[Date]*day            // days outside changedDays are shared with a CurrencySnapshot: copy first
+	days          map[Date]*day            // days not in changedDays are shared with a CurrencySnapshot; copy to change
 	quarantine    []Quarantined            // oldest first
 	quarantineIDs map[quarantineKey]uint64 // detects observations that are in quarantine already
-	slots         []AnsweredSlot           // by source
-	slotsShared   bool                     // a CurrencySnapshot or the base has the same slots: copy first
+	slots         []AnsweredSlot           // newest scheduled time of each source, sorted by source
+	slotsShared   bool                     // a CurrencySnapshot or the base has the same slots; copy to change
 
 	lastQuarantineID uint64
-	newest           Date          // newest day of history
+	newest           Date          // newest day that has history
 	historyDays      int           // number of days of commercial history that is kept, up to newest
-	changedDays      map[Date]bool // since the newest CurrencySnapshot
-	changedQuotes    []*quote      // since the newest CurrencySnapshot
+	changedDays      map[Date]bool // days changed since the newest CurrencySnapshot
+	changedQuotes    []*quote      // quotes changed since the newest CurrencySnapshot
 	yielder          *yielder
 }
 
@@ -34,7 +35,7 @@ type quoteStore struct {
 type quote struct {
 	key          QuoteKey
 	shared       bool           // a CurrencySnapshot has the quote, so the quote must be replaced instead of changed
-	sourceQuotes []*SourceQuote // by source; immutable
+	sourceQuotes []*SourceQuote // sorted by source; immutable
 	preferred    *SourceQuote   // source quote with the highest precedence; nil without source quotes
 	pending      []PendingConfirmation
 }
@@ -186,7 +187,8 @@ func precedence(manual bool, priority int64) int64 {
 	return priority
 }
 
-// accept replaces the quote of one source and removes its pending confirmation.
+// accept replaces the quote of one source and removes its pending confirmation (a refused value that waits to be
+// repeated).
 func (q *quote) accept(next *SourceQuote) {
 	q.sourceQuotes = insertOrReplace(q.sourceQuotes, next, compareSourceQuote, next.SourceID)
 	q.pending = slices.DeleteFunc(q.pending, func(p PendingConfirmation) bool { return p.SourceID == next.SourceID })

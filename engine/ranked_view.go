@@ -94,7 +94,7 @@ type viewBuilder struct {
 }
 
 // rate returns the published rate of a quote, or nil. If the quote has not changed and the older view's rate has not
-// expired, it returns that rate.
+// expired since, it returns that rate.
 func (b *viewBuilder) rate(s *CurrencySnapshot, q *quote) *Rate {
 	var before *Rate
 	for len(b.old) > 0 {
@@ -131,7 +131,7 @@ func (b *viewBuilder) remove(rate *Rate) {
 	}
 }
 
-// ranked returns the older ranking without b.removed and with b.added.
+// ranked returns the new ranking: the older ranking without the rates of b.removed and with those of b.added.
 func (b *viewBuilder) ranked(operation Operation, old []*Rate) []*Rate {
 	var entering []*Rate
 	for _, rate := range b.added {
@@ -206,10 +206,10 @@ func (s *CurrencySnapshot) rate(q *quote, before *Rate, now time.Time) *Rate {
 // ChangesAt returns the time of the next expiry of a published rate, or zero if none will expire.
 func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
 
-// From returns the time of the view.
+// From returns the time for which the view was made.
 func (v *RankedView) From() time.Time { return v.from }
 
-// Rates returns the published rates that match.
+// Rates returns the published rates that match the query.
 func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*RankedView{v}, q) }
 
 // ratesPage lists the rates of several currencies. views must be sorted by currency.
@@ -232,7 +232,7 @@ func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
 	return p.page(changesAt)
 }
 
-// Ranking returns the ranked rates that match.
+// Ranking returns the ranked rates that match the query.
 func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
 	p := pager[*Rate]{request: q.PageRequest}
 	q.Kind = cmp.Or(q.Kind, Commercial)

@@ -27,7 +27,7 @@ type Rate struct {
 	ExpiresAt       time.Time
 	Priority        int64
 	Manual          bool
-	Stale           bool // expired at the time of the view
+	Stale           bool // true if the rate had expired at the time of the view
 	DatePrecision   DatePrecision
 }
 
@@ -58,8 +58,8 @@ func compareRanked(operation Operation, a, b *Rate) int {
 	)
 }
 
-// QuoteKey identifies a quote in one currency. Several sources may have a quote with the same key; one of them is
-// published.
+// QuoteKey identifies a rate in one currency by institution, channel and kind. Several sources may give a rate with the
+// same key; one of them is published.
 type QuoteKey struct {
 	Institution string
 	Channel     Channel
@@ -80,7 +80,8 @@ func (k QuoteKey) Compare(other QuoteKey) int {
 }
 
 // HistoryEntry is one row of history: the newest value of one quote on one day in Santo Domingo. If several sources
-// have the quote, the row is of the source with the highest precedence. ObservedAt and Precedence are not published.
+// have the quote, the row is of the source with the highest precedence. Responses do not include ObservedAt and
+// Precedence.
 type HistoryEntry struct {
 	Date          Date
 	InstitutionID string

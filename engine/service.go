@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// Service has the data operations of /v1. They read memory only. Pages are shared, so callers must not change them.
-// Every error is an *Error. All methods are safe for concurrent use.
+// Service has the data operations of the API /v1: reading currencies, institutions, rates and history. They read memory
+// only. Pages are shared, so callers must not change them. Every error is an *Error. All methods are safe for
+// concurrent use.
 type Service interface {
 	Currencies() (*Page[CurrencyItem], error)
 	Institutions(InstitutionsQuery) (*Page[InstitutionItem], error)
-	// Institution returns CodeInstitutionNotFound for unknown and inactive institutions.
+	// For an unknown or inactive institution the error of Institution has CodeInstitutionNotFound.
 	Institution(id string) (*InstitutionDetail, error)
 	Rates(RatesQuery) (*Page[*Rate], error)
 	Ranking(RankingQuery) (*Page[*Rate], error)
 	History(HistoryQuery) (*Page[HistoryEntry], error)
 }
 
-// Ingester accepts observations. Refreshes are checked in the given order. When Observe returns without error, all
-// changes that the receipt counts are on disk and published.
+// Ingester accepts observations. A Refresh has all observations of one source at one time. Refreshes are checked in the
+// given order. When Observe returns without error, all changes that the receipt counts are on disk and published.
 type Ingester interface {
 	Observe([]Refresh) (Receipt, error)
 }

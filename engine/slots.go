@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// AnsweredSlot is the newest slot (scheduled time) for which one currency has accepted a refresh of a source.
+// AnsweredSlot is the newest slot (scheduled time) for which one currency has accepted a refresh (all observations of
+// one source at one time).
 type AnsweredSlot struct {
 	SourceID   string
 	Slot       time.Time
@@ -47,8 +48,8 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 }
 
 // CompletedSlots returns for each source the newest slot for which all currencies have accepted its refresh. Sources
-// without such a slot are not in the map. After a crash, some currencies may have accepted a slot and others not. The
-// refresh must then be repeated; the currencies that have accepted the refresh ignore the repetition.
+// without such a slot are not in the map. After a crash, some currencies may have accepted the refresh of a slot and
+// others not. That refresh must then be repeated; the currencies that have accepted the refresh ignore the repetition.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	bySource := map[string][]AnsweredSlot{}
 	for _, snapshot := range snapshots {
@@ -59,7 +60,7 @@ func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	completed := make(map[string]time.Time, len(bySource))
 	for source, slots := range bySource {
 		slices.SortFunc(slots, func(a, b AnsweredSlot) int { return b.Slot.Compare(a.Slot) })
-		answered, expected := 0, 0 // numbers of currencies, for the newest slot
+		answered, expected := 0, 0 // currencies that accepted the newest slot, and currencies of its refresh
 		for answered < len(slots) && slots[answered].Slot.Equal(slots[0].Slot) {
 			expected = max(expected, slots[answered].Currencies)
 			answered++

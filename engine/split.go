@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// CurrencyRefresh has the observations of a refresh that are in one currency.
+// CurrencyRefresh is the part of a refresh (all observations of one source at one time) that is in one currency.
 type CurrencyRefresh struct {
 	Refresh          Refresh
 	RefreshIndex     int   // index of the whole refresh
@@ -10,8 +10,8 @@ type CurrencyRefresh struct {
 }
 
 // SplitByCurrency groups the observations of refreshes by currency and keeps their order. It refuses observations of
-// unknown institutions or currencies, and observations with malformed fields. It calls yield, which may be nil, between
-// small steps.
+// unknown institutions or currencies, and observations with malformed fields. It calls yield between small steps, so
+// that other goroutines can run; yield may be nil.
 func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (map[string][]CurrencyRefresh, []Refusal) {
 	byCurrency := map[string][]CurrencyRefresh{}
 	var refused []Refusal

@@ -11,10 +11,11 @@ import (
 // clockSkewMax is how far in the future an observation may be, because clocks of machines differ.
 const clockSkewMax = 5 * time.Minute
 
-// validator checks one refresh of one source. The result does not depend on the order of the observations.
+// validator checks one refresh: all observations of one source at one time. The result does not depend on the order of
+// the observations.
 type validator struct {
 	currency     string
-	defaultRange PlausibleRange // from the currency and the rules
+	defaultRange PlausibleRange // plausible values according to the currency and the rules
 	rules        Rules
 	store        *quoteStore
 	source       Source
@@ -44,8 +45,8 @@ type candidate struct {
 	// The fields below are about all candidates with the same key. They are set only in the first of them.
 	contradictory bool // the candidates have different values
 	accepted      bool // at least one candidate is accepted
-	inConsensus   bool // the consensus has a quote with the key
-	inEvent       bool // the event has a quote with the key
+	inConsensus   bool // the quotes of the market (consensus) include one with the key
+	inEvent       bool // the event of the refresh has a quote with the key
 }
 
 func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now time.Time) *validator {
@@ -214,8 +215,9 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
-// futureTime returns the later of the refresh's ObservedAt and Slot if that time is in the future, else zero. If a
-// future slot were recorded, every scheduled refresh of the source before that time would be ignored.
+// futureTime returns the later of the refresh's ObservedAt and Slot if that time is in the future, else zero. If a Slot
+// (scheduled time) in the future were recorded, every scheduled refresh of the source before that time would be
+// ignored.
 func (v *validator) futureTime() time.Time {
 	latest := v.refresh.ObservedAt
 	if v.refresh.Slot.After(latest) {
@@ -280,7 +282,7 @@ func (v *validator) checkCompleteness() {
 	}
 }
 
-// report adds the refused candidates to a receipt and counts the others.
+// report adds the refused candidates to a receipt, and counts the candidates that were not refused.
 func (v *validator) report(receipt *Receipt, refresh int) (count RefreshCount) {
 	for i := range v.candidates {
 		c := &v.candidates[i]

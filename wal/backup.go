@@ -26,8 +26,8 @@ type BackupInfo struct {
 	Program string    `json:"program,omitempty"` // version of tasard that made the backup
 	TakenAt time.Time `json:"takenAt"`
 
-	Last     uint64 `json:"-"` // sequence of the newest record, in a segment or in the snapshot
-	Snapshot uint64 `json:"-"` // sequence of the record after which the state was saved, 0 without a snapshot
+	Last     uint64 `json:"-"` // sequence number of the newest record, in a segment or in the snapshot
+	Snapshot uint64 `json:"-"` // number of the record after which the snapshot was made, 0 without a snapshot
 }
 
 // BackupVisitor has functions that receive the contents of a backup while it is copied or read. Record gets verified
@@ -47,7 +47,8 @@ type BackupOptions struct {
 	Visit    BackupVisitor
 }
 
-// backupFiles are the files to copy: the newest undamaged snapshot, and the segments after it up to end.
+// backupFiles are the files to copy: the newest undamaged snapshot, and the segments (log files) after it, up to the
+// position end.
 type backupFiles struct {
 	segments []segment
 	end      position
@@ -56,8 +57,8 @@ type backupFiles struct {
 
 func selectBackupFiles(segments []segment, snapshots []snapshot, end position) *backupFiles {
 	c := &backupFiles{segments: slices.Clone(segments), end: end, snapshot: newestWhole(snapshots)}
-	// The newest segment with a frame is always copied, because the next frame that is appended has the checksum of the
-	// newest one.
+	// The newest segment with a frame (a batch of records) is always copied, because the next frame that is appended has
+	// the checksum of the newest one.
 	for len(c.segments) > 1 && c.segments[1].bytes > 0 && c.segments[1].start.sequence <= c.snapshot.sequence+1 {
 		c.segments = c.segments[1:]
 	}
@@ -114,7 +115,7 @@ func (l *Log) unpin(c *backupFiles) {
 	l.pins = slices.Delete(l.pins, i, i+1)
 }
 
-// pinned reports whether a backup in progress copies the snapshot.
+// pinned reports whether a backup in progress copies the snapshot with this sequence number.
 func (l *Log) pinned(sequence uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,7 @@ func Backup(dir string, w io.Writer, o BackupOptions) (info BackupInfo, err erro
 	return info, nil
 }
 
-// copyTo writes the archive: manifest, mark, snapshot and segments, in this order.
+// copyTo writes the archive: manifest, high-water mark, snapshot and segments, in this order.
 func (c *backupFiles) copyTo(w io.Writer, o *BackupOptions) (BackupInfo, error) {
 	info := BackupInfo{
 		Format: backupFormat, Program: o.Program, TakenAt: o.Clock().UTC(), Last: c.end.sequence - 1, Snapshot: c.snapshot.sequence,
@@ -194,7 +195,7 @@ func (w *throttledWriter) Write(p []byte) (int, error) {
 // tarWriter verifies files and writes them to a tar archive.
 type tarWriter struct {
 	tar     *tar.Writer
-	modTime time.Time // of every file
+	modTime time.Time // modification time of every file
 }
 
 func (t *tarWriter) begin(name string, size int64) error {
@@ -226,8 +227,8 @@ func (t *tarWriter) snapshot(s *snapshot, visit payloadVisitor) error {
 	})
 }
 
-// segments copies the bytes that each segment had when the files were selected. The newest segment may have grown since
-// then.
+// segments writes to the archive the bytes that each segment had when the files were selected. The newest segment may
+// have grown since then.
 func (t *tarWriter) segments(c *backupFiles, visit func(uint64, []byte) error) error {
 	s := &scanner{mark: mark{end: c.end}, positionKnown: true, visit: eachRecord(visit)}
 	s.result.next = c.end

@@ -19,7 +19,7 @@ const (
 	archiveHeaderBytes   = 16
 	archiveVersionOffset = 12
 	archiveTrailerBytes  = 8 + sha256.Size
-	archiveWindowBytes   = 1 << 20 // also roughly the memory that a reader needs
+	archiveWindowBytes   = 1 << 20 // window of the compression; a reader needs about this much memory
 )
 
 // archiveHeader returns the first zstd frame of a backup file. The frame names the format.
@@ -41,7 +41,7 @@ func archiveTrailer(sum hash.Hash) []byte {
 type archiveWriter struct {
 	*zstd.Encoder
 	out *bufio.Writer
-	sum hash.Hash // of everything written to out
+	sum hash.Hash // SHA-256 of everything that was written to out
 }
 
 // NewBackupFile returns a writer that compresses the output of Backup into file. Its Close completes the backup file,
@@ -109,11 +109,11 @@ func (r *archiveReader) damageOf(err error) error {
 	return r.file.damageError(r.file.offset, "zstd data", err.Error())
 }
 
-// hashingReader returns the part of a backup file between header and trailer. It verifies the header and the trailer.
+// hashingReader reads the part of a backup file between header and trailer. It verifies the header and the trailer.
 type hashingReader struct {
 	src     io.Reader
 	name    string
-	sum     hash.Hash // of the header and of everything that Read has returned
+	sum     hash.Hash // SHA-256 of the header and of everything that Read has returned
 	buffer  [64 << 10]byte
 	pending []byte // bytes that Read has not returned; the final archiveTrailerBytes of them may be the trailer
 	offset  int64  // offset of pending in the file
@@ -149,7 +149,7 @@ func (r *hashingReader) readHeader() error {
 	return nil
 }
 
-// fill reads more bytes after the pending ones.
+// fill reads more bytes of the file and appends them to the pending ones.
 func (r *hashingReader) fill() {
 	pendingLen := copy(r.buffer[:], r.pending)
 	n, err := r.src.Read(r.buffer[pendingLen:])

@@ -54,7 +54,7 @@ type backupReader struct {
 	tar              *tar.Reader
 	info             BackupInfo
 	scanner          scanner
-	snapshotSequence uint64 // sequence of the snapshot that was read
+	snapshotSequence uint64 // sequence number of the snapshot that was read
 }
 
 func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
@@ -69,7 +69,8 @@ func (r *backupReader) readStream(stream io.Reader) (BackupInfo, error) {
 	return r.info, r.explain(err)
 }
 
-// explain replaces the hint in a *DamageError by the hint for backups. It turns tar.ErrHeader into a *DamageError.
+// explain replaces the hint for the operator in a *DamageError by the hint for backups. It turns tar.ErrHeader into a
+// *DamageError.
 func (r *backupReader) explain(err error) error {
 	var damage *DamageError
 	switch {
@@ -93,7 +94,7 @@ func (r *backupReader) path(entry string) string {
 	return r.name + ":" + entry
 }
 
-// files reads the manifest, the mark and then all other files.
+// files reads the manifest, the high-water mark and then all other files of the backup.
 func (r *backupReader) files() error {
 	if err := r.manifest(); err != nil {
 		return err
@@ -115,7 +116,7 @@ func (r *backupReader) files() error {
 	}
 }
 
-// readSmallFile reads the next file into memory. It must have the name and at most bytesMax bytes.
+// readSmallFile reads the next file into memory. It must have the given name and at most bytesMax bytes.
 func (r *backupReader) readSmallFile(name string, bytesMax int64) ([]byte, error) {
 	header, err := r.tar.Next()
 	if errors.Is(err, io.EOF) {
@@ -161,7 +162,7 @@ func (r *backupReader) mark() error {
 	return r.target.writeMark(r.scanner.mark)
 }
 
-// file reads a snapshot or a segment. Any other file is damage.
+// file reads a snapshot or a segment (log file). It reports any other file as damage.
 func (r *backupReader) file(header *tar.Header) error {
 	var files listing
 	files.add(header.Name, header.Name, header.Typeflag == tar.TypeReg)
@@ -190,7 +191,7 @@ func (r *backupReader) segment(file numberedFile, size int64) error {
 	if _, err := io.ReadFull(r.tar, data); err != nil {
 		return err
 	}
-	named := numberedFile{file.number, r.path(file.path)} // name for errors
+	named := numberedFile{file.number, r.path(file.path)} // name of the file in errors
 	if err := r.scanner.checkSegmentName(named); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func CheckRestore(dir string) error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	lockFile, err := lockShared(dir) // ErrLocked says more than ErrNotEmpty
+	lockFile, err := lockShared(dir) // if the directory is in use, ErrLocked says more than ErrNotEmpty
 	if err == nil {
 		err = errors.Join(fmt.Errorf("%s: %w", dir, ErrNotEmpty), unlock(lockFile))
 	}

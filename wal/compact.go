@@ -13,9 +13,10 @@ import (
 // the newest gets damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest undamaged snapshot: the state after record sequence. It verifies the file first. The
-// caller must close r. If there is no snapshot, ok is false; the log then has all records. Snapshot logs and skips a
-// damaged snapshot if the log has all records after an older snapshot. Otherwise it returns the *DamageError.
+// Snapshot returns the newest undamaged snapshot: the state after the record with the number sequence. It verifies the
+// file first. The caller must close r. If there is no snapshot, ok is false; the log then has all records. Snapshot
+// logs and skips a damaged snapshot if the log has all records after an older snapshot. Otherwise it returns the
+// *DamageError.
 func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
@@ -44,10 +45,11 @@ func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) 
 	return 0, nil, false, nil
 }
 
-// WriteSnapshot stores the output of write as the state after record sequence, which must be on disk. It may run while
-// Append runs. The file gets its name only when it is complete and durable. Then all but one older snapshot are
-// removed. If there is already an undamaged snapshot at sequence, write is not called. After an error of write and
-// after ErrNoSpace the log can still be used. If a disk operation fails, the error is ErrPoisoned.
+// WriteSnapshot stores the output of write as the state after the record with the number sequence. That record must be
+// on disk. WriteSnapshot may run while Append runs. The file gets its name only when it is complete and durable. Then
+// the older snapshots are removed, except the newest of them. If there is already an undamaged snapshot of that state,
+// write is not called. After an error of write and after ErrNoSpace the log can still be used. If a disk operation
+// fails, the error is ErrPoisoned.
 func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()
@@ -97,8 +99,8 @@ func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 	return exists, nil
 }
 
-// writeTemp writes and syncs the file under a temporary name. stateErr is ErrNoSpace or an error of write; err is a
-// failed disk operation.
+// writeTemp writes and syncs the snapshot file under a temporary name. stateErr is ErrNoSpace or an error of write; err
+// is a failed disk operation.
 func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) error) (size int64, stateErr, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -133,8 +135,8 @@ func (l *Log) publish(s snapshot) error {
 	return err
 }
 
-// removeOld moves damaged snapshots aside. Of the undamaged snapshots it keeps the newest snapshotsKept and removes the
-// others. It returns the remaining snapshots, ascending.
+// removeOld renames damaged snapshots, so that the log ignores them. Of the undamaged snapshots it keeps the newest
+// snapshotsKept and removes the others. It returns the remaining snapshots, sorted by sequence.
 func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 	slices.SortFunc(snapshots, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
 	var remaining []snapshot
@@ -159,13 +161,13 @@ func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 	return remaining, l.disk.syncDir(l.dir)
 }
 
-// DropBefore removes segments that have only records before sequence. It keeps every record after the second-newest
-// snapshot, in case the newest is damaged. With fewer than two snapshots it removes nothing. It should be called after
-// WriteSnapshot.
+// DropBefore removes segments (log files) that have only records before the one with the number sequence. It keeps
+// every record after the second-newest snapshot, in case the newest is damaged. With fewer than two snapshots it
+// removes nothing. It should be called after WriteSnapshot.
 //
 // DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. Instead, it first syncs a
-// high-water mark that allows the removed frames to be missing. Then it removes the oldest segment first, and syncs
-// each removal before the next one. So there is never a gap between the remaining segments.
+// high-water mark that allows the removed frames (batches of records) to be missing. Then it removes the oldest segment
+// first, and syncs each removal before the next one. So there is never a gap between the remaining segments.
 func (l *Log) DropBefore(sequence uint64) error {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	indexDigits    = 20 // tidwall/wal names a segment by the index of its first frame
+	indexDigits    = 20 // tidwall/wal names a segment (log file) by the number of its first frame (batch)
 	snapshotPrefix = "snapshot-"
 	tempSuffix     = ".tmp"
 )
 
 // fileNames matches segments and snapshots, and also .START and .END files. If tidwall/wal finds a .START or .END file,
-// it deletes segments. Only methods that this package never calls create such files.
+// it deletes segments. Such files are created only by methods that this package never calls.
 var fileNames = regexp.MustCompile(`^(snapshot-)?(\d{20})(\.tmp|\.START|\.END)?$`)
 
-// numberedFile is a file named by a number: a segment by its first frame, a snapshot by its sequence.
+// numberedFile is a file named by a number: a segment by the number of its first frame, a snapshot by the number of its
+// last record.
 type numberedFile struct {
 	number uint64
 	path   string
@@ -30,7 +31,7 @@ type numberedFile struct {
 
 // listing has the files of a log directory, sorted by number.
 type listing struct {
-	mark      []string // path of the mark, empty if it does not exist
+	mark      []string // path of the file with the high-water mark; empty if it does not exist
 	segments  []numberedFile
 	snapshots []numberedFile
 	temps     []string // unfinished snapshots

@@ -21,7 +21,7 @@ type disk struct {
 	truncate      func(f *os.File, size int64) error
 	write         func(f *os.File, data []byte, offset int64) error
 	freeBytes     func(dir string) (int64, error) // bytes that this process can still write
-	dropPageCache func(*os.File) error            // does nothing on systems without the call
+	dropPageCache func(*os.File) error            // does nothing on systems without such a call
 }
 
 func realDisk() *disk {
@@ -54,8 +54,8 @@ func withFile(path string, flag int, use func(*os.File) error) error {
 	return errors.Join(use(f), f.Close())
 }
 
-// tailSegments is the number of segments that can have frames that were never synced: the newest segment with frames,
-// and an empty segment after it.
+// tailSegments is the number of segments (log files) that can have frames (batches of records) that were never synced:
+// the newest segment with frames, and an empty segment after it.
 const tailSegments = 2
 
 // rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. If a sync
@@ -114,7 +114,7 @@ type fileWriter struct {
 	file    *os.File
 	disk    *disk
 	dir     string
-	reserve int64 // see checkSpace
+	reserve int64 // bytes that must remain free (see checkSpace)
 	size    int64
 }
 
@@ -172,7 +172,7 @@ func (d *disk) truncateFile(path string, size int64) error {
 	})
 }
 
-// syncNew syncs a file and its directory.
+// syncNew syncs a new file and its directory.
 func (d *disk) syncNew(f *os.File) error {
 	if err := d.sync(f); err != nil {
 		return err

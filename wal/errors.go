@@ -9,8 +9,8 @@ var (
 	// ErrLocked means that another process, or another Log in this process, has the directory open.
 	ErrLocked = errors.New("the log is in use by another process")
 
-	// ErrNoSpace means that the write would leave less free disk space than the reserve. Nothing was written. The call
-	// can be repeated when there is more space.
+	// ErrNoSpace means that the write would leave less free disk space than the reserve (Options.ReserveBytes). Nothing
+	// was written. The call can be repeated when there is more space.
 	ErrNoSpace = errors.New("not enough free disk space")
 
 	// ErrPoisoned means that an earlier disk operation failed, so the contents of the disk are unknown. The Log writes
@@ -30,13 +30,13 @@ var (
 type DamageError struct {
 	File     string // path of the damaged file, or of the file before a missing one; in a backup BACKUP:FILE
 	Offset   int64  // byte in File where the damage was found
-	Sequence uint64 // first record that can't be trusted, 0 if unknown
+	Sequence uint64 // number of the first record that can't be trusted, 0 if unknown
 	Expected string // "" = File is not a backup at all
 	Found    string
 	Hint     string // what the operator can do
 }
 
-// Error gives all fields on one line.
+// Error returns all fields on one line.
 func (e *DamageError) Error() string {
 	if e.Expected == "" {
 		return fmt.Sprintf("%s is not a backup: it %s; %s", e.File, e.Found, e.Hint)

@@ -9,12 +9,13 @@ type examination struct {
 	files     listing
 	mark      mark
 	markState MarkState
-	snapshots []snapshot // ascending
+	snapshots []snapshot // sorted by sequence number, lowest first
 	log       scanResult
 }
 
-// examine verifies every file of the log and changes nothing. visit may be nil. Errors: *DamageError, *FormatError, and
-// errors of reading and of visit. After an error the result has everything that was read before the error.
+// examine verifies every file of the log and changes nothing. It calls visit, which may be nil, for each frame (batch
+// of records). Errors: *DamageError, *FormatError, and errors of reading and of visit. After an error the result has
+// everything that was read before the error.
 func examine(dir string, visit func(location, frame) error) (examination, error) {
 	var x examination
 	var err error
@@ -49,7 +50,8 @@ func examine(dir string, visit func(location, frame) error) (examination, error)
 	return x, nil
 }
 
-// checkMark compares the beginning and the end of the log with the high-water mark.
+// checkMark compares the beginning and the end of the log with the high-water mark, which says up to where the log was
+// on disk.
 func (x *examination) checkMark() error {
 	if x.markState == MarkLost {
 		return nil
@@ -105,7 +107,7 @@ func (x *examination) checkSnapshots() error {
 	}
 }
 
-// snapshotSequence returns the sequence of the newest undamaged snapshot, or 0 if there is none.
+// snapshotSequence returns the number of the last record in the newest undamaged snapshot, or 0 if there is none.
 func (x *examination) snapshotSequence() uint64 { return newestWhole(x.snapshots).sequence }
 
 func (x *examination) damagedSnapshots() []*DamageError {

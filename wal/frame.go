@@ -42,16 +42,16 @@ func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 // position is the place of a frame in the log: the values that the frame's header must have.
 type position struct {
 	frame    uint64 // index of the frame, from 1
-	sequence uint64 // sequence of the frame's first record, from 1
+	sequence uint64 // sequence number of the frame's first record, from 1
 	chain    uint32 // checksum of the previous frame, which links the frames; 0 before frame 1
 }
 
 var origin = position{frame: 1, sequence: 1}
 
-// frame is one decoded batch. Its payload is a slice of the decoded buffer.
+// frame is one decoded batch of records. Its payload is a slice of the decoded buffer.
 type frame struct {
 	index    uint64
-	first    uint64 // sequence of the first record
+	first    uint64 // sequence number of the first record
 	count    uint32
 	chain    uint32
 	checksum uint32
@@ -113,7 +113,7 @@ func decodeEntry(data []byte) (frame, int, *formatFault) {
 }
 
 // decodeFrame decodes a frame of size bytes. data is shorter than size if the file ends early. If the header is valid,
-// the result has its fields even if there is a fault.
+// the result has the fields of the header, also when the rest of the frame has a fault.
 func decodeFrame(data []byte, size int) (frame, *formatFault) {
 	f, payload, fault := decodeHeader(data)
 	if fault != nil {
@@ -213,8 +213,8 @@ func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	return nil
 }
 
-// checkPosition checks that the frame has the wanted position. A fault here is not a torn tail, because the header's
-// checksum is right.
+// checkPosition checks that the frame has the wanted position. A fault here is damage and not a torn tail, because the
+// header's checksum is right.
 func (f frame) checkPosition(want position) *formatFault {
 	switch {
 	case f.index != want.frame:

@@ -30,14 +30,14 @@ type Log struct {
 
 	writeMu    sync.Mutex // held by Append, DropBefore and Close
 	snapshotMu sync.Mutex // held by WriteSnapshot and Close; locked before writeMu
-	frame      []byte     // buffer for the frame of Append; guarded by writeMu
+	frame      []byte     // buffer for the batch that Append encodes; guarded by writeMu
 
 	mu        sync.Mutex // guards the fields below; never held during a disk operation
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	pins      []*backupFiles // files that backups in progress copy
-	cause     error          // first failed disk operation
+	pins      []*backupFiles // files that are kept because backups in progress copy them
+	cause     error          // error of the first failed disk operation
 	closed    bool
 	stats     Stats // counts of appends since Open; Log.Stats computes the sizes
 }
@@ -45,24 +45,24 @@ type Log struct {
 // Recovery reports what Open found.
 func (l *Log) Recovery() Recovery { return l.recovery }
 
-// First returns the sequence of the oldest record in the log, or 1 if there never was one.
+// First returns the sequence number of the oldest record in the log, or 1 if there never was one.
 func (l *Log) First() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.segments[0].start.sequence
 }
 
-// Last returns the sequence of the newest record on disk, or 0 if there never was one.
+// Last returns the sequence number of the newest record on disk, or 0 if there never was one.
 func (l *Log) Last() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next.sequence - 1
 }
 
-// Append writes the records as one batch, syncs it and returns the sequence of the last record. After a crash the log
-// has either all records of the batch or none. An empty batch writes nothing. ErrLimit and ErrNoSpace mean that nothing
-// was written and the log can still be used. After any other error (ErrPoisoned with its cause, ErrClosed) the log
-// can't be used. The batch may then be on disk or not; the next Open finds out.
+// Append writes the records as one batch, syncs it and returns the sequence number of the last record. After a crash
+// the log has either all records of the batch or none. An empty batch writes nothing. ErrLimit and ErrNoSpace mean that
+// nothing was written and the log can still be used. After any other error (ErrPoisoned with its cause, ErrClosed) the
+// log can't be used. The batch may then be on disk or not; the next Open finds out.
 func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
@@ -152,7 +152,7 @@ func (l *Log) commit(end position) error {
 	return nil
 }
 
-// framePlacement describes where tidwall/wal has put a frame.
+// framePlacement describes where tidwall/wal has put a frame (a batch of records).
 type framePlacement struct {
 	opensSegment bool  // the frame begins a new segment, because the previous one was over the limit
 	entryBytes   int64 // size of the frame with its length prefix
@@ -202,7 +202,7 @@ func (l *Log) checkUsable() error {
 	return nil
 }
 
-// poison stops the log. All later calls return the first cause.
+// poison stops the log. All later calls return the cause of the first failure.
 func (l *Log) poison(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,9 +216,9 @@ func (l *Log) poison(cause error) error {
 // errStopScan ends a scan early.
 var errStopScan = errors.New("stop")
 
-// Read calls visit for each record from sequence start to Last, in order. It verifies the frames again as it reads
-// them. A record is valid only during the call of visit. Read returns the first error of visit unchanged. If start is
-// before First, it returns an error. If start is after Last, it does not call visit.
+// Read calls visit for each record from number start to Last, in order. It verifies the frames again as it reads them.
+// A record is valid only during the call of visit. Read returns the first error of visit unchanged. If start is before
+// First, it returns an error. If start is after Last, it does not call visit.
 func (l *Log) Read(start uint64, visit func(sequence uint64, record []byte) error) error {
 	l.mu.Lock()
 	segments, end, closed := slices.Clone(l.segments), l.next, l.closed
@@ -250,7 +250,7 @@ func (l *Log) Read(start uint64, visit func(sequence uint64, record []byte) erro
 	return s.scanUpTo(segments, end)
 }
 
-// scanUpTo scans the segments and checks that they end at end.
+// scanUpTo scans the segments and checks that the last frame ends at the position end.
 func (s *scanner) scanUpTo(segments []segment, end position) error {
 	for i, segment := range segments {
 		err := s.scanSegment(numberedFile{segment.start.frame, segment.path}, i == len(segments)-1)

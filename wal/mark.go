@@ -16,8 +16,9 @@ const (
 	markFileBytes = markSlotBytes * markSlots
 )
 
-// mark is the high-water mark: all frames from first up to, but not including, end are on disk. A log has lost
-// acknowledged records if it begins after first, ends before end, or has another position than end at that frame.
+// mark is the high-water mark: all frames (batches of records) from first up to, but not including, end are on disk.
+// generation counts the writes of the mark. A log has lost acknowledged records if it begins after first, ends before
+// end, or has another position than end at that frame.
 type mark struct {
 	generation uint64
 	first      uint64   // index of the oldest frame that the log must have
@@ -34,7 +35,7 @@ const (
 	MarkLost  MarkState = "lost"  // no slot is valid, or the file is missing
 )
 
-// encodeFile returns a file with two valid slots: m, and m with the previous generation.
+// encodeFile returns the contents of a mark file with two valid slots: m, and m with the previous generation.
 func (m mark) encodeFile() []byte {
 	older := m
 	older.generation--
@@ -129,7 +130,7 @@ type markWriter struct {
 	mark mark
 }
 
-// openMarkWriter opens or creates the file and writes m to both slots, durably.
+// openMarkWriter opens or creates the mark file and writes m to both slots, durably.
 func openMarkWriter(dir string, d *disk, m mark) (*markWriter, error) {
 	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

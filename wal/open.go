@@ -14,7 +14,7 @@ import (
 type Recovery struct {
 	Report
 	TornFile         string         // file in which the torn tail (an incomplete last write) was saved
-	SnapshotSequence uint64         // sequence of the newest undamaged snapshot, 0 if there is none
+	SnapshotSequence uint64         // number of the last record in the newest undamaged snapshot, 0 if there is none
 	SnapshotDamage   []*DamageError // damaged snapshots whose records are all in the log
 }
 
@@ -73,8 +73,8 @@ func openLocked(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// openStore opens the verified segments with tidwall/wal and syncs them. If a process was killed, some of its records
-// may be only in the page cache. This process has read these records, so they must not be lost later.
+// openStore opens the verified segments with tidwall/wal and syncs them. If an earlier process was killed, some of its
+// records may be only in the page cache. This process has read these records, so they must not be lost later.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
 		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
@@ -119,7 +119,8 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	return err
 }
 
-// cutTail saves the bytes of a segment from offset on in a file beside it. Then it truncates the segment to offset.
+// cutTail saves the bytes of a segment (log file) from offset on in a file beside it. Then it truncates the segment to
+// offset.
 func cutTail(o Options, reason, path string, offset int64) (saved string, err error) {
 	tail, err := readFrom(path, offset, segmentFileBytesMax)
 	if err == nil {

@@ -11,16 +11,17 @@ import (
 // RepairReport reports what Repair did.
 type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
-	Last       uint64   // sequence of the newest record after the repair, in the log or in a snapshot
-	LostFrom   uint64   // sequence of the first lost record, 0 if none was lost
-	LostTo     uint64   // sequence of the newest known lost record; 0 = unknown, or none was lost
+	Last       uint64   // number of the newest record after the repair, in the log or in a snapshot
+	LostFrom   uint64   // number of the first lost record, 0 if none was lost
+	LostTo     uint64   // number of the newest known lost record; 0 = unknown, or none was lost
 	SavedFiles []string // files with every byte that was removed
 }
 
 // Repair makes a damaged log usable again and gives up the records after the damage. It is a last resort; Open never
 // calls it. No byte is lost, because everything that is removed is saved in files beside the log:
 //
-//   - The log is cut at the first damaged frame. The rest of that segment is saved, and all later segments are renamed.
+//   - The log is cut at the first damaged frame (batch of records). The rest of that segment is saved, and all later
+//     segments are renamed.
 //   - If the damage is before the newest undamaged snapshot, the segments after the damage stay, and those up to the
 //     damage are renamed.
 //   - If no valid frames follow the snapshot, the log starts empty after the snapshot.
@@ -118,7 +119,8 @@ func (p *repair) moveDamaged(snapshots []*DamageError) error {
 }
 
 // chooseRun returns the first run that has every record after the newest snapshot. A run is a sequence of valid frames
-// without a gap. base is the sequence of the snapshot. If there is no such run, the result has no segments.
+// without a gap. base is the number of the last record in that snapshot. If there is no such run, the result has no
+// segments.
 func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error) {
 	for i := 0; i < len(files); {
 		run, err := scan(files[i:], mark{}, nil) // without the mark, because records before the mark may be lost
@@ -156,8 +158,8 @@ func highestPosition(files []numberedFile) (position, error) {
 	return end, nil
 }
 
-// keepRun moves aside every segment that is not part of the run, newest first. It cuts the last segment of the run
-// where the run ends.
+// keepRun moves aside every segment that is not part of the run (see chooseRun), newest first. It cuts the last segment
+// of the run where the run ends.
 func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	tail := run.segments[len(run.segments)-1]
 	for _, file := range slices.Backward(files) {
@@ -188,7 +190,7 @@ func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	return nil
 }
 
-// startEmpty moves all segments aside and creates an empty one at start.
+// startEmpty moves all segments aside and creates an empty segment whose first frame will be at the position start.
 func (p *repair) startEmpty(files []numberedFile, start position) (scanResult, error) {
 	for _, file := range slices.Backward(files) {
 		if err := p.moveAside(file.path); err != nil {

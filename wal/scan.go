@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// segment is one segment file of the log.
+// segment is one file of the log. It has frames (batches of records).
 type segment struct {
 	path  string
 	start position // position of the first frame, which may not be written yet
-	bytes int64    // size of the whole frames in it
+	bytes int64    // size of the complete frames in the file
 }
 
 type location struct {
@@ -23,14 +23,14 @@ type location struct {
 // scanResult is the result of a scan: the longest valid beginning of the segments.
 type scanResult struct {
 	segments []segment
-	next     position // position after the last valid frame
+	next     position // position that the frame after the last valid one must have
 	frames   uint64
 	records  uint64
 	bytes    int64
 	torn     int64 // bytes of an interrupted write after the last valid frame
 }
 
-// first returns the sequence of the oldest record, or of the next record if the log is empty.
+// first returns the sequence number of the oldest record, or of the next record if the log is empty.
 func (r *scanResult) first() uint64 {
 	if len(r.segments) == 0 {
 		return r.next.sequence
@@ -38,7 +38,7 @@ func (r *scanResult) first() uint64 {
 	return r.segments[0].start.sequence
 }
 
-// last returns the sequence of the newest record, or 0 if there never was one.
+// last returns the sequence number of the newest record, or 0 if there never was one.
 func (r *scanResult) last() uint64 { return r.next.sequence - 1 }
 
 // end returns the file and the offset at which the valid frames end.
@@ -56,7 +56,7 @@ type scanner struct {
 	buffer        []byte
 	visit         func(location, frame) error // may be nil
 	result        scanResult
-	positionKnown bool // false until result.next is known
+	positionKnown bool // false until the position of the first frame (result.next) is known
 }
 
 // scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. After an error the
@@ -125,8 +125,8 @@ func (s *scanner) checkSegmentName(file numberedFile) error {
 	return nil
 }
 
-// findStart sets the position of the first segment if the segment begins with frame 1 or with the frame after the mark.
-// In all other cases older segments were dropped, and takeFirstFrame sets the position.
+// findStart sets the position of the first segment if the segment begins with frame 1 or with the frame after the
+// high-water mark. In all other cases older segments were dropped, and takeFirstFrame sets the position.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
 	case s.positionKnown: // set by the caller
@@ -177,8 +177,8 @@ func (s *scanner) compareWithMark(loc location) error {
 		fmt.Sprintf("record %d after %08x", s.result.next.sequence, s.result.next.chain)))
 }
 
-// classify decides whether a fault is a torn tail or damage. It records a torn tail in the result and returns damage as
-// an error.
+// classify decides whether a fault is a torn tail (an incomplete last write) or damage. It records a torn tail in the
+// result and returns damage as an error.
 func (s *scanner) classify(path string, data []byte, off int, fault *formatFault, f frame, last bool) error {
 	if fault.torn && f.index != 0 && s.positionKnown {
 		// The header is intact. After an interrupted write it would have the right position.

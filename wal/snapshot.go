@@ -20,7 +20,7 @@ const (
 	snapshotBufferBytes  = 64 << 10
 )
 
-// snapshot is one snapshot file of the directory.
+// snapshot is one snapshot file: the state after the record with the number sequence.
 type snapshot struct {
 	sequence   uint64
 	path       string
@@ -165,7 +165,7 @@ func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	return f, payload, nil
 }
 
-// readSnapshots verifies and describes snapshot files, including damaged ones.
+// readSnapshots verifies snapshot files and returns their descriptions, including damaged ones.
 func readSnapshots(files []numberedFile) ([]snapshot, error) {
 	var snapshots []snapshot
 	for _, file := range files {
@@ -189,7 +189,7 @@ func readSnapshots(files []numberedFile) ([]snapshot, error) {
 	return snapshots, nil
 }
 
-// newestWhole returns the newest undamaged snapshot, or the zero snapshot. snapshots is ascending.
+// newestWhole returns the newest undamaged snapshot, or the zero snapshot. snapshots must be sorted by sequence.
 func newestWhole(snapshots []snapshot) snapshot {
 	for _, s := range slices.Backward(snapshots) {
 		if s.damage == nil {

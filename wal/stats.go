@@ -7,18 +7,18 @@ import (
 
 // Stats has the size of a log and counts of the work done since the log was opened.
 type Stats struct {
-	First, Last   uint64 // records in the log; Last is First-1 if there are none
+	First, Last   uint64 // numbers of the first and the last record; Last is First-1 if there are none
 	Segments      int
 	LogBytes      int64 // size of all segments
 	Snapshots     int   // undamaged snapshots
 	SnapshotBytes int64 // size of those snapshots
-	// SnapshotSequence is the last record in the newest undamaged snapshot. SnapshotAt is the time when that snapshot
-	// was finished. Both are zero if there is none.
+	// SnapshotSequence is the number of the last record in the newest undamaged snapshot. SnapshotAt is the time when that
+	// snapshot was finished. Both are zero if there is none.
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 
 	Batches, Records uint64 // durable batches and records
-	Bytes            int64  // size of those batches in the segments
+	Bytes            int64  // size of those batches in the segments (log files)
 	Syncs            SyncTimes
 }
 
@@ -58,7 +58,7 @@ func (l *Log) Stats() Stats {
 	for _, segment := range l.segments {
 		s.LogBytes += segment.bytes
 	}
-	for _, snapshot := range l.snapshots { // ascending
+	for _, snapshot := range l.snapshots { // sorted by sequence
 		if snapshot.damage == nil {
 			s.Snapshots++
 			s.SnapshotBytes += snapshot.bytes

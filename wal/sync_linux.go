@@ -6,7 +6,7 @@ import (
 	_ "unsafe" // go:linkname
 )
 
-// The runtime keeps these two functions for other programs (go.dev/issue/67401).
+// The Go runtime keeps these two functions for code outside of it that links to them (go.dev/issue/67401).
 
 //go:linkname entersyscallblock runtime.entersyscallblock
 func entersyscallblock()

@@ -7,25 +7,25 @@ import (
 
 // Report describes a log directory.
 type Report struct {
-	First    uint64 // sequence of the oldest record; Last+1 if the log has none
-	Last     uint64 // sequence of the newest record, 0 if there never was one
+	First    uint64 // sequence number of the oldest record; Last+1 if the log has none
+	Last     uint64 // sequence number of the newest record, 0 if there never was one
 	Segments int
 	Batches  uint64
 	Records  uint64
 	LogBytes int64
 
 	TornBytes     int64 // size of a torn tail (an incomplete last write); Open moves it to a file
-	AmbiguousTail bool  // acknowledged records may be missing at the end, but the mark can't tell
+	AmbiguousTail bool  // acknowledged records may be missing at the end, but the high-water mark can't tell
 
 	Mark                MarkState
-	Snapshots           []SnapshotReport // ascending
+	Snapshots           []SnapshotReport // sorted by sequence number
 	UnfinishedSnapshots []string         // files; Open removes them
 }
 
 // SnapshotReport is one snapshot file.
 type SnapshotReport struct {
 	File     string
-	Sequence uint64       // sequence of the last record in it
+	Sequence uint64       // sequence number of the last record in it
 	Bytes    int64        // size of the file, 0 if it is damaged
 	Damage   *DamageError // nil if the file is undamaged
 }
@@ -59,8 +59,8 @@ func Exists(dir string) (bool, error) {
 	return len(names) > 0, err
 }
 
-// Files returns the paths of the files of the log in dir: the mark, segments, snapshots, and unfinished snapshots. It
-// leaves out the lock, files that were moved aside and other files.
+// Files returns the paths of the files of the log in dir: the high-water mark, segments, snapshots, and unfinished
+// snapshots. It leaves out the lock, files that were moved aside and other files.
 func Files(dir string) ([]string, error) {
 	files, err := listDir(dir)
 	names := files.mark
@@ -70,11 +70,11 @@ func Files(dir string) ([]string, error) {
 	return slices.Concat(names, files.temps, files.foreign), err
 }
 
-// Entry is one record of Dump.
+// Entry is one record that Dump visits.
 type Entry struct {
 	Sequence uint64
 	Segment  string // path of the file
-	Offset   int64  // offset of the record's frame in the file
+	Offset   int64  // offset of the record's frame (batch) in the file
 	Record   []byte // valid only during the call
 }
 

@@ -22,7 +22,7 @@ type KeyRecord struct {
 	Name      string
 	Hint      string // last four characters
 	CreatedAt time.Time
-	LastUsed  time.Time // zero = never used; written to the log with the next quota lease, so a crash can lose it
+	LastUsed  time.Time // zero = never used; written to the log only with the next event Leased, so a crash can lose it
 	Digest    Digest
 	RevokedAt time.Time // zero while active
 }
@@ -33,12 +33,12 @@ func (k *KeyRecord) Active() bool { return k.RevokedAt.IsZero() }
 // Record is the stored data of an account.
 type Record struct {
 	SuspendedAt time.Time // zero = not suspended
-	Quota       Quota     // zero fields = the node's default (QuotaPolicy)
+	Quota       Quota     // a zero field means the node's default (QuotaPolicy)
 	ID          uint64
 	Email       EmailID
 	CreatedAt   time.Time
 	Keys        []KeyRecord // oldest first
-	Reason      string      // of the suspension
+	Reason      string      // reason of the suspension
 }
 
 // Account is the state of one account. Its methods must not be called concurrently. Danger: State does not say how many
@@ -50,17 +50,17 @@ type Record struct {
 // most accounts. An Account must not be copied.
 type Account struct {
 	node         engine.NodeID
-	leasePending bool          // a lease is being written to the log
-	leaseAskedAt time.Duration // ClockReading.Steady of the newest NextLease
+	leasePending bool          // a quota lease is being written to the log
+	leaseAskedAt time.Duration // monotonic time (ClockReading.Steady) at which NextLease last returned a lease
 	keys         []accountKey  // oldest first
 	days         dayCounts
 	minute       minuteWindow
-	nodeLeases   []LeaseState // in a cluster, by node
-	record       Record       // without keys
+	nodeLeases   []LeaseState // in a cluster: the leases of all nodes, sorted by node
+	record       Record       // without its Keys, which are in keys
 
-	leases      []LeaseState // without a cluster, by time
+	leases      []LeaseState // without a cluster: recent leases, oldest first
 	keysPending int          // keys that are being written to the log
-	tokenLease  tokenLease   // in a cluster
+	tokenLease  tokenLease   // in a cluster: the requests that this node may spend
 
 	firstDays   [1]dayCount   // backing array of days
 	firstKeys   [1]accountKey // backing array of keys
@@ -69,7 +69,7 @@ type Account struct {
 
 type accountKey struct {
 	record KeyRecord
-	used   time.Time // newest use; copied to record with the next lease
+	used   time.Time // time of the newest use; copied to record with the next lease
 }
 
 // Event is a change of one account.
@@ -77,7 +77,7 @@ type Event interface {
 	AccountID() uint64
 }
 
-// Events of accounts. By is "owner" or the name of an operator.
+// Events of accounts. By names the cause of an event: "owner" (of the account) or an operator's name.
 type (
 	// Created creates an account, at the first login.
 	Created struct {
@@ -97,28 +97,29 @@ type (
 		At      time.Time
 		By      string
 	}
-	// Leased takes requests from the quota of a day. After a crash they count as spent.
+	// Leased is a quota lease: it takes Count requests from the quota of a day, which are then spent without writing to
+	// the log. After a crash they count as spent.
 	Leased struct {
 		Account        uint64
 		Day            engine.Date
 		Count          int
 		Refunded       int           // refunded requests of earlier leases, which can be spent again now
 		Unspent        int           // unspent requests of earlier leases, of all days
-		Steady         time.Duration // ClockReading.Steady
-		KeyID          string        // of the request that needed the lease
+		Steady         time.Duration // monotonic time of the decision (ClockReading.Steady)
+		KeyID          string        // id of the key whose request needed the lease
 		At             time.Time
 		Node           engine.NodeID // the node that may spend the lease
 		RecentAdmitted int           // in a cluster: requests that the node admitted in the last minute
 	}
-	// Returned gives back unspent requests when a node stops. A node of a cluster also returns them when the account
-	// has had no requests for a while.
+	// Returned gives unspent requests of the leases back to the quota when a node stops. A node of a cluster also returns
+	// them when the account has had no requests for a while.
 	Returned struct {
 		Account        uint64
 		Day            engine.Date
 		Unspent        int
 		RecentAdmitted int // requests admitted in the last minute
 		Steady         time.Duration
-		Uses           []KeyUse      // key uses since the last lease
+		Uses           []KeyUse      // newest uses of keys since the last lease
 		Node           engine.NodeID // the node that had leased the requests
 	}
 	// Suspended disables all keys of an account.
@@ -190,7 +191,7 @@ func (a *Account) Record() Record {
 	return record
 }
 
-// durableRecord returns a copy of the account's data that is in the log.
+// durableRecord returns a copy of the account's data as the log has it, without newer uses of keys.
 func (a *Account) durableRecord() Record {
 	record := a.record
 	for i := range a.keys {
@@ -200,7 +201,7 @@ func (a *Account) durableRecord() Record {
 }
 
 // Apply changes the account by a durable event. Outside a replay of the log the event must be one that this process
-// decided; ApplyRemote is for all others.
+// decided; for events of other processes call ApplyRemote.
 func (a *Account) Apply(event Event) {
 	switch e := event.(type) {
 	case *Created:
@@ -284,7 +285,7 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 }
 
 // CreateKey returns the event that adds a key. Keys that are being written to the log count towards KeysActiveMax. The
-// caller must then call Apply or AbortKey.
+// caller must write the event to the log and then call Apply, or else AbortKey.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	active := a.keysPending
 	for i := range a.keys {

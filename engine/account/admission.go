@@ -2,10 +2,11 @@ package account
 
 import "github.com/tasard/tasard/engine"
 
-// QuotaPolicy is a node's settings for quotas.
+// QuotaPolicy is a node's settings for quotas. A quota lease is a part of an account's daily quota that a node takes
+// with one event in the log and then spends in memory.
 type QuotaPolicy struct {
-	DefaultQuota Quota // of accounts without their own quota
-	LeaseSize    int   // requests of one quota lease; 1 = every request is written to the log before its response
+	DefaultQuota Quota // quota of accounts without their own quota
+	LeaseSize    int   // number of requests of a lease; 1 = every request is written to the log before its response
 }
 
 func (a *Account) quota(policy QuotaPolicy) Quota {
@@ -20,8 +21,8 @@ func (a *Account) quota(policy QuotaPolicy) Quota {
 }
 
 // Admit admits and charges one request with an API key, or denies it. If needsLease is true, the request is not yet
-// admitted or denied: call Admit again with a new clock reading when a quota lease is in the log. Refund reverts a
-// charge.
+// admitted or denied: call Admit again with a new clock reading when a new lease is in the log. Refund takes back the
+// charge of a request.
 func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (result QuotaResult, needsLease bool) {
 	key, denied := a.authenticate(digest)
 	if denied != "" {
@@ -61,7 +62,8 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 }
 
 // today returns the day to which a request is charged: the current day or, after the clock was set back, the latest day
-// with leased requests. So the quota of a day is never given twice. It returns the zero Date outside the calendar.
+// with leased requests. So the quota of a day is never given twice. If the current day is not in the years 1 to 9999,
+// it returns the zero Date.
 func (a *Account) today(now ClockReading) engine.Date {
 	if day := now.today(); day != 0 {
 		return max(day, a.days.newest())
@@ -69,7 +71,7 @@ func (a *Account) today(now ClockReading) engine.Date {
 	return 0
 }
 
-// WithDay returns the reading with Day set to the day that a request is charged to. Refund needs that day.
+// WithDay returns the clock reading with Day set to the day to which a request is charged. Refund needs that day.
 func (a *Account) WithDay(now ClockReading) ClockReading {
 	now.Day = a.today(now)
 	return now

@@ -24,7 +24,7 @@ type anonymousClient struct {
 	key    uint64 // an IPv4 address, or the upper half of an IPv6 address
 	v4     bool
 	used   bool
-	last   time.Duration // ClockReading.Steady of the newest request
+	last   time.Duration // monotonic time (ClockReading.Steady) of the newest request
 	day    DayCounter
 	minute minuteWindow
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Quota leases in a cluster follow three rules:
+// A quota lease is a part of an account's daily quota that one node takes with one event in the log and then spends in
+// memory. The steady time is a monotonic clock (ClockReading.Steady). Quota leases in a cluster follow three rules:
 //
-//  1. A node spends only its own leases, each for at most LeaseSpan after NextLease, in wall clock time and in steady
-//     time.
-//  2. The newest Leased or Returned event of a node says how many requests the node admitted in the minute before, and
-//     how many it could spend from then on. From this event the other nodes calculate how many requests that node may
-//     have admitted.
+//  1. A node spends only its own leases. It spends a lease for at most LeaseSpan after NextLease has decided it, in
+//     wall clock time and in steady time.
+//  2. The newest Leased event (takes a lease) or Returned event (gives the rest of a lease back) of a node says how
+//     many requests the node admitted in the minute before, and how many it could spend from then on. From this event
+//     the other nodes calculate how many requests that node may have admitted.
 //  3. A node admits a request only if the limit of the minute is greater than this sum: its own requests of the last 60
 //     seconds, and all requests that the other nodes may have admitted.
 //
@@ -22,8 +23,8 @@ import (
 // that node admitted its last request in those seconds, it counted its own requests and all requests that the other
 // nodes may have admitted.
 //
-// A node may decide a lease before it has applied an event that precedes the lease in the log. Such a lease is void
-// (AbortLease). Therefore the leases of a day never exceed its quota.
+// A node may decide a lease before it has applied an event that precedes the lease in the log. Such a lease is void,
+// and the caller must abort it (AbortLease). Therefore the leases of a day never exceed its quota.
 const (
 	// LeaseSpan is the time for which a node of a cluster may spend a lease.
 	LeaseSpan = time.Minute
@@ -32,10 +33,12 @@ const (
 	clockRateMargin = time.Second
 )
 
-// recentUntil returns the steady time until which RecentAdmitted counts.
+// recentUntil returns the steady time until which other nodes count RecentAdmitted (the requests that the node admitted
+// before the event).
 func (s *LeaseState) recentUntil() time.Duration { return s.Steady + MinuteSpan + clockRateMargin }
 
-// countUntil returns the steady time until which Count counts.
+// countUntil returns the steady time until which other nodes count Count (the requests that the node could spend after
+// the event).
 func (s *LeaseState) countUntil() time.Duration {
 	return s.Steady + LeaseSpan + MinuteSpan + clockRateMargin
 }
@@ -56,8 +59,8 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 // SetNode says which node of the cluster this process is. It must be called after Resume or Reload.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
-// setNodeLease replaces the LeaseState of a node. An empty lease removes it. It also removes all leases from before the
-// cluster was formed, because their unspent requests are part of the first lease in the cluster.
+// setNodeLease replaces the LeaseState of a node, or removes it if lease is empty. It also removes all leases that were
+// taken before the cluster was formed, because their unspent requests are part of the first lease in the cluster.
 func (a *Account) setNodeLease(lease LeaseState) {
 	a.leases = nil
 	i, found := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
@@ -91,8 +94,9 @@ func (a *Account) othersAdmittedMax(now time.Duration) int {
 	return sum
 }
 
-// resumeNodeLeases is Resume for leases in a cluster. The log does not show the age of these leases. Therefore leases
-// of other nodes count as leased now, and requests that this node may have admitted count as admitted now.
+// resumeNodeLeases completes a replay of the log for the leases in a cluster. The log does not show the age of these
+// leases. Therefore leases of other nodes count as if they were taken now, and requests that this node may have
+// admitted count as admitted now.
 func (a *Account) resumeNodeLeases(now ClockReading) {
 	for i := range a.nodeLeases {
 		s := &a.nodeLeases[i]
@@ -106,7 +110,8 @@ func (a *Account) resumeNodeLeases(now ClockReading) {
 	}
 }
 
-// clusterMinute returns the minute window. In a cluster it includes the requests of other nodes.
+// clusterMinute returns the limit of a minute and its current use. In a cluster the use includes the requests of other
+// nodes.
 func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	w := a.minute.window(limit, now)
 	others := a.othersAdmittedMax(now.Steady)
@@ -119,7 +124,7 @@ func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	return w
 }
 
-// leaveTime returns the steady time by which count requests will have left the minute window.
+// leaveTime returns the steady time at which count requests will have left the minute window (the last 60 seconds).
 func (a *Account) leaveTime(count int, now time.Duration) time.Duration {
 	earliest := now + LeaseSpan + MinuteSpan + clockRateMargin // by then all requests have left
 	active := a.minute.active()
@@ -154,8 +159,8 @@ func (a *Account) leftBy(now, later time.Duration) int {
 	return sum
 }
 
-// ApplyRemote changes the account by a durable event of another process: of another node, or of this node before a
-// restart. now is the time at which the event arrived. If decisions of this process are not in the log yet, they were
+// ApplyRemote changes the account by an event that another process wrote to the log: another node, or this node before
+// a restart. now is the time at which the event arrived. If decisions of this process are not in the log yet, they were
 // made without that event. The caller must abort them (AbortLease, AbortKey, AbortReturn) and decide again. A replay
 // calls Apply for all events, and then Resume.
 func (a *Account) ApplyRemote(event Event, now ClockReading) {

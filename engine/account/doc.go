@@ -28,11 +28,11 @@
 //
 //	service.go                                   the interfaces
 //	account.go, state.go, evicted.go             accounts
-//	admission.go, quota.go, counters.go          admission and its windows
+//	admission.go, quota.go, counters.go          admission of requests, and the quota windows
 //	lease.go, token_lease.go, cluster_leases.go  leases
 //	registry.go, registry_*.go                   logins
 //	anonymous.go, login_clients.go               limits by client address
-//	email.go, secret.go                          addresses and secrets
+//	email.go, secret.go                          e-mail addresses and secrets
 //	key_policy.go                                when keys are required
 //
 // The tests are named after numbered rules, which docs/decisions.md lists.

@@ -6,22 +6,23 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// EvictedState is the part of an account's state that State lacks. It is kept when the rest of the account is evicted
-// from memory. A restart loses it, and then Resume counts all quota leases as spent.
+// EvictedState is the part of an account's state that State (the part in the log) lacks. It is kept when the rest of
+// the account is evicted from memory. A restart loses it, and then Resume counts all quota leases (requests taken from
+// the daily quota in advance) as spent.
 type EvictedState struct {
 	Days         []EvictedDay
-	LeaseAskedAt time.Duration // ClockReading.Steady of the newest NextLease
-	Uses         []KeyUse      // key uses since the last lease
+	LeaseAskedAt time.Duration // monotonic time (ClockReading.Steady) at which NextLease last returned a lease
+	Uses         []KeyUse      // newest uses of keys since the last lease
 }
 
-// EvictedDay has the spent requests of one day.
+// EvictedDay has the number of spent requests of one day.
 type EvictedDay struct {
 	Day      engine.Date
 	Spent    int
-	Refunded int // part of Spent
+	Refunded int // part of Spent that Refund took back
 }
 
-// SaveEvicted sets e to the EvictedState of the account, which must be Idle. It reuses the slices of e.
+// SaveEvicted sets e to the EvictedState of the account, for which Idle must be true. It reuses the slices of e.
 func (a *Account) SaveEvicted(e *EvictedState) {
 	*e = EvictedState{LeaseAskedAt: a.leaseAskedAt, Days: e.Days[:0], Uses: a.appendKeyUses(e.Uses[:0])}
 	for _, count := range a.days.counts {
@@ -29,7 +30,7 @@ func (a *Account) SaveEvicted(e *EvictedState) {
 	}
 }
 
-// Reload completes an evicted account that was restored from its State.
+// Reload adds the data of e to an account that was evicted, and then restored from its State.
 func (a *Account) Reload(e EvictedState) {
 	a.leaseAskedAt = e.LeaseAskedAt
 	for _, day := range e.Days {

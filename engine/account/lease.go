@@ -2,12 +2,14 @@ package account
 
 import "time"
 
-// leaseMergeSpan is a span of steady time (ClockReading.Steady). All quota leases in one span are merged into one
-// LeaseState. This bounds the number of LeaseStates when each request has its own lease.
+// leaseMergeSpan is a span of the steady time, a monotonic clock (ClockReading.Steady). A quota lease is a part of an
+// account's daily quota that is taken with one event in the log and then spent in memory. All leases in one span are
+// merged into one LeaseState. This bounds the number of LeaseStates when each request has its own lease.
 const leaseMergeSpan = 5 * time.Second
 
-// recordLease adds a lease. Of the leases older than a minute it keeps the newest, because requests of an old lease may
-// have been admitted recently. The Unspent of that lease includes the unspent requests of all leases before it.
+// recordLease adds a lease. It drops the leases older than a minute, but keeps the newest of them, because requests of
+// that lease may have been admitted in the last minute. The Unspent of that lease includes the unspent requests of all
+// leases before it.
 func (a *Account) recordLease(lease LeaseState) {
 	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == lease.Steady/leaseMergeSpan {
 		a.leases[n-1].Steady = lease.Steady
@@ -55,7 +57,8 @@ func (a *Account) applyLease(e *Leased) {
 	a.setKeyUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn removes the leases. The requests of the last minute count until they are a minute old.
+// applyReturn gives the unspent requests back to the day, and removes the leases. The requests that were admitted in
+// the last minute count until they are a minute old.
 func (a *Account) applyReturn(e *Returned) {
 	if count := a.days.find(e.Day); count != nil {
 		count.leased = max(0, count.leased-e.Unspent)
@@ -112,7 +115,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	return a.newLease(Leased{Day: day, Count: added, Refunded: refunded, Unspent: a.unspent()}, digest, now)
 }
 
-// newLease completes the fields of a lease and marks it as pending.
+// newLease completes the fields of a lease, and remembers that a lease is being written to the log.
 func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
 	key, _ := a.Key(digest)
 	lease.Account, lease.Node, lease.KeyID = a.record.ID, a.node, key.ID

@@ -11,10 +11,10 @@ import (
 
 // Limits on the logins of one client address.
 const (
-	clientCodesHourMax = 30 // code requests
+	clientCodesHourMax = 30 // requests for a login code
 	clientTriesHourMax = 60 // login attempts
 	clientsMax         = 1 << 16
-	clientsKept        = clientsMax * 3 / 4 // clients that evict keeps
+	clientsKept        = clientsMax * 3 / 4 // number of clients that evict keeps
 )
 
 // loginClient counts the login requests of one client address.

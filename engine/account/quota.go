@@ -13,9 +13,11 @@ const (
 	MinuteLimitDefault = 60
 	// MinuteSpan is the length of the minute window.
 	MinuteSpan = time.Minute
-	// LeaseSizeDefault is the default number of requests of a lease.
+	// LeaseSizeDefault is the default number of requests of a quota lease: the part of a daily quota that is taken with
+	// one event in the log and then spent in memory.
 	LeaseSizeDefault = 16
-	// daysKept is the number of days for which an account has counts. Two are enough unless the clock jumps.
+	// daysKept is the number of days for which an account has counts. Two are enough, but after a jump of the clock there
+	// can be more.
 	daysKept = 8
 )
 
@@ -119,8 +121,8 @@ func (m *minuteWindow) expire(now ClockReading) {
 	}
 }
 
-// window describes the window under a limit. If the limit was lowered below the number of requests, Reset is later than
-// the next expiry.
+// window returns the limit and the current use of the window. If the limit was lowered below the number of requests,
+// Reset is later than the next expiry.
 func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	active := m.active()
 	w := Window{Limit: limit, Remaining: max(0, limit-len(active)), Reset: now.Wall.Add(MinuteSpan)}
@@ -131,7 +133,8 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	return w
 }
 
-// refund removes the admission at exactly the given time. The other admissions in the window expire at other times.
+// refund removes the request that was admitted at exactly the given time. It must be that request, because the others
+// in the window expire at other times.
 func (m *minuteWindow) refund(admittedAt ClockReading) {
 	if i, found := slices.BinarySearch(m.active(), admittedAt.Steady); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)
@@ -148,7 +151,7 @@ func (m *minuteWindow) idle(now ClockReading) bool {
 	return true
 }
 
-// dayCount counts the requests of one day. Only leased is in the log.
+// dayCount counts the requests of one day. Only leased, the number of requests that leases took, is in the log.
 type dayCount struct {
 	day      engine.Date
 	leased   int
@@ -202,8 +205,8 @@ func (d *dayCounts) get(day engine.Date) dayCount {
 	return dayCount{day: day}
 }
 
-// getOrCreate returns the count of a day, or nil if the day is closed. If that makes more than daysKept days, it drops
-// the oldest day, which may be the requested one.
+// getOrCreate returns the count of a day, or nil if the day is closed (dropped). If there are then more than daysKept
+// days, it drops the oldest day, which may be the requested one.
 func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 	if d.closed(day) {
 		return nil

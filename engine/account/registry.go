@@ -16,12 +16,12 @@ const (
 	SessionLifetime     = 15 * time.Minute
 	wrongTriesDayMax    = 25   // of one e-mail address
 	wrongTriesHourMax   = 1000 // of all e-mail addresses
-	mailsDayMax         = 10   // to one address; later requests get the same response, but no mail is sent
+	mailsDayMax         = 10   // mails to one address; later requests get the same response, but no mail is sent
 	codesHourMax        = 5000 // code requests of all e-mail addresses
 	sessionsPerEmailMax = 8
 
-	// An address without an account is removed by the first sweep after forgetAfter without events. By then its daily
-	// counters no longer matter.
+	// An address without an account is removed by the first sweep (sweepAddresses) after it had no events for forgetAfter.
+	// By then its daily counters no longer matter.
 	sweepEvery  = 24 * time.Hour
 	forgetAfter = 48 * time.Hour
 )
@@ -64,8 +64,8 @@ func (a *loginAttempt) idle(now time.Duration) bool {
 	return a.account == 0 && a.triesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 && (a.code == nil || !a.code.shared && a.code.Until <= now)
 }
 
-// pendingCode is a login code that was issued and not used. Tries includes wrong tries that are being written to the
-// log, except for a shared code.
+// pendingCode is a login code that was issued and not used. For a code that is not shared, Tries also counts the wrong
+// tries that are being written to the log.
 type pendingCode struct {
 	CodeState
 	shared   bool // the code is in the log of a cluster
@@ -77,7 +77,8 @@ func (c *pendingCode) valid(now ClockReading) bool {
 }
 
 // usable reports whether the code may open a session. triesPending is the number of wrong tries that are being written
-// to the log. A code that is not shared is always usable, because it is dropped after its use or too many tries.
+// to the log. A code that is not shared (in the log of a cluster) is always usable, because it is dropped after its use
+// or after too many tries.
 func (c *pendingCode) usable(triesPending int) bool {
 	return !c.shared || !c.reserved && c.Tries+triesPending < CodeTriesMax
 }
@@ -85,7 +86,7 @@ func (c *pendingCode) usable(triesPending int) bool {
 // RegistryEvent is a change of the registry.
 type RegistryEvent interface{ registryEvent() }
 
-// Events of logins. Steady is ClockReading.Steady.
+// Events of logins. Steady is the steady time (ClockReading.Steady) of the decision.
 type (
 	// CodeIssued is a request for a login code. Mailed reports whether a mail is sent. Sealed is the hash of the code,
 	// for the other nodes of a cluster; without a cluster it is zero.
@@ -137,8 +138,8 @@ func (r *Registry) attempt(email EmailID) *loginAttempt {
 	return a
 }
 
-// attemptCopy returns a copy of the loginAttempt of an address, or the zero value. Unlike attempt it does not create
-// one.
+// attemptCopy returns a copy of the loginAttempt of an address, or the zero value. Unlike the method attempt, it does
+// not create one.
 func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 	if a := r.attempts[email.digest]; a != nil {
 		return *a
@@ -184,8 +185,8 @@ func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
 	}
 }
 
-// newCode returns the code of an event. now is the steady time at which the event was decided, or arrived from another
-// node.
+// newCode returns the data of the login code that the event issues. now is the steady time at which the event was
+// decided, or arrived from another node.
 func newCode(e *CodeIssued, seal CodeSeal, now time.Duration) *pendingCode {
 	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime}}
 }
@@ -248,7 +249,8 @@ func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
 	return row.WrongTries.on(engine.DateOf(now.Wall))+r.attemptCopy(email).triesPending >= wrongTriesDayMax
 }
 
-// useCode drops the code. A shared code is only reserved, and dropped when the session is in the log.
+// useCode prevents another use of the code. It drops a code that is not shared. A shared code is first reserved, and
+// dropped when the session is in the log.
 func (a *loginAttempt) useCode() {
 	if a.code.shared {
 		a.code.reserved = true
@@ -280,7 +282,7 @@ func (r *Registry) Abort(event RegistryEvent) {
 	}
 }
 
-// endPendingTry reverts the counts of addPendingTry.
+// endPendingTry takes back one wrong try that addPendingTry counted.
 func (r *Registry) endPendingTry(email EmailID) {
 	r.triesPending = max(0, r.triesPending-1)
 	if a := r.attempts[email.digest]; a != nil {

@@ -2,15 +2,15 @@ package account
 
 import "slices"
 
-// addressTable has the addresses that are in the log, in chunks. A snapshot shares the chunks, so that making the
-// snapshot takes only microseconds. The first change of a chunk after a snapshot copies that chunk.
+// addressTable has the e-mail addresses that are in the log, in chunks. A snapshot shares the chunks, so that making
+// the snapshot takes only microseconds. The first change of a chunk after a snapshot copies that chunk.
 type addressTable struct {
 	index      map[Digest]uint32 // number of the row of an address, counted over all chunks
 	chunks     []*addressChunk
-	ownedSince []uint64 // for each chunk, the epoch when it was created or copied; before the current epoch = shared
+	ownedSince []uint64 // for each chunk, the epoch when it was made; if earlier than epoch, a snapshot shares it
 	used       uint32   // number of rows that were ever used
 	free       []uint32 // numbers of unused rows below used
-	epoch      uint64   // number of snapshots
+	epoch      uint64   // number of snapshots made so far
 }
 
 const addressChunkRows = 256

@@ -8,9 +8,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Apply changes the registry by a durable event. Outside a replay the event must be one that this process decided; see
-// ApplyRemote. In the log of a cluster an event may have an earlier steady time than the event before it; the later
-// time is then used for both.
+// Apply changes the registry by a durable event. Outside a replay of the log the event must be one that this process
+// decided; for events of other processes call ApplyRemote. In the log of a cluster an event may have an earlier steady
+// time (monotonic, ClockReading.Steady) than the event before it; the later time is then used for both.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -121,7 +121,8 @@ func (r *Registry) expireSessions(now ClockReading) {
 }
 
 // sweepAddresses removes old addresses without an account, once a day. It depends only on events, so that a replay
-// removes the same addresses. It keeps the loginAttempts of events that are being written to the log.
+// removes the same addresses. It keeps a loginAttempt (the data of an address in memory) while an event of the address
+// is being written to the log.
 func (r *Registry) sweepAddresses(now ClockReading) {
 	if now.Steady-r.lastSweep < sweepEvery {
 		return

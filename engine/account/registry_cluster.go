@@ -11,7 +11,7 @@ type CodeState struct {
 	Email   EmailID
 	Seal    CodeSeal
 	Expires time.Time
-	Until   time.Duration // ClockReading.Steady at which the code ends
+	Until   time.Duration // steady time (monotonic, ClockReading.Steady) at which the code ends
 	Tries   int           // wrong tries
 }
 
@@ -52,8 +52,8 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports whether a code or session has ended. In a cluster the wall clock must have reached the end too,
-// because steady times in the log come from different nodes.
+// expired reports whether the steady time has reached the end of a code or session. In a cluster the wall clock must
+// have reached the end too, because steady times in the log come from different nodes.
 func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
 	return now.Steady >= until && !(shared && now.Wall.Before(expires))
 }
@@ -78,7 +78,8 @@ func (r *Registry) Rollback(event RegistryEvent) {
 	}
 }
 
-// countSharedTry counts a wrong try of a shared code. It drops the code after CodeTriesMax tries.
+// countSharedTry counts a wrong try of a shared code (a code in the log of the cluster). It drops the code after
+// CodeTriesMax tries.
 func (r *Registry) countSharedTry(email EmailID) {
 	a := r.attempts[email.digest]
 	if a == nil || a.code == nil || !a.code.shared {

@@ -14,17 +14,18 @@ type RegistryState struct {
 	Sessions    []SessionState
 	WrongTries  HourCounter
 	CodesIssued HourCounter
-	LastSweep   time.Duration // steady time
+	LastSweep   time.Duration // steady time of the newest removal of old addresses
 	LastID      uint64
-	SharedCodes []CodeState // in a cluster
+	SharedCodes []CodeState // in a cluster: the valid login codes
 }
 
-// AddressState is an address with its account and its counters.
+// AddressState is an e-mail address with its account and its counters. Steady time is a monotonic clock
+// (ClockReading.Steady).
 type AddressState struct {
 	Email       EmailID
 	Account     uint64        // 0 before the first login
 	NextCodeAt  time.Duration // steady time before which no other code is sent
-	LastEventAt time.Duration // steady time
+	LastEventAt time.Duration // steady time of the newest event of the address
 	Mails       DayCounter
 	WrongTries  DayCounter
 }
@@ -38,7 +39,7 @@ type SessionState struct {
 	Until   time.Duration // steady time at which the session ends
 }
 
-// RegistrySnapshot is an immutable copy of the registry. Making one takes microseconds for any number of addresses.
+// RegistrySnapshot is an immutable copy of the registry. Making a copy takes microseconds for any number of addresses.
 type RegistrySnapshot struct {
 	withoutAddresses RegistryState
 	addresses        []*addressChunk

@@ -15,7 +15,7 @@ const (
 	KeyPrefixLive     = "tasard_live_"
 	KeyPrefixTest     = "tasard_test_"
 	SessionPrefix     = "tasard_session_"
-	keyRandomLength   = 30 // 178 bits
+	keyRandomLength   = 30 // characters, with 178 random bits
 	keyChecksumLength = 6
 	// KeyLength is the length of a whole key.
 	KeyLength = len(KeyPrefixLive) + keyRandomLength + keyChecksumLength

@@ -21,10 +21,10 @@ type Admission struct {
 	At      ClockReading
 }
 
-// Admitter admits requests. Errors are *engine.Error: a code of status 401 if keys are required, CodeOverloaded,
-// CodeReadOnly, or CodeDataUnavailable during the replay of the log. If an Admission is not Admitted, the client gets
-// status 429. While keys are not required, a caller is treated as anonymous if its key is malformed, unknown or
-// revoked, or its account is suspended.
+// Admitter admits requests. Errors are *engine.Error with one of these codes: a code of HTTP status 401 (only when keys
+// are required), CodeOverloaded, CodeReadOnly, or CodeDataUnavailable (during the replay of the log). If an Admission
+// is not Admitted, the client gets status 429. While keys are not required, a caller is treated as anonymous if its key
+// is malformed, unknown or revoked, or its account is suspended.
 type Admitter interface {
 	Admit(Caller) (Admission, error)
 	Refund(Admission)
@@ -35,8 +35,8 @@ type Admitter interface {
 	KeyPolicy() KeyPolicy
 }
 
-// Service lets the owner of an e-mail address log in and manage keys. token is the digest of a session token. A change
-// is on disk when the method returns without error. Errors are *engine.Error.
+// Service lets the owner of an e-mail address log in and manage keys. An argument token is the digest of a session
+// token. A change is on disk when the method returns without error. Errors are *engine.Error.
 type Service interface {
 	RequestCode(email Email, from netip.Addr) error
 	OpenSession(email Email, code string, from netip.Addr) (token Secret, expires time.Time, err error)
@@ -50,7 +50,7 @@ type Service interface {
 	KeyUsage(key Digest) (QuotaResult, error)
 }
 
-// Operator has the actions of an operator on accounts. by is the operator's name, for the log.
+// Operator has the actions of an operator on accounts. An argument by is the operator's name, for the log.
 type Operator interface {
 	ListAccounts() ([]Summary, error)
 	ShowAccount(id uint64) (Record, QuotaResult, error)

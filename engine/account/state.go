@@ -7,10 +7,11 @@ import (
 )
 
 // State is the part of an account that its events determine, in the form that a snapshot stores. It does not say how
-// many requests of the quota leases are spent; a restart counts all as spent.
+// many requests of the quota leases (parts of the daily quota, each taken with one event) are spent; a restart counts
+// all as spent.
 type State struct {
 	Record      Record
-	Days        []DayState  // by day
+	Days        []DayState  // sorted by day
 	ClosedUntil engine.Date // this day and earlier days must not be counted again
 	Leases      []LeaseState
 }
@@ -21,11 +22,12 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState gives an upper bound of the requests that were admitted since a lease or return. With this bound no minute
-// has more requests than the limit, even after a crash.
+// LeaseState gives an upper bound of the requests that were admitted since a quota lease was taken or returned. With
+// this bound no minute has more requests than the limit, even after a crash.
 //
-// Without a cluster there is a LeaseState for each recent lease. Count requests were leased at Steady. Unspent is the
-// number of unspent requests of earlier leases at that time.
+// Without a cluster there is a LeaseState for each recent lease. At the steady time Steady (ClockReading.Steady, a
+// monotonic clock) Count requests were leased. Unspent is the number of unspent requests of earlier leases at that
+// time.
 //
 // In a cluster there is a LeaseState for each node, from the node's newest lease or return. The node had admitted
 // RecentAdmitted requests in the minute before that event, and could spend Count requests from then on. Steady is the
@@ -68,7 +70,7 @@ func Restore(state State) *Account {
 	return a
 }
 
-// Load sets the account to that of a snapshot, like Restore.
+// Load replaces the account by that of a snapshot. Otherwise it is like Restore.
 func (a *Account) Load(state *State) {
 	*a = Account{record: state.Record, days: dayCounts{counts: a.firstDays[:0], closedUntil: state.ClosedUntil}, keys: a.firstKeys[:0], leases: a.firstLeases[:0]}
 	a.record.Keys = nil

@@ -2,12 +2,13 @@ package account
 
 import "time"
 
-// Parameters of quota leases in a cluster.
+// A quota lease is a part of an account's daily quota that a node takes with one event in the log and then spends in
+// memory. These are the parameters of quota leases in a cluster.
 const (
 	// leaseTargetSpan is the time that a lease should last at the account's request rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the size of the smallest lease that is renewed before it is used up. Requests of accounts with
-	// smaller leases wait for the log. Such accounts have nothing to return.
+	// earlyRenewalMin is the size of the smallest lease that is renewed before it is used up. If a smaller lease is used
+	// up, the next request waits for the log. Accounts with so few requests have nothing to return.
 	earlyRenewalMin = 4
 	// idleReturnAfter is the time without requests after which the node returns the unspent part of an account's lease.
 	idleReturnAfter = 15 * time.Second
@@ -19,17 +20,17 @@ const (
 // tokenLease has the requests (tokens) that this node of a cluster may spend, and the rate at which it spends them.
 type tokenLease struct {
 	tokens        int
-	until         time.Duration // ClockReading.Steady after which the tokens are void
+	until         time.Duration // steady time (monotonic, ClockReading.Steady) after which the tokens are void
 	untilWall     time.Time     // the same in wall clock time, because steady time stops while the machine is suspended
-	renewing      int           // tokens that the pending lease includes
+	renewing      int           // unspent tokens that the lease being written to the log includes
 	returnPending bool          // a return is being written to the log
 	rate          spendRate
-	previousRate  spendRate // rate before the pending lease
+	previousRate  spendRate // rate before the lease that is being written to the log
 }
 
 // spendRate counts the requests that were spent since the last NextLease.
 type spendRate struct {
-	since time.Duration // ClockReading.Steady of the newest NextLease
+	since time.Duration // steady time at which NextLease last returned a lease
 	size  int           // size of the lease
 	spent int           // requests spent since the newest NextLease
 }
@@ -53,9 +54,10 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	return min(a.tokenLease.tokens, count.unspent())
 }
 
-// nextClusterLease is NextLease in a cluster. The size of the lease depends on the rate of the account's requests. If
-// other nodes have leases too, it is at most half of the requests that the minute window has left. Tokens that have
-// become void are leased again first, without another charge to the day.
+// nextClusterLease returns the event of the next lease in a cluster, or nil if none is needed or possible. The size of
+// the lease depends on the rate of the account's requests. If other nodes have leases too, it is at most half of the
+// requests that the minute window has left. Tokens that have become void are leased again first, without another charge
+// to the day.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.days.closed(day) {
@@ -90,9 +92,9 @@ func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, wai
 	return max(a.tokenLease.rate.nextSize(now.Steady, max(1, policy.LeaseSize)), min(waiting, free))
 }
 
-// fairLease returns the maximum number of requests that this node may lease in addition to its spendable ones. If no
-// other node has a lease, the maximum may be more than the minute window has left, because Usage enforces the minute
-// limit.
+// fairLease returns the maximum number of requests that this node may lease in addition to those that it can still
+// spend. If no other node has a lease, the maximum may be more than the minute window has left, because Usage enforces
+// the minute limit.
 func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	others := a.othersAdmittedMax(now.Steady)
 	if others == 0 {
@@ -101,7 +103,7 @@ func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	return (max(0, limit-len(a.minute.active())-others-spendable) + 1) / 2
 }
 
-// applyNodeLease applies a lease of this node.
+// applyNodeLease adds the requests of a lease to the tokens of this node, when the lease is in the log.
 func (a *Account) applyNodeLease(e *Leased) {
 	t := &a.tokenLease
 	t.tokens += e.Unspent - t.renewing + e.Count + e.Refunded

@@ -1,6 +1,6 @@
-// Package jsonfile reads JSON files that operators write, such as a catalogue or the definition of a source. It is
-// stricter than encoding/json. It reports as errors: repeated and unknown keys, keys in another case, null, and text
-// after the object.
+// Package jsonfile reads JSON files that operators write, such as a catalogue of institutions, or the definition of a
+// source: how its pages are read. It is stricter than encoding/json. It reports as errors: repeated and unknown keys,
+// keys in another case, null, and text after the object.
 //
 //	err := jsonfile.Read("own.json", data, 1<<20, "split it", func(top *jsonfile.Object) {
 //		name = top.Required("name", "", func(key string) string { return top.Text(key, 200) })

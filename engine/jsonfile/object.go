@@ -24,7 +24,7 @@ type Object struct {
 	path   string // "" = the whole file
 	file   *file
 	fields map[string]json.RawMessage
-	known  []string // keys that were taken
+	known  []string // keys that were taken: read and removed
 }
 
 // Read calls visit with the object of a file. The error joins all problems (errors.Join). name is the file's name, for
@@ -133,7 +133,7 @@ func (o *Object) Take(key string) (json.RawMessage, bool) {
 
 func (o *Object) childPath(key string) string { return strings.TrimPrefix(o.path+"."+key, ".") }
 
-// Child calls visit with the object of a key. It reports whether the key is present.
+// Child takes a key whose value is an object, and calls visit with this object. It reports whether the key is present.
 func (o *Object) Child(key string, visit func(*Object)) bool {
 	raw, ok := o.Take(key)
 	if ok {
@@ -142,7 +142,7 @@ func (o *Object) Child(key string, visit func(*Object)) bool {
 	return ok
 }
 
-// Each calls visit with each object of a list.
+// Each takes a key whose value is a list of objects, and calls visit with each object.
 func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 	for i, raw := range List[json.RawMessage](o, key, entriesMax) {
 		o.file.object(fmt.Sprintf("%s[%d]", o.childPath(key), i), raw, func(item *Object) {
@@ -153,8 +153,8 @@ func (o *Object) Each(key string, entriesMax int, visit func(*Object)) {
 	}
 }
 
-// EachKey calls visit for each key of a child object, in sorted order. visit must take the key. EachKey reports whether
-// the child is present.
+// EachKey takes a key whose value is an object, and calls visit for each key (name) of this object (part), in sorted
+// order. visit must take name from part. EachKey reports whether the key is present.
 func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, name string)) bool {
 	return o.Child(key, func(part *Object) {
 		if len(part.fields) > entriesMax {
@@ -167,7 +167,7 @@ func (o *Object) EachKey(key string, entriesMax int, visit func(part *Object, na
 	})
 }
 
-// List takes a list. It returns nil if the key is missing.
+// List takes a key whose value is a list. It returns nil if the key is missing.
 func List[T any](o *Object, key string, entriesMax int) []T {
 	items, _ := decode[[]T](o, key, "a list; write [ ... ] around its entries")
 	if len(items) > entriesMax {
@@ -177,8 +177,8 @@ func List[T any](o *Object, key string, entriesMax int) []T {
 	return items
 }
 
-// decode takes and decodes a value. It returns false if the key is missing. For null and values of another type it
-// reports a problem and returns false. want describes the expected type in the problem.
+// decode takes a key and decodes its value. It returns false if the key is missing. For null and values of another type
+// it reports a problem and returns false. want describes the expected type in the problem.
 func decode[T any](o *Object, key, want string) (decoded T, ok bool) {
 	raw, ok := o.Take(key)
 	if !ok {

@@ -19,7 +19,8 @@ const (
 
 const wantText = "a text; write it in quotes"
 
-// Text takes a text of at most charactersMax characters. It returns "" if the key is missing.
+// Text takes a key: it removes the key from the object and returns its value, a text of at most charactersMax
+// characters. It returns "" if the key is missing.
 func (o *Object) Text(key string, charactersMax int) string {
 	text, _ := decode[string](o, key, wantText)
 	o.CheckText(key, text, charactersMax)
@@ -47,7 +48,7 @@ func (o *Object) Required(key, hint string, read func(key string) string) string
 	return text
 }
 
-// Bool takes true or false. It returns fallback if the key is missing.
+// Bool takes a key whose value is true or false. It returns fallback if the key is missing.
 func (o *Object) Bool(key string, fallback bool) bool {
 	if value, ok := decode[bool](o, key, "true or false; write one of them without quotes"); ok {
 		return value
@@ -55,7 +56,7 @@ func (o *Object) Bool(key string, fallback bool) bool {
 	return fallback
 }
 
-// Number takes a whole number from lowest to highest. It returns fallback if the key is missing.
+// Number takes a key whose value is a whole number from lowest to highest. It returns fallback if the key is missing.
 func (o *Object) Number(key string, fallback, lowest, highest int64) int64 {
 	want := fmt.Sprintf("a whole number from %d to %d", lowest, highest)
 	number, ok := decode[int64](o, key, want)
@@ -69,7 +70,7 @@ func (o *Object) Number(key string, fallback, lowest, highest int64) int64 {
 	return number
 }
 
-// Enum takes one of a list of values. It returns fallback if the key is missing.
+// Enum takes a key whose value is one of a list of values. It returns fallback if the key is missing.
 func Enum[T ~string](o *Object, key string, fallback T, values []T) T {
 	text, ok := decode[T](o, key, "a text; use one of "+joined(values))
 	if !ok || text == "" {
@@ -95,7 +96,7 @@ func RequiredEnum[T ~string](o *Object, key string, values []T) T {
 	return T(o.Required(key, "; use one of "+joined(values), func(key string) string { return string(Enum(o, key, "", values)) }))
 }
 
-// ID takes an id of small letters, digits and hyphens.
+// ID takes a key whose value is an id of small letters, digits and hyphens.
 func (o *Object) ID(key string, bytesMax int) string {
 	id, _ := decode[string](o, key, wantText)
 	if len(id) > bytesMax || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -104,7 +105,7 @@ func (o *Object) ID(key string, bytesMax int) string {
 	return id
 }
 
-// CurrencyCode takes three capital letters. It returns "" if the key is missing.
+// CurrencyCode takes a key whose value is a code of three capital letters. It returns "" if the key is missing.
 func (o *Object) CurrencyCode(key string) string {
 	code, _ := decode[string](o, key, wantText)
 	if code != "" && (len(code) != 3 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "") {
@@ -113,7 +114,7 @@ func (o *Object) CurrencyCode(key string) string {
 	return code
 }
 
-// Parsed takes a text and parses it. It returns the zero value if the key is missing.
+// Parsed takes a key whose value is a text, and parses the text. It returns the zero value if the key is missing.
 func Parsed[T any](o *Object, key, example string, parse func(string) (T, error)) (parsed T) {
 	text, ok := decode[string](o, key, wantText)
 	if !ok {
@@ -126,7 +127,7 @@ func Parsed[T any](o *Object, key, example string, parse func(string) (T, error)
 	return parsed
 }
 
-// Duration takes a duration from a second to a year. It returns fallback if the key is missing.
+// Duration takes a key whose value is a duration from a second to a year. It returns fallback if the key is missing.
 func (o *Object) Duration(key string, fallback time.Duration) time.Duration {
 	text, ok := decode[string](o, key, wantText)
 	if !ok {
@@ -139,7 +140,7 @@ func (o *Object) Duration(key string, fallback time.Duration) time.Duration {
 	return duration
 }
 
-// URI takes a web address. It returns "" if the key is missing.
+// URI takes a key whose value is a web address. It returns "" if the key is missing.
 func (o *Object) URI(key string, charactersMax int) string {
 	text := o.Text(key, charactersMax)
 	if text == "" {

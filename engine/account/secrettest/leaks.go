@@ -23,7 +23,7 @@ func Leaks(text string, secrets ...string) []string {
 }
 
 // Forms returns a secret in several forms, by the names of the forms. A base64 text depends on what precedes the
-// secret. Forms has the part that does not depend on it, for each of the three possible alignments.
+// secret. Forms returns the part that does not depend on that, for each of the three possible alignments.
 func Forms(secret string) map[string]string {
 	raw := []byte(secret)
 	reversed := slices.Clone(raw)
