@@ -18,12 +18,12 @@ import (
 // Cluster configures a node in a cluster. A node without Name is not in a cluster.
 type Cluster struct {
 	Name     string
-	Node     int      // number of this node, from 1; unique, and the same at every start
-	Members  []Member // the three or five nodes that store the log; the same list on each node
+	Node     int      // number of this node, from 1; unique in the cluster, and the same at every start
+	Members  []Member // the three or five nodes that store the log of the cluster; the same list on each node
 	Listen   string   // address for other nodes; "" means the address of this node in Members
 	TLS      cluster.TLS
 	Insecure bool // no certificates; only with loopback addresses
-	Leave    bool // without Name: the node leaves the cluster of its data directory for good
+	Leave    bool // only without Name: the node leaves for good the cluster to which its data directory belongs
 }
 
 // Member is a node that stores the log of a cluster.
@@ -106,8 +106,8 @@ func CheckSingle(dir string) error {
 	return nil
 }
 
-// RefillHint returns advice for the operator about a damaged log of a node of a cluster. It returns "" for the data
-// directory of a single node.
+// RefillHint returns advice for the operator of a node whose log is damaged: how the node gets its records from the
+// other nodes of the cluster. If the data directory does not belong to a cluster, RefillHint returns "".
 func RefillHint(dir string) string {
 	m, err := cluster.ReadMembership(dir)
 	if err != nil || m.Cluster == "" {
@@ -117,8 +117,8 @@ func RefillHint(dir string) string {
 		"fill it", m.Cluster)
 }
 
-// leave checks that the data directory of a node without a cluster does not belong to a cluster. If Leave is set, it
-// makes such a directory that of a single node.
+// leave is for a node that is configured without a cluster, but whose data directory may belong to one. If it does,
+// leave returns an error or, if Leave is set, turns the directory into that of a single node.
 func (o *Cluster) leave(c *Config) error {
 	if o.Name != "" {
 		return nil // joinCluster checks the directory
@@ -164,14 +164,15 @@ type membership interface {
 	acquire(ctx context.Context, name string) (clusterLease, error)
 }
 
-// clusterLease is the right to do work that only one node of the cluster does at a time.
+// clusterLease is the right to do work that only one node of the cluster does at a time. Lost returns a channel that is
+// closed when the right has ended.
 type clusterLease interface {
 	Lost() <-chan struct{}
 	Release()
 }
 
-// joinCluster joins the cluster, and changes the configuration of the actors so that they write to its log. It returns
-// nil for a node without a cluster.
+// joinCluster joins the cluster, and changes the configuration of the actors so that they write to the log of the
+// cluster. It returns nil for a node without a cluster.
 func joinCluster(ctx context.Context, config *Config, c *actors.Config) (membership, error) {
 	o := &config.Cluster
 	if o.Name == "" {
@@ -203,8 +204,8 @@ func (o *Cluster) warn(c *Config) {
 }
 
 const (
-	// majorityWait is how long a starting node waits for a majority before it serves. Without a majority it would
-	// reject changes that can succeed a moment later.
+	// majorityWait is how long a starting node waits for a majority of the members before it serves requests. Without a
+	// majority it would reject changes that can succeed a moment later.
 	majorityWait         = 5 * time.Second
 	majorityPollInterval = 20 * time.Millisecond
 )
@@ -224,8 +225,8 @@ func awaitMajority(ctx context.Context, member membership) {
 	}
 }
 
-// clusterError is directoryError for an error of joining the cluster. If ctx has ended, it returns an Interrupted
-// error.
+// clusterError converts an error of joining the cluster to an Error that says what the operator can do, like
+// directoryError. If ctx has ended, the result is an error of the kind Interrupted.
 func clusterError(ctx context.Context, dir string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
@@ -237,7 +238,8 @@ func clusterError(ctx context.Context, dir string, err error) error {
 	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
 }
 
-// transferMax is how long a stopping node waits for another node to become the leader.
+// transferMax is how long a stopping node waits for another node to become the leader, which handles all writes to the
+// log of the cluster.
 const transferMax = 3 * time.Second
 
 // transferLeadership makes another node the leader before this node stops, so that changes continue without a pause.
@@ -261,11 +263,12 @@ func leaveCluster(member membership) error {
 	return nil
 }
 
-// collectLeaseName is the name of the lease of the node that collects for the cluster.
+// collectLeaseName is the name of the lease whose holder collects for the cluster: it fetches the rates from the
+// sources.
 const collectLeaseName = "collect"
 
-// collectWithLease collects whenever this node holds the lease, until ctx ends. When it returns, no collection is in
-// progress.
+// collectWithLease waits for the lease collectLeaseName, and collects (fetches the rates from the sources) while this
+// node holds it. If the lease is lost, it waits again, until ctx ends. When it returns, no collection is in progress.
 func (n *Node) collectWithLease(ctx context.Context) {
 	for {
 		lease, err := n.cluster.acquire(ctx, collectLeaseName)

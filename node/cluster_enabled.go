@@ -11,7 +11,7 @@ import (
 
 const clusterSupported = true
 
-// clusterMembership adapts cluster.Cluster to membership.
+// clusterMembership adapts cluster.Cluster to the interface membership.
 type clusterMembership struct{ *cluster.Cluster }
 
 func openCluster(ctx context.Context, config cluster.Config) (membership, error) {

@@ -20,14 +20,14 @@ import (
 
 const productURL = "https://github.com/tasard/tasard"
 
-// NewClient returns the client with which the node fetches documents.
+// NewClient returns the HTTP client with which the node fetches the documents that have the rates of sources.
 func (c Config) NewClient() *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
 		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause,
 	}
-	if c.Definitions != "" { // the directory also has the certificates that definitions name
+	if c.Definitions != "" { // the directory also has the certificates that definitions of sources name
 		files := os.DirFS(c.Definitions)
 		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
 	}
@@ -37,7 +37,7 @@ func (c Config) NewClient() *fetch.Client {
 // newRandom returns a pseudo-random generator with a random seed.
 func (c *Config) newRandom() *rand.Rand { return rand.New(rand.NewPCG(c.seed(), c.seed())) }
 
-// userAgent returns a User-Agent with the program, its version and a contact.
+// userAgent returns the value of the header User-Agent: the program, its version, and how to contact the operator.
 func userAgent(version, contact string) string {
 	if version = strings.TrimPrefix(version, "v"); strings.ContainsAny(version, "() ") || version == "" {
 		version = "dev"
@@ -49,7 +49,8 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("tasard/%s (%s)", version, comment)
 }
 
-// liveCollector collects with the newest definitions of sources, which Reload can replace.
+// liveCollector collects: it fetches the rates of sources at their scheduled times. It uses the newest definitions of
+// sources (how the rates of a source are read), which Reload can replace.
 type liveCollector struct {
 	newRun func(*source.Set) *collectorRun
 	active atomic.Pointer[collectorRun]
@@ -59,10 +60,10 @@ type liveCollector struct {
 	paused bool            // another node of the cluster collects
 }
 
-// collectorRun is a collector with its definitions. It can be started once.
+// collectorRun is a collector with one set of definitions. It can be started only once.
 type collectorRun struct {
 	set       *source.Set
-	collector *collectors.Collector // nil if this node does not collect
+	collector *collectors.Collector // nil if Config.Collect.On is false
 	client    *fetch.Client
 	log       *slog.Logger
 
@@ -83,7 +84,7 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 	}
 	jitter := c.Collect.Spread
 	if jitter == 0 {
-		jitter = -1 // no spread; 0 would mean the default of package collectors
+		jitter = -1 // each site is read at once; 0 would mean the default of package collectors
 	}
 	run.client = c.NewClient()
 	run.collector = collectors.New(collectors.Config{
@@ -96,8 +97,8 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 
 func (c *liveCollector) activeRun() *collectorRun { return c.active.Load() }
 
-// start starts collecting, unless the collector is paused. The node must be ready. Otherwise it would collect slots
-// again that are already in its log.
+// start starts collecting. A paused collector starts when setActive resumes it. The node must have read its log.
+// Otherwise it would collect again for scheduled times (slots) whose rates are already in its log.
 func (c *liveCollector) start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,8 +114,8 @@ func (c *liveCollector) stop() {
 	c.activeRun().stop()
 }
 
-// replace switches to other definitions. It interrupts collections in progress, which start again, and resets the
-// health of sources.
+// replace switches to other definitions of sources. It interrupts collections in progress, which start again, and
+// resets the health of sources.
 func (c *liveCollector) replace(set *source.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,21 +133,21 @@ func (c *liveCollector) setActive(active bool) {
 	c.startIfActive()
 }
 
-// swap stops the active run, and replaces it by one that is not started.
+// swap stops the active collectorRun, and replaces it by a new one that is not started.
 func (c *liveCollector) swap(set *source.Set) {
 	c.activeRun().stop()
 	c.active.Store(c.newRun(set))
 }
 
-// startIfActive starts the active run, unless the collector is stopped or paused.
+// startIfActive starts the active collectorRun. If the collector is stopped or paused, it does nothing.
 func (c *liveCollector) startIfActive() {
 	if c.ctx != nil && !c.paused {
 		c.activeRun().start(c.ctx)
 	}
 }
 
-// lastSlots returns a function that returns the newest slot of a source in the log. The argument of the function is the
-// source's id. Only the first call queries the system.
+// lastSlots returns a function that returns the newest scheduled time (slot) of a source whose rates are in the log.
+// The argument of the function is the source's id. Only the first call of the returned function queries the system.
 func lastSlots(system *actors.System, log *slog.Logger) func(string) time.Time {
 	var slots map[string]time.Time
 	return func(id string) time.Time {

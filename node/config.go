@@ -22,13 +22,13 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Config configures a node. Only Dir is required. By default a node listens on a free port of this machine, does not
-// collect, sends no e-mail, and enforces the quotas of the API specification.
+// Config configures a node. Only Dir is required. By default a node listens on a free port of this machine, fetches no
+// rates, sends no e-mail, and enforces the quotas of the API specification.
 type Config struct {
 	Dir         string // data directory; Open creates it if it does not exist
 	Catalogue   string // file that extends the built-in list of institutions, currencies and sources; "" means none
-	Definitions string // directory that extends the built-in definitions of sources; "" means none
-	// Reference, unless nil, is used instead of Catalogue and Definitions.
+	Definitions string // directory that adds to the built-in definitions of sources (how to read rates); "" means none
+	// If Reference is not nil, it is used instead of Catalogue and Definitions.
 	Reference *ReferenceData
 
 	HTTP     HTTP
@@ -40,7 +40,7 @@ type Config struct {
 
 	Logger      *slog.Logger         // nil means no log
 	Clock       func() time.Time     // nil means time.Now
-	Monotonic   func() time.Duration // as in actors.Config; nil means that of the operating system
+	Monotonic   func() time.Duration // a clock that never goes back; nil means that of the operating system
 	Random      io.Reader            // for secrets; safe for concurrent use; nil means crypto/rand.Reader
 	Version     string               // of the program, for User-Agent, backups and metrics
 	Credentials string               // directory of systemd credentials: secret files that only the service can read; "" means none
@@ -49,12 +49,12 @@ type Config struct {
 // HTTP configures the HTTP server.
 type HTTP struct {
 	Listen   string       // address; "" means a free port of 127.0.0.1
-	Listener net.Listener // used instead of Listen unless nil; the node closes it
+	Listener net.Listener // if not nil, it is used instead of Listen; the node closes it
 
 	TLS                TLS
 	AllowUnknown       bool   // accept unknown query parameters
 	AllowAuthorization bool   // let browsers send the Authorization header
-	FeeNotice          string // sentence about fees in conversions; "" means engine.FeeNotice
+	FeeNotice          string // sentence about fees, in responses that convert an amount; "" means engine.FeeNotice
 	PublicURL          string // public address of the pages; "" means unknown
 	AccountURL         string // page linked from the notice that API keys will be required; "" means the node's own /docs
 	Contact            string // e-mail address or URL of the operator, for the pages; "" means none
@@ -65,37 +65,37 @@ type HTTP struct {
 	Demo               bool          // pages say that the rates are simulated
 
 	AccessLog  io.Writer // gets a line of JSON for each response; may be nil
-	AccessFrom int       // lowest status to log; 0 means all
+	AccessFrom int       // lowest HTTP status of the responses in AccessLog; 0 means all
 }
 
 // TLS names the files of a certificate. If both names are "", the node speaks plain HTTP. Reload reads the files again.
 type TLS struct {
 	Certificate string // PEM chain, the node's own certificate first
-	Key         string // rejected if users other than its owner and group can read it
+	Key         string // private key; rejected if users outside of the file's owner and group can read it
 }
 
-// Accounts configures quotas and keys.
+// Accounts configures the quotas of accounts and their API keys.
 type Accounts struct {
 	Unlimited bool                // no quota is enforced
 	Quota     account.QuotaPolicy // zero means the quotas of the API specification
-	KeyPrefix string              // "" means account.KeyPrefixLive
+	KeyPrefix string              // beginning of new API keys; "" means account.KeyPrefixLive
 }
 
 // Collect configures how the node fetches rates from the institutions' sites.
 type Collect struct {
-	On       bool
+	On       bool          // the node fetches rates
 	Deferred bool          // fetching begins when the caller calls Node.Collect
-	Contact  string        // contact in the User-Agent, for operators of sources; may be ""
+	Contact  string        // contact in the header User-Agent, for the operators of the sites; may be ""
 	Spread   time.Duration // each site is read at a random moment within this time after each time of Schedule; 0 means at once
 
 	Schedule collectors.Schedule // nil means 08:00, 12:00 and 17:00 in Santo Domingo
-	Pause    time.Duration       // between two requests to one host, as in fetch.Config
+	Pause    time.Duration       // minimum time between two requests to one host; 0 means the default of package fetch
 
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // connects to sources; nil means net.Dialer
-	Roots *x509.CertPool                                                       // for certificates of sources; nil means those of the operating system
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // connects to the sites; nil means net.Dialer
+	Roots *x509.CertPool                                                       // trusted authorities; nil means those of the operating system
 }
 
-// Admin configures the management listeners.
+// Admin configures the listeners for the operator: the socket of the management API, and the address of the metrics.
 type Admin struct {
 	Off     bool
 	Socket  string // "" means admin.SocketName in the data directory
@@ -133,7 +133,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// seed returns a number from Random.
+// seed returns a random number, read from Config.Random.
 func (c *Config) seed() uint64 {
 	var bytes [8]byte
 	_, _ = io.ReadFull(c.Random, bytes[:]) // crypto/rand.Reader does not fail

@@ -13,26 +13,28 @@
 //	core/         the parts that answer requests: actors, pages, management
 //	tls.go        the certificate of the HTTP server
 //	mail.go       how login codes are sent; secrets in files
-//	collect.go    collecting from the sources, in a cluster by one node at a time
+//	collect.go    collecting: fetching rates from sources, in a cluster by one node at a time
 //	cluster.go    joining and leaving a cluster; cluster_enabled.go, or with the build
 //	              tag nocluster cluster_disabled.go
 //	health.go     the state of the node for the operator
 //	reload.go     files that may change while a node runs
-//	reference.go  institutions, currencies and definitions of sources
+//	reference.go  institutions, currencies, and definitions of sources: how to read their rates
 //	metrics/      metrics for Prometheus
 //
 // Guarantees:
 //
-//   - Open returns while the node is still reading its log. Until Ready, requests get
-//     503. After a failed write a node stops by itself (Done, Err), because continuing
-//     could lose data. Then open it again.
+//   - Open returns while the node is still reading its log. Until the channel of
+//     Node.Ready is closed, requests get 503. After a failed write a node stops by
+//     itself (Node.Done, Node.Err), because continuing could lose data. Then open it
+//     again.
 //   - A secret is a file of one line. The node rejects a file that other users can
-//     access, unless the file is in Config.Credentials, which systemd protects.
+//     access. Only files in the directory Config.Credentials are exempt, because
+//     systemd protects that directory.
 //   - Close stops collecting before it stops the actors. With HTTP.DrainDelay it first
 //     announces the stop in every response and in /readyz.
-//   - Reload uses all changed files or, on any error, none. Only Open reads the set of
-//     institutions and the descriptions of sources in rates, because responses and the
-//     log contain them.
+//   - Reload uses all changed files or, on any error, none. It does not change the
+//     institutions, or the data about sources that rates contain. Only Open reads
+//     these, because responses and the log contain them.
 //   - A node does not serve the simulated rates of a demo as real ones: it rejects a data
 //     directory that has rates of demo sources which are not in its catalogue.
 //

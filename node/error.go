@@ -20,7 +20,7 @@ const (
 	BadFile                     // a configured file or directory, or the data, is unusable: repair it
 	Busy                        // another process uses the directory, the address or the socket: try again later
 	Unwritable                  // a file or directory can't be created or written: choose another or change its mode
-	Failed                      // a part failed while the node ran: start the node again
+	Failed                      // a part of the node failed while the node ran: start the node again
 	Interrupted                 // ctx ended before the node was open
 )
 
@@ -88,7 +88,7 @@ func IsWriteRefused(err error) bool {
 	}, func(target error) bool { return errors.Is(err, target) })
 }
 
-// interrupted returns an Interrupted error if ctx has ended, else err.
+// interrupted returns an Error of the kind Interrupted if ctx has ended, else err.
 func interrupted(ctx context.Context, err error, phase string) error {
 	if ctx.Err() != nil {
 		return errorf(Interrupted, "", "interrupted %s", phase)

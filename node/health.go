@@ -28,10 +28,11 @@ func (c *liveCollector) condition() engine.Condition {
 	return engine.HealthyCondition("sources")
 }
 
-// conditionInterval is the time between two looks at the conditions. A shorter problem may not be logged.
+// conditionInterval is the time between two checks of the health conditions. A problem that ends before the next check
+// may not be logged.
 const conditionInterval = time.Second
 
-// logConditions logs when a problem begins and when it ends, until ctx ends.
+// logConditions logs when a problem (a health condition whose state is not OK) begins and when it ends, until ctx ends.
 func (n *Node) logConditions(ctx context.Context) {
 	ticker := time.NewTicker(conditionInterval)
 	defer ticker.Stop()
@@ -48,7 +49,8 @@ func (n *Node) logConditions(ctx context.Context) {
 	}
 }
 
-// logCondition logs a condition whose state is not the one in problems, and updates problems.
+// logCondition logs a condition if its state has changed since the previous check. problems has the conditions that
+// were not OK then; logCondition updates it.
 func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condition) {
 	before, problem := problems[c.Name]
 	if problem && before.State != c.State {
@@ -61,7 +63,7 @@ func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condi
 	}
 }
 
-// completeReadiness adds the state of mail and of failing sources.
+// completeReadiness adds the state of mail and of failing sources to readiness.
 func (n *Node) completeReadiness(readiness *admin.Readiness) {
 	if n.mailer.smtp != nil {
 		stats := admin.MailStats(n.mailer.smtp.Stats())
@@ -75,10 +77,10 @@ func (n *Node) completeReadiness(readiness *admin.Readiness) {
 	}
 }
 
-// SourceOff is the state of sources on a node that does not collect.
+// SourceOff is the state of sources on a node that does not collect: it fetches no rates from them.
 const SourceOff = "off"
 
-// SourceHealth returns the health of every source, sorted by id. It returns nil if the node does not collect.
+// SourceHealth returns the health of every source, sorted by id. It returns nil if the node does not fetch rates.
 func (n *Node) SourceHealth() []collectors.Health { return n.collector.activeRun().health() }
 
 func (c *collectorRun) health() []collectors.Health {
@@ -99,7 +101,7 @@ func (c *liveCollector) describe() admin.Sources {
 	return sources
 }
 
-// DescribeSources describes sources without their health.
+// DescribeSources returns the description of each source for the management API, without the health of the sources.
 func DescribeSources(set *source.Set) admin.Sources {
 	sources := admin.Sources{Sources: []admin.Source{}}
 	for _, d := range set.Definitions() {

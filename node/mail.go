@@ -26,10 +26,10 @@ type Mail struct {
 	Method       string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" means MailSMTP with a Server, else MailOff
 	Server       string        // HOST:PORT of the mail server
 	TLS          mail.TLS      // protection of the connection; "" means mail.StartTLS
-	User         string        // for authentication; "" means none
-	PasswordFile string        // see ReadSecret
+	User         string        // user name for the login to the mail server; "" means no login
+	PasswordFile string        // file with the password on one line; "" means no password
 	CAFile       string        // PEM certificates of the server's authorities; "" means those of the operating system
-	From         account.Email // the sender
+	From         account.Email // address of the sender
 	Print        io.Writer     // where admin.MailLog prints login codes; not a log file, which would keep the codes
 }
 
@@ -111,7 +111,7 @@ const mailProbeInterval = 2 * time.Second
 // codeMailer sends login codes.
 type codeMailer struct {
 	sender actors.Mailer // nil if Mail.Method is MailOff
-	smtp   *mail.Mailer  // nil without a mail server
+	smtp   *mail.Mailer  // nil if Mail.Method is not MailSMTP
 	log    *slog.Logger
 
 	password account.Secret // for the mail server
@@ -152,8 +152,8 @@ func (p *codeMailer) close(ctx context.Context) {
 	}
 }
 
-// ReadSecret reads a secret from a file of one line. It rejects a file that other users can access, unless the file is
-// in the directory credentials, which systemd protects.
+// ReadSecret reads a secret from a file of one line. It rejects a file that other users can access. Only files in the
+// directory credentials are exempt, because systemd protects that directory.
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Node is a running node.
+// Node is a running node: a server of exchange rates with its own data directory.
 type Node struct {
 	config    Config // with defaults
 	reference ReferenceData
@@ -33,7 +33,7 @@ type Node struct {
 
 	runContext context.Context // Close cancels it
 	cancel     context.CancelFunc
-	background sync.WaitGroup // the goroutines of run and collectWithLease
+	background sync.WaitGroup // the goroutines of run, logConditions and collectWithLease
 
 	ready    chan struct{}
 	done     chan struct{}
@@ -45,8 +45,8 @@ type Node struct {
 }
 
 // Open starts a node. It first checks everything that does not need the data directory. It returns while the node is
-// still reading its log; until Ready, requests get 503. After Open has returned, ctx has no effect. The caller must
-// call Close. The error is an *Error, an error of the log, or several errors joined.
+// still reading its log. Until the channel that Ready returns is closed, requests get 503. After Open has returned, ctx
+// has no effect. The caller must call Close. The error is an *Error, an error of the log, or several errors joined.
 func Open(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{config: c.withDefaults(), ready: make(chan struct{}), done: make(chan struct{})}
 	var opened closers
@@ -58,7 +58,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// closers holds the close functions of opened parts. close calls them in reverse order.
+// closers has the functions that close the parts of a node that are open. close calls them in reverse order.
 type closers []func() error
 
 func (c *closers) add(closeFunc func() error) { *c = append(*c, closeFunc) }
@@ -132,7 +132,7 @@ func (c *Config) reference() (ReferenceData, error) {
 	return LoadReferenceData(c.Catalogue, c.Definitions)
 }
 
-// openCore joins the cluster, if one is configured, and opens the core.
+// openCore joins the cluster, if one is configured, and opens the core: the actors with their log, and the servers.
 func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
 	c := &n.config
 	if err := c.Cluster.leave(c); err != nil {
@@ -163,7 +163,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	return nil
 }
 
-// closeSystem stops the system. When it returns, all accepted changes are on disk.
+// closeSystem stops the system: the actors and their log. When it returns, all accepted changes are on disk.
 func closeSystem(system *actors.System) error {
 	if err := system.Close(); err != nil {
 		return fmt.Errorf("close the data directory: %w", err)
@@ -205,7 +205,8 @@ func (n *Node) metricsHandler() http.Handler {
 	return metrics.Handler(config)
 }
 
-// run starts collecting when the system is ready. It then waits until the node fails or ctx ends.
+// run starts collecting (fetching the rates of sources) when the system has read its log. It then waits until the node
+// fails or ctx ends.
 func (n *Node) run(ctx context.Context) {
 	select {
 	case <-n.system.Ready():
@@ -232,7 +233,8 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// stopWith closes done. err is the reason why the node ended by itself.
+// stopWith reports through Done and Err that the node has ended by itself because of err. Calls after the first have no
+// effect.
 func (n *Node) stopWith(err error) {
 	n.doneOnce.Do(func() {
 		n.err = err
@@ -263,8 +265,9 @@ func (n *Node) checkData() error {
 	return n.rejectDemoData()
 }
 
-// Collect starts collecting. In a cluster the node collects only while it holds the lease for it. If Collect.Deferred
-// is set, the caller must call Collect once when the node is ready. Otherwise the node calls it itself.
+// Collect starts collecting: from now on the node fetches the rates of sources. In a cluster the node collects only
+// while it holds the lease for this work, so that only one node does it at a time. If Collect.Deferred is set, the
+// caller must call Collect once when the node is ready. Otherwise the node calls it itself.
 func (n *Node) Collect() {
 	if n.cluster == nil {
 		n.collector.start(n.runContext)
@@ -278,7 +281,7 @@ func (n *Node) Collect() {
 // URL returns the URL of the HTTP server without a trailing slash.
 func (n *Node) URL() string { return n.server.url }
 
-// System returns the node's API for Go programs, such as engine.Service, account.Service and account.Operator.
+// System returns the node's API for Go programs. It implements engine.Service, account.Service and account.Operator.
 func (n *Node) System() *actors.System { return n.system }
 
 // Catalogue returns the node's institutions, currencies and sources.
@@ -314,8 +317,8 @@ func (n *Node) Rates() int {
 }
 
 // Close stops the node. With HTTP.DrainDelay it first continues to answer for that time. It then stops collecting,
-// waits for requests in flight, stops management and the system, and sends queued e-mails. When it returns, all
-// accepted changes are on disk. Every call returns the result of the first.
+// waits for requests in flight, stops the management API and the system (the actors and their log), and sends queued
+// e-mails. When it returns, all accepted changes are on disk. Every call returns the result of the first.
 func (n *Node) Close(ctx context.Context) error {
 	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
 	return n.closeErr
@@ -354,7 +357,7 @@ type Data struct {
 }
 
 // OpenData opens the data directory, and waits until its log has been read. It ignores the fields of Config for
-// listeners, mail, collecting and the cluster. A program that makes changes must call CheckSingle first.
+// listeners, mail, the cluster and the fetching of rates. A program that makes changes must call CheckSingle first.
 func OpenData(ctx context.Context, c Config) (*Data, error) {
 	c = c.withDefaults()
 	if c.Dir == "" {
@@ -379,5 +382,5 @@ func OpenData(ctx context.Context, c Config) (*Data, error) {
 	return nil, errors.Join(err, closeSystem(system))
 }
 
-// Close stops the system. When it returns, all accepted changes are on disk.
+// Close stops the system: the actors and their log. When it returns, all accepted changes are on disk.
 func (d *Data) Close() error { return closeSystem(d.System) }

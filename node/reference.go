@@ -13,11 +13,11 @@ import (
 // ReferenceData has institutions, currencies and sources.
 type ReferenceData struct {
 	Catalogue *engine.Catalogue // also has the sources of Sources
-	Sources   *source.Set       // the definitions: how to collect from each source
+	Sources   *source.Set       // the definitions: how the rates of each source are fetched and read
 }
 
-// LoadReferenceData returns the built-in reference data, extended by a catalogue file and a directory with definitions
-// of sources. Each may be "".
+// LoadReferenceData returns the built-in reference data, extended by a catalogue file (institutions, currencies and
+// sources) and a directory with definitions of sources. Either path may be "": then there is no extension.
 func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error) {
 	set, setErr := loadDefinitions(definitions)
 	catalogue, catalogueErr := loadCatalogue(catalogueFile)
@@ -28,7 +28,8 @@ func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error)
 }
 
 // NewReferenceData adds the sources of definitions to a catalogue. If the catalogue already describes a source, that
-// description is kept, except for the plausible ranges, which a catalogue file can't set.
+// description is kept. Only its plausible ranges, which limit its values, come from the definition, because a catalogue
+// file can't set them.
 func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceData, error) {
 	if err := set.Check(catalogue); err != nil {
 		return ReferenceData{}, &Error{BadFile, "Definitions", err}
@@ -45,7 +46,7 @@ func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceDa
 	return ReferenceData{catalogue.WithSources(sources...), set}, nil
 }
 
-// loadDefinitions returns the built-in definitions, extended by those in a directory.
+// loadDefinitions returns the built-in definitions of sources, extended by those in a directory.
 func loadDefinitions(directory string) (*source.Set, error) {
 	if directory == "" {
 		return source.DefaultSet(), nil
@@ -60,7 +61,7 @@ func loadDefinitions(directory string) (*source.Set, error) {
 	return set, nil
 }
 
-// loadCatalogue returns the built-in catalogue, extended by a file.
+// loadCatalogue returns the built-in catalogue (institutions, currencies and sources), extended by a file.
 func loadCatalogue(path string) (*engine.Catalogue, error) {
 	if path == "" {
 		return engine.DefaultCatalogue(), nil

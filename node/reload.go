@@ -11,17 +11,17 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// reloadedFiles has what Reload has read.
+// reloadedFiles has the contents of the files that Reload has read.
 type reloadedFiles struct {
 	set      *source.Set      // nil if the definitions have not changed
 	pair     *tls.Certificate // nil without a certificate
 	password *account.Secret  // nil without a mail server
-	changes  []string         // result of Reload
+	changes  []string         // descriptions of the changes, which Reload returns
 }
 
 // Reload reads the files that may change while a node runs: certificate and key, the password for the mail server, and
-// the definitions of sources. If one of them is invalid, Reload uses none, and the error has all problems. changes
-// describes for the log what has changed.
+// the definitions of sources, which say how their rates are fetched and read. If one of them is invalid, Reload uses
+// none, and the error has all problems. changes describes for the log what has changed.
 func (n *Node) Reload() (changes []string, err error) {
 	files := &reloadedFiles{}
 	if err := errors.Join(n.readSources(files), n.readPair(files), n.readPassword(files)); err != nil {
@@ -71,11 +71,12 @@ func (n *Node) readPassword(files *reloadedFiles) error {
 	return nil
 }
 
-// readSources reads the definitions of sources. Only the requests and the extraction of a source may change. The set of
-// sources and what rates say about a source may not, because they are also in the running system.
+// readSources reads the definitions of sources. A definition may change only in how the rates of its source are fetched
+// and read. The list of sources, and the data about a source that rates contain, may not change, because the running
+// system uses them too.
 func (n *Node) readSources(files *reloadedFiles) error {
 	if n.config.Reference != nil {
-		return nil // the definitions do not come from files
+		return nil // Config.Reference has the definitions, so they do not come from files
 	}
 	loaded, err := LoadReferenceData(n.config.Catalogue, n.config.Definitions)
 	if err != nil {
@@ -104,7 +105,7 @@ func (n *Node) readSources(files *reloadedFiles) error {
 	return nil
 }
 
-// changedDefinitions returns the ids of definitions that differ between two sets.
+// changedDefinitions returns the ids of the sources whose definitions differ between two sets.
 func changedDefinitions(old, updated *source.Set) []string {
 	var ids []string
 	for _, d := range updated.Definitions() {

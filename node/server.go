@@ -44,9 +44,9 @@ type httpServer struct {
 	err    error         // result of Serve, valid when done is closed
 }
 
-// Listen listens on a TCP address. field is the field of Config that has the address, for errors. Multipath TCP is
-// off, because a multipath listener stops accepting only when it is closed, and closing it resets connections in the
-// backlog.
+// Listen listens on a TCP address. field is the name of the field of Config that has the address. It is used in errors.
+// Multipath TCP is off, because a multipath listener stops accepting only when it is closed, and closing it resets
+// connections in the backlog.
 func Listen(address, field string) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -66,8 +66,8 @@ func Listen(address, field string) (net.Listener, error) {
 	return nil, errorf(BadFile, field, "listen on %s: %w; choose an address of this machine", address, err)
 }
 
-// checkListen checks that an address belongs to this machine. An address in use is not an error, because its user may
-// be the node that is about to be restarted.
+// checkListen checks that an address belongs to this machine. An address in use is not an error, because the program
+// that uses it may be the node that is about to be restarted.
 func checkListen(address string) error {
 	listener, err := Listen(address, "HTTP.Listen")
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -21,7 +21,7 @@ const keyModeForbidden = 0o026
 // HTTP.
 type certificate struct {
 	files       TLS
-	credentials string // Config.Credentials
+	credentials string // directory of systemd credentials (Config.Credentials)
 	pair        atomic.Pointer[tls.Certificate]
 }
 
@@ -57,8 +57,8 @@ func (c *certificate) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// checkKeyFile returns an error for a private key that other users can read, unless the key is in the directory
-// credentials, which systemd protects.
+// checkKeyFile returns an error for a private key that other users can read. Only keys in the directory credentials are
+// exempt, because systemd protects that directory.
 func checkKeyFile(path, credentials, field string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -93,7 +93,7 @@ func (c *certificate) scheme() string {
 	return "https://"
 }
 
-// CertificateProblem returns why a certificate is not valid at the time now, or "" if it is valid.
+// CertificateProblem returns the reason why a certificate is not valid at the time now, or "" if it is valid.
 func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(leaf.NotAfter):

@@ -20,13 +20,14 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Cluster is this node's part of the cluster.
+// Cluster is this node's part of the cluster. The nodes share a log, which is a JetStream stream. Each node also has a
+// copy of the stream in its data directory: the local log.
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
 	processID [8]byte // random; the first half of each proposalID
 	process   string  // processID in hexadecimal digits
-	previous  string  // process of the process that ran before in the directory; "" = unknown
+	previous  string  // Cluster.process of the process that used the data directory before this one; "" = unknown
 	lockFile  *os.File
 	server    *embeddedServer
 	peers     *peerTable
@@ -48,7 +49,8 @@ type Cluster struct {
 
 // Open starts this node's server and joins the cluster. A node without a log waits for the cluster until ctx ends, and
 // copies another node's log if necessary. A node with a log waits only a few seconds (majorityTimeout), because it can
-// serve reads without the other nodes. An error that waiting cannot resolve says what to do.
+// serve reads without the other nodes. If waiting cannot help, Open returns an error that says what the operator should
+// do.
 func Open(ctx context.Context, config Config) (*Cluster, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -106,8 +108,9 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	return errors.Join(err, log.Close())
 }
 
-// startNetwork starts the server, the heartbeats and the backup service, and joins the cluster. It returns the open
-// log. If join has replaced the log, this is the new log.
+// startNetwork starts the server, the heartbeats and the service that sends this log to other nodes, and joins the
+// cluster. It returns the open log. If join has replaced the log by a copy of another node's log, the result is the
+// copy.
 func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
 	if c.server, err = startServer(&c.config); err != nil {
 		return log, err

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	bucketCodeKey = "seal"
-	entryCodeKey  = "codes"
+	bucketCodeKey = "seal"  // name of the JetStream key-value bucket that has the key
+	entryCodeKey  = "codes" // name of the entry in the bucket
 	codeKeyBytes  = 32
 )
 
-// LoginCodeKey returns the secret key for hashes of login codes. All nodes have the same key, so that a login code of
-// one node is valid on all nodes. The first node generates the key. Other nodes get it from the cluster and store it in
-// their directories, so that they can later start without the cluster. LoginCodeKey waits until it has the key or ctx
-// ends.
+// LoginCodeKey returns the secret key with which nodes hash the login codes that users get by e-mail. All nodes have
+// the same key, so that a login code of one node is valid on all nodes. The first node generates the key. Other nodes
+// get it from the cluster and store it in their directories, so that they can later start without the cluster.
+// LoginCodeKey waits until it has the key or ctx ends.
 func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 	if secret, ok := c.readCodeKey(); ok {
 		return secret, nil
@@ -41,8 +41,8 @@ func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// readCodeKey reads the key from this node's directory. It returns false if the file is missing or damaged, or belongs
-// to another JetStream stream.
+// readCodeKey reads the key from this node's directory. It returns false if the file is missing or damaged, or if the
+// file names another JetStream stream (the log that the nodes share) than this node's.
 func (c *Cluster) readCodeKey() ([]byte, bool) {
 	text, err := os.ReadFile(filepath.Join(c.config.Dir, codeKeyFile))
 	stream, digits, _ := strings.Cut(strings.TrimSpace(string(text)), " ")

@@ -28,15 +28,17 @@ type Config struct {
 	Name string
 	// Node is the ID of this node. It must be unique in the cluster and never change.
 	Node engine.NodeID
-	// Members are the three or five nodes that store the JetStream stream. The list is the same on all nodes. A node that
-	// is not in the list is a guest: it uses the stream, but does not store it and has no vote.
+	// Members are the three or five nodes that store the JetStream stream, which is the log that the nodes share. The list
+	// is the same on all nodes. A node that is not in the list is a guest: it uses the stream, but does not store it and
+	// has no vote.
 	Members []Member
 	// Listen is the host:port on which this node accepts connections from other nodes.
 	Listen string
 
 	// Dir is the node's data directory.
 	Dir string
-	// Log configures the local log. Open replaces its Clock and Logger by the Clock and Logger below.
+	// Log configures the local log: this node's own copy of the stream, in Dir. Open replaces Log.Clock and Log.Logger by
+	// Clock and Logger of this Config.
 	Log wal.Options
 	// TLS names the certificate files with which nodes authenticate each other.
 	TLS TLS
@@ -55,11 +57,12 @@ type Config struct {
 	Logger *slog.Logger
 
 	advertise      string        // address that other nodes dial; "" = this node's address in Members, or Listen
-	streamBytesMax uint64        // above this size, records are removed even if an unreachable member needs them; 0 = streamBytesMaxDefault
-	verifyTimeout  time.Duration // see Cluster.verifyLog; 0 = verifyTimeoutDefault
+	streamBytesMax uint64        // stream size up to which records for unreachable members stay; 0 = streamBytesMaxDefault
+	verifyTimeout  time.Duration // maximum wait for a stream that lacks records of the local log; 0 = verifyTimeoutDefault
 }
 
-// verifyTimeoutDefault must be longer than the time for which an isolated leader reports an outdated end of the stream.
+// A leader that has lost the other members may still report an outdated end of the stream for some time.
+// verifyTimeoutDefault must be longer than that time.
 const verifyTimeoutDefault = 30 * time.Second
 
 // Member is a node that stores the stream.
@@ -210,8 +213,8 @@ func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
 }
 
-// Load reads the files. The result is for client and server. Its Certificates[0] is the certificate of this node. The
-// result is nil if t is zero.
+// Load reads the files, and returns a configuration for connections in both directions: as client and as server.
+// Certificates[0] of the result is the certificate of this node. If t names no files, the result is nil.
 func (t TLS) Load() (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package cluster lets several nodes share one log. The log is a JetStream stream. Each node runs an embedded NATS
-// server, and the servers replicate the stream. Open joins the cluster. Cluster.Journal implements actors.Shared.
+// Package cluster lets several nodes share one log, a JetStream stream that embedded NATS servers replicate. Each node
+// also has a copy, its local log. Open joins the cluster. Cluster.Journal implements actors.Shared.
 //
 //	actors ──Append──► Journal ──publish──► leader of the stream ──► replicas
 //	   ▲                  │                        │
@@ -20,8 +20,8 @@
 //	| "tsCL" | 1 | 0 0 0  | sequence | previous | length | proposal | n bytes  | sum    |   little-endian, CRC-32C
 //	+--------+---+--------+----------+----------+--------+----------+----------+--------+
 //
-// sum is the checksum of the bytes before it, previous that of the previous record. With both checksums a node detects
-// a damaged or wrong message before it applies the record. proposal is the ID of the proposal (see below).
+// sum is the checksum of the bytes before it. previous is the checksum of the previous record. With both checksums a
+// node detects a damaged or wrong message before it applies the record. proposal is the ID of the proposal (see below).
 //
 // A node proposes a record for one sequence. The server stores the message only at this sequence, so a repeated message
 // is not stored twice. A reply of the server may be lost or wrong. Therefore Follow reads the stream: the proposal has
@@ -40,9 +40,9 @@
 //
 // A member creates the stream when all members are reachable and none belongs to a stream. If one member has a log, the
 // stream continues that log. Two logs are an error. The leader removes (trims) records that are in the newest snapshots
-// of all nodes. A stream that is too large is trimmed even if an unreachable node needs the records. A node that needs
-// trimmed records copies another node's log. Replace or upgrade one member at a time, and only while Status shows all
-// members as Current.
+// of all nodes. If the stream is too large, the leader also removes records that an unreachable node needs. A node that
+// needs trimmed records copies another node's log. Replace or upgrade one member at a time, and only while Status shows
+// all members as Current.
 //
 // # Known faults of JetStream (issues of nats-server; Jepsen, NATS 2.12.1, December 2025) and what protects us
 //

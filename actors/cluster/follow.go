@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	tailBuffer         = 64               // messages; fetch reads the messages that do not fit
+	tailBuffer         = 64               // number of messages; fetch reads later the messages that do not fit
 	idlePollInterval   = time.Second      // between fetches while there are no new records
 	pollIntervalMin    = time.Millisecond // between fetches while recordAvailable returns true; doubled each time
 	pollIntervalMax    = 50 * time.Millisecond
@@ -26,7 +26,8 @@ const (
 	spaceRetryInterval = 500 * time.Millisecond
 )
 
-// Follow implements actors.Shared.
+// Follow implements actors.Shared: it copies the records of the stream (the JetStream stream, which is the log that the
+// nodes share) to the local log (this node's own copy), and passes them to deliver.
 //
 // The leader of the stream publishes each committed record to all nodes. These messages, the tail, may get lost. Follow
 // fetches a record that is missing in the tail from a replica of the stream.
@@ -70,7 +71,8 @@ func unsubscribe(s *nats.Subscription) error {
 	return err
 }
 
-// persist appends frames to the local log as one batch. It waits while the disk is full.
+// persist appends the records of frames (a frame is a record with its checksums) to the local log, as one batch. It
+// waits while the disk is full.
 func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	records := make([][]byte, len(frames))
 	for i := range frames {
@@ -113,7 +115,7 @@ type follower struct {
 	moreInStream bool // the stream has more records than the newest fetch has read
 }
 
-// frameBatch has consecutive frames.
+// frameBatch has frames whose sequences are consecutive.
 type frameBatch struct {
 	last     uint64 // sequence of the newest frame or, without frames, of the newest record in the local log
 	checksum uint32 // checksum of that record
@@ -218,8 +220,8 @@ func sequenceOf(m *nats.Msg) (uint64, error) {
 	return sequence, nil
 }
 
-// fetch reads the records after the batch from the nearest replica of the stream. It returns nil even if there are no
-// such records, or if no replica replies.
+// fetch requests the records after those of the batch from the nearest replica of the stream, and adds them to the
+// batch. If there are no such records, or if no replica replies, it adds nothing and returns nil.
 func (f *follower) fetch(ctx context.Context) error {
 	f.moreInStream = false
 	inbox := f.conn.NewRespInbox()

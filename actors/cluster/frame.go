@@ -23,10 +23,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// proposalID is unique for each proposal. By this ID a node recognizes its proposal in the stream.
+// proposalID is the unique ID of a proposal: a record that a node wants to append to the stream. By this ID the node
+// recognizes its record in the stream.
 type proposalID [16]byte
 
-// frame is the body of one message of the stream. The package comment shows the format.
+// frame is the body of one message of the stream (the JetStream stream that is the log of the cluster): a record with
+// its checksums. doc.go shows the format.
 type frame struct {
 	sequence uint64
 	previous uint32 // checksum of the previous record; 0 in the first frame
@@ -54,7 +56,7 @@ func damageError(sequence uint64, expected, got string, args ...any) error {
 		"directory and start it", errDamaged, sequence, expected, fmt.Sprintf(got, args...))
 }
 
-// decodeFrame decodes and checks the message at a sequence. The record aliases b.
+// decodeFrame decodes and checks the message at a sequence. The record in the result shares its memory with b.
 func decodeFrame(sequence uint64, b []byte) (frame, error) {
 	damaged := func(expected, got string, args ...any) (frame, error) {
 		return frame{}, damageError(sequence, expected, got, args...)
@@ -88,7 +90,8 @@ func decodeFrame(sequence uint64, b []byte) (frame, error) {
 	return f, nil
 }
 
-// checkPrevious returns an error unless sum is the checksum of the previous record according to the frame.
+// checkPrevious returns an error if the frame has another checksum of the previous record than sum. sum is the checksum
+// of that record in this node's log.
 func (f *frame) checkPrevious(sum uint32) error {
 	if f.previous == sum {
 		return nil

@@ -14,12 +14,13 @@ import (
 
 const (
 	identityName   = "cluster.json"
-	codeKeyFile    = "cluster.seal" // ID of the stream and key of login codes, in hexadecimal digits
+	codeKeyFile    = "cluster.seal" // ID of the stream, and secret key for hashes of login codes; hexadecimal digits
 	streamDirName  = "stream"       // files of the embedded server
 	identityFormat = 1
 )
 
-// identity is the content of the file cluster.json: the stream and the node to which the log in a directory belongs.
+// identity is the content of the file cluster.json: the node and the stream (the JetStream stream that is the log of
+// the cluster) to which the log in a data directory belongs.
 type identity struct {
 	Format        int           `json:"format"`
 	Cluster       string        `json:"cluster"`
@@ -57,7 +58,7 @@ func readIdentity(c *Config) (identity, error) {
 	return i, err
 }
 
-// ErrDiverged means that the local log has records that the stream does not have.
+// ErrDiverged means that this node's own log has records that the stream does not have.
 var ErrDiverged = errors.New("the log of this node differs from the stream")
 
 // Membership has the names of the cluster and the node to which a data directory belongs.
@@ -73,8 +74,8 @@ func ReadMembership(dir string) (Membership, error) {
 	return Membership{i.Cluster, i.Name}, err
 }
 
-// Leave turns the data directory of a cluster node into that of a single node. It removes all files except the log.
-// Danger: the node cannot join the cluster again with this log. If Leave is interrupted, call it again.
+// Leave turns the data directory of a cluster node into that of a single node. It removes the files of the cluster and
+// keeps the log. Danger: the node cannot join the cluster again with this log. If Leave is interrupted, call it again.
 func Leave(dir string) error {
 	lock, err := lockDir(dir)
 	if err != nil {

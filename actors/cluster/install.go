@@ -45,7 +45,8 @@ func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// receiveBackup restores a backup of the named node into DIR/incoming. It does not change the log in DIR.
+// receiveBackup restores a backup of the named node into DIR/incoming, where DIR is this node's data directory. It does
+// not change the log in DIR.
 func receiveBackup(c *Config, backup io.Reader, node string) (wal.BackupInfo, error) {
 	partial, complete := filepath.Join(c.Dir, incomingPartialName), filepath.Join(c.Dir, incomingName)
 	if err := os.RemoveAll(partial); err != nil {
@@ -61,8 +62,8 @@ func receiveBackup(c *Config, backup io.Reader, node string) (wal.BackupInfo, er
 	return info, syncDir(c.Dir)
 }
 
-// install replaces the log in DIR by the log in DIR/incoming, if there is one. After a crash at any point the next call
-// completes the replacement. The log must not be open.
+// install replaces the log in DIR by the copy of a log in DIR/incoming. If there is no such copy, it does nothing.
+// After a crash at any point the next call completes the replacement. The log must not be open.
 func install(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, incomingPartialName)); err != nil {
 		return fmt.Errorf("remove an incomplete copy: %w", err)

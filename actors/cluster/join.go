@@ -19,13 +19,14 @@ const majorityTimeout = 5 * time.Second
 const (
 	// conflictWait is the time for which a new node waits for heartbeats, to detect another node with its node ID.
 	conflictWait = 3 * watchInterval
-	// takeoverWait is longer than the time after which the other nodes forget a process that has ended (reachableWithin).
+	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier process
+	// with the same node name. They forget a process that has ended after reachableWithin.
 	takeoverWait = 2 * reachableWithin
 )
 
-// join waits for the JetStream stream, and creates it if no member has one. If the stream no longer has the records
-// that this node lacks, join copies another node's log. It returns the open log. The stream has all records after the
-// end of this log.
+// join waits for the JetStream stream, which is the log that the nodes share. If no member has a stream, join creates
+// it. If the stream no longer has the records that this node lacks, join copies another node's log. It returns the open
+// log. The stream has all records after the end of this log.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	start, cause := c.config.Clock(), ""
 	for {
@@ -67,8 +68,8 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	}
 }
 
-// reconcile checks that the stream has the records of the local log. If the stream no longer has the next record of the
-// log, it replaces the log.
+// reconcile checks that the stream has the records of the local log. If the stream no longer has the record that comes
+// after the end of the local log, it replaces the local log by a copy of another node's.
 func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState) (*wal.Log, error) {
 	switch {
 	case state.id == "":
@@ -117,7 +118,8 @@ func (c *Cluster) saveIdentity(i identity) error {
 	return nil
 }
 
-// bootstrap creates the stream, unless another member has to do it (peerTable.bootstrapMember).
+// bootstrap creates the stream if this node is the member that has to do it (peerTable.bootstrapMember). If another
+// member has to do it, bootstrap returns an error.
 func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 	creator, err := c.peers.bootstrapMember(c.config.Members)
 	if err != nil {

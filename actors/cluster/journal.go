@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// stalledAfter must be longer than an election takes. If a proposal is pending for longer, the cluster cannot
-	// commit records, for example because the leader's disk is full.
+	// stalledAfter must be longer than the election of a leader takes. If a proposal (a record that this node wants to
+	// append) is pending for longer than stalledAfter, the cluster cannot commit records, for example because the leader's
+	// disk is full.
 	stalledAfter     = 10 * time.Second
 	publishTimeout   = 2 * time.Second        // maximum wait for the server's reply to one attempt
 	retryIntervalMin = 20 * time.Millisecond  // time before the second attempt
@@ -33,11 +34,11 @@ const (
 // errClosed is the error of Append after Journal.Close, and after Follow has returned.
 var errClosed = errors.New("the journal of the cluster is closed")
 
-// Journal combines the JetStream stream of the cluster and this node's local log. It implements actors.Shared. Only one
-// goroutine at a time may call Append, and only one may call Follow. Append works only while Follow runs, because
-// Follow reports which record was committed.
+// Journal combines the stream (the JetStream stream, which is the log that the nodes share) and the local log (this
+// node's own copy of it). It implements actors.Shared. Only one goroutine at a time may call Append, and only one may
+// call Follow. Append works only while Follow runs, because Follow reports which record was committed.
 type Journal struct {
-	*wal.Log // the local log; implements methods such as Last and Read
+	*wal.Log // the local log; its methods, such as Last and Read, are methods of Journal too
 
 	cluster          *Cluster
 	request          func(context.Context, *nats.Msg) (*nats.Msg, error)
@@ -101,13 +102,15 @@ func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) er
 	return nil
 }
 
-// Close fails a pending Append and closes the local log, but not the Cluster. Follow must have returned.
+// Close closes the local log. An Append that still waits returns an error. Close does not close the Cluster. Call it
+// only when Follow has returned.
 func (j *Journal) Close() error {
 	j.closeWith(errClosed)
 	return j.Log.Close()
 }
 
-// Append implements actors.Shared. It accepts exactly one record. If Follow returns meanwhile, Append returns an error.
+// Append implements actors.Shared. It accepts exactly one record. If Follow returns while Append waits, Append returns
+// an error.
 func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
@@ -126,7 +129,7 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	return p.sequence, nil
 }
 
-// propose makes a proposal, stores it in pending, and returns it with its message.
+// propose makes a proposal, stores it in pending, and returns it with the message to publish.
 func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

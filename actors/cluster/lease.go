@@ -14,7 +14,7 @@ import (
 const (
 	bucketLease        = "lease"
 	leaseTTL           = 12 * time.Second
-	leaseMargin        = 2 * time.Second // clocks differ, so a lease counts as lost this long before leaseTTL
+	leaseMargin        = 2 * time.Second // a lease counts as lost this long before leaseTTL ends, because clocks differ
 	leaseRenewInterval = 2 * time.Second
 	leaseRetryInterval = time.Second // between attempts to acquire a lease
 )
@@ -25,12 +25,12 @@ type Lease struct {
 	cluster *Cluster
 	bucket  jetstream.KeyValue
 	name    string
-	holder  string // value of the key name in the key-value bucket; unique for each acquisition
-	lost    chan struct{}
+	holder  string             // value of the lease's key in the key-value bucket; unique for each acquisition
+	lost    chan struct{}      // closed when the lease is lost or released
 	cancel  context.CancelFunc // stops renewLoop
 	done    chan struct{}      // closed when renewLoop has returned
 
-	revision  uint64    // revision of the key
+	revision  uint64    // revision of the key after the newest renewal
 	renewedAt time.Time // when this node sent the newest successful renewal
 }
 

@@ -22,7 +22,8 @@ const (
 	peersMax         = 64 // maximum number of nodes in peerTable
 )
 
-// heartbeat has the state of one node. Each node sends its heartbeat to all nodes every watchInterval.
+// heartbeat has the state of one node. In it, the stream is the JetStream stream that is the log of the cluster, and
+// the local log is the node's own copy of the stream. Each node sends its heartbeat to all nodes every watchInterval.
 type heartbeat struct {
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
@@ -30,17 +31,17 @@ type heartbeat struct {
 	Previous      string        `json:"previous,omitempty"` // ID of the process that ran before in the same directory
 	Address       string        `json:"address"`
 	Version       string        `json:"version"`
-	Stream        string        `json:"stream,omitempty"`   // identity.Stream
-	Bootstrapping bool          `json:"founding,omitempty"` // identity.Bootstrapping
+	Stream        string        `json:"stream,omitempty"`   // ID of the stream to which the local log belongs
+	Bootstrapping bool          `json:"founding,omitempty"` // the node is creating the stream
 	Last          uint64        `json:"last"`               // sequence of the newest record in the local log
 	Snapshot      uint64        `json:"kept"`               // sequence of the newest snapshot
 	HasBackup     bool          `json:"open"`               // the node can send its log to other nodes
-	Leader        bool          `json:"leader,omitempty"`
-	MetaLeader    bool          `json:"meta,omitempty"`
-	Majority      bool          `json:"majority,omitempty"`
-	Current       bool          `json:"current,omitempty"` // the node's replica of the stream is complete
-	// Accepted has the process of each node that this node reaches, by node name. If two processes have the name of the
-	// same node, Accepted has the first.
+	Leader        bool          `json:"leader,omitempty"`   // the node is the leader of the stream
+	MetaLeader    bool          `json:"meta,omitempty"`     // the node is the leader of JetStream's metadata group
+	Majority      bool          `json:"majority,omitempty"` // the node reaches a majority of the members
+	Current       bool          `json:"current,omitempty"`  // the node's replica of the stream is complete
+	// Accepted has the ID of the process of each node that this node reaches, by node name. If two processes run under one
+	// node name, Accepted has the first of them.
 	Accepted map[string]string `json:"accepted,omitempty"`
 }
 
@@ -54,7 +55,7 @@ type peerTable struct {
 
 	mu      sync.Mutex
 	byName  map[string]receivedHeartbeat
-	ignored string // process whose heartbeats are ignored; kept so that this is logged only once
+	ignored string // ID of a process whose heartbeats are ignored; kept so that this is logged only once
 }
 
 func newPeerTable(c *Cluster) *peerTable {
@@ -88,7 +89,7 @@ func (t *peerTable) receive(m *nats.Msg) {
 	t.byName[h.Name] = receivedHeartbeat{h, now}
 }
 
-// accepted returns the process of each reachable node.
+// accepted returns the ID of the process of each reachable node, by node name.
 func (t *peerTable) accepted(now time.Time) map[string]string {
 	processes := map[string]string{}
 	for _, h := range t.reachable(now) {
@@ -97,8 +98,8 @@ func (t *peerTable) accepted(now time.Time) map[string]string {
 	return processes
 }
 
-// acceptance counts the other nodes that this node reaches: all, those that have accepted this process, and those that
-// have accepted another process as this node.
+// acceptance counts the other nodes that this node reaches. peers counts all of them, accepting those that have
+// accepted this process, and refusing those that have accepted another process that runs under this node's name.
 func (c *Cluster) acceptance() (peers, accepting, refusing int) {
 	for _, h := range c.peers.reachable(c.config.Clock()) {
 		if h.Name == c.config.Name {
@@ -161,7 +162,7 @@ func (t *peerTable) all() []receivedHeartbeat {
 	return all
 }
 
-// reachable returns the heartbeats that are newer than reachableWithin.
+// reachable returns the newest heartbeat of each node that has sent one within the time reachableWithin.
 func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
 	return slices.DeleteFunc(t.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
 }
@@ -180,8 +181,9 @@ func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
 }
 
 // nodeIDConflict returns an error if another node has the same node ID and this node must stop. Two nodes with one ID
-// would spend the same quota leases. If one of them is a member and the other a guest (a node that stores no part of
-// the stream), the guest must stop. Of two members or two guests, the node whose name sorts later must stop.
+// would both spend the same quota leases (parts of an account's daily quota). If one of them is a member and the other
+// a guest (a node that stores no part of the stream), the guest must stop. Of two members or two guests, the node whose
+// name sorts later must stop.
 func (t *peerTable) nodeIDConflict(c *Config) error {
 	for _, h := range t.reachable(c.Clock()) {
 		if h.Node != c.Node || h.Name == c.Name {
@@ -196,8 +198,8 @@ func (t *peerTable) nodeIDConflict(c *Config) error {
 }
 
 // bootstrapMember returns the name of the member that creates the stream: the member with a log, or the first in the
-// list if no member has a log. It returns an error unless all members are reachable, because any of them may have a
-// log. It also returns an error if a member belongs to a stream, or if two members have a log.
+// list if no member has a log. While a member is unreachable, it returns an error, because that member may have a log.
+// It also returns an error if a member belongs to a stream, or if two members have a log.
 func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	reachable := map[string]heartbeat{}
 	for _, h := range t.reachable(t.cluster.config.Clock()) {
@@ -226,8 +228,8 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 
 // firstNeeded returns the sequence of the first record that a node may need from the stream. No node needs the records
 // that are in the newest snapshots of all nodes. While a member is unreachable, its snapshot is unknown, so firstNeeded
-// returns 0: nothing can be removed. If tooLarge is true, it instead ignores unreachable members. It always ignores
-// unreachable guests.
+// returns 0: nothing can be removed. tooLarge means that the stream has become too large. Then unreachable members are
+// ignored. Unreachable guests are always ignored.
 func (t *peerTable) firstNeeded(c *Config, tooLarge bool) uint64 {
 	now := c.Clock()
 	all := t.all()

@@ -51,8 +51,8 @@ func (inProcessOnly) Check(c server.ClientAuthentication) bool {
 	return from != nil && from.Network() == "pipe"
 }
 
-// serverLogger forwards the log of the NATS server to the node's logger. After Fatalf the process does not exit, but
-// startServer returns an error.
+// serverLogger forwards the log of the NATS server to the node's logger. When the server reports a fatal error
+// (Fatalf), the process does not exit. Instead, startServer returns an error.
 type serverLogger struct {
 	logger *slog.Logger
 	fatal  chan string // gets the message of the first Fatalf
@@ -155,8 +155,8 @@ func (e *embeddedServer) connect(c *Config) (err error) {
 	return err
 }
 
-// stop transfers the leadership of the stream and stops the server. After the timeout it returns an error. Even then no
-// committed message is lost, because all of them are already on disk.
+// stop transfers the leadership of the stream and stops the server. If the server still runs after the timeout, stop
+// returns an error. No committed message is lost then, because all of them are already on disk.
 func (e *embeddedServer) stop(timeout time.Duration) error {
 	if e.conn != nil {
 		e.conn.Close()
@@ -199,11 +199,12 @@ func serverOptions(c *Config) (*server.Options, error) {
 			PingInterval: routePingInterval, TLSConfig: tlsConfig, TLSTimeout: handshakeSeconds,
 		},
 	}
-	for _, m := range c.Members { // also this node, because the server derives the size of the raft group from the routes
+	for _, m := range c.Members { // with this node too: the size of the raft group is derived from the routes
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: m.Address})
 	}
 	return o, nil
 }
 
-// payloadBytesMax is the largest message: a frame and the headers that the server adds.
+// payloadBytesMax is the size of the largest message: a frame (a record with its checksums) and the headers that the
+// server adds.
 const payloadBytesMax = frameBytesMax + 64<<10

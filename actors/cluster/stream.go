@@ -16,7 +16,7 @@ import (
 const (
 	streamName     = "journal"
 	subjectJournal = "tasard.journal"
-	subjectTail    = "tasard.tail" // each record is published here when it is committed
+	subjectTail    = "tasard.tail" // subject on which each record is published when it is committed
 	subjectFetch   = "$JS.API.DIRECT.GET." + streamName
 	headerSequence = "Nats-Sequence"
 	headerPending  = "Nats-Num-Pending"
@@ -29,9 +29,10 @@ const (
 	joinRetryInterval = 100 * time.Millisecond
 )
 
+// streamState is the state of the stream: the JetStream stream that is the log of the cluster.
 type streamState struct {
 	id          string
-	first, last uint64 // sequences
+	first, last uint64 // sequences of the oldest and of the newest record
 	stream      jetstream.Stream
 }
 
@@ -76,8 +77,8 @@ const hintReplace = "they were written while this node ran outside the cluster, 
 const duplicatesWindow = 100 * time.Millisecond
 
 // verifyLog waits for the leader. It returns an error if the stream has another ID than this directory, or if the
-// stream does not have all records of the local log. last and sum are the sequence and the checksum of the newest
-// record in the log.
+// stream does not have all records of the local log (this node's own copy of the stream). last and sum are the sequence
+// and the checksum of the newest record in the log.
 func (c *Cluster) verifyLog(ctx context.Context, last uint64, sum uint32) error {
 	var shorterSince time.Time
 	for {
@@ -104,9 +105,9 @@ func (c *Cluster) verifyLog(ctx context.Context, last uint64, sum uint32) error 
 	}
 }
 
-// verifyRecord compares the newest record of the log with the record that the stream has at the same sequence. If the
-// stream begins just after this sequence, its first frame has the checksum of the previous record. verifyRecord then
-// compares this checksum.
+// verifyRecord compares the newest record of the local log with the record that the stream has at the same sequence. If
+// the stream begins just after this sequence, its first frame (record with checksums) has the checksum of the previous
+// record. verifyRecord then compares this checksum.
 func (s *streamState) verifyRecord(ctx context.Context, last uint64, sum uint32) error {
 	sequence := max(last, s.first)
 	if last == 0 || sequence > s.last || sequence > last+1 {

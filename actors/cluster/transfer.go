@@ -16,7 +16,7 @@ import (
 
 const (
 	subjectBackup = "tasard.copy." // followed by the name of the sending node
-	headerEnd     = "Tasard-End"   // in the final message of a transfer: endComplete or an error
+	headerEnd     = "Tasard-End"   // in the final message of a transfer of a log: endComplete, or the text of an error
 	endComplete   = "whole"
 	transfersMax  = 2 // maximum number of concurrent transfers from this node
 	chunkBytes    = 256 << 10
@@ -92,8 +92,8 @@ func (w *chunkWriter) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// fetchBackup copies the log of another node into DIR/incoming. It tries one node after the other until it succeeds or
-// ctx ends.
+// fetchBackup copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one
+// node after the other until it succeeds or ctx ends.
 func (c *Cluster) fetchBackup(ctx context.Context) (wal.BackupInfo, error) {
 	for {
 		sources, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
@@ -123,7 +123,7 @@ func (c *Cluster) fetchBackupFrom(ctx context.Context, name string) (info wal.Ba
 	return receiveBackup(&c.config, &chunkReader{ctx: ctx, chunks: chunks}, name)
 }
 
-// chunkReader reads the data that a chunkWriter sends.
+// chunkReader reads the data that the chunkWriter of another node sends.
 type chunkReader struct {
 	ctx      context.Context
 	chunks   *nats.Subscription

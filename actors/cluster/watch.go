@@ -18,7 +18,7 @@ const (
 	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft group
 	// of the stream sends a message every second. After this time without a message the peer counts as unreachable too.
 	reachableWithin = 2500 * time.Millisecond
-	// leaderChangeMax is the time for which the cluster counts as healthy although the stream has no leader. It is enough
+	// While the stream has no leader, the cluster counts as unhealthy, but only after leaderChangeMax. This time is enough
 	// for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its leader only
 	// several seconds after the newest message of the leader.
 	leaderChangeMax = time.Second
@@ -49,7 +49,7 @@ func (c *Cluster) watch() {
 }
 
 // stopOnConflict makes Follow return an error if this node must stop because another node has the same node ID, or
-// because most other nodes have accepted another process as this node while they did not reach this one.
+// because most other nodes have accepted another process with this node's name while they did not reach this process.
 func (c *Cluster) stopOnConflict() {
 	j := c.Journal()
 	if j == nil {
@@ -97,7 +97,8 @@ func maybeTransferring(leader string, elapsed time.Duration) bool {
 	return leader == "" && elapsed < leaderChangeMax
 }
 
-// raftGroup returns the state of the stream's raft group as this node's server sees it. It returns false on a guest.
+// raftGroup returns the state of the stream's raft group as this node's server sees it. It returns false on a guest,
+// which is a node that stores no part of the stream.
 func (c *Cluster) raftGroup() (server.RaftzGroup, bool) {
 	name := c.streamRaftGroup()
 	if name == "" {
@@ -158,8 +159,8 @@ func (c *Cluster) isLeader() bool {
 	return c.config.selfIsMember() && c.server.nats.JetStreamIsStreamLeader(accountName, streamName)
 }
 
-// trim deletes from the stream the records that no node needs: those before peerTable.firstNeeded. It does nothing
-// unless this node is the leader and has a majority.
+// trim deletes from the stream the records that no node needs: those before peerTable.firstNeeded. Only the leader does
+// this, and only while it has a majority. Otherwise trim does nothing.
 func (c *Cluster) trim() {
 	if !c.isLeader() || !c.Health().Majority {
 		return
@@ -184,8 +185,8 @@ func (c *Cluster) trim() {
 	c.logger.Debug("stream trimmed", "below", first)
 }
 
-// StepDown transfers leadership to another member, and waits until this node is not the leader. Call it before a stop,
-// so that other nodes can go on writing.
+// StepDown transfers leadership to another member, and waits until this node is no longer the leader. Call it before a
+// stop, so that other nodes can go on writing.
 func (c *Cluster) StepDown(ctx context.Context) error {
 	for c.isLeader() {
 		if err := c.server.nats.JetStreamStepdownStream(accountName, streamName); err != nil {

@@ -25,7 +25,7 @@ type TLS string
 const (
 	StartTLS TLS = "starttls" // send the STARTTLS command before any email or password
 	Implicit TLS = "tls"      // use TLS from the first byte
-	Off      TLS = "off"      // danger: codes are sent unencrypted; only for a server on the same machine
+	Off      TLS = "off"      // danger: login codes are sent unencrypted; only for a server on the same machine
 )
 
 // Config configures a Mailer. Addr, From, Clock and Random are required.
@@ -34,7 +34,8 @@ type Config struct {
 	Addr string
 	// TLS is StartTLS if empty.
 	TLS TLS
-	// User and Password are for the SMTP login (PLAIN or LOGIN). Set both or neither. TLS must not be Off.
+	// User and Password are for the SMTP login (PLAIN or LOGIN). Set both or neither. If they are set, TLS must not be
+	// Off.
 	User     string
 	Password account.Secret
 	// From is the sender's address. Its domain is also used for EHLO and Message-IDs.
@@ -50,8 +51,8 @@ type Config struct {
 	// Logger logs. nil = no log.
 	Logger *slog.Logger
 	// ProbeInterval is the time between probes. While the server is unreachable, a probe tries to connect to it and sends
-	// no email. After a successful probe the first email is sent at once. 0 = no probes: an email waits until its next
-	// attempt.
+	// no email. After a successful probe the next queued email is sent at once. 0 = no probes: each email waits until the
+	// time of its next attempt.
 	ProbeInterval time.Duration
 
 	// The following fields are for tests. Zero means the default.
@@ -71,12 +72,12 @@ type breakerSettings struct {
 
 const (
 	queueMaxDefault     = 1000
-	attemptsMaxDefault  = 10 // together they take longer than greylisting, in which a server rejects a new sender for often five minutes
+	attemptsMaxDefault  = 10 // enough to outlast greylisting: a server rejects a new sender at first, often for 5 minutes
 	backoffFirstDefault = 5 * time.Second
 	backoffMaxDefault   = 2 * time.Minute
-	connectDefault      = 15 * time.Second // for TCP, TLS, greeting and login together
-	emailDefault        = 30 * time.Second // for the SMTP dialog of one email
-	drainDefault        = 10 * time.Second // for Close
+	connectDefault      = 15 * time.Second // maximum time for TCP, TLS, greeting and login together
+	emailDefault        = 30 * time.Second // maximum time for the SMTP dialog of one email
+	drainDefault        = 10 * time.Second // maximum time for which Close waits until the queued emails are sent
 	quitTimeout         = 2 * time.Second
 	sessionEmailsMax    = 50      // maximum number of emails on one connection; many servers have such a limit
 	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection; a server usually sends 10 KiB

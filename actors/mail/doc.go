@@ -9,7 +9,8 @@
 //
 // Emails that can be sent at the same time share a connection. The delay before a retry doubles with each attempt and
 // is shortened at random by up to a half. Other emails do not wait for a retry. Several consecutive failures of the
-// server (connection, TLS, login, timeout) open the circuit breaker. After its cooldown the worker attempts one email.
+// server (connection, TLS, login, timeout) open the circuit breaker. While it is open, no email is attempted. After its
+// cooldown the worker attempts one email.
 //
 // # Promises
 //

@@ -89,8 +89,8 @@ func checkMail(mail account.LoginMail) error {
 	return nil
 }
 
-// compose builds the message. It does not let the library parse the addresses, because the library's parser accepts
-// more than account.ParseEmail.
+// compose builds the message that the library go-mail sends. It sets the addresses without the parser of go-mail,
+// because that parser accepts more addresses than account.ParseEmail.
 func compose(mail account.LoginMail, id messageID, config Config) *gomail.Msg {
 	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(id.boundary))
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderFrom, &netmail.Address{Name: "tasard", Address: config.From.String()})

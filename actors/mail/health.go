@@ -7,10 +7,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// A full queue counts as full until capacity/fullHysteresisDivisor entries are free.
+// fullHysteresisDivisor says when a queue that was full no longer counts as full: when 1/fullHysteresisDivisor of its
+// capacity is free again.
 const fullHysteresisDivisor = 10
 
-// updateFull updates fullSince. The caller must hold mu.
+// updateFull updates Mailer.fullSince, the time since which the queue counts as full. The caller must hold Mailer.mu.
 func (m *Mailer) updateFull(now time.Time) {
 	switch size, capacity := len(m.queue), m.config.queueMax; {
 	case size <= capacity-(capacity+fullHysteresisDivisor-1)/fullHysteresisDivisor:
@@ -40,8 +41,8 @@ func (m *Mailer) Condition() engine.Condition {
 	return engine.HealthyCondition("mail")
 }
 
-// waitOrProbe is like wait. But if the server is unreachable, it waits at most one ProbeInterval and then probes the
-// server once.
+// waitOrProbe waits like Mailer.wait. But if the server is unreachable, and the wait is longer than ProbeInterval, it
+// waits only for ProbeInterval, and then tries once to connect to the server (probe).
 func (m *Mailer) waitOrProbe(wait time.Duration) {
 	m.mu.Lock()
 	interval := m.config.ProbeInterval
@@ -68,8 +69,8 @@ func (m *Mailer) probe() bool {
 	return true
 }
 
-// markReachable makes the next email due at once, even if the breaker is open. If no email waits, it resets the circuit
-// breaker.
+// markReachable is called after a successful probe. It makes the next email due at once. An open circuit breaker does
+// not delay this email. If no email waits, markReachable closes the circuit breaker.
 func (m *Mailer) markReachable() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

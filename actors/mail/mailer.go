@@ -25,7 +25,7 @@ type Mailer struct {
 	mu        sync.Mutex // guards the fields below; never held during I/O
 	queue     queue
 	breaker   breaker
-	fullSince time.Time // see updateFull; zero = the queue is not full
+	fullSince time.Time // time since which the queue counts as full (updateFull); zero = it is not full
 	counts    Stats
 	closing   bool // Close was called
 }
@@ -52,7 +52,7 @@ var ErrClosed = errors.New("mailer is closed")
 // ErrFull is the cause of Send's error when the queue is full.
 var ErrFull = errors.New("mail queue is full")
 
-// retryAfter is the RetryAfter of Send's error.
+// retryAfter is the time after which the caller of Send should try again. The error of Send has it as RetryAfter.
 const retryAfter = 30 * time.Second
 
 // Open checks the configuration and starts the worker. It does not connect to the server, so a node can start while its
@@ -144,9 +144,9 @@ func (m *Mailer) wakeWorker() {
 	}
 }
 
-// Close accepts no more emails and stops the worker. Before that, the worker makes one attempt for each queued email
-// that it has not attempted yet. When ctx ends or drainTimeout has passed, Close closes the connection and drops the
-// other emails. The error has the number of emails that were dropped.
+// Close stops the worker. From then on Send accepts no email. Before the worker stops, it makes one attempt for each
+// queued email that it has not attempted yet. When ctx ends or drainTimeout has passed, Close closes the connection and
+// drops the other emails. The error has the number of emails that were dropped.
 func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -176,8 +176,9 @@ func (m *Mailer) Stats() Stats {
 	return stats
 }
 
-// backoff returns the delay before the next attempt. It is random, so that emails that failed at the same time are
-// retried at different times. The caller must hold mu, because Random is not safe for concurrent use.
+// backoff returns the delay before the next attempt to send an email that has failed attempts times. It is random, so
+// that emails that failed at the same time are retried at different times. The caller must hold mu, because Random is
+// not safe for concurrent use.
 func (m *Mailer) backoff(attempts int) time.Duration {
 	wait := m.config.backoffFirst
 	for range attempts - 1 {
@@ -200,11 +201,11 @@ type breaker struct {
 	failures     int
 	failingSince time.Time // time of the first of these failures; zero = no failure
 	retryAt      time.Time // while open: time of the next attempt
-	unreachable  bool      // the newest attempt failed in stageConnect
+	unreachable  bool      // the newest attempt could not connect to the server
 }
 
-// open reports whether the breaker is open. It stays open until an attempt succeeds, or fails for a reason other than
-// the server.
+// open reports whether the breaker is open. It stays open until an attempt succeeds, or until the server rejects only
+// the email of the attempt.
 func (b *breaker) open() bool { return b.failures >= b.settings.failureThreshold }
 
 // record counts the result of an attempt, and reports whether this has opened or closed the breaker.

@@ -65,8 +65,8 @@ const detailBytesMax = 200
 
 func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
 
-// isServerFailure reports whether other emails would fail too, so that the breaker counts the failure. Status 421 means
-// that the server is closing the connection.
+// isServerFailure reports whether other emails would fail too, so that the circuit breaker counts the failure. Status
+// 421 means that the server is closing the connection.
 func (f *failure) isServerFailure() bool {
 	return f.stage != stageEmail || f.code == 0 || f.code == 421
 }
@@ -114,7 +114,7 @@ func (s *session) handshake(ctx context.Context) *failure {
 		return newFailure(ctx, stageGreeting, err)
 	}
 	s.client = client
-	client.SkipSMTPUTF8(true) // addresses are ASCII
+	client.SkipSMTPUTF8(true) // not needed, because all addresses are ASCII
 	if err := client.Hello(config.domain()); err != nil {
 		return newFailure(ctx, stageGreeting, err)
 	}
@@ -132,8 +132,8 @@ func (s *session) handshake(ctx context.Context) *failure {
 	return nil
 }
 
-// login authenticates with PLAIN or LOGIN, if Config.User is set. Without TLS it returns an error. The library itself
-// would send the password to localhost even without TLS.
+// login authenticates with PLAIN or LOGIN, if Config.User is set. Without TLS it returns an error and does not send the
+// password. The library go-mail has no such rule for a server on localhost: it would send the password.
 func (s *session) login() error {
 	if s.config.User == "" {
 		return nil
@@ -190,8 +190,8 @@ func (s *session) quit(ctx context.Context) {
 
 func (s *session) abort() { _ = s.conn.Close() }
 
-// closeOnDone closes the connection when ctx ends. So ctx limits the time of several calls together; the library only
-// limits the time of each step. After release returns, closeOnDone no longer closes the connection.
+// closeOnDone closes the connection when ctx ends. So ctx limits the time of several calls together. The library
+// go-mail only limits the time of each step. After release returns, closeOnDone no longer closes the connection.
 func closeOnDone(ctx context.Context, conn net.Conn) (release func()) {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -230,7 +230,7 @@ func newFailure(ctx context.Context, step stage, err error) *failure {
 	return f
 }
 
-// boundedConn limits the number of bytes that can be read, because the library buffers a line of any length.
+// boundedConn limits the number of bytes that can be read, because the library go-mail buffers a line of any length.
 type boundedConn struct {
 	net.Conn
 	bytesLeft int

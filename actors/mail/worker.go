@@ -59,8 +59,8 @@ func (m *Mailer) next() (e *entry, wait time.Duration, done bool) {
 	return e, wait, done
 }
 
-// abandon removes emails from the queue after Close was called. It keeps emails that were never attempted, unless Close
-// has stopped waiting or the breaker is open.
+// abandon removes emails from the queue after Close was called. It removes those that were attempted before, and keeps
+// the others for one attempt. If Close has stopped waiting, or if the circuit breaker is open, it removes all.
 func (m *Mailer) abandon() []*entry {
 	if !m.closing {
 		return nil
@@ -122,7 +122,7 @@ func (m *Mailer) attempt(sess *session, e *entry) *session {
 	return sess
 }
 
-// finishAttempt updates the queue, the breaker and the counts after an attempt.
+// finishAttempt updates the queue, the circuit breaker and the counts after an attempt.
 func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	m.mu.Lock()
 	e.attempts++
@@ -194,7 +194,7 @@ func (m *Mailer) logBreaker(open bool, fail *failure) {
 	m.log(slog.LevelError, "mail server fails, emails wait", fail, "server", m.config.Addr, "pause", m.config.breaker.cooldown)
 }
 
-// log logs a message with the fields of a failure, which may be nil.
+// log logs a message and the failure that caused it: its stage, SMTP status, timeout and text. fail may be nil.
 func (m *Mailer) log(level slog.Level, message string, fail *failure, args ...any) {
 	var attrs []any
 	if fail != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// acceptor accepts connections and passes each to the current server. A restart of the node replaces the server. While
-// there is no server, connections wait for the next one.
+// acceptor accepts connections and passes each to the current HTTP server of the node. A restart of the node replaces
+// the server. While there is no server, connections wait for the next one.
 type acceptor struct {
 	listener   net.Listener
 	acceptLoop sync.WaitGroup
@@ -79,7 +79,7 @@ func (a *acceptor) assign(nc net.Conn) *conn {
 	}
 }
 
-// release is called when the server of a connection has returned.
+// release is called when the server no longer handles a connection.
 func (a *acceptor) release(c *conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,7 +146,7 @@ func endConns(conns map[*conn]bool, abrupt bool) {
 	}
 }
 
-// unlimited is the writeBudget of a connection without a fault.
+// unlimited is the writeBudget of a connection whose responses are not cut off by a Fault.
 const unlimited = -1
 
 // conn is a connection while one server handles it. The server calls Read only if no request is in flight. While the
@@ -160,7 +160,7 @@ type conn struct {
 	reading     bool
 	hasRead     bool // the client has sent something
 	ending      bool // end was called
-	abrupt      bool // argument of end
+	abrupt      bool // end was called to close the connection at once, without an answer to the request in flight
 	writeBudget int  // bytes that the server may still write
 
 	once    sync.Once
@@ -192,7 +192,7 @@ func (c *conn) startRead() bool {
 	return c.reading
 }
 
-// Close closes the connection, unless the next server gets it.
+// Close closes the connection. If the next server gets the connection (handedOver), Close leaves it open.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	handedOver := c.ending && !c.abrupt && !c.hasRead

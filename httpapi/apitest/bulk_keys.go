@@ -19,9 +19,9 @@ import (
 // Keys creates accounts with one API key each, and returns the keys in the order of the accounts. A hundred thousand
 // accounts take seconds. The same RandomSeed gives the same keys.
 //
-// Keys restarts the node twice, so that state in memory is lost. Clock does not move. But the monotonic clock advances
-// one second for each account, because a node sends at most 5,000 login codes an hour. Sessions and the windows of
-// minute quotas may therefore expire.
+// Keys restarts the node twice, so that state in memory is lost. Server.Clock, the wall clock, does not move. The
+// node's monotonic clock advances one second for each account, because a node sends at most 5,000 login codes an hour.
+// Sessions and the windows of minute quotas may therefore expire.
 func (s *Server) Keys(count int) (keys []string) {
 	s.t.Helper()
 	s.run(func() error {

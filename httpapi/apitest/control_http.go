@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// ControlHandler serves the controls over HTTP, for tests that are not written in Go. Bodies are JSON. If a control
-// fails, the response is 400 with {"error": "..."}. Danger: every client that can reach the handler controls the node.
-// Serve it on a listener of its own.
+// ControlHandler serves the controls of a node (those methods of Server that change its time, data or failures) over
+// HTTP, for tests that are not written in Go. Bodies are JSON. If a control fails, the response is 400 with {"error":
+// "..."}. Danger: every client that can reach the handler controls the node. Serve it on a listener of its own.
 //
 //	GET    /_mock/clock                            {"now": "2026-03-02T16:00:00Z"}
 //	POST   /_mock/clock     {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}
@@ -89,7 +89,7 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 	return mux, nil
 }
 
-// controlFunc handles one path. Its result is sent as JSON. nil is sent as {}.
+// controlFunc runs the control at one path of ControlHandler. Its result is sent as JSON. The result nil is sent as {}.
 type controlFunc func(*Server, *http.Request) any
 
 const (
@@ -124,7 +124,7 @@ func withoutBody(control func(*Server)) controlFunc {
 	}
 }
 
-// withBody returns a controlFunc that decodes a JSON body into a T. An empty body is decoded as the zero T.
+// withBody returns a controlFunc that decodes a JSON body into a T. For an empty body, control gets a zero T.
 func withBody[T any](control func(*Server, *T) any) controlFunc {
 	return func(s *Server, r *http.Request) any {
 		body := new(T)
@@ -190,14 +190,14 @@ func parseOptionalDuration(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// recordedRequest is a Request whose JSON has the body as text instead of base64.
+// recordedRequest is a Request whose body is encoded as text in JSON. encoding/json would encode it as base64.
 type recordedRequest struct {
 	Request
 	Body string `json:"body"`
 }
 
-// ParseFault parses STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE. With "503:0.01", about one request in a hundred gets
-// status 503.
+// ParseFault parses a fault in one of the forms STATUS, STATUS:SHARE and STATUS:SHARE@ROUTE. With "503:0.01", about one
+// request in a hundred gets status 503.
 func ParseFault(text string) (Fault, error) {
 	condition, route, _ := strings.Cut(text, "@")
 	status, share, hasShare := strings.Cut(condition, ":")

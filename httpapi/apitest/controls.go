@@ -14,11 +14,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// operator is the operator name that the harness uses for changes of accounts.
+// operator is the operator name that this package gives to the node when it changes accounts.
 const operator = "apitest"
 
 // Publish publishes rates at the time of Clock. When it returns, the rates are on disk and the node serves them. It
-// fails if the node rejects or quarantines a rate.
+// fails if the node rejects a rate, or quarantines it: holds it back until an operator decides.
 func (s *Server) Publish(rates ...Rate) {
 	s.t.Helper()
 	s.run(func() error { return s.publish(rates) })
@@ -77,14 +77,14 @@ func (n *Node) republish(expires time.Time, match func(string, *engine.SourceQuo
 	return n.publish(republishedRates(states, expires, match))
 }
 
-// Fault adds a fault.
+// Fault makes some requests fail, as the argument describes. It does not end earlier faults.
 func (s *Server) Fault(fault Fault) {
 	s.t.Helper()
 	s.must(s.faults.add(fault))
 }
 
-// Fail answers the next requests of a route with status 429, 500 or 503. If times is 0, it answers all requests. For
-// route see Fault.Route.
+// Fail answers the next requests of a route with status 429, 500 or 503. If times is 0, it answers all requests. route
+// has the form of Fault.Route.
 func (s *Server) Fail(route string, status, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Status: status, Times: times})
@@ -120,8 +120,8 @@ func (n *Node) Requests() []Request { return n.requests.all() }
 // ClearRequests empties the list of Requests.
 func (n *Node) ClearRequests() { n.requests.clear() }
 
-// ClientFrom returns a client with another IP address. The node counts requests separately for each address. It fails
-// with OnPort or OnListener, because then the node gets the real addresses of clients.
+// ClientFrom returns a client with another IP address. The node counts requests separately for each address. ClientFrom
+// fails if the node was started with OnPort or OnListener, because the node then gets the real addresses of clients.
 func (s *Server) ClientFrom(address string) (client *http.Client) {
 	s.t.Helper()
 	s.run(func() error {
@@ -182,7 +182,8 @@ func (s *Server) Snapshot() (state *State) {
 	return state
 }
 
-// Restore restarts the node with the data and the time of a State.
+// Restore restarts the node with the data, the time and the position of the random source that Snapshot has saved in a
+// State.
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
@@ -236,7 +237,8 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code returns the newest login code that was sent to an e-mail address. It fits conformance.Options.Code.
+// Code returns the newest login code that was sent to an e-mail address. It can be used as Options.Code of package
+// conformance.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
@@ -249,7 +251,7 @@ func (n *Node) Code(email string) (string, error) {
 	return code, nil
 }
 
-// Code is Node.Code, but ends the test if there is no code.
+// Code returns the newest login code for an e-mail address, like Node.Code. If there is no code, it ends the test.
 func (s *Server) Code(email string) string {
 	s.t.Helper()
 	code, err := s.Node.Code(email)
@@ -278,8 +280,8 @@ func (s *Server) KeyOf(email string) (key string) {
 	return key
 }
 
-// SetQuota sets the quota of an account. owner is the e-mail address or a key of the account. 0 means the quota of the
-// node. The quota has an effect only if the node was started with Limits or Quota.
+// SetQuota sets the quota of an account. owner is the e-mail address or a key of the account. 0 means the default quota
+// of the node. The quota has an effect only if the node was started with Limits or Quota.
 func (s *Server) SetQuota(owner string, day, minute int) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error {
@@ -287,19 +289,19 @@ func (s *Server) SetQuota(owner string, day, minute int) {
 	})
 }
 
-// Suspend suspends an account, so that the node rejects its keys. owner is as in SetQuota.
+// Suspend suspends an account, so that the node rejects its keys. owner is the e-mail address or a key of the account.
 func (s *Server) Suspend(owner string) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error { return s.instance.system.SuspendAccount(id, "by the test", operator) })
 }
 
-// Unsuspend ends the suspension of an account. owner is as in SetQuota.
+// Unsuspend ends the suspension of an account. owner is the e-mail address or a key of the account.
 func (s *Server) Unsuspend(owner string) {
 	s.t.Helper()
 	s.onAccount(owner, func(id uint64) error { return s.instance.system.RestoreAccount(id, operator) })
 }
 
-// onAccount calls action with the id of an account. owner is as in SetQuota.
+// onAccount calls action with the id of an account. owner is the e-mail address or a key of the account.
 func (s *Server) onAccount(owner string, action func(id uint64) error) {
 	s.t.Helper()
 	s.run(func() error {

@@ -14,14 +14,15 @@
 //
 // # Network
 //
-// The listener is in memory, unless OnPort or OnListener is given. Client reaches it under every host name, over http
-// and https (without encryption). Its address is 192.0.2.1. ClientFrom makes clients with other addresses.
+// The listener is in memory. The options OnPort and OnListener replace it by a real one. Client reaches it under every
+// host name, over http and https (without encryption). Its address is 192.0.2.1. ClientFrom makes clients with other
+// addresses.
 //
 // # Time
 //
 // Clock stands still until a test moves it. Everything that depends on the time of day uses it: expiry, midnight,
-// quotas, login codes, sessions, the Date header. Clock starts at the time of the seed, or at Epoch. In a bubble of
-// testing/synctest, use FollowClock(time.Now). Connection timeouts and Delay use real time.
+// quotas, login codes, sessions, the Date header. Clock starts at the time of the data set (Seed), or at Epoch. In a
+// bubble of testing/synctest, use FollowClock(time.Now). Connection timeouts and Delay use real time.
 //
 // # Data
 //

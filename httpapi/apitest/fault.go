@@ -21,8 +21,8 @@ type Fault struct {
 	Route string
 	// Status is the status of an error response that replaces the real response: 429, 500 or 503. 0 = the real response.
 	Status int
-	// Code is error.code of the error response. It must belong to Status. "" = rate_limited, internal_error or
-	// data_unavailable.
+	// Code is the value of error.code in the JSON body of the error response. It must belong to Status. "" = rate_limited,
+	// internal_error or data_unavailable.
 	Code engine.Code
 	// RetryAfter is the header Retry-After of a response with status 429 or 503. 0 = 1 s.
 	RetryAfter time.Duration
@@ -37,7 +37,7 @@ type Fault struct {
 	Times int
 	// PerMillion is the share of requests that the fault affects, in millionths, chosen at random. 0 = all requests.
 	PerMillion int
-	// Seed is the seed of the random choice of PerMillion.
+	// Seed is the seed of the random generator that chooses the requests of PerMillion.
 	Seed uint64
 }
 
@@ -121,8 +121,8 @@ type faults struct {
 
 type activeFault struct {
 	Fault
-	remaining int        // requests that the fault still affects, if Times is not 0
-	random    *rand.Rand // chooses the requests of PerMillion
+	remaining int        // number of requests that the fault still affects, if Times is not 0
+	random    *rand.Rand // chooses at random which requests the fault affects, if PerMillion is not 0
 }
 
 func (f *faults) add(fault Fault) error {
@@ -159,7 +159,7 @@ func (f *faults) take(method, path string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// String formats a fault for ParseFault.
+// String returns the fault in the form that ParseFault reads.
 func (f *Fault) String() string {
 	text := strconv.Itoa(f.Status)
 	if f.PerMillion > 0 {

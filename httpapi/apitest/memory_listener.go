@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// defaultClientAddr is the address of Node.Client. It is from a range that is reserved for documentation (RFC 5737).
+// defaultClientAddr is the IP address from which requests of Node.Client seem to come. It is from a range that is
+// reserved for documentation (RFC 5737).
 func defaultClientAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, 1}) }
 
 // memoryListener is a listener without a network. Its connections are those of net.Pipe, which block only on channels.

@@ -20,10 +20,10 @@ type Request struct {
 	Query  string      `json:"query"` // as sent
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
-	Status int         `json:"status"` // of the response
+	Status int         `json:"status"` // status of the response
 }
 
-const requestsMax = 10_000 // requests in a requestLog
+const requestsMax = 10_000 // maximum number of requests in a requestLog
 
 // requestLog has the newest requests. When it is full, it drops the older half.
 type requestLog struct {
@@ -46,7 +46,7 @@ func (r *requestLog) all() []Request {
 	return slices.Clone(r.list)
 }
 
-const loggedRequestsMax = 10 // requests that a failing test logs
+const loggedRequestsMax = 10 // maximum number of requests that a failing test logs
 
 // newest returns the last loggedRequestsMax requests as lines of text, oldest first.
 func (r *requestLog) newest() []string {
@@ -63,7 +63,7 @@ func (r *requestLog) clear() {
 	r.list = nil
 }
 
-// middleware records every request and applies the faults.
+// middleware records every request, and makes it fail if a Fault affects it.
 func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		request := copyRequest(ctx, n.Clock.Now())
@@ -94,7 +94,7 @@ func copyRequest(ctx *fasthttp.RequestCtx, now time.Time) Request {
 	}
 }
 
-// delayRequest waits. It returns early if conn.end is called for the connection.
+// delayRequest waits for the delay of a Fault. It returns early if the connection is being ended (conn.end).
 func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	c, ok := ctx.Conn().(*conn)
 	if wait == 0 || !ok {
@@ -108,7 +108,7 @@ func delayRequest(ctx *fasthttp.RequestCtx, wait time.Duration) {
 	}
 }
 
-// truncateResponse limits how many bytes of the response are written, for Fault.Drop and Fault.Truncate.
+// truncateResponse limits how many bytes of the response are written, as Fault.Drop and Fault.Truncate require.
 func truncateResponse(ctx *fasthttp.RequestCtx, fault *Fault) {
 	c, ok := ctx.Conn().(*conn)
 	body := len(ctx.Response.Body())

@@ -20,11 +20,12 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Node is a complete node. Its methods are safe for concurrent use. The controls of its Server run one at a time.
+// Node is a complete node for tests. Its methods are safe for concurrent use. The controls (methods of Server that
+// change time, data or failures) run one at a time.
 type Node struct {
 	// URL is the base URL of the node, without a slash at the end.
 	URL string
-	// Client is a client for the node. If the listener is in memory, the client reaches the node under every host name.
+	// Client sends requests to the node. If the listener is in memory, it reaches the node under every host name.
 	Client *http.Client
 	// Clock is the node's clock.
 	Clock *Clock
@@ -44,7 +45,7 @@ type Node struct {
 	closeErr error
 }
 
-// instance has the parts of a node that a restart replaces.
+// instance is one run of the node: the parts that a restart replaces.
 type instance struct {
 	dir    string
 	system *actors.System
@@ -126,7 +127,7 @@ func (n *Node) start(seed *seed) error {
 	return nil
 }
 
-// publishInitial applies the options KeysRequired, Seed and Rates to a new node.
+// publishInitial applies to a new node the options that change its data: KeysRequired, Seed and Rates.
 func (n *Node) publishInitial(seed *seed) error {
 	if n.config.keysRequired {
 		if err := n.requireKeys(); err != nil {
@@ -196,7 +197,7 @@ const (
 	accountShards = 2
 )
 
-const diskReserveOff = -1 // does not check the free disk space
+const diskReserveOff = -1 // value of wal.Options.ReserveBytes: the free disk space is not checked
 
 func (n *Node) systemConfig(dir string) actors.Config {
 	return actors.Config{
@@ -207,7 +208,7 @@ func (n *Node) systemConfig(dir string) actors.Config {
 	}
 }
 
-// openSystem opens a System and waits until it has replayed the log.
+// openSystem opens a System (the actors of a node with their log) and waits until it has replayed the log.
 func openSystem(c *actors.Config) (*actors.System, error) {
 	system, err := actors.Open(*c)
 	if err != nil {

@@ -16,7 +16,7 @@ type Option func(*config)
 type config struct {
 	seed         string
 	rates        []Rate
-	start        time.Time // zero = the time of the seed, or Epoch if there is no seed
+	start        time.Time // zero = the time of the data set (Seed), or Epoch if there is none
 	follow       func() time.Time
 	onPort       bool
 	listener     net.Listener
@@ -42,14 +42,15 @@ func newConfig(options []Option) *config {
 // the data set. "standard/v1" never changes. "standard" is its newest version.
 func Seed(name string) Option { return func(c *config) { c.seed = name } }
 
-// Rates publishes rates at the start, after those of the seed. Several Rates options add up.
+// Rates publishes rates at the start, after those of the data set (Seed). If there are several Rates options, the rates
+// of all are published.
 func Rates(rates ...Rate) Option { return func(c *config) { c.rates = append(c.rates, rates...) } }
 
-// At sets the time at which the clock starts. It does not change the times in a seed.
+// At sets the time at which the clock starts. It does not change the times in a data set (Seed).
 func At(start time.Time) Option { return func(c *config) { c.start = start } }
 
 // FollowClock makes Node.Clock follow another clock, such as time.Now in a bubble of testing/synctest. Clock.Set,
-// Clock.Advance and the time of a seed set the offset between the two clocks.
+// Clock.Advance and the time of a data set (Seed) set the offset between the two clocks.
 func FollowClock(clock func() time.Time) Option { return func(c *config) { c.follow = clock } }
 
 // OnPort listens on a free port of the loopback interface, for other processes. Node.URL has the port.
@@ -58,8 +59,8 @@ func OnPort() Option { return func(c *config) { c.onPort = true } }
 // OnListener accepts the connections of a listener. Node.Close closes the listener.
 func OnListener(listener net.Listener) Option { return func(c *config) { c.listener = listener } }
 
-// Catalogue sets the institutions, currencies and sources. The default is the catalogue of the seed. If there is no
-// seed, it is engine.DefaultCatalogue.
+// Catalogue sets the institutions, currencies and sources. The default is the catalogue of the data set (Seed). If
+// there is none, it is engine.DefaultCatalogue.
 func Catalogue(catalogue *engine.Catalogue) Option {
 	return func(c *config) { c.catalogue = catalogue }
 }
@@ -73,7 +74,8 @@ func Lenient() Option {
 // Limits makes the node enforce the default quotas: 1,000 requests a day and 60 a minute.
 func Limits() Option { return func(c *config) { c.limits = true } }
 
-// Quota is Limits with other quotas. 0 means the default quota.
+// Quota makes the node enforce these quotas: requests a day and requests a minute. 0 means the default quota (see
+// Limits).
 func Quota(day, minute int) Option {
 	return func(c *config) { c.limits, c.quota = true, account.Quota{Day: day, Minute: minute} }
 }
@@ -81,13 +83,13 @@ func Quota(day, minute int) Option {
 // KeysRequired makes the node answer requests without a valid API key with status 401.
 func KeysRequired() Option { return func(c *config) { c.keysRequired = true } }
 
-// RandomSeed sets the seed of request ids, API keys, login codes and session tokens. The default is 1. With the same
-// seed they are the same in every run.
+// RandomSeed sets the seed of the random generator for request ids, API keys, login codes and session tokens. The
+// default is 1. With the same RandomSeed they are the same in every run.
 func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = seed } }
 
 // Logger sets the logger of the node. The default discards all messages.
 func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }
 
-// FromState starts the node with the data and the time of a State. Then Seed sets only the catalogue. Rates and
-// KeysRequired have no effect.
+// FromState starts the node with the data and the time of a State. With FromState, the option Seed sets only the
+// catalogue, and Rates and KeysRequired have no effect.
 func FromState(state *State) Option { return func(c *config) { c.state = state } }

@@ -17,7 +17,7 @@ type Rate struct {
 	Sell          string         `json:"sell"` // venta: what the institution charges
 	Channel       engine.Channel `json:"channel"`
 	Kind          engine.Kind    `json:"kind"`
-	Source        string         `json:"source"`        // "" = the institution's id and "-test"
+	Source        string         `json:"source"`        // id of the source; "" = the institution's id and "-test"
 	EffectiveDate string         `json:"effectiveDate"` // YYYY-MM-DD, "" = not stated
 	PublishedAt   time.Time      `json:"publishedAt"`   // zero = not stated
 	ExpiresAt     time.Time      `json:"expiresAt"`     // zero = after the lifetime in the catalogue, usually 26 h
@@ -30,7 +30,8 @@ func (r *Rate) source() string {
 	return r.Source
 }
 
-// refreshes converts rates to one engine.Refresh for each source, in the order in which the sources first occur.
+// refreshes groups rates by source. The result has one engine.Refresh (the rates of one source at one time) for each
+// source, in the order in which the sources first occur.
 func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
 	for i := range rates {
@@ -76,10 +77,10 @@ func refusalError(receipt *engine.Receipt) error {
 	return fmt.Errorf("the node's rules refuse %d of the rates: %s", len(receipt.Refused), strings.Join(lines, "; "))
 }
 
-const refusalsShownMax = 3 // refused rates that refusalError lists
+const refusalsShownMax = 3 // maximum number of refused rates that refusalError lists
 
-// republishedRates returns the published rates for which match returns true, as arguments for publish. expires becomes
-// their ExpiresAt.
+// republishedRates returns the published rates for which match returns true, so that they can be published again.
+// ExpiresAt of the returned rates is expires.
 func republishedRates(states []engine.SavedCurrency, expires time.Time, match func(currency string, quote *engine.SourceQuote) bool) []Rate {
 	var rates []Rate
 	for _, state := range states {

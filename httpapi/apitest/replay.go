@@ -34,18 +34,19 @@ func readLoggedState(system *actors.System) (*loggedState, error) {
 			return nil, fmt.Errorf("read account %d: %w", account.ID, err)
 		}
 		for i := range record.Keys {
-			record.Keys[i].LastUsed = time.Time{} // a replay may give an older time, because only quota leases and snapshots in the log have this time
+			record.Keys[i].LastUsed = time.Time{} // a replay may give an older time: only quota leases and snapshots save it
 		}
 		state.records = append(state.records, record)
 	}
 	return state, nil
 }
 
-// errReplay is wrapped by the error of Node.Close if the states differ.
+// errReplay is wrapped by the error of Node.Close if the replay of the log gives another state than that of the node.
 var errReplay = errors.New("a second node that replays the log has another state than the node")
 
-// checkReplay compares the state of a node with the state after the replay of its log. In the replayed state an account
-// may have used up to two quota leases more, because a lease is written to the log before the account uses it.
+// checkReplay compares the state of a node with the state after the replay of its log. A quota lease is a part of an
+// account's daily quota that is written to the log before the account uses it. Its size is lease requests. In the
+// replayed state an account may therefore have used up to 2*lease requests more.
 func checkReplay(live, replayed *loggedState, lease int) error {
 	for _, part := range []struct {
 		name       string
@@ -68,7 +69,7 @@ func checkReplay(live, replayed *loggedState, lease int) error {
 	return nil
 }
 
-const differenceContextBytes = 200 // text before and after a difference that firstDifference shows
+const differenceContextBytes = 200 // size of the text that firstDifference shows before and after a difference
 
 // firstDifference returns a text that shows where two values differ first, or "" if they are equal.
 func firstDifference(want, have any) string {

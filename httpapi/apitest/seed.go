@@ -11,7 +11,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// standardFile is an encoded seedFile. It must never change: a new version is a new file, with a new golden file.
+// standardFile is a seedFile in JSON: version 1 of the data set "standard". It must never change: a new version is a
+// new file, with a new golden file.
 //
 //go:embed seeds/standard-v1.json
 var standardFile []byte
@@ -23,11 +24,11 @@ type seed struct {
 	refreshes []engine.Refresh
 }
 
-// seedFile is the content of a seed file.
+// seedFile is the content of a file with a data set (a seed).
 type seedFile struct {
 	Start        time.Time         `json:"now"`       // time at which the clock starts
-	Catalogue    json.RawMessage   `json:"catalogue"` // a catalogue file
-	Publications []seedPublication `json:"said"`      // in order of time
+	Catalogue    json.RawMessage   `json:"catalogue"` // content of a catalogue file: institutions, currencies and sources
+	Publications []seedPublication `json:"said"`      // sorted by time
 }
 
 // seedPublication has the rates that a source published at one time.
@@ -76,7 +77,8 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	return s, nil
 }
 
-// resolve sets the defaults of catalogue and start. It returns the seed, or nil if no seed was given.
+// resolve sets the catalogue and the start time if no option has set them. It returns the data set of the option Seed,
+// or nil without this option.
 func (c *config) resolve() (*seed, error) {
 	var s *seed
 	if c.seed != "" {

@@ -10,7 +10,8 @@ type TB interface {
 	Name() string
 }
 
-// Server is a Node with its controls. A control that fails ends the test or, within Node.Do, the function.
+// Server is a Node with its controls: methods that change time, data or failures. A control that fails ends the test.
+// Within Node.Do there is no test: the control ends the function that Do has called.
 type Server struct {
 	*Node
 	t TB
@@ -76,7 +77,8 @@ func (n *Node) Do(f func(s *Server)) (err error) {
 // controlError is the panic value of a control that fails within Do.
 type controlError struct{ error }
 
-// panicTB is the TB of Do. Its Fatalf panics. Controls call no other method of a TB, except Helper.
+// panicTB is the TB of a Server in Node.Do. Its Fatalf panics. It implements only Helper and Fatalf, because controls
+// call no other method of a TB.
 type panicTB struct{ TB }
 
 // Helper implements TB.

@@ -21,7 +21,7 @@ type State struct {
 	random []byte // position of the random source
 }
 
-const copyAttemptsMax = 5 // attempts of copyLog
+const copyAttemptsMax = 5 // maximum number of attempts of copyLog
 
 // copyLog reads the files of a log. A node may write to the log at the same time. If the node removes an old file
 // meanwhile, copyLog starts again.
@@ -48,8 +48,8 @@ func copyLog(dir string) (map[string][]byte, error) {
 	return nil, fmt.Errorf("read the log: the node removed files during each of %d attempts", copyAttemptsMax)
 }
 
-// readFiles reads the files in the order of wal.Files. The first file is the high-water mark, which names the end of
-// the log. The copy of the mark is therefore never newer than the copy of the log.
+// readFiles reads the files in the order of wal.Files. The first file is the high-water mark, a small file that names
+// the end of the log. It is copied first. Therefore its copy is never newer than the copies of the other files.
 func readFiles(dir string) (map[string][]byte, error) {
 	paths, err := wal.Files(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// newLogDir creates a temporary data directory and writes the files to it.
+// newLogDir creates a temporary data directory and writes the files of a log to it.
 func newLogDir(files map[string][]byte) (string, error) {
 	dir, err := os.MkdirTemp("", "tasard-apitest-")
 	if err != nil {

@@ -14,31 +14,31 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config configures a Core. Its clock, random source and logger are those of Actors.
+// Config configures a Core. Clock, random source and logger of the Core are those of the field Actors.
 type Config struct {
 	Actors  actors.Config
-	Seed    func() uint64 // seed of the request ids, which are unique but not secret
+	Seed    func() uint64 // returns the seed for the request ids, which are unique but not secret
 	Random  io.Reader     // for secrets of the pages; nil means Actors.Random
 	Version string        // of the program
 	Mail    string        // how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff
 
-	HTTP       httpapi.Config // settings of the HTTP server; HTTPConfig adds the rest
+	HTTP       httpapi.Config // of the HTTP server; HTTPConfig sets the fields that depend on other fields of Config
 	PublicURL  string         // public address of the pages; "" means unknown
 	AccountURL string         // page linked from the notice that API keys will be required; "" means the node's own /docs
 	Contact    string         // e-mail address or URL of the operator, for the pages; "" means none
 	Demo       bool           // pages say that the rates are simulated
 	AccessLog  io.Writer      // gets a line of JSON for each response; may be nil
 
-	// The state of parts that are not in the core. Each may be nil.
+	// These functions return the state of parts of a node that are not in the core, such as mail. Each may be nil.
 	Conditions func() []engine.Condition
-	Readiness  func(*admin.Readiness) // adds to the readiness
+	Readiness  func(*admin.Readiness) // adds the state of these parts to the readiness of the core
 	Sources    func() admin.Sources
 	Cluster    func() admin.Cluster
 	Metrics    http.Handler
 }
 
-// Core is a system with its servers. The servers do not listen before Server.Serve, Server.ServeConn or
-// Admin.ServeSocket is called.
+// Core is a system (the actors with their log) with its HTTP server and its management server. The servers accept
+// connections only after a call of Server.Serve, Server.ServeConn or Admin.ServeSocket.
 type Core struct {
 	System *actors.System
 	Server *httpapi.Server
@@ -76,7 +76,7 @@ func Open(c Config) (*Core, error) {
 	return n, nil
 }
 
-// HTTPConfig returns Config.HTTP with the fields that depend on a system and on other fields of Config.
+// HTTPConfig returns Config.HTTP, and sets in it the fields that depend on the system and on other fields of Config.
 func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
 	config := c.HTTP
 	config.Service, config.Admitter, config.Accounts = system, system, system

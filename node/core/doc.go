@@ -1,8 +1,9 @@
 // Package core is the part of a node that answers requests: the actors with their
 // log, the HTTP server with pages and documents, and the management API. Package
 // node adds listeners, a certificate, mail, a cluster, collectors and metrics;
-// httpapi/apitest adds a clock and faults. Both therefore give the same answers.
+// httpapi/apitest adds a clock and faults. A real node and a node in a test
+// therefore give the same answers.
 //
-// It does not import mail, clusters, collectors and metrics, so that tests of
-// clients need not build them.
+// Package core does not import mail, clusters, collectors and metrics, so that
+// tests of clients need not build them.
 package core

@@ -21,8 +21,8 @@ type site struct {
 	parts func() (mux *http.ServeMux, notFound http.Handler)
 }
 
-// newSite returns the site. It creates the mux at once. With HTTP.Harness the first request creates it, so that tests
-// start fast.
+// newSite returns the site. It usually creates the mux at once. In tests, where HTTP.Harness is set, the first request
+// creates the mux, so that tests start fast.
 func newSite(c *Config, system *actors.System) *site {
 	s := &site{sync.OnceValues(func() (*http.ServeMux, http.Handler) { return newMux(c, system) })}
 	if c.HTTP.Harness == nil {
@@ -53,7 +53,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	return mux, public.Frame().NotFoundHandler()
 }
 
-// pagesMail converts Config.Mail for the account pages.
+// pagesMail converts Config.Mail (how login codes are sent) to the value that the account pages need.
 func pagesMail(mail string) account.Mail {
 	switch mail {
 	case admin.MailSMTP:
@@ -75,7 +75,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	notFound.ServeHTTP(w, r)
 }
 
-// Has implements httpapi.Site. A browser, which accepts HTML, gets a page at every path.
+// Has implements httpapi.Site: it reports whether the site answers a path. For a browser, which accepts HTML, it
+// answers every path with a page.
 func (s *site) Has(target, accept string) bool {
 	if strings.Contains(accept, "text/html") {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Values of Certificate.Peer.
+// Values of Certificate.Peer: the certificate is for connections of clients, or of other nodes of the cluster.
 const (
 	PeerClients = "http"
 	PeerNodes   = "cluster"
@@ -16,7 +16,7 @@ const (
 // Certificate is a certificate of the node. Peer says which connections use it.
 type Certificate struct {
 	Peer      string           // PeerClients or PeerNodes
-	ExpiresAt func() time.Time // of the current certificate
+	ExpiresAt func() time.Time // returns the expiry of the certificate now in use
 }
 
 func (c *Config) certificates(s *emitter) {
@@ -34,7 +34,7 @@ func (c *Config) conditions(s *emitter) {
 	gauge(s, "readiness", "1 for the state of the node: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
-// sources emits the health of the sources that were collected since the start.
+// sources emits the health of each source whose rates were fetched at least once since the node started.
 func (c *Config) sources(s *emitter) {
 	health := c.Sources()
 	for i := range health {

@@ -23,7 +23,7 @@ const prefix = "tasard_"
 // scrapesMax is the largest number of concurrent scrapes.
 const scrapesMax = 4
 
-// Config holds the parts from which metrics are read. A part that is nil has no metrics.
+// Config has the parts of a node from which metrics are read. There are no metrics of a part that is nil.
 type Config struct {
 	Version      string // of the program that runs
 	System       System
@@ -66,10 +66,11 @@ func registry(c Config) *prometheus.Registry {
 	return registry
 }
 
-// collectFunc is a prometheus.Collector that emits the current values of one part.
+// collectFunc is a prometheus.Collector that emits the current metrics of one part of the node.
 type collectFunc func(*emitter)
 
-// Describe implements prometheus.Collector. It describes nothing, because which metrics exist depends on the state.
+// Describe implements prometheus.Collector. It sends no descriptions, because the state of the node determines which
+// metrics exist.
 func (f collectFunc) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -78,7 +79,7 @@ func (f collectFunc) Collect(out chan<- prometheus.Metric) { f(&emitter{out}) }
 // emitter emits the metrics of one scrape.
 type emitter struct{ out chan<- prometheus.Metric }
 
-// gauge emits a gauge. labels has names and values in turn.
+// gauge emits a gauge. labels has the names and values of the labels, alternating.
 func gauge[N int | int64 | uint64](s *emitter, name, help string, value N, labels ...string) {
 	desc, values := describe(name, help, labels)
 	s.out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), values...)

@@ -6,7 +6,8 @@ func (c *Config) build(s *emitter) {
 	gauge(s, "build_info", "1 for the version of the running program.", 1, "version", c.Version)
 }
 
-// state emits the metrics of the system. It emits nothing while the log is replayed, because the values would be wrong.
+// state emits the metrics of mailboxes, accounts, currencies and rates. While the node still reads its log, state emits
+// nothing, because the values would be wrong.
 func (c *Config) state(s *emitter) {
 	stats := c.System.Stats()
 	if !stats.Serving {
@@ -57,7 +58,8 @@ func (c *Config) quarantine(s *emitter) {
 	}
 }
 
-// log emits the metrics of the log and its disk. It emits nothing if the journal is not a local log.
+// log emits the metrics of the log and its disk. If the journal of the system is not a log in files of this machine, it
+// emits nothing.
 func (c *Config) log(s *emitter) {
 	stats := c.System.Stats()
 	if !stats.HasLog {

@@ -18,14 +18,14 @@ import (
 
 const (
 	requestTimeout = 30 * time.Second
-	attemptsMax    = 3              // attempts for one request
-	bodyMax        = 8 << 20        // bytes of a response body
+	attemptsMax    = 3              // maximum number of attempts for one request
+	bodyMax        = 8 << 20        // maximum number of bytes of a response body
 	waitMax        = 25 * time.Hour // longest wait: enough to reach the quota of the next day
 	accountPath    = "/v1/account/"
 )
 
-// recordingClient sends requests and records all responses, because some rules check every response. The requests that
-// it makes itself may be invalid on purpose. Valid requests usually go through dataClient and accountClient.
+// recordingClient sends requests and records all responses, because some rules check every response. Its own method
+// send can send requests that are invalid on purpose. Valid requests usually go through dataClient and accountClient.
 type recordingClient struct {
 	ctx           context.Context
 	base          string
@@ -33,7 +33,7 @@ type recordingClient struct {
 	http          *http.Client
 	dataClient    *client.Client // waits and retries if a limit is exceeded
 	accountClient *client.Client // never retries
-	configErr     error          // error of client.New
+	configErr     error          // error of creating dataClient or accountClient
 	responses     []*response
 	emailCount    int // number of addresses that newAddress has returned
 }
@@ -104,7 +104,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 // last returns the newest response.
 func (c *recordingClient) last() *response { return c.responses[len(c.responses)-1] }
 
-// response is a recorded response, with the method and target of its request.
+// response is a recorded response, with the method of its request and the target: path and query.
 type response struct {
 	method, target string
 	status         int
@@ -169,12 +169,12 @@ func (k *ruleRun) sendOnce(r request) *response {
 	return k.last()
 }
 
-// get sends a GET with waitForLimit.
+// get sends a GET. If the status is 429, it waits and sends the request again (waitForLimit).
 func (k *ruleRun) get(target string, header ...string) *response {
 	return k.send(request{method: http.MethodGet, target: target, header: header, waitForLimit: true})
 }
 
-// getOK sends a GET. It aborts the rule if the status is not 200.
+// getOK sends a GET. It aborts the check of the rule if the status is not 200.
 func (k *ruleRun) getOK(target string, header ...string) *response {
 	res := k.get(target, header...)
 	if res.status != http.StatusOK {
@@ -245,7 +245,7 @@ type errorDetail struct {
 	Message string
 }
 
-// wantError sends a GET and reports a problem if the response has another status or error code.
+// wantError sends a GET and reports a problem if the response does not have the given status and error code.
 func (k *ruleRun) wantError(target string, status int, code string) errorBody {
 	res := k.get(target)
 	return k.checkError(res, status, code)
@@ -263,7 +263,8 @@ func (k *ruleRun) checkError(res *response, status int, code string) errorBody {
 	return f
 }
 
-// wantBadParameter sends a GET and reports a problem if the response is not 400 with a detail about the parameter.
+// wantBadParameter sends a GET and reports a problem if the response is not an error 400 whose details name the query
+// parameter.
 func (k *ruleRun) wantBadParameter(target, name string) {
 	f := k.wantError(target, http.StatusBadRequest, "invalid_parameters")
 	if !slices.ContainsFunc(f.Error.Details, func(d errorDetail) bool { return len(d.Path) > 0 && d.Path[0] == name }) {
@@ -271,7 +272,7 @@ func (k *ruleRun) wantBadParameter(target, name string) {
 	}
 }
 
-// notFoundPaths returns a check that the server answers each target with 404.
+// notFoundPaths returns a check that the server answers a GET of each target (path and query) with 404.
 func notFoundPaths(targets ...string) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, target := range targets {
@@ -280,7 +281,8 @@ func notFoundPaths(targets ...string) func(*ruleRun) {
 	}
 }
 
-// badParameters returns a check that the server answers each target with 400 because of the parameter.
+// badParameters returns a check that the server answers a GET of each target with 400, and that the error names the
+// query parameter name.
 func badParameters(name string, targets ...string) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, target := range targets {

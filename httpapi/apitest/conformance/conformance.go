@@ -31,13 +31,13 @@ type Options struct {
 
 // Finding is the result of checking one rule.
 type Finding struct {
-	Rule        string // id, such as S2
+	Rule        string // id of the rule in docs/decisions.md, such as S2
 	Description string
 	Problems    []string // violations of the rule
 	Notes       []string // parts of the rule that could not be checked
 }
 
-const problemsMax = 20 // problems that are reported for one rule
+const problemsMax = 20 // maximum number of problems that are reported for one rule
 
 // Run checks the rules and reports each as a subtest.
 func Run(t *testing.T, baseURL string, options Options) {
@@ -102,13 +102,13 @@ func (c *recordingClient) runRule(r *rule) (finding Finding) {
 	return finding
 }
 
-// ruleRun is one check of a rule.
+// ruleRun is one check of one rule. Its methods report problems and notes.
 type ruleRun struct {
 	*recordingClient
 	problems, notes []string
 }
 
-// abortRule is the panic value of fatalf.
+// abortRule is the panic value with which fatalf ends the check of a rule.
 type abortRule struct{}
 
 func (k *ruleRun) errorf(format string, args ...any) {

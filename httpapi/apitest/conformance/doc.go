@@ -10,8 +10,8 @@
 // observe some rules, such as durability. They are not checked.
 //
 // The check compares the responses of the server with each other. For example, it compares a ranking with the list of
-// rates, and the pages of a list with the whole list. If data changes meanwhile, the compared responses differ,
-// although the server is right. Therefore a rule fails only if it fails twice.
+// rates, and the pages of a list with the whole list. If data changes between two responses, they may differ, and the
+// rule seems to be violated. Therefore a rule fails only if it fails twice.
 //
 // The check sends about 650 requests, and more if there are many currencies. If the server allows 60 requests a minute,
 // the check takes a quarter of an hour, because it waits as long as Retry-After says. It changes data only if

@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-const santoDomingoOffset = -4 * time.Hour // there is no summer time
+const santoDomingoOffset = -4 * time.Hour // offset from UTC; there is no summer time
 
 func (k *ruleRun) parseGeneratedAt(generatedAt string) time.Time {
 	t, err := time.Parse(generatedAtLayout, generatedAt)
@@ -34,7 +34,7 @@ func checkStale(k *ruleRun) {
 			if r.Stale {
 				staleCount++
 			}
-			// generatedAt is rounded down to whole seconds.
+			// The field generatedAt of the response is rounded down to whole seconds.
 			if r.Stale && !generatedAt.Add(time.Second).After(r.ExpiresAt) || !r.Stale && !generatedAt.Before(r.ExpiresAt) {
 				k.errorf("%s: stale is %v at %s, it expires %s", r.ID, r.Stale, generatedAt, r.ExpiresAt)
 			}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// limitWindows parses the headers RateLimit and RateLimit-Policy. It returns their windows by name, or false if the
-// response has no header RateLimit.
+// limitWindows parses the headers RateLimit and RateLimit-Policy. It returns the quota windows (periods for which
+// requests are counted) by name, or false if the response has no header RateLimit.
 func (k *ruleRun) limitWindows(res *response) (windows map[string]window, ok bool) {
 	state := res.header.Get("RateLimit")
 	if state == "" {
@@ -37,7 +37,7 @@ func (k *ruleRun) limitWindows(res *response) (windows map[string]window, ok boo
 	return windows, true
 }
 
-// window is the state of a quota window.
+// window is the state of a quota window: a period for which requests are counted.
 type window struct {
 	limit, remaining int // requests
 	reset            int // seconds until the window ends
@@ -110,7 +110,7 @@ func checkErrorPrecedence(k *ruleRun) {
 	k.checkError(k.send(request{method: http.MethodPut, target: "/v1/rates?limit=0"}), http.StatusMethodNotAllowed, "method_not_allowed")
 }
 
-const exhaustMax = 1000 // requests after which checkExhaust gives up
+const exhaustMax = 1000 // number of requests after which checkExhaust gives up
 
 func checkExhaust(k *ruleRun) {
 	windows, ok := k.limitWindows(k.getOK("/v1/currencies"))

@@ -11,7 +11,7 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// pagedPaths returns one target for each list that has pages, and some with filters.
+// pagedPaths returns one path for each list that has pages, and some paths with filters in the query.
 func (k *ruleRun) pagedPaths() []string {
 	currency := k.currencies()[0]
 	return []string{
@@ -80,7 +80,7 @@ func checkGeneratedAt(k *ruleRun) {
 	}
 }
 
-// counts has numbers for one currency or institution.
+// counts has the numbers of rates and currencies that belong to one currency or to one institution.
 type counts struct {
 	all, current int // rates
 	currencies   int // currencies that have rates

@@ -71,7 +71,7 @@ func checkKeyInURL(k *ruleRun) {
 	}
 }
 
-// operationPaths returns a target for each data operation.
+// operationPaths returns the path and query of one request for each operation of the API that reads data.
 func (k *ruleRun) operationPaths() []string {
 	rates := k.rates(client.Filter{})
 	if len(rates) == 0 {
@@ -199,7 +199,7 @@ func checkMaxAge(k *ruleRun) {
 		}
 		var body list[json.RawMessage]
 		if json.Unmarshal(res.body, &body) != nil || body.Meta.GeneratedAt == "" {
-			continue // the responses with all currencies or one institution have no meta
+			continue // the list of all currencies and the response about one institution have no field meta
 		}
 		cachedUntil := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
 		for _, raw := range body.Data {

@@ -53,7 +53,8 @@ func sideText(side *client.Decimal) client.Decimal {
 	return *side
 }
 
-// compareSides is negative if a is better for the caller than b.
+// compareSides returns a negative number if, for a client that wants to buy or sell (operation), the rate a is better
+// than b.
 func compareSides(operation client.Operation, a, b *client.Rate) int {
 	order := sideText(a.Side(operation)).Cmp(sideText(b.Side(operation)))
 	if operation == client.Sell {
@@ -92,7 +93,7 @@ func checkTies(k *ruleRun) {
 	}
 }
 
-// eligible returns the ids of the rates that a ranking must contain, sorted.
+// eligible returns the sorted ids of the rates that must be in the ranking of a currency for an operation.
 func eligible(rates []client.Rate, currency string, operation client.Operation, kind client.Kind) []string {
 	var ids []string
 	for i := range rates {

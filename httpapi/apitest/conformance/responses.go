@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// eachResponse returns a function for rule.check that calls check with every recorded response.
+// eachResponse returns a check of a rule (rule.check). It calls check with every recorded response.
 func eachResponse(check func(*ruleRun, *response)) func(*ruleRun) {
 	return func(k *ruleRun) {
 		for _, res := range k.responses {

@@ -1,6 +1,7 @@
 package conformance
 
-// rules returns all rules in the order of docs/decisions.md, except that rules with afterOthers come last.
+// rules returns all rules in the order of docs/decisions.md, except that rules about all recorded responses
+// (afterOthers) come last.
 func rules() []rule {
 	accounts := func(o *Options) bool { return o.Code != nil }
 	exhaust := func(o *Options) bool { return o.Exhaust }

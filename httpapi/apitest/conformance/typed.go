@@ -20,7 +20,7 @@ func collect[T any](k *ruleRun, walk iter.Seq2[T, error]) []T {
 	return items
 }
 
-// must returns the value. It aborts the rule if err is not nil.
+// must returns the value. If err is not nil, it aborts the check of the rule.
 func must[T any](k *ruleRun, value T, err error) T {
 	if err != nil {
 		k.fatalf("%v", err)
@@ -33,7 +33,7 @@ func (k *ruleRun) rates(filter client.Filter) []client.Rate {
 	return collect(k, k.dataClient.AllRates(k.ctx, filter))
 }
 
-// best returns all rates of a ranking.
+// best returns all rates of the ranking of a currency for an operation, from all pages.
 func (k *ruleRun) best(currency string, operation client.Operation) []client.Rate {
 	return collect(k, k.dataClient.AllBest(k.ctx, client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}))
 }
@@ -42,12 +42,12 @@ func (k *ruleRun) conversions(currency string, operation client.Operation, amoun
 	return collect(k, k.dataClient.AllConversions(k.ctx, client.ConvertQuery{Filter: client.Filter{Currency: currency, Kind: kind}, Operation: operation, Amount: amount}))
 }
 
-// institutions returns the institutions with rates of a currency. If currency is "", it returns all.
+// institutions returns the institutions with rates of a currency. If currency is "", it returns all institutions.
 func (k *ruleRun) institutions(currency string) []client.Institution {
 	return collect(k, k.dataClient.AllInstitutions(k.ctx, client.InstitutionsQuery{Currency: currency}))
 }
 
-// catalogue returns all currencies that the server lists.
+// catalogue returns all currencies that the server lists, also those without rates.
 func (k *ruleRun) catalogue() []client.Currency {
 	list, err := k.dataClient.Currencies(k.ctx)
 	return must(k, list, err)
@@ -58,7 +58,7 @@ func (k *ruleRun) history(from, to client.Date) []client.HistoryEntry {
 	return collect(k, k.dataClient.AllHistory(k.ctx, client.HistoryQuery{From: from, To: to}))
 }
 
-// currencies returns the codes of the currencies that have rates. It aborts the rule if there are none.
+// currencies returns the codes of the currencies that have rates. It aborts the check of the rule if there are none.
 func (k *ruleRun) currencies() []string {
 	var codes []string
 	previous := ""
