@@ -12,12 +12,13 @@ import (
 type circuitBreaker struct {
 	failuresToOpen int
 
-	failures int       // consecutive slots in which no page could be read
+	failures int       // consecutive slots in which no page of the source could be read
 	lastSlot time.Time // the newest slot in which the source was tried
 }
 
-// allows reports whether the source may be tried in a slot. A slot before lastSlot means that the clock was set back;
-// then the source may be tried.
+// allows reports whether the source may be tried in a slot: in any slot while the circuit is closed, and only on a day
+// after lastSlot while it is open. A slot before lastSlot means that the clock was set back; the source may be tried
+// then, too.
 func (b *circuitBreaker) allows(slot time.Time) bool {
 	return !b.open() || engine.DateOf(slot) >= b.nextProbe() || slot.Before(b.lastSlot)
 }

@@ -16,14 +16,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fetcher downloads a page of a source, which is a website or API with exchange rates. Fetch must return soon after ctx
-// ends. Its error is a *source.Failure.
+// Fetcher downloads a page of a source, which is a website or API with exchange rates. The definition d says how the
+// pages of the source are fetched and read; page is an index in d.Pages. Fetch must return soon after ctx ends. Its
+// error is a *source.Failure.
 type Fetcher interface {
 	Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error)
 }
 
-// Sink is the part of engine.Ingester that a Collector needs. When Observe returns without an error, the accepted
-// observations are durable.
+// Sink publishes the rates that a Collector reads. It is the part of engine.Ingester that a Collector needs. A Refresh
+// has the rates of one source at one time (observations); the Receipt says which of them were accepted. When Observe
+// returns without an error, the accepted observations are durable.
 type Sink interface {
 	Observe([]engine.Refresh) (engine.Receipt, error)
 }
@@ -64,14 +66,14 @@ type Config struct {
 	HistoryDays int
 }
 
-// HistoryDaysLive is the HistoryDays of a live node. It is long enough to fill gaps after a downtime, and to correct
-// recent days.
+// HistoryDaysLive is the value of Config.HistoryDays for a live node. It is long enough to fill gaps after a downtime,
+// and to correct recent days.
 const HistoryDaysLive = 45
 
 const (
 	jitterDefault          = 5 * time.Minute
-	catchUpJitterMax       = 15 * time.Second // jitter of a slot that was missed before a start or during a suspend
-	sourceTimeout          = 45 * time.Second // for all pages of a source; a Fetch with its retries takes up to 30 s
+	catchUpJitterMax       = 15 * time.Second // maximum jitter of a slot that was missed before a start or a wake-up
+	sourceTimeout          = 45 * time.Second // for all pages of a source together; one Fetch takes up to 30 s
 	concurrencyDefault     = 8
 	breakerFailuresDefault = 5
 	frozenAfter            = 30 * 24 * time.Hour // Health.Frozen is set if the quotes have not changed for this time
@@ -123,10 +125,10 @@ type Collector struct {
 	config    Config
 	runners   []*runner     // sorted by source id
 	semaphore chan struct{} // has one element for each source that is being fetched or parsed
-	running   atomic.Bool   // Run was called
+	running   atomic.Bool   // true = Run was called
 
 	tried, failing          atomic.Int64 // number of sources that were tried, and that are failing
-	allFailing, someFailing engine.Fault // what Condition reports
+	allFailing, someFailing engine.Fault // the two faults that Condition reports
 
 	parse func(d *source.Definition, page int, doc *source.Document) (source.Result, error)
 }

@@ -16,9 +16,9 @@ import (
 // PageReport is the outcome of reading one page.
 type PageReport struct {
 	Page    int             // index in Definition.Pages
-	Name    string          // Page.Name
-	Digest  string          // Document.Digest; "" = no document was fetched
-	Notes   []string        // Result.Notes
+	Name    string          // name of the page in the definition
+	Digest  string          // SHA-256 of the document; "" = no document was fetched
+	Notes   []string        // the skipped parts of the document, and why
 	Failure *source.Failure // nil = the page was read
 }
 
@@ -27,7 +27,7 @@ type Report struct {
 	SourceID     string
 	Pages        []PageReport
 	Observations []engine.Observation // current quotes of all pages
-	HistoryDays  int                  // number of past days, summed over all pages
+	HistoryDays  int                  // number of past days with quotes, summed over all pages
 	Notes        []string
 	Failure      *source.Failure // of the first page that failed; nil = all pages were read
 	Duration     time.Duration
@@ -105,7 +105,8 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 	return outcome
 }
 
-// readPage fetches and parses a page. A panic of the fetcher or the parser is a failure of the page.
+// readPage fetches and parses a page. If the fetcher or the parser panics, the page has failed with a failure of kind
+// Internal.
 func (c *Collector) readPage(
 	ctx context.Context, d *source.Definition, page int, report *PageReport,
 ) (result source.Result, failure *source.Failure) {
@@ -141,8 +142,8 @@ func (c *Collector) panicFailure(d *source.Definition, panicked any) *source.Fai
 	return source.Failf(source.Internal, "panic: %v; the log has the stack", panicked)
 }
 
-// failureOf turns an error into a failure that the caller may change. If the error wraps a failure, the result is a
-// copy of that failure. step names what failed.
+// failureOf turns an error into a failure. If the error wraps a failure, the result is a copy of it, so that the caller
+// may change the result. step names the action that failed.
 func failureOf(err error, step string) *source.Failure {
 	var failure *source.Failure
 	switch {

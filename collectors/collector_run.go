@@ -19,26 +19,28 @@ const clockCheckMax = time.Minute
 // wrong clock and is ignored. Otherwise the source would not be collected until the clock reaches that slot.
 const clockErrorMin = 24 * time.Hour
 
-// jitterSteps is the number of different values of jitterShare.
+// jitterSteps is the denominator of a random share of the jitter. runner.jitterShare, from 0 to jitterSteps, is the
+// numerator.
 const jitterSteps = 1 << 16
 
-// runner fetches and publishes one source. Only its goroutine (run) uses the fields from random to loggedNotes.
+// runner fetches one source at each scheduled time (slot) and publishes its rates. Only its goroutine (run) uses the
+// fields from random to loggedNotes.
 type runner struct {
 	collector  *Collector
 	definition *source.Definition
 	random     *rand.Rand
 
 	slot                time.Time       // the current slot: the newest that was begun or skipped
-	catchUp             bool            // plan has not run yet; a slot that it begins was missed before the start
+	catchUp             bool            // plan was not called yet; its first call may begin a slot that was missed
 	pendingPages        []int           // pages still to be published for the slot; empty = the slot is done
 	results             []source.Result // results of the slot so far, by index in Definition.Pages
 	publishedCurrencies map[string]bool // currencies that were published for the slot
 	tries               int             // number of tries in the slot
 	nextTry             time.Time       // when pendingPages are tried next
 	anyRead             bool            // a page was read in the slot
-	jitterShare         time.Duration   // jitter of the next slot, as a fraction of jitterSpan: jitterShare/jitterSteps
-	breaker             circuitBreaker
-	changes             changeDetector
+	jitterShare         time.Duration   // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
+	breaker             circuitBreaker  // skips slots of a source that keeps failing
+	changes             changeDetector  // finds out since when no price has changed
 	loggedNotes         map[string]bool // notes that have been logged
 
 	mu     sync.Mutex
@@ -63,7 +65,7 @@ func (r *runner) offset(span time.Duration) time.Duration {
 	return span * r.jitterShare / jitterSteps
 }
 
-// resume sets the current slot to the newest slot that an earlier process has published.
+// resume sets the current slot to the newest slot for which an earlier process has published the rates of the source.
 func (r *runner) resume(slot time.Time) {
 	r.slot = slot
 	r.updateHealth(func(h *Health) { h.LastSlot = slot })
@@ -92,7 +94,8 @@ func pause(ctx context.Context, span time.Duration) {
 	}
 }
 
-// plan returns the time of the next try. If a new slot has begun by the clock, it begins that slot first.
+// plan returns the time of the next try. If the time of a newer slot has come, it first makes that slot the current
+// one.
 func (r *runner) plan(now time.Time) time.Time {
 	if r.slot.After(now.Add(clockErrorMin)) {
 		r.collector.config.Logger.Warn("the last slot is in the future: the clock is or was wrong",
@@ -109,8 +112,9 @@ func (r *runner) plan(now time.Time) time.Time {
 	return r.nextRun(now)
 }
 
-// beginSlot ends the previous slot, even if it has pending pages, and makes slot the current one. If the circuit
-// breaker does not allow the slot, no page becomes pending.
+// beginSlot makes slot the current one, and all pages become pending. Pages of the previous slot are not tried any
+// more. If the circuit breaker, which skips slots of a source that keeps failing, does not allow the slot, no page
+// becomes pending.
 func (r *runner) beginSlot(slot, now time.Time) {
 	if len(r.pendingPages) > 0 && r.tries > 0 {
 		r.finishSlot()
@@ -175,16 +179,17 @@ func (r *runner) try(ctx context.Context) {
 	r.finishTry(attempt{startedAt: startedAt, endedAt: c.now(), pages: outcome, published: published, publishFailure: failure})
 }
 
-// publishOutcome is the result of publishing the pages of a try.
+// publishOutcome is the result of publishing the rates of a try. A refresh has rates of the source at one time
+// (observations); the receipt says which of them the engine accepted.
 type publishOutcome struct {
 	refreshes    []engine.Refresh
 	historyCount int // refreshes[:historyCount] have past days, the others current quotes
 	receipt      engine.Receipt
 }
 
-// publish publishes the pages that were read. After an error or panic of Config.Sink it returns a failure, and the
-// pages stay pending. If the engine rejects all observations, publish returns a failure too, but the pages are not
-// tried again.
+// publish publishes the rates of the pages that were read. After an error or panic of Config.Sink it returns a failure,
+// and the pages stay pending. If the engine rejects all rates, publish returns a failure too, but the pages are not
+// tried again: they would give the same rates.
 func (r *runner) publish(outcome pageResults) (published publishOutcome, failure *source.Failure) {
 	pages := outcome.succeeded()
 	if len(pages) == 0 {
@@ -240,7 +245,7 @@ func (r *runner) observe(refreshes []engine.Refresh) (engine.Receipt, *source.Fa
 	return receipt, nil
 }
 
-// finishTry records a try and schedules the next one, or ends the slot.
+// finishTry updates the health of the source after a try. It schedules the next try, or ends the slot.
 func (r *runner) finishTry(a attempt) {
 	r.anyRead = r.anyRead || len(a.pages.succeeded()) > 0
 	r.record(a)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HeaderError means that a CSV header does not have exactly the columns of the format.
+// HeaderError means that a CSV header does not have exactly the columns of an observation file.
 type HeaderError struct {
 	File                       string
 	Line                       int
@@ -44,7 +44,7 @@ func quotedList(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// header reads the header, which is the first line that is not blank, and returns its columns in order.
+// header reads the header, which is the first line that is not blank. It returns the columns in the order of the file.
 func (r *Reader) header() ([]column, error) {
 	for {
 		line, long, err := r.lines.next()
@@ -94,7 +94,7 @@ func (r *Reader) columnsOf(cells [][]byte) ([]column, error) {
 	return order, nil
 }
 
-// csvParser parses the lines after the header.
+// csvParser parses the lines after the header. Its interner keeps repeated texts in memory only once.
 type csvParser struct {
 	header  []column
 	cells   [][]byte // reused for every line
@@ -119,7 +119,8 @@ func (p *csvParser) parse(line []byte, values *fields) *LineError {
 	return nil
 }
 
-// splitCSV appends the fields of one line to cells. Fields without escaped quotes share the memory of line.
+// splitCSV splits a line at its commas and appends the fields to cells. A field that is not in quotes shares the memory
+// of line.
 func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
 	for {
 		cell, remaining, more := bytes.Cut(line, []byte{','})

@@ -8,9 +8,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export returns observations from which an import into an empty node creates the same source quotes, the same history
-// and the same API responses. A source quote is the newest accepted quote of one source. Export includes each source
-// quote, each history entry, and the quarantined quotes that a later observation may confirm.
+// Export returns the lines of an observation file, each with a quote of one source at one time. From these observations
+// an import into an empty node creates the same source quotes, the same history and the same API responses. A source
+// quote is the newest accepted quote of one source. Export includes each source quote, each history entry, and the
+// quarantined quotes (held back because they looked implausible) that a later observation may confirm.
 //
 // An import differs from the original in three ways. Quarantined quotes that can't be confirmed are omitted. The import
 // computes expiries and the publication times of old quotes again, because a file has no columns for them. The import
@@ -82,17 +83,17 @@ type sourceQuoteKey struct {
 	key    engine.QuoteKey
 }
 
-// sourceInstant is a quote of one source at one time. A file can have only one observation of it.
+// sourceInstant identifies a quote of one source at one time. The export has at most one line for it.
 type sourceInstant struct {
 	sourceQuoteKey
 	unixNano int64
 }
 
-// currencyExport is the export of one currency.
+// currencyExport collects the lines of one currency.
 type currencyExport struct {
 	state      *engine.SavedCurrency
 	quotes     map[sourceQuoteKey]*engine.SourceQuote
-	written    map[sourceInstant]bool // the quotes and times of all lines that add has added
+	written    map[sourceInstant]bool // quotes and times for which add has added a line
 	quoteLines []Observation          // lines of the source quotes
 }
 
@@ -160,8 +161,9 @@ func (e *currencyExport) historyLines() (inTime, late []Observation) {
 	return inTime, late
 }
 
-// repeatsRange returns the range of the lines that have the prices of the quote and are directly before the time when
-// the prices of the quote were new. lines must be sorted.
+// repeatsRange finds the lines that must come at the end of the export. They have the prices of the quote, and come
+// directly before quote.CollectedAt, the time when these prices were new. The result is a range of indexes in lines,
+// which must be sorted.
 func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end int) {
 	if quote == nil {
 		return 0, 0
@@ -173,7 +175,8 @@ func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end in
 	return start, end
 }
 
-// repeats reports whether an import would treat a line as a confirmation of the quote.
+// repeats reports whether an import would treat a line as a confirmation of the quote, because prices and date are the
+// same.
 func repeats(o *Observation, quote *engine.SourceQuote) bool {
 	buy, buyErr := parseSide(o.Buy)
 	sell, sellErr := parseSide(o.Sell)
@@ -196,8 +199,8 @@ func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time)
 }
 
 // historyLine returns the line from which an import creates a history entry. quote is the current quote of the source,
-// or nil. A history entry does not have its time of publication, only whether the source gave one. If the source gave
-// one, the line has ObservedAt as the time of publication.
+// or nil. A history entry says whether the source gave a time of publication, but not which. If the source gave one,
+// the line has ObservedAt as the time of publication.
 func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,
@@ -216,7 +219,8 @@ func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observatio
 	return line
 }
 
-// confirms reports whether the entry comes from an observation that confirmed the quote.
+// confirms reports whether the entry comes from an observation that confirmed the quote, which means that it had the
+// same prices.
 func confirms(row *engine.HistoryEntry, quote *engine.SourceQuote) bool {
 	if quote == nil || row.ObservedAt.Before(quote.CollectedAt) || row.ObservedAt.After(quote.LastCheckedAt) {
 		return false

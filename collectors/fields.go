@@ -27,7 +27,7 @@ const (
 	columnCount
 )
 
-// columns has the names of the columns in order.
+// columns has the names of the columns, in the order of the constants above.
 const columns = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt"
 
 var columnNames = strings.Split(columns, ",")
@@ -39,7 +39,7 @@ func parseColumn(name string) (column, bool) {
 	return column(c), c >= 0
 }
 
-// fields has the texts of one line by column. A null of NDJSON is "".
+// fields has the texts of one line of an observation file, by column. A null of NDJSON is "".
 type fields [columnCount]string
 
 // observation converts the texts to an Observation. The LineError is about the first invalid text.
@@ -105,7 +105,7 @@ func textProblem(c column, text string) *LineError {
 
 func isForbiddenRune(r rune) bool { return r < ' ' || r == 0x7F || r == utf8.RuneError }
 
-// instant parses an RFC 3339 time. "" is the zero time.
+// instant parses the RFC 3339 time in a column. The text "" gives the zero time.
 func (f *fields) instant(c column) (time.Time, *LineError) {
 	if f[c] == "" {
 		return time.Time{}, nil
@@ -144,7 +144,7 @@ func isStrictRFC3339(text string) bool {
 // isPlausibleYear rejects typing errors, such as 0205 for 2025.
 func isPlausibleYear(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
 
-// date parses a calendar date. "" is the zero date.
+// date parses the calendar date in a column. The text "" gives the zero date.
 func (f *fields) date(c column) (engine.Date, *LineError) {
 	if f[c] == "" {
 		return 0, nil
@@ -159,7 +159,8 @@ func (f *fields) date(c column) (engine.Date, *LineError) {
 	return date, nil
 }
 
-// channelAndKind parses the channel and the kind. "" is the default.
+// channelAndKind parses the channel and the kind of a rate. The text "" gives the default: engine.Unspecified or
+// engine.Commercial.
 func (f *fields) channelAndKind() (engine.Channel, engine.Kind, *LineError) {
 	channel, kind := engine.Unspecified, engine.Commercial
 	var known bool

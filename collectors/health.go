@@ -42,17 +42,17 @@ type Health struct {
 	Failures            map[source.FailureKind]uint64 // failures of pages and of publishing since the process started
 
 	Counts
-	Digests        []string  // Document.Digest of the newest document of each page; "" = none
-	Notes          []string  // Result.Notes of the newest try
-	UnchangedSince time.Time // when a price last changed, as far as known; see changeDetector
+	Digests        []string  // SHA-256 of the newest document of each page; "" = none
+	Notes          []string  // skipped parts of the documents of the newest try, and why
+	UnchangedSince time.Time // when a price last changed, as far as changeDetector knows
 	Frozen         bool      // no price has changed for frozenAfter
 }
 
-// Counts counts the observations of the newest slot in all its tries, without past days.
+// Counts counts the current quotes (observations) that all tries of the newest slot have read. Past days do not count.
 type Counts struct {
 	Read        int
 	Accepted    int
-	Quarantined int // rejected by the engine, which keeps most of them in quarantine
+	Quarantined int // rejected as implausible by the engine, which keeps most of them in quarantine
 	Repeated    int // already published for this slot
 }
 
@@ -86,7 +86,7 @@ type attempt struct {
 	startedAt, endedAt time.Time
 	pages              pageResults
 	published          publishOutcome
-	publishFailure     *source.Failure // the sink failed, or the engine rejected all observations; nil = neither
+	publishFailure     *source.Failure // Config.Sink failed, or the engine rejected all observations; nil = neither
 }
 
 // failure returns the most serious failure of a try, or nil. Internal failures of publishing come first, then failures
@@ -98,7 +98,7 @@ func (a *attempt) failure() *source.Failure {
 	return cmp.Or(a.pages.failure, a.publishFailure)
 }
 
-// record updates the health after a try, and logs its changes.
+// record updates the health of the source after a try, and logs how the health has changed.
 func (r *runner) record(a attempt) {
 	before := r.healthCopy()
 	r.changes.observe(a.pages, a.endedAt)

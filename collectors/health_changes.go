@@ -18,13 +18,14 @@ type changeDetector struct {
 }
 
 type unchangedPage struct {
-	prices [sha256.Size]byte // fingerprint
-	since  time.Time
+	prices [sha256.Size]byte // result of fingerprint
+	since  time.Time         // since when the page has these prices
 }
 
 func newChangeDetector() changeDetector { return changeDetector{pages: map[int]unchangedPage{}} }
 
-// observe compares the prices of pages with their previous prices.
+// observe compares the prices of the pages that a try has read with their previous prices. If they differ, it remembers
+// since when the page has its new prices.
 func (d *changeDetector) observe(outcome pageResults, now time.Time) {
 	for _, page := range outcome.succeeded() {
 		observations := outcome.results[page].Observations

@@ -7,11 +7,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingDivisor says that Condition reports failing sources only if they are at least 1/4 of all, because a few sites
-// fail every week.
+// failingDivisor says that Condition reports failing sources only if they are at least 1/4 of the sources that were
+// tried, because a few sites fail every week.
 const failingDivisor = 4
 
-// updateConditions updates what Condition returns. It must be called after every try.
+// updateConditions updates the numbers and the two faults from which Condition takes its result. It must be called
+// after every try.
 func (c *Collector) updateConditions(now time.Time) {
 	tried, failing := 0, 0
 	for _, r := range c.runners {

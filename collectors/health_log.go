@@ -6,7 +6,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// notesLoggedMax is the maximum number of notes that are logged for a source.
+// notesLoggedMax is the maximum number of notes (about skipped parts of documents) that are logged for a source.
 const notesLoggedMax = 256
 
 // logTry logs a try at debug level. At higher levels it logs only changes of the health, so that a source that is down
@@ -30,8 +30,8 @@ func (r *runner) logTry(before Health, a *attempt) {
 	}
 }
 
-// withoutCircuit maps CircuitOpen to Failing. logTry must not report a change when the circuit of a failing source
-// opens.
+// withoutCircuit maps CircuitOpen to Failing. logTry must not log a change when the circuit of a failing source opens,
+// because openCircuit logs it.
 func withoutCircuit(s State) State {
 	if s == CircuitOpen {
 		return Failing
@@ -46,7 +46,7 @@ func failureText(failure *source.Failure) string {
 	return failure.Error()
 }
 
-// logNotes logs each note once.
+// logNotes logs each note once. A note says which part of a document was skipped, and why.
 func (r *runner) logNotes(log *slog.Logger, h Health) {
 	for _, note := range h.Notes {
 		if !r.loggedNotes[note] && len(r.loggedNotes) < notesLoggedMax {
@@ -56,8 +56,8 @@ func (r *runner) logNotes(log *slog.Logger, h Health) {
 	}
 }
 
-// openCircuit sets the state CircuitOpen. first means that the circuit was closed before; only then the change is
-// logged.
+// openCircuit sets the state CircuitOpen: the source keeps failing and is tried only once a day. first means that the
+// circuit was closed before; only then the change is logged.
 func (r *runner) openCircuit(first bool) {
 	r.updateHealth(func(h *Health) { h.State = CircuitOpen })
 	if first {

@@ -2,9 +2,9 @@ package collectors
 
 import "github.com/tasard/tasard/engine"
 
-// joinSides joins observations that each have one side of the same quote, for example from two pages. If a side occurs
-// twice, the result still has two observations of the quote, and the engine rejects both. joinSides does not change its
-// argument.
+// joinSides joins observations that each have one side (buy or sell) of the same quote, for example from two pages. If
+// a side occurs twice, the result still has two observations of the quote, and the engine rejects both. joinSides does
+// not change its argument.
 func joinSides(observations []engine.Observation) []engine.Observation {
 	joined := make([]engine.Observation, 0, len(observations))
 	for _, o := range observations {

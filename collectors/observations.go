@@ -16,11 +16,11 @@ import (
 const (
 	lineBytesMax           = 64 << 10 // of a line without its line end; a usual line has 90 bytes
 	endlessBytesMin        = 16 << 20 // a line of more bytes ends the reading with ErrEndlessLine
-	refreshObservationsMax = 10_000   // of one refresh; all quotes of all institutions are 3,500
+	refreshObservationsMax = 10_000   // lines with the same source and time (a refresh); usually at most 3,500
 	batchErrorsMax         = 256      // malformed lines in one Batch
-	sourceIDMax            = 80       // characters, as in an institution id
+	sourceIDMax            = 80       // characters of a source id, as many as of an institution id
 	yearMin, yearMax       = 1900, 2999
-	signatureBytes         = 4     // length of the longest signature in binaryFormat
+	signatureBytes         = 4     // length of the longest file signature that binaryFormat knows
 	sniffBytes             = 512   // first bytes of a file that sniff looks at
 	quotedBytesMax         = 64    // bytes of an invalid text that an error quotes
 	internedMax            = 8_192 // different strings that an interner remembers
@@ -125,7 +125,7 @@ func (r *Reader) Bytes() int64 { return r.lines.bytes }
 func (r *Reader) Lines() int { return r.lines.number }
 
 // Next returns the next refresh and the malformed lines before it. After batchErrorsMax malformed lines, it returns
-// these lines without a refresh. Refreshes are not Complete, because a file may lack observations.
+// these lines without a refresh. It never sets Refresh.Complete, because a file may lack observations.
 //
 // After the last Batch the error is io.EOF. Any other error is a read error. Next then drops the refresh that it was
 // reading, because lines of it may be missing, and every further call returns the error again.
@@ -156,8 +156,8 @@ func (r *Reader) Next() (Batch, error) {
 	return Batch{}, r.err
 }
 
-// read reads the next line that is not blank. It returns an observation, the error of a malformed line, or the error of
-// the file.
+// read reads the next line that is not blank. It returns an observation, the error of a malformed line, or an error
+// that ends the reading, such as io.EOF.
 func (r *Reader) read() (Observation, *LineError, error) {
 	for {
 		line, long, err := r.lines.next()

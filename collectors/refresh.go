@@ -15,11 +15,12 @@ import (
 // The first refreshes have the past days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or now
 // if the day has not ended. They have no slot (scheduled time) and are not Complete.
 //
-// After them come at most two current refreshes, with ObservedAt now and the given slot. The first is Complete: it has
-// the currencies of which all pages were read. The second has the other currencies.
+// After them come at most two current refreshes, with ObservedAt now and the given slot. The first has the currencies
+// of which all pages were read. It is Complete, so the engine removes earlier quotes that are missing in it. The second
+// has the other currencies.
 //
-// If the buy and sell sides of a quote are on different pages, BuildRefreshes joins them. Observations without an
-// expiry get one as the definition says.
+// If the buy and sell sides of a quote are on different pages, BuildRefreshes joins them. Observations without a time
+// of expiry get one from the definition d, which says how the source is read and how long its quotes are valid.
 func BuildRefreshes(d *source.Definition, results []source.Result, now, slot time.Time) []engine.Refresh {
 	refreshes := historyRefreshes(d, results, now)
 	var complete, incomplete []engine.Observation
@@ -78,7 +79,7 @@ func historyRefreshes(d *source.Definition, results []source.Result, now time.Ti
 // endOfDay returns the last second of a day in Santo Domingo.
 func endOfDay(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
 
-// setExpiry sets the expiry of observations that have none, as the definition says.
+// setExpiry sets the time of expiry of observations that have none. The definition says how long a quote is valid.
 func setExpiry(d *source.Definition, observations []engine.Observation, checkedAt time.Time) {
 	for i := range observations {
 		if o := &observations[i]; o.ExpiresAt.IsZero() {
@@ -102,7 +103,8 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	return true
 }
 
-// trimHistory removes the history that is more than days old. If days is 0, it keeps all.
+// trimHistory removes the past days before a date: the date of now minus the given number of days. If days is 0, it
+// keeps all.
 func trimHistory(results []source.Result, days int, now time.Time) []source.Result {
 	if days == 0 {
 		return results
@@ -167,7 +169,8 @@ type quoteID struct {
 
 func quoteIDOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
 
-// withHistory returns results with the history of newResults. The history of earlier tries has been published already.
+// withHistory returns a copy of results in which the past days are only those that this try has read (newResults). The
+// past days of earlier tries have been published already.
 func withHistory(results, newResults []source.Result) []source.Result {
 	all := slices.Clone(results)
 	for i := range all {

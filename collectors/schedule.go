@@ -21,7 +21,7 @@ type daily struct{}
 // slotSpanMax is longer than the time between two slots.
 const slotSpanMax = 24 * time.Hour
 
-// Last begins with a slot that is certainly in the past, and goes forward.
+// Last starts from a slot that is certainly in the past, and goes forward to the newest slot.
 func (daily) Last(now time.Time) time.Time {
 	last := engine.NextRefresh(now.Add(-slotSpanMax))
 	for next := engine.NextRefresh(last); !next.After(now); next = engine.NextRefresh(last) {

@@ -15,7 +15,7 @@ const (
 	cachedBytesMax    = 1 << 20  // of one document
 	cacheBytesMax     = 32 << 20 // of all documents; a document that does not fit empties the cache
 	validatorBytesMax = 1 << 10
-	cacheAgeMax       = 24 * time.Hour // otherwise a server that wrongly answers 304 would freeze its rates
+	cacheAgeMax       = 24 * time.Hour // a server may wrongly send 304 (not modified) for ever, which freezes rates
 )
 
 type pageKey struct {
@@ -25,7 +25,7 @@ type pageKey struct {
 
 // cachedDocument is a document with its validators, which are its ETag and Last-Modified. It is immutable.
 type cachedDocument struct {
-	definition         *source.Definition // not used for a reloaded definition with the same id
+	definition         *source.Definition // a reload makes another Definition, which must not use this document
 	url                string
 	etag, lastModified string
 	contentType        string
@@ -33,14 +33,16 @@ type cachedDocument struct {
 	receivedAt         time.Time
 }
 
-// documentCache keeps documents for conditional requests: the newest document of each page, if it has validators.
+// documentCache keeps documents for conditional requests, which a server may answer with 304 (not modified). It has the
+// newest document of each page, if it has validators.
 type documentCache struct {
 	mu        sync.Mutex
 	documents map[pageKey]*cachedDocument
 	bytes     int
 }
 
-// get returns the document of a page, or nil if there is none, if it is too old or if it belongs to another definition.
+// get returns the cached document of a page. It returns nil if there is none, if it is too old, or if it was fetched
+// with another definition of the source.
 func (c *documentCache) get(key pageKey, d *source.Definition, now time.Time) *cachedDocument {
 	c.mu.Lock()
 	defer c.mu.Unlock()

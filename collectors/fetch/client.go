@@ -8,10 +8,11 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// detailBytesMax bounds Failure.Detail, which may quote the server.
+// detailBytesMax bounds Failure.Detail, which may quote texts from the server.
 const detailBytesMax = 1000
 
-// Client fetches documents. Its methods are safe for concurrent use.
+// Client fetches the documents (web pages, JSON, workbooks) that source definitions describe. Its methods are safe for
+// concurrent use.
 type Client struct {
 	config Config
 	jitter jitter
@@ -89,7 +90,8 @@ type hostState struct {
 	pause       time.Duration
 }
 
-// wait returns the remaining pause. It never exceeds h.pause, even if the clock was set back.
+// wait returns the remaining pause. The result is at most h.pause. Without this limit, a clock that was set back would
+// lengthen the pause.
 func (h hostState) wait(now time.Time) time.Duration {
 	return min(h.nextRequest.Sub(now), h.pause)
 }

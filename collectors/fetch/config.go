@@ -19,7 +19,7 @@ const (
 type Config struct {
 	// Clock gives the time of documents, pauses and certificate checks. Timeouts use the system's timers.
 	Clock func() time.Time
-	// Random adds jitter to the waits between tries. The caller must not use it any more. nil: no jitter.
+	// Random adds jitter to the waits between tries. After New the caller must not use Random any more. nil: no jitter.
 	Random *rand.Rand
 	// UserAgent names the program and a contact: tasard/1.2 (+https://github.com/tasard/tasard; ops@example.do).
 	UserAgent string
@@ -27,7 +27,8 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Roots has the trusted certificate authorities. nil: the system's.
 	Roots *x509.CertPool
-	// CA reads the PEM file that Definition.CAFile names. nil: definitions with a CAFile fail.
+	// CA reads a PEM file with certificates for one source; the definition of the source names it (CAFile). nil:
+	// fetching such a source fails.
 	CA func(name string) ([]byte, error)
 	// RequestTimeout bounds one request, from the dial to the last byte of the response. 0: 12 s.
 	RequestTimeout time.Duration

@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// fetchError is a failure with what doWithRetries needs to know.
+// fetchError is the failure of a request, with the data from which doWithRetries decides about another try.
 type fetchError struct {
 	failure    *source.Failure
 	status     int           // HTTP status; 0 = no response
@@ -105,8 +105,8 @@ func isGzipDamage(err error) bool {
 	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
 
-// isHeaderTooLarge compares the text of the error, because net/http exports no type for this error. TestD4_Hostile
-// fails if the text changes.
+// isHeaderTooLarge compares the text of the error, because net/http exports no type for this error. The test of hostile
+// servers, TestD4_Hostile, fails if the text changes.
 func isHeaderTooLarge(err error) bool {
 	return errors.Is(err, bufio.ErrTooLong) || strings.Contains(err.Error(), "response headers exceeded")
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // keysMax bounds a table of locks, whose keys are hosts or origins. If the table is larger, unused keys are evicted. An
-// evicted host loses its pause, and an evicted origin loses its cached robots.txt. Only a site with many subdomains has
-// so many hosts.
+// evicted host loses its pause (the minimum time until its next request), and an evicted origin loses its cached
+// robots.txt. Only a site with many subdomains has so many hosts.
 const keysMax = 256
 
 // keyedLocks is a table of locks by key. Each lock guards a value. Goroutines get a lock in the order of their calls.

@@ -20,7 +20,7 @@ type plannedRequest struct {
 	isRobots   bool // request for robots.txt, to which robots.txt does not apply
 }
 
-// planRequest prepares request i of the page. previous is the response to request i-1, or nil.
+// planRequest prepares s.page.Requests[i]. previous is the response to request i-1, or nil.
 func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fetchError) {
 	r := &s.page.Requests[i]
 	isDocument := i == len(s.page.Requests)-1
@@ -51,7 +51,8 @@ func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fe
 	for name, value := range r.Headers {
 		req.header.Set(name, value)
 	}
-	// A definition must not change the user agent. With an Accept-Encoding header the transport would not decode gzip.
+	// The definition of a source must not change the user agent. With an Accept-Encoding header the transport would not
+	// decode gzip.
 	req.header.Set("User-Agent", s.client.config.UserAgent)
 	req.header.Del("Accept-Encoding")
 	req.header.Del("Range")
@@ -70,7 +71,8 @@ func (req plannedRequest) redirected(status int, target *url.URL) plannedRequest
 	return req
 }
 
-// address returns the address of a request. It is r.URL or, with r.AddressFrom, an attribute in the previous response.
+// address returns the address of a request. It is r.URL or, with r.AddressFrom, an attribute of an HTML element in the
+// previous response.
 func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *fetchError) {
 	if r.AddressFrom == nil {
 		address, err := url.Parse(r.URL)

@@ -18,7 +18,7 @@ const (
 	pageBytesMax     = 5 << 20   // HTML, JSON, text
 	workbookBytesMax = 10 << 20  // XLSX, XLS
 	robotsBytesMax   = 512 << 10 // a longer robots.txt is cut off; RFC 9309, section 2.5, demands at least 500 KiB
-	errorBytesMax    = 64 << 10  // error pages are cut off; a bot wall is recognised by its beginning
+	errorBytesMax    = 64 << 10  // error pages are cut off; the page of a bot wall is recognised by its beginning
 	headerBytesMax   = 64 << 10
 )
 
@@ -72,8 +72,8 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	}
 }
 
-// nextCapacity quadruples the capacity of readBody's buffer. From limit/16 on it returns the maximum at once. So the
-// largest copy, which is the final one, has at most a quarter of the limit.
+// nextCapacity quadruples the capacity of readBody's buffer. From a capacity of limit/16 on, it returns limit+1, which
+// is the maximum, at once. So the largest copy, which is the final one, has at most a quarter of the limit.
 func nextCapacity(capacity, limit int) int {
 	if capacity >= limit/16 {
 		return limit + 1
@@ -89,8 +89,8 @@ func (r *rawResponse) isRedirect() bool {
 	return false
 }
 
-// check returns nil if the response is good, else its error. The response must not be a redirect. With isDocument it
-// must have a body.
+// check returns nil if the response is good, else an error that says why it is not. isDocument means that a response
+// without a body is an error. check must not be called for a redirect.
 func (r *rawResponse) check(isDocument bool) *fetchError {
 	switch {
 	case r.status == http.StatusOK || r.status == http.StatusNoContent || r.status == http.StatusResetContent:
@@ -117,7 +117,7 @@ func (r *rawResponse) isBotWall() bool {
 	return r.header.Get("Cf-Mitigated") != "" || page.Challenge() != ""
 }
 
-// errorf returns an error with the request, the text and the status.
+// errorf returns an error that names the request, the formatted text and the status.
 func (r *rawResponse) errorf(kind source.FailureKind, format string, args ...any) *fetchError {
 	status := http.StatusText(r.status)
 	if status == "" {
@@ -146,7 +146,8 @@ func (r *rawResponse) redirectTarget() (*url.URL, *fetchError) {
 	return target, nil
 }
 
-// shorten makes a text from a server fit for an error message.
+// shorten returns a text from a server for an error message: without control characters, and shortened to about 200
+// bytes.
 func shorten(text string) string { return sanitize(text, 200) }
 
 func sanitize(text string, bytesMax int) string {

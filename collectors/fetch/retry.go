@@ -25,7 +25,7 @@ func isRetryableStatus(status int) bool {
 	return false
 }
 
-// jitter varies waits at random, unless random is nil. It is safe for concurrent use.
+// jitter varies waits at random. If random is nil, waits stay as they are. A jitter is safe for concurrent use.
 type jitter struct {
 	mu     sync.Mutex
 	random *rand.Rand

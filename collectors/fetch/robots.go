@@ -12,14 +12,14 @@ import (
 // robotsAgeMax is the age at which a robots.txt is fetched again (RFC 9309, section 2.4).
 const robotsAgeMax = 24 * time.Hour
 
-// robotsState is the robots.txt of one origin.
+// robotsState is the robots.txt of one origin (scheme, host and port).
 type robotsState struct {
 	rules     rules
 	fetchedAt time.Time // zero = not yet fetched
 }
 
-// checkRobots returns the crawl delay of an address, or an error if robots.txt disallows the address. It locks the
-// origin, so that concurrent fetches request its robots.txt only once.
+// checkRobots returns the pause between requests that robots.txt demands (Crawl-delay), or an error if robots.txt
+// disallows the address. It locks the origin, so that concurrent fetches request its robots.txt only once.
 func (s *session) checkRobots(ctx context.Context, address *url.URL) (time.Duration, *fetchError) {
 	if s.definition.IgnoreRobots {
 		return 0, nil

@@ -31,7 +31,7 @@ type session struct {
 	transport  *http.Transport
 }
 
-// newSession returns the session of a Fetch. It adds its connections to conns; the caller must close them.
+// newSession returns the session of a Fetch. The session adds its connections to conns; the caller must close them.
 func (c *Client) newSession(d *source.Definition, page int, conns *connections) (*session, *fetchError) {
 	transport, fetchErr := c.newTransport(d, conns)
 	if fetchErr != nil {
@@ -89,7 +89,7 @@ func (s *session) fitsTimeout(wait time.Duration) bool {
 	return s.client.config.Clock().Sub(s.startedAt)+wait < s.client.config.FetchTimeout
 }
 
-// doWithRedirects sends a request and follows redirects within the site.
+// doWithRedirects sends a request and follows at most redirectsMax redirects, all within the same site.
 func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for hop := 0; ; hop++ {
 		resp, fetchErr := s.doConditional(ctx, req)

@@ -10,7 +10,7 @@ import (
 
 // addressProblem returns why target may not be requested, or "" if it may. base is the address of the page or redirect
 // that names target. target must be on the same site, and must not go from https to http. Its port must be the default
-// of its scheme, unless base has the same host and port. It must not contain a user name or password.
+// of its scheme, or base must have the same host and port. It must not contain a user name or password.
 func addressProblem(base, target *url.URL) string {
 	switch {
 	case target.Scheme != "http" && target.Scheme != "https":

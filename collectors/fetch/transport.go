@@ -64,8 +64,8 @@ func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.T
 	}, nil
 }
 
-// roots returns the trusted certificates for a source: Config.Roots and those in its CAFile. A CAFile can also hold an
-// intermediate certificate that the server omits.
+// roots returns the trusted certificates for a source: Config.Roots and those in the PEM file that the definition of
+// the source names (CAFile). A CAFile can also hold an intermediate certificate that the server omits.
 func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	if d.CAFile == "" {
 		return c.config.Roots, nil

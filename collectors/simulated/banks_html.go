@@ -2,7 +2,8 @@ package simulated
 
 import "net/http"
 
-// bankPages returns the web pages of banks, savings associations and exchange houses.
+// bankPages returns the routes of the web pages of banks, savings associations and exchange houses. A route is an
+// address of the simulated site, with the function that renders the page.
 func bankPages() []route {
 	return []route{
 		htmlRoute("banreservas", "www.banreservas.com", "/", "banreservas.html"),

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// bankServices returns the JSON services that scripts in the pages of banks call.
+// bankServices returns the routes of JSON services, which scripts in the pages of banks call. A route is an address of
+// the simulated site, with the function that renders the response.
 func bankServices() []route {
 	promerica := htmlRoute("promerica", "www.promerica.com.do", "/", "promerica.html")
 	promerica.apiPath = "/umbraco/Surface/TipoCambio/Consultar"
@@ -39,7 +40,7 @@ func banreservasRates(v *pageData) document {
 		jsonStringOrNull(usd.Buy), jsonStringOrNull(usd.Sell), jsonStringOrNull(eur.Buy), jsonStringOrNull(eur.Sell))
 }
 
-// popularRates returns a SharePoint list in the verbose JSON of SharePoint.
+// popularRates returns the rates of Banco Popular: a SharePoint list in the verbose JSON of SharePoint.
 func popularRates(v *pageData) document {
 	usd, eur := v.Quote("popular", "USD"), v.Quote("popular", "EUR")
 	d := jsonDocument(`{"d":{"results":[{"__metadata":{"id":"Web/Lists(guid'5890')/Items(1)","etag":"\"5957\"","type":"SP.Data.RatesListItem"},`+
@@ -101,7 +102,8 @@ func santaCruzLegacy(v *pageData) document {
 		entry("USD"), entry("EUR"))
 }
 
-// isPromericaRequest reports whether a request is valid. The server sends an empty body for any other request.
+// isPromericaRequest reports whether a request to the service of Banco Promerica is valid. The server sends an empty
+// body for any other request.
 func isPromericaRequest(r *http.Request) bool {
 	return strings.ReplaceAll(r.Form.Get("json"), " ", "") == `{"operacion":2}` && r.Header.Get("X-Requested-With") == "XMLHttpRequest"
 }

@@ -15,7 +15,8 @@ const (
 	documents     = "/documents/estadisticas/mercado-cambiario/documents/"
 )
 
-// bcrdRoutes returns the routes of the central bank (BCRD).
+// bcrdRoutes returns the routes of the central bank (BCRD): addresses of the simulated site, with the functions that
+// render the responses.
 func bcrdRoutes() []route {
 	history := htmlRoute("bcrd", centralBank, "/SectorExterno/HistoricoTasas", "bcrd_historico.html")
 	history.cookies = bcrdCookies()
@@ -70,7 +71,8 @@ type referenceQuotes struct {
 	quotes map[string]shownQuote // by currency
 }
 
-// referenceRates returns the reference rates of each day, oldest first. Faults of prices are only in the newest day.
+// referenceRates returns the reference rates of each day, oldest first. A fault that changes prices (Fault) affects
+// only the newest day.
 func (v *pageData) referenceRates() []referenceQuotes {
 	var all []referenceQuotes
 	for _, day := range v.days {
@@ -134,8 +136,8 @@ func bcrdOthers(v *pageData) document {
 	return bcrdWorkbook(v, []sheet{{"Diario", rows}, {"PromMensual", [][]string{{"Año", "Mes", "EURO"}, {"2025", "Ene", "64.1203"}}}})
 }
 
-// bcrdWorkbook writes a workbook and applies the faults Bomb and Layout. Its time of modification depends on the newest
-// rate.
+// bcrdWorkbook writes a workbook. It applies the faults Bomb (the workbook decompresses to a multiple of its size) and
+// Layout (headings are renamed). The time of modification depends on the date of the newest rate.
 func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	modified := v.Now
 	if q := v.Quote("bcrd", "USD"); q.Date != 0 {

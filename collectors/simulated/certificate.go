@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	otherHost  = "sitio-de-otro.example" // for the faults WrongName and Redirect
-	validFrom  = 2000                    // year; the clocks of tests are between validFrom and validUntil
+	otherHost  = "sitio-de-otro.example" // host of another site, for the faults WrongName and Redirect
+	validFrom  = 2000                    // year; tests use only times between validFrom and validUntil
 	validUntil = 2199                    // year
 	expiredIn  = 2001                    // year, for the fault Expired
 )
 
-// certificateSet has the certificates of a Site.
+// certificateSet has the certificates of a Site, good ones and faulty ones for tests.
 type certificateSet struct {
 	roots  *x509.CertPool             // the authority that clients must trust
 	good   *tls.Certificate           // for all hosts
-	faulty map[Fault]*tls.Certificate // for the faults of the handshake
+	faulty map[Fault]*tls.Certificate // for the faults of the TLS handshake
 }
 
 func (s *certificateSet) generate(hosts []string) error {
@@ -77,8 +77,8 @@ func newCertificate(issuer *tls.Certificate, until int, hosts []string) (*tls.Ce
 
 func startOfYear(year int) time.Time { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// certificate returns the certificate for a handshake. If the host has a fault of the handshake, the certificate is
-// faulty.
+// certificate returns the certificate for a handshake. If a fault of the handshake has been set for the host
+// (SetFault), the certificate is faulty.
 func (s *Site) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if active := s.faults.find(Fault.affectsHandshake, hello.ServerName); active.fault != "" {
 		return s.certificates.faulty[active.fault], nil

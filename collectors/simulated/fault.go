@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// Fault is a defect of a site. Real sites have most of these faults; the others are attacks.
+// Fault is a defect of a website with rates, which the simulated site can imitate. Real sites have most of these
+// faults; the others are attacks.
 type Fault string
 
 // Faults in four groups: wrong prices, wrong documents, wrong dates, failures of the transfer.
@@ -75,8 +76,8 @@ type activeFaults struct {
 }
 
 // SetFault sets the fault of a target, until ClearFaults or another SetFault. target is a host name or the id of a
-// definition, with or without demo-. The fault of a host affects all its responses. The fault of a source affects only
-// the documents of the source or, for a fault of the TLS handshake, its host.
+// source, with or without the prefix demo-. The fault of a host affects all its responses. The fault of a source
+// affects only the documents of the source or, for a fault of the TLS handshake, its host.
 func (s *Site) SetFault(target string, fault Fault) error {
 	if !slices.Contains(Faults(), fault) {
 		return fmt.Errorf("%q is not a fault; want one of %q", fault, Faults())
@@ -122,7 +123,8 @@ func (s *Site) faultTarget(name string, fault Fault) (string, error) {
 	return "", fmt.Errorf("%q is neither the id of a source nor a host that the simulated site answers for", name)
 }
 
-// find returns the fault of the first target whose fault matches, or the zero activeFault.
+// find looks at the faults of the targets in order. It returns the first fault for which matches returns true, or the
+// zero activeFault if there is none.
 func (a *activeFaults) find(matches func(Fault) bool, targets ...string) activeFault {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,7 +21,8 @@ const (
 	footnote    = "¹"
 )
 
-// applyResponseFault sends the response if the fault replaces or delays it. Otherwise it returns false.
+// applyResponseFault applies a fault that replaces or delays the response: it sends the response and returns true. If
+// v.fault is of another kind, it sends nothing and returns false.
 func (s *Site) applyResponseFault(w http.ResponseWriter, r *http.Request, rt *route, v *pageData) bool {
 	switch v.fault {
 	case ServerError:
@@ -58,8 +59,8 @@ func (s *Site) waitForEnd(r *http.Request) {
 	}
 }
 
-// sendSlowly sends one byte every s.pace. Without trickle, it sends half of the document and then nothing more, until
-// the client disconnects or the site is closed.
+// With trickle, sendSlowly sends one byte of the document every s.pace. Without trickle, it sends half of the document
+// and then nothing more, until the client disconnects or the site is closed.
 func (s *Site) sendSlowly(w http.ResponseWriter, r *http.Request, d document, trickle bool) {
 	w.Header().Set("Content-Type", d.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(d.body)))
@@ -126,7 +127,7 @@ func (blankReader) Read(p []byte) (int, error) { return copy(p, blanks), nil }
 
 const blanks = "                                                                                                                                "
 
-// applyDocumentFault applies a fault that changes or replaces the document.
+// applyDocumentFault returns the document with v.fault applied, if this fault changes or replaces documents.
 func (v *pageData) applyDocumentFault(d document) document {
 	switch v.fault {
 	case Layout:

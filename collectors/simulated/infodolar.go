@@ -11,7 +11,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// aggregatorRoutes returns the routes of aggregators, which are sites that copy the rates of institutions.
+// aggregatorRoutes returns the routes of aggregators, which are sites that copy the rates of institutions. A route is
+// an address of the simulated site, with the function that renders the response.
 func aggregatorRoutes() []route {
 	infodolar := func(path, currency string) route {
 		return route{method: http.MethodGet, host: "www.infodolar.com.do", path: path,
@@ -24,11 +25,11 @@ func aggregatorRoutes() []route {
 	}
 }
 
-// infodolarEntity is a row in the list of InfoDolar.
+// infodolarEntity is a row in the list of the aggregator InfoDolar.
 type infodolarEntity struct {
 	institution, name string
 	channel           engine.Channel // of the quote in the row; "" = unspecified
-	direct            bool           // the institution also has its own site here; the row stays while that site is silent
+	direct            bool           // its own site is simulated too; the row stays if that site gives no rates
 }
 
 func infodolarEntities() []infodolarEntity {
@@ -56,7 +57,7 @@ func infodolarEntities() []infodolarEntity {
 	}
 }
 
-// infodolarPage returns the list of one currency.
+// infodolarPage returns the page of InfoDolar that lists the rates of one currency.
 func infodolarPage(v *pageData, currency string) document {
 	rows, texts := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
 	if currency == "EUR" {

@@ -7,12 +7,12 @@ type publishedSides uint8
 
 const (
 	usuallyBoth publishedSides = iota
-	alwaysBoth                 // never a single side: the page has no labels, so a reader would not know which side it is
+	alwaysBoth                 // never one side: without labels on the page, it could be either
 	buyOnly                    // as some associations and exchange houses do
 	singleRate                 // one price for both sides, as the central bank does for most currencies
 )
 
-// dating says which date an institution gives its rates.
+// dating says with which date an institution publishes its rates.
 type dating uint8
 
 const (
@@ -25,21 +25,22 @@ const (
 // quoteSpec describes quotes of one institution.
 type quoteSpec struct {
 	institution string
-	spread      int64 // sell - buy for USD, in ten-thousandths of a peso; see levelSpec.spreadPermille
+	spread      int64 // sell - buy for USD, in ten-thousandths of a peso; other currencies: levelSpec
 	currencies  []string
 	channel     engine.Channel
 	published   publishedSides
 	dating      dating
 }
 
-// levelSpec describes a currency.
+// levelSpec describes the market rate of a currency at the start of the simulation.
 type levelSpec struct {
 	code           string
-	level          int64 // mid rate in mid-2026, in ten-thousandths of a peso
+	level          int64 // rate between buy and sell in mid-2026, in ten-thousandths of a peso
 	spreadPermille int64 // usual spread, in thousandths of the spread of USD
 }
 
-// levelSpecs returns the currencies that institutions quote. After them come those with only a reference rate.
+// levelSpecs returns the currencies. First come those that institutions buy and sell, then those for which only the
+// central bank publishes a rate.
 func levelSpecs() []levelSpec {
 	return []levelSpec{
 		{"USD", 59_1000, 1000}, {"EUR", 69_4000, 1500}, {"GBP", 79_5000, 2000}, {"CHF", 74_5000, 2000}, {"CAD", 42_5000, 1600},
@@ -48,7 +49,7 @@ func levelSpecs() []levelSpec {
 	}
 }
 
-// quoteSpecs returns the quotes of all institutions, grouped by institution. Spreads are medians of 2026.
+// quoteSpecs describes the quotes of all institutions, grouped by institution. Spreads are medians of 2026.
 func quoteSpecs() []quoteSpec {
 	usd, usdEUR := []string{"USD"}, []string{"USD", "EUR"}
 	fiveCurrencies := []string{"USD", "EUR", "GBP", "CHF", "CAD"}

@@ -9,19 +9,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// HistoryHour is the hour of the day (in Santo Domingo) at which the refreshes of History are observed and the
-// reference rate is published.
+// HistoryHour is an hour of the day in Santo Domingo. At this hour the central bank publishes the reference rate, and
+// the rates that History returns have been observed.
 const HistoryHour = 17
 
 // Rates are in ten-thousandths of a peso, changes of rates in parts per million. A level is the market rate of a
-// currency. During a silence the site of an institution gives no rates.
+// currency. A step is one change of the market (Market.Step). During a silence the site of an institution gives no
+// rates.
 const (
 	peso                = 10_000
 	stepMax             = 3_000               // largest change of a level or of a quote in one step (0.3 %)
 	noiseMax            = 1_000               // largest random change in one step; see moveLevels
 	reversion           = 20                  // divisor: in one step, a level returns 1/20 of the way to its initial level
 	offsetMax           = 2_000               // largest distance of an institution from the market level
-	belowPercent        = 73                  // percent of a commercial spread that is below quoteState.middle
+	belowPercent        = 73                  // percent of sell - buy of a bank that is below quoteState.middle
 	commercialTick      = 500                 // commercial prices are multiples of 5 centavos
 	followOdds          = 2                   // an institution follows the market in 1 of 2 steps
 	hideOdds            = 100                 // 1 of 100 changed quotes lacks a side
@@ -30,14 +31,14 @@ const (
 	silenceSpan         = 24 * time.Hour      // a silence takes at most silenceMin + silenceSpan
 	referenceDaysMax    = 420                 // days in the workbooks of reference rates
 	referenceDaysBefore = 40                  // business days in these workbooks before the first step
-	marketStream        = 0x7461736172642131  // stream of the random generator
+	marketStream        = 0x7461736172642131  // second seed of the random generator
 	millionth           = 1_000_000
 )
 
-// Market is a simulated market with the institutions of the catalogue. The market has one level for each currency,
-// which moves around the rate of mid-2026. An institution follows the levels in some steps, by at most 0.3 % a step.
-// Sometimes a side is missing. Sometimes a site is silent for a day or two, so that its rates expire. Buy never exceeds
-// sell, and rates stay within the plausible ranges of the catalogue.
+// Market is a simulated market with the institutions of the built-in catalogue. The market has one level for each
+// currency, which moves around the rate of mid-2026. An institution follows the levels in some steps, by at most 0.3 %
+// a step. Sometimes a side is missing. Sometimes a site is silent for a day or two, so that its rates expire. Buy never
+// exceeds sell, and rates stay within the plausible ranges of the catalogue.
 //
 // Everything depends only on the seed and the calls. A Market is safe for concurrent use.
 type Market struct {
@@ -73,7 +74,7 @@ type quoteState struct {
 	spread    int64
 	tick      int64 // prices are multiples of tick
 	offset    int64 // distance from the level, in parts per million
-	middle    int64 // rate of the institution between buy and sell; follows the level
+	middle    int64 // rate of the institution between buy and sell; it follows the level
 	buy, sell int64 // 0 = not published
 }
 
@@ -130,7 +131,8 @@ func (m *Market) Step(now time.Time) {
 	m.advance(now, true)
 }
 
-// Refreshes calls Step and returns the refreshes that a collector would then publish. Silent sites have none.
+// Refreshes does a step as Step does. It returns the refreshes that a collector would then publish; a refresh has the
+// rates of one source at one time. Rates of silent institutions are missing.
 func (m *Market) Refreshes(now time.Time) []engine.Refresh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -226,7 +228,8 @@ func (m *Market) updateQuotes(inst *institutionState, moveRates bool) {
 	}
 }
 
-// addReferenceDay adds a day to the workbooks. The first call also adds earlier days with the same prices.
+// addReferenceDay adds a day to the workbooks of reference rates. The first call also adds earlier days with the same
+// prices.
 func (m *Market) addReferenceDay(inst *institutionState) {
 	if len(inst.referenceDays) == 0 {
 		for date := inst.effective.AddDays(-referenceDaysBefore * 7 / 5); date < inst.effective; date++ {
@@ -241,7 +244,7 @@ func (m *Market) addReferenceDay(inst *institutionState) {
 	inst.referenceDays = append(inst.referenceDays, referenceDay{inst.effective, m.observations(inst, inst.effective)})
 }
 
-// hideSide removes a side in 1 of hideOdds cases.
+// hideSide removes one side of a quote (buy or sell) in 1 of hideOdds cases.
 func (m *Market) hideSide(q *quoteState) {
 	switch m.random.IntN(2 * hideOdds) {
 	case 0:

@@ -9,9 +9,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const futureDays = 30 // days that FutureDate adds to dates; the engine rejects such dates
+const futureDays = 30 // days that the fault FutureDate adds to dates; the engine rejects such dates
 
-// pageData is the input for one response: the market at one time, with the fault of the response.
+// pageData is the input for one response of the simulated site: the market at one time, and the fault that the response
+// must have.
 type pageData struct {
 	snapshot
 	Now         time.Time // in Santo Domingo
@@ -24,7 +25,7 @@ type pageData struct {
 // shownQuote is a quote as a page shows it.
 type shownQuote struct {
 	Institution, Currency string
-	Name                  string // of the institution; only in lists of aggregators
+	Name                  string // name of the institution; only in the lists of sites that copy rates
 	Channel               engine.Channel
 	Kind                  engine.Kind
 	Buy, Sell             string      // "" = not published; a fault may make it any text
@@ -133,7 +134,7 @@ func otherCurrencyText(text string) string {
 	return text
 }
 
-// faultyText applies a fault to the text of a side. A missing side stays missing.
+// faultyText applies a fault to the text of a price. A missing price ("") stays missing.
 func faultyText(text string, fault Fault) string {
 	if text == "" {
 		return ""
@@ -154,7 +155,7 @@ func faultyText(text string, fault Fault) string {
 	}
 }
 
-// Quotes returns the quotes of an institution in order.
+// Quotes returns the quotes of an institution in the order of quotesShown.
 func (v *pageData) Quotes(institution string) []shownQuote {
 	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool { return q.Institution != institution })
 }

@@ -69,7 +69,7 @@ func (q shownQuote) placeholders(prefix string) map[string]string {
 	}
 }
 
-// fillPlaceholders replaces all placeholders except each.
+// fillPlaceholders replaces all placeholders except {{each}}, which renderPage replaces.
 func fillPlaceholders(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(block string) string {
 		parts := strings.Split(strings.Trim(block, "{}"), "|")
@@ -102,7 +102,8 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// htmlRoute returns the route of a page in pages/ with the quotes of one institution.
+// htmlRoute returns a route (an address of the simulated site, with the function that renders the page). The page is a
+// file in pages/ with the quotes of one institution.
 func htmlRoute(institution, host, path, file string) route {
 	return route{
 		method: http.MethodGet, host: host, path: path, institution: institution,
@@ -152,7 +153,7 @@ func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// jsonNumberOrNull returns a side as a JSON number without trailing zeros. For a missing side it returns null, for a
+// jsonNumberOrNull returns a price as a JSON number without trailing zeros. For a missing price it returns null, for a
 // text that is not a number a JSON string.
 func jsonNumberOrNull(text string) string {
 	switch {
@@ -174,7 +175,7 @@ func trimZeros(text string) string {
 // jsonString returns a JSON string. The texts here need only escapes that are the same in Go and JSON.
 func jsonString(text string) string { return fmt.Sprintf("%q", text) }
 
-// jsonStringOrNull returns a side as a JSON string, or null if it is missing.
+// jsonStringOrNull returns a price as a JSON string, or null if the price is missing.
 func jsonStringOrNull(side string) string {
 	if side == "" {
 		return "null"

@@ -19,7 +19,7 @@ import (
 const (
 	formBytesMax = 64 << 10
 	gzipBytesMin = 512
-	retryAfter   = 2 // seconds; for TooMany and silent sites
+	retryAfter   = 2 // seconds; for the fault TooMany, and for institutions that give no rates now
 	contentHTML  = "text/html; charset=utf-8"
 	contentJSON  = "application/json; charset=utf-8"
 	acceptPage   = "text/html,application/xhtml+xml,*/*;q=0.8"
@@ -32,13 +32,13 @@ type route struct {
 	query              string                   // name=value that must be in the query; "" = any query
 	cookies            []string                 // Set-Cookie values, in order
 	accepts            func(*http.Request) bool // false = the response is 200 with an empty body; nil = accepts all
-	apiPath            string                   // path that the page names for AddressFrom; "" = none
+	apiPath            string                   // path that the page names as address of the next request; "" = none
 	render             func(*pageData) document
-	institution        string   // the response is 503 while this institution is silent; "" = never
-	sources            []string // ids of the definitions that get their document from the route
+	institution        string   // status 503 while this institution gives no rates; "" = never
+	sources            []string // ids of the sources that get their document from the route
 }
 
-// targets returns the keys in activeFaults.byTarget of faults that affect the route.
+// targets returns the ids of sources and the host for which a fault may be set that affects the route.
 func (r *route) targets() []string { return append(append([]string{}, r.sources...), r.host) }
 
 // document is a response that is not sent yet.
@@ -96,7 +96,7 @@ func (s *Site) respond(w http.ResponseWriter, r *http.Request, rt *route, active
 	}
 }
 
-// document renders the document of a route and applies a fault of the document.
+// document renders the document of a route. It applies v.fault if this fault changes or replaces documents.
 func (v *pageData) document(rt *route) document {
 	d := v.applyDocumentFault(rt.render(v))
 	if d.windows1252 {
@@ -149,7 +149,7 @@ func hostName(host string) string {
 	return host
 }
 
-// requestOf returns the HTTP request that a client sends for a request of a definition.
+// requestOf returns the HTTP request that a client would send for a request in the definition of a source.
 func requestOf(request *source.Request, rt *route) *http.Request {
 	r := &http.Request{Method: rt.method, Header: http.Header{}, URL: &url.URL{Scheme: "https", Host: rt.host, Path: rt.path}}
 	if address, err := url.Parse(request.URL); err == nil && request.URL != "" {

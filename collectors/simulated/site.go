@@ -24,23 +24,23 @@ import (
 // names to the Site, and trust the certificate authority in Roots.
 type Site struct {
 	market       *Market
-	pace         time.Duration // time between two bytes of Trickle
+	pace         time.Duration // time between two bytes of the fault Trickle
 	definitions  *source.Set
-	routes       map[string][]*route // by method and host
+	routes       map[string][]*route // addresses that the site serves, by method and host
 	hosts        []string            // sorted
 	faults       activeFaults
-	blanks       func() []byte // returns memberBytes blanks as a gzip member
+	blanks       func() []byte // for the fault Bomb: returns memberBytes blanks as a gzip member
 	certificates certificateSet
 
 	listeners []net.Listener
 	servers   []*http.Server
-	serving   sync.WaitGroup // accept loops
+	serving   sync.WaitGroup // goroutines that accept connections
 	conns     sync.WaitGroup // open connections
 	closing   chan struct{}
 }
 
-// NewSite returns a site for a market. It has the pages of all built-in definitions. Before the first step of the
-// market every institution is silent.
+// NewSite returns a site for a market. It has the pages that the built-in source definitions read. Before the first
+// step of the market all responses have status 503.
 func NewSite(market *Market) *Site {
 	s := &Site{
 		market: market, pace: time.Second, definitions: source.DefaultSet(), routes: map[string][]*route{},
@@ -59,7 +59,7 @@ func NewSite(market *Market) *Site {
 	return s
 }
 
-// attachSource adds a source to the routes of its documents, and its hosts to s.hosts.
+// attachSource adds the id of a source to the routes that serve its documents, and the hosts of the source to s.hosts.
 func (s *Site) attachSource(d *source.Definition) {
 	for page := range d.Pages {
 		if r := s.documentRoute(d, page); r != nil {

@@ -12,8 +12,9 @@ import (
 
 const demoPrefix = "demo-" // first part of the ids of simulated sources
 
-// Definitions returns copies of the definitions of a set, with ids and names that say that the rates are simulated. The
-// copies request the same addresses as the originals, so fetch them only through Site.Dial.
+// Definitions returns copies of the definitions of a set. A definition says how the pages of a source are fetched and
+// read. The copies have ids and names that say that the rates are simulated. The copies request the same addresses as
+// the originals, so fetch them only through Site.Dial.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
 	for _, original := range set.Definitions() {
@@ -24,16 +25,16 @@ func Definitions(set *source.Set) *source.Set {
 	return source.NewSet(all...)
 }
 
-// quoteID identifies a quote of the market.
+// quoteID identifies a quote of the market: its institution, channel, kind and currency.
 type quoteID struct {
 	engine.QuoteKey
 	currency string
 }
 
-// sourceQuotes has the quotes that one source publishes in History and Refreshes.
+// sourceQuotes has the quotes that one source has in the results of Market.History and Market.Refreshes.
 type sourceQuotes struct {
 	source string // id, with demoPrefix
-	dated  bool   // the source reads the dates of its quotes
+	dated  bool   // the definition of the source reads the dates of quotes
 	quotes []quoteIndex
 }
 
@@ -89,7 +90,8 @@ func isDated(d *source.Definition) bool {
 	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
-// currentRefreshes returns a refresh of each source. It omits the quotes of silent institutions.
+// currentRefreshes returns a refresh for each source: its quotes at the time of the newest step. It omits the quotes of
+// silent institutions, whose sites give no rates.
 func (m *Market) currentRefreshes() []engine.Refresh {
 	all := make([]engine.Refresh, 0, len(m.sources))
 	for i := range m.sources {
@@ -112,8 +114,8 @@ func (m *Market) currentRefreshes() []engine.Refresh {
 	return all
 }
 
-// Quotes returns the current quotes of all institutions, with the dates that the institutions give. It includes silent
-// institutions.
+// Quotes returns the current quotes of all institutions, with the dates that the institutions give. It includes
+// institutions whose sites give no rates at the moment.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
 func (m *Market) snapshot() snapshot {
@@ -137,8 +139,8 @@ func (m *Market) snapshot() snapshot {
 type snapshot struct {
 	time   time.Time // of the last step
 	quotes []engine.Observation
-	silent map[string]bool // whether the site of an institution is silent
-	days   []referenceDay  // of the central bank, oldest first
+	silent map[string]bool // institutions whose sites give no rates at this time
+	days   []referenceDay  // reference rates of the central bank by day, oldest first
 }
 
 func (inst *institutionState) quoteID(quote int) quoteID {

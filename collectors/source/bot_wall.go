@@ -11,8 +11,8 @@ import (
 // instead of the real one to a client that may be a program.
 const challengeTextMax = 800
 
-// certainMarkers returns lists of strings in lower case. A page that contains all strings of one list is a challenge
-// page.
+// certainMarkers returns lists of strings in lower case that identify challenge pages. A page that contains all strings
+// of one list is a challenge page.
 func certainMarkers() [][]string {
 	return [][]string{
 		{"request unsuccessful. incapsula incident id"}, {"incapsula incident id", "_incapsula_resource"},
@@ -43,8 +43,8 @@ func (d *Document) Challenge() string {
 }
 
 // blockedFailure returns a failure of kind Blocked if the document is a challenge page, otherwise nil. failure is the
-// reason why parsing the document failed. After a failure of kind Value the document is not a challenge page, because
-// it has texts where prices should be.
+// reason why parsing the document failed. If it is of kind Value, the document is not a challenge page, because it has
+// texts where prices should be.
 func blockedFailure(doc *Document, failure *Failure) *Failure {
 	marker := doc.Challenge()
 	if marker == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {

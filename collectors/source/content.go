@@ -14,8 +14,8 @@ import (
 // textBytesMax bounds a text document. Package fetch has a smaller limit; only documents from files can be this large.
 const textBytesMax = 8 << 20
 
-// checkedText returns the text of a document, or "" for a workbook. It fails if the document is not of the kind that
-// the extraction method of the page reads.
+// checkedText returns the text of a document, or "" for a workbook. It fails (see failf) if the document is not of the
+// kind that the definition of the page expects: HTML, JSON, text or a workbook.
 func checkedText(doc *Document, page *Page) string {
 	wantWorkbook := page.Extract.Method == XLSXRows
 	kind := sniffContent(doc.Body)
@@ -47,8 +47,8 @@ func signatures() [][2]string {
 	}
 }
 
-// sniffContent returns the kind of a document: "blank", "text", "workbook" or another name in signatures, or "binary
-// bytes".
+// sniffContent returns the kind of a document: "blank", "text", "workbook" or another name of a kind in signatures, or
+// "binary bytes".
 func sniffContent(body []byte) string {
 	if isBlankDocument(body) {
 		return "blank"
@@ -94,8 +94,9 @@ func binaryMediaType(contentType string) string {
 	return ""
 }
 
-// decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the header names another encoding.
-// Otherwise the encoding is that of the byte order mark, the header or the meta element. Invalid bytes become U+FFFD.
+// decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the Content-Type header names another
+// encoding. Otherwise the encoding is that of the byte order mark, the header or the meta element of the page. Invalid
+// bytes become U+FFFD.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 && bytes.IndexByte(body, 0x1b) < 0 {

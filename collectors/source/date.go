@@ -20,7 +20,7 @@ const (
 )
 
 // Patterns of the date forms. They match a whole text, not a date within it: other dates in a text may mean something
-// else. Locator.Pattern selects the date.
+// else. If the text has more than the date, the pattern of the definition (Locator.Pattern) must select the date.
 var (
 	isoDatePattern         = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
 	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[-+][0-9]{2}:[0-9]{2})?$`)
@@ -32,8 +32,8 @@ var (
 	}
 )
 
-// parseDate parses a text that has the form. The second result is the instant (UTC) if the form has a time, otherwise
-// the zero time. A time without a zone is local time in Santo Domingo.
+// parseDate parses a date that is written in the given form, such as 17/09/2026. The second result is the instant (UTC)
+// if the form has a time, otherwise the zero time. A time without a zone is local time in Santo Domingo.
 func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	text = collapseSpaces(text)
 	if len(text) > priceBytesMax {

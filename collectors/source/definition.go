@@ -8,39 +8,41 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Definition describes one source: its institution, its priority, its pages and how to read them. It is immutable.
+// Definition describes one source, which is a website or API with exchange rates: its institution, its priority, its
+// pages and how to read them. A Definition is immutable.
 type Definition struct {
-	ID             string                  // ID of the source, as in Rate.sourceId
+	ID             string                  // id of the source, as in the field sourceId of the API
 	Name           string                  // in Spanish, for people
 	URL            string                  // web page for people, or ""
 	Institution    string                  // institution of the rates; "" = each row names its own
 	Priority       int64                   // if several sources have the same rate, the lowest number wins
-	UpstreamSource string                  // name of the aggregator; "" = the institution itself is the source
-	Kind           engine.Kind             // of all its quotes
-	Channel        engine.Channel          // of its quotes, unless a field or label names another
+	UpstreamSource string                  // name of the site that copies rates; "" = the source is the institution
+	Kind           engine.Kind             // kind of all its quotes, such as engine.Reference
+	Channel        engine.Channel          // channel of its quotes; a Field or Target may name another
 	Expiry         Expiry                  // how long its quotes are valid
-	Bounds         []engine.PlausibleRange // replace the plausible ranges of the currencies
-	Language       string                  // of its pages, es or en, for Accept-Language
+	Bounds         []engine.PlausibleRange // plausible prices of its currencies, instead of the general ones
+	Language       string                  // language of its pages, es or en, for the header Accept-Language
 	Decimal        DecimalMark             // decimal mark of its prices
 	DecimalsMax    int                     // a price with more decimals is an error
 	IgnoreRobots   bool                    // ignore robots.txt; only an operator may decide this
 	PlainHTTP      bool                    // its addresses may be http instead of https
-	CAFile         string                  // PEM file of intermediate certificates that the server omits; "" = none
-	Disabled       string                  // why the source is not fetched, "" = it is; Parse works either way
-	Note           string                  // for the person who repairs the definition
+	CAFile         string                  // PEM file of certificates that the server omits; "" = none
+	Disabled       string                  // reason why the source is not fetched (Parse works anyway); "" = it is
+	Note           string                  // advice for people, about repairs of the definition
 	Pages          []Page                  // at least one
 }
 
 // Expiry says how long a quote is valid. The quote expires at the earlier of the two times.
 type Expiry struct {
-	AfterCheck time.Duration // after the last check of the source; 26 h by default
-	AfterDate  time.Duration // after the end of the quote's effective date in Santo Domingo; 0 = no limit
+	AfterCheck time.Duration // time after the last check of the source; 26 h by default
+	AfterDate  time.Duration // time after the end of the quote's effective date in Santo Domingo; 0 = no limit
 }
 
 // DecimalMark is the decimal mark of a source.
 type DecimalMark string
 
-// The decimal marks. AnyMark accepts both; a comma that may also be a thousands separator is then an error.
+// The decimal marks. AnyMark accepts both marks. With AnyMark a comma that may also be a thousands separator is an
+// error.
 const (
 	AnyMark DecimalMark = ""
 	Point   DecimalMark = "point"
@@ -51,7 +53,7 @@ const (
 type Page struct {
 	Name        string    // unique within the source; may be "" if the source has only one page
 	Institution string    // institution of its quotes; "" = Definition.Institution
-	Currency    string    // currency of fields and labels that name none
+	Currency    string    // currency of every Field and Target that names none
 	Requests    []Request // sent in this order, with shared cookies; the last response is the document
 	Extract     Extract
 	Fragment    bool // the document may be a part of an HTML page, so a missing </html> is not an error
@@ -60,8 +62,8 @@ type Page struct {
 // Request is one HTTP request of a page.
 type Request struct {
 	Method      string            // GET or POST
-	URL         string            // absolute; "" with AddressFrom
-	AddressFrom *AddressFrom      // nil with URL
+	URL         string            // absolute address; "" if AddressFrom is given
+	AddressFrom *AddressFrom      // where the address is; nil if URL is given
 	Headers     map[string]string // added to the headers of every request
 	Form        map[string]string // form-encoded body; nil = no form
 	JSON        string            // JSON body, also for GraphQL; "" = none
@@ -87,14 +89,15 @@ const (
 	XLSXRows   Method = "xlsx-rows"   // sheet of an XLSX or XLS workbook with a date in each row
 )
 
-// Extract says how a document is read. Each method needs some of the fields; a definition file must not have others.
+// Extract says how a document is read. The method decides which of the other members are needed; a definition file must
+// not have any that its method does not need.
 type Extract struct {
 	Method Method
 	Fields []Field  // for html-fields, json-fields, xlsx-rows
 	Rows   *Rows    // for html-rows, json-rows
 	Text   *Text    // for text-regex
 	Sheet  *Sheet   // for xlsx-rows
-	Date   *Date    // date of the whole document; nil = none
+	Date   *Date    // where the date of the whole document is; nil = it has none
 	Expect []Expect // conditions that a valid document meets
 }
 
@@ -111,59 +114,63 @@ const (
 // Locator says where a text is in a document, or in a row of a document. If it finds several texts, all of them must
 // have the same value.
 type Locator struct {
-	At        string // HTML: a CSS selector; JSON: a path such as d.results[0].rate; sheet: the heading of a column
+	At        string // HTML: a CSS selector; JSON: a path such as d.results[0].rate; workbook: a column heading
 	Attribute string // HTML: the attribute to read; "" = the visible text
 	Column    string // HTML: the heading of a table column
 	Pattern   string // regular expression that selects a part of the text: its first group, or the whole match
 }
 
-// Field says where one side of one currency is. If a side of a currency has several fields, they are tried in order.
+// Field says where one price (buy, sell or both) of one currency is. If there are several fields for the same price,
+// they are tried in order.
 type Field struct {
 	Currency string // "" = Page.Currency
 	Side     Side
 	Channel  engine.Channel // "" = Definition.Channel
-	From     engine.Date    // sheet: the first day on which the column has this currency; zero = all days
+	From     engine.Date    // workbook: first day on which the column has this currency; zero = all days
 	Locator
 }
 
-// Rows says where the rows are and how each is read. A row is identified by its label, not by its position.
+// Rows says where the rows of a document are and how each is read. A row is identified by its label, such as the name
+// of a bank, and not by its position. A normalised label has no capitals, accents and superfluous spaces
+// (normaliseLabel).
 type Rows struct {
 	At        string // HTML: CSS selector of the rows; JSON: path of the array
 	Label     Locator
 	Buy, Sell *Locator          // nil = the source does not have this side
 	Value     *Locator          // instead of Buy and Sell: the price of the side that the label names
-	Labels    map[string]Target // by normalised label (normaliseLabel); includes the labels of the whole definition
+	Labels    map[string]Target // by normalised label; includes the labels of the whole definition
 	Ignore    []string          // normalised labels of rows without a quote
 	Unless    string            // HTML: rows whose text matches this pattern are skipped
-	Date      *Date             // date of the row; nil = none
-	Min       int               // fewer rows with a known label are a failure of kind Layout; at least 1
+	Date      *Date             // where the date of the row is; nil = it has none
+	Min       int               // minimum number of rows with a known label, at least 1; fewer are a failure
 }
 
-// Target is the quote that a label stands for. An empty field means the default of the page or the source.
+// Target says which quote a label stands for. If a member is empty, the quote has the value that the page or the source
+// names.
 type Target struct {
 	Institution string
 	Currency    string
 	Channel     engine.Channel
-	Side        Side // only with Rows.Value
+	Side        Side // which side the price in the row is; only with Rows.Value
 }
 
 // Text says how a text is searched with a regular expression.
 type Text struct {
 	At      string            // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
-	Pattern string            // with the named groups buy and sell, or one of them, and optionally label
-	Labels  map[string]Target // by normalised text of the group label
+	Pattern string            // regular expression with the named groups buy, sell or both, and optionally label
+	Labels  map[string]Target // by normalised text of the group label (see Rows)
 	Unless  string            // matches of Pattern that also match this pattern are skipped
-	Min     int               // fewer matches are a failure of kind Layout; at least 1
+	Min     int               // minimum number of matches, at least 1; fewer are a failure
 }
 
-// Sheet identifies a sheet with one row for each day.
+// Sheet identifies a sheet of a workbook. The sheet has one row for each day.
 type Sheet struct {
-	Name             string // normalised like a label; "" = the first sheet
+	Name             string // name of the sheet, normalised like a label; "" = the first sheet
 	Year, Month, Day string // headings of the columns with the date
 }
 
-// Date says where the effective date of quotes is, and how it is written. If Form has a time, the date with this time
-// is also the time of publication.
+// Date says where the effective date is, for which the quotes apply, and how it is written. If Form has a time, the
+// date with this time is also the time of publication.
 type Date struct {
 	Locator
 	Form DateForm
@@ -192,8 +199,8 @@ type Expect struct {
 
 // Document is a document from a server or a file.
 type Document struct {
-	URL         string    // of the final response
-	ContentType string    // the header; "" = unknown, as for a file
+	URL         string    // address of the final response
+	ContentType string    // header Content-Type; "" = unknown, as for a file
 	Body        []byte    // complete and decompressed
 	FetchedAt   time.Time // when the last byte was received
 }
@@ -211,7 +218,7 @@ type Result struct {
 	Notes        []string             // the skipped parts and why, such as unknown labels and missing fields
 }
 
-// HistoryDay is one past day of a page.
+// HistoryDay has the quotes of one past day in a workbook.
 type HistoryDay struct {
 	Date         engine.Date
 	Observations []engine.Observation

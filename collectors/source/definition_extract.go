@@ -11,11 +11,11 @@ import (
 
 func sideNames() []Side { return []Side{BuySide, SellSide, BothSides} }
 
-// pageDefaults says what the fields and labels of a page may omit, because it is given for the whole page.
+// pageDefaults says which keys may be omitted where a quote is described, because they are given for the whole page.
 type pageDefaults struct {
 	institution bool              // the page or the definition names the institution
 	currency    bool              // the page names the currency
-	labels      map[string]Target // labels of the whole definition
+	labels      map[string]Target // for rows of all pages: the label of a row, and which quote it stands for
 }
 
 func (o *object) extract(defaults *pageDefaults) Extract {
@@ -58,7 +58,7 @@ func (o *object) expect(method Method) Expect {
 	}
 }
 
-// Advice in errors about a missing locator.
+// Advice in errors if a definition file does not say where a text is.
 const (
 	hintPath     = "; write a path as d.results[0].rate"
 	hintSelector = "; say which elements are meant, as a CSS selector"
@@ -81,7 +81,8 @@ func (o *object) field(method Method, defaults *pageDefaults) Field {
 	return f
 }
 
-// checkFields reports a quote that has one field for both sides (BothSides) and another field for a single side.
+// checkFields checks the list "fields", whose entries each say where one price is. It reports an error if one entry has
+// both sides (BothSides) of a quote, and another entry a single side of the same quote.
 func (o *object) checkFields(fields []Field) {
 	if len(fields) == 0 {
 		o.Errorf("fields is missing or empty; say where the values are")
@@ -128,7 +129,8 @@ func (o *object) rows(method Method, defaults *pageDefaults) *Rows {
 	return r
 }
 
-// labels reads a map from labels to targets and normalises the labels. It does not check the targets; mergeLabels does
+// labels reads a map with a key for each label, which identifies rows, such as the name of a bank. The value (Target)
+// says which quote the label stands for. labels normalises the labels. It does not check the values; mergeLabels does
 // so for each page.
 func (o *object) labels(key string) map[string]Target {
 	labels, names := map[string]Target{}, map[string]string{}
@@ -151,8 +153,8 @@ func (o *object) labels(key string) map[string]Target {
 	return labels
 }
 
-// mergeLabels adds the labels of the whole definition to the labels of a page, except those that the page defines or
-// ignores. It reports labels whose target is not complete on this page.
+// mergeLabels adds the labels of the whole definition to the labels of a page. It does not add labels that the page
+// itself defines or ignores. It reports an error for a label if it is not clear which quote it stands for on this page.
 func (o *object) mergeLabels(labels map[string]Target, defaults *pageDefaults, withSide bool, ignored []string) map[string]Target {
 	for label, target := range defaults.labels {
 		if _, known := labels[label]; !known && !slices.Contains(ignored, label) {
@@ -170,8 +172,8 @@ func (o *object) mergeLabels(labels map[string]Target, defaults *pageDefaults, w
 	return labels
 }
 
-// targetProblem returns what is missing or not allowed in a target of the page, or "". withSide means that a target
-// must name a side.
+// targetProblem returns what is missing or not allowed in the description of a quote, or "". withSide means that the
+// description must name a side (buy or sell).
 func (defaults *pageDefaults) targetProblem(t Target, withSide bool) string {
 	switch {
 	case t.Institution == "" && !defaults.institution:

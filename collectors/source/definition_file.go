@@ -16,14 +16,15 @@ const (
 	pagesMax         = 16
 	requestsMax      = 5
 	entriesMax       = 1000 // entries of any other list or map
-	decimalsLimit    = 8    // decimals of a price that the engine keeps
+	decimalsLimit    = 8    // number of decimals of a price that the engine keeps
 	jumpPermilleMax  = 1_000_000
 	minimumRowsMax   = 500
 	priorityMax      = 1_000_000_000
 	attributeNameMax = 80
 )
 
-// definitionFile is the content of one file: a whole definition, or changes of an existing definition.
+// definitionFile is the content of one file: a whole definition, which says how the pages of a source are fetched and
+// read, or changes of an existing definition.
 type definitionFile struct {
 	name       string
 	id         string              // of the definition that the file defines or changes
@@ -51,7 +52,7 @@ func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
 	return file, nil
 }
 
-// changes reads a file that changes an existing definition.
+// changes reads a file that changes an existing definition. It returns a function for each change.
 func (o *object) changes() (changes []func(*Definition)) {
 	if o.Has("disabled") {
 		text := o.Text("disabled", textMax)
@@ -84,7 +85,8 @@ func (f *definitionFile) apply(existing *Definition) *Definition {
 	return &changed
 }
 
-// definition reads a whole definition. The order of the keys here is the order of the problems in the error.
+// definition reads a whole definition. If the file has several problems, the error lists them in the order in which the
+// keys are read here.
 func (o *object) definition() *Definition {
 	d := &Definition{
 		ID: o.Required("id", "", o.id), Name: o.Required("name", "", o.shortText), URL: o.URI("url", textMax),
@@ -120,6 +122,7 @@ func (o *object) definition() *Definition {
 	return d
 }
 
+// bound reads an entry of "bounds": the plausible prices of one currency.
 func (o *object) bound() engine.PlausibleRange {
 	bound := engine.PlausibleRange{
 		Currency: o.Required("currency", "; use the ISO 4217 code, as USD", o.currency), Until: o.day("until"), Lowest: jsonfile.Parsed(o.Object, "lowest", "40", engine.ParseDecimal), Highest: jsonfile.Parsed(o.Object, "highest", "40", engine.ParseDecimal),
@@ -135,7 +138,7 @@ func (o *object) bound() engine.PlausibleRange {
 	return bound
 }
 
-// checkWhole checks conditions that involve several keys of a definition.
+// checkWhole checks the conditions that involve several keys of a definition, such as names that must be different.
 func (o *object) checkWhole(d *Definition) {
 	if d.Institution == "" && d.UpstreamSource == "" {
 		o.Errorf("neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
@@ -178,7 +181,7 @@ func (p *Page) Dated() bool {
 	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
 }
 
-// labelled reports whether the page has labels.
+// labelled reports whether the page has rows or matches that are identified by a label, such as the name of a bank.
 func (p Page) labelled() bool {
 	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
 }

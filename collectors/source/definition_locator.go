@@ -1,16 +1,16 @@
 package source
 
-// locatorForm says which keys a locator may have in a definition file.
+// locatorForm says which keys a locator may have in a definition file. A locator says where a text is in a document.
 type locatorForm struct {
 	at        func(*object, string) string // reads the key "at": a selector, a path or a heading
 	hint      string                       // advice in the error if "at" is missing
-	optional  bool                         // "at" may be missing; then the whole row or text is meant
+	optional  bool                         // "at" may be missing; the locator then means the whole row or text
 	column    bool                         // the key "column" is allowed
 	attribute bool                         // the key "attribute" is allowed
 }
 
-// locatorForms has the forms of the locators of one method: those of fields, of parts of a row, and of the date of a
-// document.
+// locatorForms has the forms of locators for one method, which is a way to read documents, such as HTMLRows. field is
+// for the price of one quote, row for a text in a row, document for the date of the whole document.
 type locatorForms struct{ field, row, document locatorForm }
 
 func locatorFormsOf(method Method) locatorForms {
@@ -27,7 +27,7 @@ func locatorFormsOf(method Method) locatorForms {
 	return locatorForms{element, locatorForm{at: (*object).selector, optional: true, column: true, attribute: true}, element}
 }
 
-// locator reads the keys of a locator. It leaves other keys to the caller.
+// locator reads those keys of o that make up a locator. It leaves other keys to the caller.
 func (o *object) locator(form locatorForm) Locator {
 	var p Locator
 	readAt := func(key string) string { return form.at(o, key) }

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// reservedHeaders returns headers that a definition must not set, because package fetch sets them.
+// reservedHeaders returns the HTTP headers that a definition of a source must not set, because package fetch sets them.
 func reservedHeaders() []string {
 	return []string{
 		"Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Cookie", "Expect", "From", "Host",
@@ -35,7 +35,7 @@ func (o *object) page(d *Definition, labels map[string]Target) Page {
 	return p
 }
 
-// checkRequests reports a page without requests, and requests to different sites.
+// checkRequests reports an error if a page has no requests, or if its requests are to different sites.
 func (o *object) checkRequests(p *Page) {
 	if len(p.Requests) == 0 {
 		o.Errorf("requests is missing or empty; a page needs at least one")

@@ -14,7 +14,8 @@ import (
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// object is a JSON object in a definition file. Its methods take one key each and report problems to jsonfile.
+// object is a JSON object in a definition file. Each of its methods reads the value of one key. It reports an invalid
+// value to jsonfile, which collects the problems of the file.
 type object struct{ *jsonfile.Object }
 
 // part calls visit with the child object of a key. It returns false if the key is missing.
@@ -22,14 +23,14 @@ func (o *object) part(key string, visit func(*object)) bool {
 	return o.Child(key, func(part *jsonfile.Object) { visit(&object{part}) })
 }
 
-// requiredPart is like part, but a missing key is a problem.
+// requiredPart is like part, but it reports an error if the key is missing.
 func (o *object) requiredPart(key string, visit func(*object)) {
 	if !o.part(key, visit) {
 		o.Errorf("%s is missing; the method needs it", key)
 	}
 }
 
-// each calls visit with each object of a list.
+// each calls visit with each object in the list of a key. entries is the maximum length of the list.
 func (o *object) each(key string, entries int, visit func(*object)) {
 	o.Each(key, entries, func(item *jsonfile.Object) { visit(&object{item}) })
 }

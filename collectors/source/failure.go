@@ -12,11 +12,11 @@ const (
 	TLS          FailureKind = "tls"           // the certificate of the server can't be verified, or TLS failed otherwise
 	HTTPStatus   FailureKind = "http_status"   // the status is not 200
 	Blocked      FailureKind = "blocked"       // a bot wall or robots.txt forbids the request
-	WrongContent FailureKind = "wrong_content" // another kind of document, or a damaged or too large document
+	WrongContent FailureKind = "wrong_content" // not the expected kind of document, or damaged, or too large
 	Empty        FailureKind = "empty"         // a valid document without prices
-	Layout       FailureKind = "layout"        // prices are not where the definition says
+	Layout       FailureKind = "layout"        // prices are not where the source definition says
 	Value        FailureKind = "value"         // the texts where prices should be are not prices
-	Implausible  FailureKind = "implausible"   // the rules rejected all quotes
+	Implausible  FailureKind = "implausible"   // the engine rejected all quotes as implausible
 	Internal     FailureKind = "internal"      // a fault of this program, such as a panic or a log that can't be written
 )
 

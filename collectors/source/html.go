@@ -14,11 +14,12 @@ const (
 	nodesMax    = 100_000      // elements and texts
 	tagsMax     = 2 * nodesMax // checked before parsing: a parsed page needs fifty times the memory of its text
 	childrenMax = 10_000       // child nodes of one element, texts included
-	// selectorCostMax is ten times the cost of a page with 20,000 elements at a depth of forty.
+	// selectorCostMax limits the cost that checkSelectorCost estimates. It is ten times the cost of a page with 20,000
+	// elements at a depth of forty.
 	selectorCostMax = 200_000_000
 )
 
-// extractHTML reads the quotes of an HTML page.
+// extractHTML reads the quotes of an HTML page as its definition says (r.page.Extract).
 func (r *parser) extractHTML(text string) {
 	document := parseHTML(text)
 	r.expectHTML(document)
@@ -31,7 +32,7 @@ func (r *parser) extractHTML(text string) {
 	r.readGroups(r.htmlRows(document))
 }
 
-// expectHTML fails unless the page meets the conditions in Extract.Expect.
+// expectHTML fails (see failf) unless the page meets the conditions that its definition has in Extract.Expect.
 func (r *parser) expectHTML(document *goquery.Document) {
 	for _, expected := range r.page.Extract.Expect {
 		nodes := document.Find(expected.At).Nodes
@@ -103,7 +104,8 @@ func selectorWeight(node *html.Node) int {
 	return weight
 }
 
-// htmlScope is an HTML document, or one row of it.
+// htmlScope is the part of a page in which a locator searches: an HTML document, or one row of it. A locator says where
+// a text is, by a CSS selector or the heading of a column.
 type htmlScope struct {
 	selection *goquery.Selection
 	columns   map[string]*html.Node // cells of the row by normalised heading; nil if no locator names a column

@@ -17,8 +17,9 @@ const (
 	tableRowsMax = 5000
 )
 
-// htmlRows returns the rows that Rows.At selects. If locators name columns, it omits rows without these columns, and
-// groups the others by the row of headings above them. Otherwise all rows are in one group.
+// htmlRows returns the rows that the CSS selector Rows.At selects. If the definition names no columns, all rows are in
+// one group. If it names columns by their headings (Locator.Column), htmlRows omits rows without these columns, and
+// groups the others by the row of headings above them.
 func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := document.Find(extract.At).Nodes
@@ -53,7 +54,8 @@ func (r *parser) htmlRows(document *goquery.Document) [][]scope {
 	return groups
 }
 
-// headings returns the normalised headings of the columns that locators name.
+// headings returns the headings of the columns that the definition names (Locator.Column), in the form of
+// normaliseLabel.
 func (e *Rows) headings() []string {
 	locators := []*Locator{&e.Label, e.Buy, e.Sell, e.Value}
 	if e.Date != nil {
@@ -77,7 +79,7 @@ type table struct {
 	grid         [][]*html.Node        // cells by row and column; a cell that spans several positions is at each of them
 	headingRows  []*headingRow         // by row: the nearest row of headings above it; nil = none
 	lastHeadings *headingRow           // the lowest row of headings so far
-	headings     []string              // the headings that locators name, normalised
+	headings     []string              // headings that the definition names, normalised
 	texts        map[*html.Node]string // cache of headingText
 }
 
@@ -121,7 +123,7 @@ func (t *table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	}
 }
 
-// addRow adds a row. If the row has a heading, it is the row of headings for the rows below.
+// addRow adds a row. If one of its cells is one of t.headings, the row is the row of headings for the rows below.
 func (t *table) addRow(tr *html.Node, row []*html.Node) {
 	t.rows[tr] = len(t.grid)
 	t.grid = append(t.grid, row)

@@ -97,8 +97,8 @@ func (r *jsonReader) token() json.Token {
 }
 
 // lookup returns the value at a path such as d.results[0].rate, or nil if there is none. The path "" means v itself,
-// and [] in a path means the only entry of a list. lookup fails if a key of the path occurs twice in an object: JSON
-// does not say which of the two counts.
+// and [] in a path means the only entry of a list. lookup ends the parsing (see failf) if a key of the path occurs
+// twice in an object: JSON does not say which of the two counts.
 func (v *jsonValue) lookup(path string) *jsonValue {
 	if path == "" {
 		return v

@@ -1,6 +1,6 @@
 package source
 
-// extractJSON reads the quotes of a JSON document.
+// extractJSON reads the quotes of a JSON document as its definition says (r.page.Extract).
 func (r *parser) extractJSON(text string) {
 	whole := parseJSON(text)
 	r.expect(whole)
@@ -12,7 +12,7 @@ func (r *parser) extractJSON(text string) {
 	r.readGroups([][]scope{r.jsonRows(whole)})
 }
 
-// expect fails unless the document meets the conditions in Extract.Expect.
+// expect fails (see failf) unless the document meets the conditions that its definition has in Extract.Expect.
 func (r *parser) expect(whole *jsonValue) {
 	for _, expected := range r.page.Extract.Expect {
 		value := whole.lookup(expected.Path)
@@ -53,7 +53,8 @@ func (r *parser) jsonRows(whole *jsonValue) []scope {
 	return rows
 }
 
-// texts implements scope. null gives an empty text, which means no price. Lists and objects give no text.
+// texts returns the text of the value at locator.At, which is a path in v. A null gives an empty text, which means that
+// there is no price. A list or an object gives no text. texts implements scope.
 func (v *jsonValue) texts(locator *Locator) []sourceText {
 	value := v.lookup(locator.At)
 	if value == nil {

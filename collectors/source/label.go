@@ -10,9 +10,10 @@ import (
 // footnoteMarks has the characters that normaliseLabel removes from both ends of a label.
 const footnoteMarks = " :*.¹²³†‡"
 
-// normaliseLabel returns a label in lower case, with single spaces, without accents and zero-width characters, and
-// without footnoteMarks at the ends. Labels are equal if their normalised texts are equal. A common part is not enough:
-// the exchange house "Agente de Cambio La Nacional" is not the association "La Nacional".
+// normaliseLabel returns a label, such as the name of a bank in a row or the heading of a column, in lower case, with
+// single spaces, without accents and zero-width characters, and without footnoteMarks at the ends. Labels are equal if
+// their normalised texts are equal. A common part is not enough: the exchange house "Agente de Cambio La Nacional" is
+// not the association "La Nacional".
 func normaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
@@ -31,8 +32,8 @@ func normaliseLabel(text string) string {
 	return collapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
-// withoutAccents removes accents and splits ligatures. text must not have digits and symbols, because NFKC would turn a
-// superscript into a digit.
+// withoutAccents removes accents and splits ligatures. text must have neither digits nor symbols, because the Unicode
+// normalisation NFKC would turn a superscript into a digit.
 func withoutAccents(text string) string {
 	var plain strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(norm.NFKC.String(text))) {

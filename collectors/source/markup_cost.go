@@ -25,7 +25,7 @@ type formattingStack struct {
 	open   []startTag     // open formatting elements, the innermost last
 	scopes []markupScope  // open scopes, the innermost last
 	nested map[string]int // number of other open elements that need an end tag, by name
-	depth  int            // sum of nested
+	depth  int            // sum of all numbers in nested
 }
 
 type startTag struct{ name, raw string } // raw is the tag with its attributes
@@ -140,7 +140,7 @@ func (m *formattingStack) endScope(name string) {
 	}
 }
 
-// scopeBegin returns the begin of the innermost scope.
+// scopeBegin returns the index in m.open of the first formatting element in the innermost scope.
 func (m *formattingStack) scopeBegin() int {
 	if len(m.scopes) == 0 {
 		return 0

@@ -8,7 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Parse reads a document of d.Pages[page]. The error is a *Failure; the result then has only notes.
+// Parse reads the quotes of a document of d.Pages[page]. The error is a *Failure. The result then has only notes, which
+// name the parts of the document that were skipped.
 func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return Result{}, Failf(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
@@ -28,7 +29,7 @@ func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 // failf ends the parsing with a failure: it panics, and catchFailure recovers.
 func failf(kind FailureKind, format string, args ...any) { panic(Failf(kind, format, args...)) }
 
-// catchFailure calls parse. It returns the failure of a failf in parse, or nil.
+// catchFailure calls parse. If parse ends with failf, catchFailure returns the failure, otherwise nil.
 func catchFailure(parse func()) (failure *Failure) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -49,11 +50,11 @@ type parser struct {
 	page     *Page
 	digest   string
 	patterns map[string]*regexp.Regexp
-	date     engine.Date           // of the whole document; in a sheet, of the current row
+	date     engine.Date           // date of the rates in the whole document; in a workbook, in the current row
 	instant  time.Time             // time of publication; zero = unknown
-	quotes   []*quote              // of the document; in a sheet, of the current row
-	counts   [valueStatusCount]int // number of sides by status
-	// firstUnreadable is the text of the first side with statusUnreadable.
+	quotes   []*quote              // quotes of the document; in a workbook, of the current row
+	counts   [valueStatusCount]int // how many prices, and other texts in their places, were read, by status
+	// firstUnreadable is the first text that is not a price (statusUnreadable), for the error.
 	firstUnreadable string
 	notes           notes
 	searched        int                  // number of bytes searched with patterns so far
@@ -78,8 +79,8 @@ func (r *parser) run(doc *Document) {
 	r.newest = r.takeObservations()
 }
 
-// pattern compiles a pattern of the page. It can fail only if the Definition is not from a file, because files with
-// invalid patterns are rejected.
+// pattern compiles a regular expression of the definition. It does not fail if the Definition was read from a file,
+// because a file with an invalid pattern is rejected.
 func (r *parser) pattern(text string) *regexp.Regexp {
 	if compiled := r.patterns[text]; compiled != nil {
 		return compiled
@@ -92,7 +93,8 @@ func (r *parser) pattern(text string) *regexp.Regexp {
 	return pattern
 }
 
-// scope is what a locator is applied to: a document, a row of it, or a row of a sheet.
+// scope is the part of a document in which a locator searches: the whole document, a row of it, or a row of a sheet. A
+// locator is the description, in the definition of the source, where a text is.
 type scope interface {
 	// texts returns the text of each element that a locator matches. It ignores locator.Pattern.
 	texts(locator *Locator) []sourceText
@@ -113,14 +115,14 @@ const (
 	cellText                    // cell of a workbook: a number that may have binary rounding errors
 )
 
-// Limits of searches with patterns. Their time grows with the size of the text.
+// Limits of searches with regular expressions. The time of a search grows with the size of the text.
 const (
 	patternBytesMax = 1 << 20 // size of one text
 	searchBytesMax  = 8 << 20 // total size of all searched texts of a document
 )
 
-// textsAt returns the texts that a locator finds. With a pattern, it returns every match of the pattern, so that the
-// caller can compare them.
+// textsAt returns the texts that a locator finds. If the locator has a pattern (a regular expression), textsAt returns
+// every match of the pattern, so that the caller can compare them.
 func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 	texts := s.texts(locator)
 	if locator.Pattern == "" {
@@ -149,7 +151,8 @@ func (r *parser) readDate(s scope) {
 	}
 }
 
-// dateAt returns the date at a locator, and the instant or zero. It fails if there is no date, or if two are different.
+// dateAt returns the date at spec.Locator. If the form of the date includes a time, it returns the instant too,
+// otherwise zero. It fails if there is no date, or if there are two different dates.
 func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time) {
 	var lastErr error
 	for _, t := range r.textsAt(s, &spec.Locator) {
@@ -179,7 +182,7 @@ func dateText(date engine.Date, instant time.Time) string {
 	return instant.Format(time.RFC3339)
 }
 
-// describe names the locator in a message.
+// describe returns the place that the locator describes, in words for a message.
 func (p *Locator) describe() string {
 	text := "in the row itself"
 	if p.At != "" {

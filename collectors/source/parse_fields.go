@@ -7,14 +7,16 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fieldQuote has the fields of one quote.
+// fieldQuote describes one quote of a page. The definition of the page has an entry (Field) for each price; fieldQuote
+// groups the entries that together give one quote.
 type fieldQuote struct {
-	target   Target
-	from     engine.Date         // first day of the quote in a sheet; zero = all days
-	locators map[Side][]*Locator // tried in order
+	target   Target              // currency and channel of the quote; "" = those of the page or the source
+	from     engine.Date         // workbook: rows before this day do not have the quote; zero = all rows have it
+	locators map[Side][]*Locator // where the price of each side is; tried in order
 }
 
-// fieldQuotes groups fields by quote, in the order of the definition.
+// fieldQuotes groups the entries of a definition by currency and channel. The quotes are in the order of their first
+// entries.
 func fieldQuotes(fields []Field) []*fieldQuote {
 	var quotes []*fieldQuote
 	byTarget := map[Target]*fieldQuote{}
@@ -32,7 +34,8 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 	return quotes
 }
 
-// readFields adds the quotes of Extract.Fields. It adds a note for each missing side.
+// readFields reads the quotes that Extract.Fields describes from s, which is the document, and adds them to the parser.
+// It adds a note for each price that is missing.
 func (r *parser) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
@@ -58,8 +61,9 @@ func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	return r.firstPrice(s, fields.locators[BuySide], currency, "buy"), r.firstPrice(s, fields.locators[SellSide], currency, "sell")
 }
 
-// firstPrice returns the first price that the locators find. If there is none, it returns the side with the highest
-// status.
+// firstPrice tries the locators in order and returns the first price. A locator says where a text is. If no locator
+// finds a price, firstPrice returns the text that comes closest to one: zero, then unreadable, then "not available". It
+// fails (see failf) if one locator finds two different prices.
 func (r *parser) firstPrice(s scope, locators []*Locator, currency, name string) side {
 	var best side
 	for _, locator := range locators {

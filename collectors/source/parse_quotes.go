@@ -14,32 +14,33 @@ import (
 
 // Limits of quotes and notes.
 const (
-	notesMax           = 50  // notes after these are only counted
+	notesMax           = 50  // number of notes about skipped parts; further notes are only counted
 	quotedMax          = 60  // characters of a text that a note or a failure quotes
-	unreadableBytesMax = 64  // bytes of an unreadable side that the engine keeps
-	quotesMax          = 500 // quotes of one document; real lists have fewer
+	unreadableBytesMax = 64  // bytes of a text that is not a price; more bytes are cut off
+	quotesMax          = 500 // number of quotes of one document; real lists have fewer
 )
 
-// unreadablePrefix is put before the text of an unreadable side if the text is empty or a valid decimal.
+// unreadablePrefix is put before a text that is not accepted as a price, if the text is empty or a valid decimal.
 const unreadablePrefix = "unreadable: "
 
-// valueStatus says what a locator finds. If it finds several texts, the one with the highest status counts.
+// valueStatus says what is found at a locator, the place where a price should be. If there are several texts, the one
+// with the highest status counts.
 type valueStatus int
 
 const (
 	statusMissing    valueStatus = iota // no text
 	statusNoValue                       // a text that means that there is no price, such as N/A
 	statusUnreadable                    // a text that is not a price
-	statusZero                          // 0, which the engine quarantines
+	statusZero                          // 0, which the engine does not publish
 	statusPrice
 	valueStatusCount int = iota
 )
 
-// side is one side of a quote.
+// side is the buy price or the sell price of a quote, or the text that is in its place.
 type side struct {
 	status   valueStatus
 	text     string // a decimal or, with statusUnreadable, the text of the page; "" = no price
-	conflict bool   // the locator finds two different prices; text has both
+	conflict bool   // two different prices were found in one place; text has both
 }
 
 type quote struct {
@@ -59,7 +60,8 @@ type quoteKey struct {
 	instant               time.Time
 }
 
-// keyOf returns the key of the quote that a label or field stands for.
+// keyOf returns the key of the quote that t describes. For the members that are empty in t, it takes those of the page
+// or the source.
 func (r *parser) keyOf(t Target) quoteKey {
 	return quoteKey{
 		institution: cmp.Or(t.Institution, r.page.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
@@ -67,8 +69,8 @@ func (r *parser) keyOf(t Target) quoteKey {
 	}
 }
 
-// addQuote adds a quote, unless both sides are empty or an equal quote exists. If two different quotes have the same
-// key, it adds both; the engine then publishes neither.
+// addQuote adds a quote to r.quotes, unless both sides are empty or an equal quote exists. If two different quotes have
+// the same key, it adds both; the engine then publishes neither.
 func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
@@ -89,8 +91,8 @@ func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
 }
 
-// addSide adds one side to a quote with this key. If all quotes with this key already have the side with another text,
-// it adds a quote.
+// addSide adds a price for one side (buy or sell) to the quote with this key. If there is no such quote, or if it
+// already has another price for the side, addSide adds a quote.
 func (r *parser) addSide(key quoteKey, name Side, value side) {
 	for _, q := range r.quotes {
 		if q.quoteKey != key {
@@ -133,7 +135,7 @@ func (q *quote) side(name Side) *side {
 	return nil
 }
 
-// requirePrice fails if the document does not have a price.
+// requirePrice fails (see failf) if the document does not have a price.
 func (r *parser) requirePrice() {
 	switch {
 	case r.counts[statusPrice] > 0:
@@ -146,7 +148,8 @@ func (r *parser) requirePrice() {
 	}
 }
 
-// valueAt returns the side at a locator. If the locator finds two different prices, the result is a conflict.
+// valueAt returns the price, or another text, at the place that a locator describes. If it finds two different prices
+// there, the result is a conflict.
 func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 	if locator == nil {
 		return side{}
@@ -187,7 +190,8 @@ func sameValue(a, b string) bool {
 
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
-// priceOf parses a text as a price. If that fails, the side contains the text itself, and the engine quarantines it.
+// priceOf parses a text as a price. If that is not possible, the result has the text itself, which the engine then
+// rejects.
 func (r *parser) priceOf(t sourceText, currency string) side {
 	text := t.text
 	var err error

@@ -2,14 +2,15 @@ package source
 
 import "slices"
 
-// labelBytesMax bounds a label; the rest of a longer text is ignored.
+// labelBytesMax bounds the text that identifies a row (label); the rest of a longer text is ignored.
 const labelBytesMax = 500
 
-// readGroups adds the quotes of rows. It skips a row with an unknown label and adds a note. It fails if it reads fewer
-// than Rows.Min rows, because the page has changed then.
+// readGroups reads the rows of a document and adds their quotes to r.quotes. A row is identified by its label, such as
+// the name of a bank. readGroups skips a row with an unknown label and adds a note. It fails (see failf) if it reads
+// fewer than Rows.Min rows, because that means that the page has changed.
 //
 // Each group has the rows below one row of headings. A later group may repeat the quotes of the first group, for
-// example for narrow screens. If it has other quotes, the document fails: these may be old rates, or rates of cards or
+// example for narrow screens. If it has other quotes, the parsing fails: these may be old rates, or rates of cards or
 // of the central bank.
 func (r *parser) readGroups(groups [][]scope) {
 	read, total := 0, 0
@@ -34,7 +35,8 @@ func (r *parser) requireMin(count, total, minimum int, noun string) {
 	}
 }
 
-// rowTarget returns the target of the label of a row. It returns false for a row that must be skipped.
+// rowTarget returns the quote that the label of a row stands for by the definition. It returns false for a row that
+// must be skipped.
 func (r *parser) rowTarget(row scope) (Target, bool) {
 	rows := r.page.Extract.Rows
 	label := ""
@@ -56,7 +58,7 @@ func (r *parser) rowTarget(row scope) (Target, bool) {
 	return target, known
 }
 
-// excluded reports whether the text of a row matches Rows.Unless. If so, it adds a note.
+// excluded reports whether the text of a row matches Rows.Unless, the pattern of rows to skip. If so, it adds a note.
 func (r *parser) excluded(row scope) bool {
 	unless := r.page.Extract.Rows.Unless
 	if unless == "" {
@@ -70,7 +72,7 @@ func (r *parser) excluded(row scope) bool {
 	return true
 }
 
-// readRow adds the quote of a row. It returns false if the row has no text where prices should be.
+// readRow adds the quote of a row to r.quotes. It returns false if the row has no text where prices should be.
 func (r *parser) readRow(row scope, target Target) bool {
 	rows := r.page.Extract.Rows
 	key := r.keyOf(target)

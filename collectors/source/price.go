@@ -11,7 +11,7 @@ import (
 
 const (
 	priceBytesMax  = 200 // longer texts are prose
-	wholeDigitsMax = 11  // as many as the engine supports
+	wholeDigitsMax = 11  // digits before the decimal mark; the engine supports no more
 )
 
 // rightToLeftOverride makes a browser display the digits after it in reverse order.
@@ -33,7 +33,8 @@ var (
 // is a price.
 //
 // A text that could have two meanings is an error. Examples are two numbers, a footnote, a sign, an exponent, digits
-// other than ASCII, and "64,050" with mark AnyMark. More than decimalsMax decimals are an error too.
+// other than ASCII, and "64,050" with mark AnyMark, because its comma may be a decimal mark or a thousands separator.
+// More than decimalsMax decimals are an error too.
 func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	switch {
 	case len(text) > priceBytesMax:

@@ -8,8 +8,8 @@ import (
 // matchesMax is the maximum number of matches of a pattern; further matches are ignored. No known page has as many.
 const matchesMax = 1000
 
-// extractText reads the quotes of a text with a pattern. The date is in the same text or, if its locator has a CSS
-// selector, in another element of the page.
+// extractText reads the quotes of a text with a regular expression (Text.Pattern). The date is in the same text or, if
+// the definition has a CSS selector for it (Date.At), in another element of the page.
 func (r *parser) extractText(text string) {
 	spec, date := r.page.Extract.Text, r.page.Extract.Date
 	dateScope, whole := scope(nil), &htmlScope{}
@@ -34,7 +34,7 @@ func (r *parser) extractText(text string) {
 	r.readMatches(normaliseSpaces(text))
 }
 
-// textScope is a scope with a single text.
+// textScope is a text in which the date is searched. It implements scope.
 type textScope string
 
 func (s textScope) texts(*Locator) []sourceText { return []sourceText{{text: string(s)}} }
@@ -49,7 +49,8 @@ func normaliseSpaces(text string) string {
 	}, text)
 }
 
-// readMatches adds a quote for every match with a known label.
+// readMatches adds a quote to r.quotes for every match of the pattern. It skips matches whose label (the group label,
+// such as the name of a bank) is not in the definition.
 func (r *parser) readMatches(text string) {
 	if len(text) > patternBytesMax {
 		failf(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
@@ -99,8 +100,8 @@ func findMatches(pattern *regexp.Regexp, text string) [][]string {
 	return append(matches, pattern.FindAllStringSubmatch(string(remaining), matchesMax)...)
 }
 
-// matchTarget returns the target of the label of a match, or false if the label is unknown. If the pattern does not
-// have the group label, it returns the zero Target.
+// matchTarget returns the quote that the label of a match stands for by the definition, or false if the label is
+// unknown. If the pattern has no group "label", it returns the zero Target: the quote of the page.
 func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
 	if pattern.SubexpIndex("label") < 0 {
 		return Target{}, true
@@ -118,7 +119,7 @@ func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bo
 	return target, known
 }
 
-// groupPrice returns the side in the first non-empty group with a name.
+// groupPrice parses the price in the first non-empty group that has the given name.
 func (r *parser) groupPrice(pattern *regexp.Regexp, match []string, group, currency string) side {
 	for i, name := range pattern.SubexpNames() {
 		if name == group && match[i] != "" {

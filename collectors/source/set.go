@@ -18,7 +18,8 @@ import (
 
 const filesMax = 1000
 
-// Set is a set of definitions. It is immutable; Extend returns another set.
+// Set is a set of definitions. A definition says how the pages of a source are fetched and read. A Set is immutable;
+// Extend returns another set.
 type Set struct {
 	byID map[string]*Definition
 	list []*Definition // sorted by id
@@ -38,7 +39,7 @@ var defaultSet = sync.OnceValue(func() *Set {
 // DefaultSet returns the built-in definitions.
 func DefaultSet() *Set { return defaultSet() }
 
-// NewSet returns a set of definitions. If several have the same id, it uses the final one.
+// NewSet returns a set of definitions. If several have the same id, the set has the last of them.
 func NewSet(definitions ...*Definition) *Set {
 	byID := make(map[string]*Definition, len(definitions))
 	for _, d := range definitions {
@@ -91,7 +92,7 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	return sortedSet(extended), nil
 }
 
-// loadDefinitionFile reads a definition file. It checks that the file of caFile exists.
+// loadDefinitionFile reads a definition file. It checks that the file that the key caFile names exists.
 func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) {
 	data, err := readFile(files, path.Join(dir, name))
 	if err != nil {
@@ -122,8 +123,8 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return data, errors.Join(err, file.Close())
 }
 
-// addTo adds the definition of the file to definitions, or changes one. readFrom has the file that was read for each
-// id; a second file for an id is an error.
+// addTo adds the definition in the file to definitions, or applies the changes in the file to one of them. readFrom has
+// the file that was read for each id; a second file for an id is an error.
 func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[string]string) error {
 	if first, exists := readFrom[f.id]; exists {
 		return fmt.Errorf("%s: the source %s is already in %s; keep one of them", f.name, f.id, first)
@@ -137,8 +138,9 @@ func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[
 	return nil
 }
 
-// Check returns an error if a definition names an institution or currency that is not in the catalogue. The id of the
-// source of manual rates is an error too.
+// Check returns an error if a definition names an institution or currency that is not in the catalogue, which lists
+// those that the engine knows. A definition with the id that is reserved for manual rates (those that an operator
+// enters) is an error too.
 func (s *Set) Check(c *engine.Catalogue) error {
 	var problems []error
 	for _, d := range s.list {
@@ -160,8 +162,8 @@ func (s *Set) Check(c *engine.Catalogue) error {
 	return errors.Join(problems...)
 }
 
-// Sources returns all definitions as sources for an engine.Catalogue. It includes disabled definitions, because the log
-// may have rates of them.
+// Sources returns the sources of all definitions, for an engine.Catalogue. It includes disabled definitions, because
+// the log may have rates of them.
 func (s *Set) Sources() []engine.Source {
 	sources := make([]engine.Source, len(s.list))
 	for i, d := range s.list {
@@ -170,7 +172,7 @@ func (s *Set) Sources() []engine.Source {
 	return sources
 }
 
-// Source returns the definition as a source for an engine.Catalogue.
+// Source returns the data of the source that an engine.Catalogue needs.
 func (d *Definition) Source() engine.Source {
 	return engine.Source{
 		ID: d.ID, Name: d.Name, URL: d.URL, Priority: d.Priority, UpstreamSource: d.UpstreamSource,
@@ -178,8 +180,8 @@ func (d *Definition) Source() engine.Source {
 	}
 }
 
-// ExpiresAt returns when a quote expires (see Expiry), from the time of its last check and its effective date (zero =
-// none).
+// ExpiresAt computes from d.Expiry when a quote expires. checked is the time of the last check of the quote; effective
+// is the date for which it applies (zero = none).
 func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Time {
 	expires := checked.Add(d.Expiry.AfterCheck)
 	if effective.IsZero() || d.Expiry.AfterDate == 0 {
@@ -191,7 +193,8 @@ func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Ti
 	return expires
 }
 
-// Targets returns the target of each quote that a page may have. Defaults of the page and the source are filled in.
+// Targets returns the institution, currency and channel of each quote that a page may have. If a quote does not name
+// them, they are those of the page or the source.
 func (d *Definition) Targets(p *Page) []Target {
 	var all []Target
 	for _, field := range p.Extract.Fields {

@@ -10,11 +10,12 @@ import (
 
 // Limits of a sheet.
 const (
-	headingRowsMax = 30 // the row of headings must be among the first 30 rows
-	badRowsPercent = 1  // a sheet with more invalid rows has changed and is not read
+	headingRowsMax = 30 // the row with the headings of the columns must be among the first 30 rows
+	badRowsPercent = 1  // maximum percentage of invalid rows; a sheet with more has changed and is not read
 )
 
-// sheetRows returns the cells of the sheet with a name, or of the first sheet for "". Names are compared like labels.
+// sheetRows returns the cells of the sheet with the given name, or of the first sheet if the name is "". Names are
+// compared like labels.
 func sheetRows(body []byte, name string) [][]string {
 	book, err := workbook.Open(body)
 	if err != nil {
@@ -40,7 +41,7 @@ func failWorkbook(err error) {
 	panic(&Failure{Kind: WrongContent, Detail: detail, Cause: err})
 }
 
-// sheetHeadings is the row of headings.
+// sheetHeadings is the row with the headings of the columns, such as the names of currencies.
 type sheetHeadings struct {
 	row     int            // index of the row
 	columns map[string]int // column of each normalised heading; -1 = the heading occurs twice
@@ -81,7 +82,7 @@ func (h *sheetHeadings) text(cells []string, heading string) string {
 	return collapseSpaces(cells[column])
 }
 
-// sheetScope is one row of a sheet.
+// sheetScope is one row of a sheet. A locator selects a cell of the row by the heading of the column.
 type sheetScope struct {
 	headings *sheetHeadings
 	cells    []string

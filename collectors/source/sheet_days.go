@@ -8,17 +8,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sheetReader reads the rows of a sheet, which must be in the order of their dates.
+// sheetReader reads the rows of a sheet of a workbook. The rows must be in the order of their dates.
 type sheetReader struct {
 	*parser
 	headings *sheetHeadings
-	fields   []*fieldQuote
+	fields   []*fieldQuote // the quotes that a row may have, and in which columns they are
 	days     []HistoryDay
 	rows     int // number of rows with a quote
-	invalid  int // number of these that were skipped as invalid
+	invalid  int // number of rows with a quote that were skipped as invalid
 }
 
-// readSheet reads every row with a date and a quote. The last day becomes r.newest, all earlier days r.history.
+// readSheet reads every row with a date and a quote. The quotes of the last day go to r.newest, those of all earlier
+// days to r.history.
 func (r *parser) readSheet(rows [][]string) {
 	headings := headingsOf(rows, r.page.Extract.Sheet)
 	sheet := &sheetReader{parser: r, headings: headings, fields: fieldQuotes(r.page.Extract.Fields)}
@@ -34,8 +35,8 @@ func (r *parser) readSheet(rows [][]string) {
 	r.newest, r.history = sheet.days[newest].Observations, sheet.days[:newest]
 }
 
-// checkHeadings adds a note for each missing column, because editions of a workbook have different columns. It fails if
-// all columns are missing.
+// checkHeadings adds a note for each column that the definition names and the sheet lacks. Some columns may be missing,
+// because editions of a workbook have different columns. checkHeadings fails (see failf) if all are missing.
 func (s *sheetReader) checkHeadings() {
 	present := 0
 	fields := s.page.Extract.Fields
@@ -87,7 +88,7 @@ func (s *sheetReader) skipRow(rowNumber int, format string, args ...any) {
 	s.notes.add("row %d is skipped: %s", rowNumber, fmt.Sprintf(format, args...))
 }
 
-// quotesOf returns the quotes of one row with a date.
+// quotesOf returns the quotes of one row; date is the date in the row.
 func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observation {
 	row := &sheetScope{headings: s.headings, cells: cells}
 	s.date = date

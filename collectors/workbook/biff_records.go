@@ -33,8 +33,8 @@ const (
 const (
 	recordHeader     = 4      // bytes
 	biff8            = 0x0600 // the version in a BOF record
-	globalsSubstream = 0x0005 // kind of substream in a BOF record
-	sheetSubstream   = 0x0010 // likewise
+	globalsSubstream = 0x0005 // kind of the first substream, in its BOF record
+	sheetSubstream   = 0x0010 // kind of the substream of a sheet
 )
 
 type record struct {

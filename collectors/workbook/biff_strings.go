@@ -65,7 +65,7 @@ func (p *stringReader) skip(n int) error {
 	return nil
 }
 
-// readString reads one string. lengthBytes is the size of its field length, 1 or 2.
+// readString reads one string. lengthBytes is the size of the length before its characters: 1 or 2 bytes.
 func (p *stringReader) readString(lengthBytes int) (string, error) {
 	length, err := p.readUint(lengthBytes)
 	if err != nil {

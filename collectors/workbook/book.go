@@ -15,7 +15,7 @@ var (
 	ErrNoSheet     = errors.New("no such sheet")      // Rows was called with a name that is not one of Sheets
 )
 
-const shownBytes = 16 // of a document that is not a workbook, for the error message
+const shownBytes = 16 // number of first bytes that the error for another document shows
 
 // Book is an open workbook. It is immutable and safe for concurrent use.
 type Book struct {

@@ -5,7 +5,7 @@ package workbook
 const (
 	bodyBytesMax     = 16 << 20  // of the file
 	partsMax         = 1000      // files in an XLSX package; real packages have about 20
-	partBytesMax     = 32 << 20  // decompressed size of one part
+	partBytesMax     = 32 << 20  // decompressed size of one file (part) in the package
 	packedRatioMax   = 100       // decompressed to compressed size; real tables have 5 to 30, a decompression bomb 1,000
 	packedRatioFrom  = 1 << 20   // packedRatioMax applies to parts above this decompressed size
 	tokenBytesMax    = 128 << 10 // of one XML token, such as a tag, a text or a comment

@@ -3,7 +3,7 @@ package workbook
 import "encoding/binary"
 
 // xlsBook is a BIFF8 workbook. The first substream of its stream, the globals, has the names of the sheets and the
-// shared strings. After it there is one substream for each sheet.
+// shared strings, which are texts that cells refer to by index. After it there is one substream for each sheet.
 type xlsBook struct {
 	stream        []byte
 	starts        []int // positions of the worksheets in stream
@@ -135,7 +135,7 @@ func (c *cellReader) readRecord(r record) error {
 	return nil
 }
 
-// Offsets in a record of a cell. It has a row (at offset 0), a column, a format and a value.
+// Offsets in the record of a cell. Such a record has a row (at offset 0), a column, a format and a value.
 const (
 	cellColumnOffset = 2
 	cellValueOffset  = 6
@@ -196,7 +196,7 @@ func valueBytes(kind int) int {
 	return 0
 }
 
-// label reads a string that is stored in the cell itself.
+// label reads a string that is stored in the record of the cell, and not among the shared strings.
 func (c *cellReader) label(r record, value []byte) (string, error) {
 	data, err := c.records.continued(r)
 	if err != nil {
@@ -206,8 +206,8 @@ func (c *cellReader) label(r record, value []byte) (string, error) {
 	return (&stringReader{first: r, chunks: data}).readString(2)
 }
 
-// mulRK reads a record with the RK numbers of adjacent cells. Before each number is its format. The record ends with
-// the index of the last column.
+// mulRK reads a record with the numbers of adjacent cells in the compact form RK. Before each number is its format. The
+// record ends with the index of the last column.
 func (c *cellReader) mulRK(r record, row, column int) error {
 	const entryBytes, numberOffset = 6, 2
 	values := r.data[cellColumnOffset+2:]

@@ -101,7 +101,7 @@ func (b *xlsxBook) findBook() (string, error) {
 	return name, nil
 }
 
-// decode decodes a part into v. A missing part is an error.
+// decode decodes a part into v. root is the name that its root element must have. A missing part is an error.
 func (b *xlsxBook) decode(name, root string, v any) error {
 	file := b.parts[partKey(name)]
 	if file == nil {

@@ -96,8 +96,8 @@ func (p *partTokens) countElement(name string) error {
 	return nil
 }
 
-// decode decodes a part into v. It reads the part to its end, because archive/zip checks the checksum there. After an
-// error, v must not be used.
+// decode decodes a part (an XML file of the package) into v. root is the name that its root element must have. It reads
+// the part to its end, because archive/zip checks the checksum there. After an error, v must not be used.
 func decode(file *zip.File, root string, v any) error {
 	if err := checkSize(file); err != nil {
 		return err
