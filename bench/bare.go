@@ -14,7 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Settings of the bare server. A test checks that constants in httpapi with the same names have the same values.
+// Limits of the bare server (see runBare). They are the limits of the node: a test checks that the constants in package
+// httpapi with the same names have the same values.
 const (
 	readTimeoutDefault      = 5 * time.Second
 	writeTimeoutDefault     = 5 * time.Second
@@ -26,9 +27,10 @@ const (
 )
 
 // runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. NODE is the address of a node, and KEY an
-// API key. runBare sends the only request of the mix to the node once, keeps the response in memory, and serves it. It
-// uses the same HTTP library and settings as the node, but none of the node's optimizations of response heads and
-// deadlines: the comparison is to show their effect.
+// API key. MIX is the name of a set of requests that has only one (see mixes). runBare sends this request to the node
+// once, keeps the response in memory, and answers every request with it: this is the bare server. The node is compared
+// with it. It uses the same HTTP library and limits as the node, but none of the node's optimizations of response heads
+// and deadlines, so the comparison shows their effect.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 && len(args) != 5 || len(mixes()[args[2]]) != 1 {
 		return fmt.Errorf("bench bare: want NODE KEY MIX, of one operation, and perhaps a certificate and its key; found %q", args)
@@ -45,7 +47,7 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 	return serveUntil(ctx, out, func(listener net.Listener) error { return server.ServeTLS(listener, args[3], args[4]) })
 }
 
-// serveUntil prints a free loopback address and serves on it until ctx ends.
+// serveUntil listens on a free port of 127.0.0.1, prints the address, and serves until ctx ends.
 func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +61,7 @@ func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) err
 	select {
 	case err := <-serveErr:
 		return err
-	case <-ctx.Done(): // the exit of the process closes open connections
+	case <-ctx.Done(): // open connections are closed when the process exits
 		err := listener.Close()
 		if serveFailure := <-serveErr; !errors.Is(serveFailure, net.ErrClosed) {
 			err = errors.Join(err, serveFailure)

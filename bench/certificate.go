@@ -20,11 +20,11 @@ import (
 
 // certificate is a self-signed certificate for the loopback address.
 type certificate struct {
-	file, key string      // PEM files
-	client    *tls.Config // of a client that trusts the certificate
+	file, key string      // paths of the PEM files with the certificate and its key
+	client    *tls.Config // configuration of a client that trusts the certificate
 }
 
-// newCertificate writes a certificate and its key into a directory.
+// newCertificate makes a certificate and its key, and writes them into the directory dir.
 func newCertificate(dir string) (*certificate, error) {
 	c := &certificate{file: filepath.Join(dir, "tls.pem"), key: filepath.Join(dir, "tls.key")}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -12,17 +12,20 @@ import (
 	"strings"
 )
 
-// cost is the cost of one request. Its figures vary little between runs and machines.
+// cost is the work that one request causes in a node. Its figures vary little between runs and machines.
 type cost struct {
-	// Calls counts the successful system calls by name, without the calls for waiting (see waitCalls).
+	// Calls is the number of successful system calls, by name. Calls with which threads wait do not count (see
+	// waitCalls).
 	Calls map[string]float64 `json:"calls,omitempty"`
-	// Failed counts the failed system calls, usually reads from a connection without data.
+	// Failed is the number of failed system calls. Most of them are reads from a connection without data.
 	Failed float64 `json:"failed"`
 	// Bytes is the number of bytes that the client receives.
 	Bytes float64 `json:"bytes"`
-	// Allocations is the number of objects that the node allocates: the lowest number of all rounds.
+	// Allocations is the number of objects that the node allocates. It is the lowest number that any round (repetition
+	// of the measurement) has found.
 	Allocations float64 `json:"allocations"`
-	// CPU is the ratio of the node's CPU time to that of the bare server in the same round.
+	// CPU is the node's CPU time, divided by the CPU time of the bare server in the same round. The bare server only
+	// sends the same response from memory.
 	CPU spread `json:"cpu"`
 }
 
@@ -41,18 +44,19 @@ func spreadOf(rounds []float64) spread {
 // hundredths rounds a figure to two decimals.
 func hundredths(figure float64) float64 { return math.Round(figure*100) / 100 }
 
-// costList has the cost of one request of each mix (see mix.go), by the name of the mix.
+// costList maps the name of a mix (a set of requests, see mix.go) to the cost of one request of this mix.
 type costList map[string]cost
 
-// Tolerances: a measured cost may exceed the accepted cost by this much. They allow for the background work of the
-// node on a busy machine. They are small enough to find one more system call or allocation in every second request.
+// Tolerances: a measured cost may exceed the accepted cost (that in .ci/costs.json) by this much. They allow for the
+// background work of the node on a busy machine. They are small enough to find one more system call or allocation in
+// every second request.
 const (
-	callsRiseMax       = 0.1 // for each system call
+	callsRiseMax       = 0.1 // applies to the count of each system call by itself
 	failedRiseMax      = 0.5
-	bytesRiseMax       = 16 // numbers vary in length
+	bytesRiseMax       = 16 // numbers in a response vary in length
 	allocationsRiseMax = 0.4
-	// cpuRiseMax is a factor for the accepted cost.CPU. It is large, because on a busy machine cost.CPU of the same
-	// program varied from 1.18 to 1.50.
+	// cpuRiseMax is not a difference but a factor: the measured ratio of CPU times may be this many times the accepted
+	// one. The factor is large, because on a busy machine the ratio of the same program varied from 1.18 to 1.50.
 	cpuRiseMax = 1.25
 )
 
@@ -80,7 +84,7 @@ func (accepted costList) exceeded(measured costList) (lines []string) {
 		if got.Allocations > want.Allocations+allocationsRiseMax {
 			addLine("%s: %.2f allocations a request, %.2f are accepted", name, got.Allocations, want.Allocations)
 		}
-		// Even the lower quartile must be above the limit, because a smaller rise may be noise.
+		// Report a rise only if even the lower quartile is above the limit. A smaller rise may be noise.
 		if limit := want.CPU.High * cpuRiseMax; got.CPU.Low > limit {
 			addLine("%s: %.2f to %.2f times the CPU time of the bare server, at most %.2f is accepted", name, got.CPU.Low, got.CPU.High, limit)
 		}

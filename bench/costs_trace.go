@@ -29,18 +29,18 @@ func costMixes() []string { return []string{mixBestRates, mixFull, mixConvert} }
 
 const (
 	costRounds      = 11
-	costConnections = 8 // few enough that a node on a busy machine sheds no load
+	costConnections = 8 // so few that even on a busy machine the node refuses no request
 	costMeasure     = 300 * time.Millisecond
 	// traceMeasure is long enough for some thousands of requests, although strace slows the node down.
 	traceMeasure = 2 * time.Second
 	traceAnswers = 1000
-	// acceptTraces is the number of traces of each mix for bench costs accept. The number of system calls varies from
-	// trace to trace.
+	// acceptTraces is how many times bench costs accept runs each mix (set of requests) under strace. One run is not
+	// enough, because the number of system calls varies.
 	acceptTraces = 4
 )
 
-// waitCalls returns the system calls that are not counted. Threads use them to wait, to wake each other and to manage
-// memory. Their number depends on the machine and its load.
+// waitCalls returns the names of the system calls that do not count as a cost of a request. Threads use them to wait,
+// to wake each other and to manage memory. Their number depends on the machine and its load.
 func waitCalls() []string {
 	return []string{
 		"futex", "epoll_pwait", "epoll_wait", "nanosleep", "clock_nanosleep", "sched_yield", "tgkill", "rt_sigreturn", "getpid", "madvise", "munmap", "mmap",
@@ -49,7 +49,7 @@ func waitCalls() []string {
 }
 
 // runCosts is the subcommand bench costs check|accept|show. It measures the costs of requests and compares them with
-// the accepted costs.
+// the accepted costs, which are stored in a file.
 func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("bench costs", flag.ContinueOnError)
 	flags.SetOutput(progress)
@@ -88,8 +88,8 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 	return nil
 }
 
-// measureCosts measures the cost of a request of each mix. It traces each mix several times (traces) and uses the
-// highest count of each system call.
+// measureCosts measures the cost of one request of each mix. It runs each mix under strace as many times as traces
+// says, and uses the highest count of each system call.
 func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes []string, traces int) (measured costList, err error) {
 	options := runOptions{Rounds: costRounds, Measure: costMeasure, Warmup: costMeasure / 4, Connections: costConnections, Accounts: 128}
 	r, err := newRunner(options, tasard, progress)
@@ -117,7 +117,7 @@ func measureCosts(ctx context.Context, tasard string, progress io.Writer, mixes 
 	return measured, errors.Join(r.stopStarted(), r.stopNode(), r.countCalls(ctx, measured, traces))
 }
 
-// countCalls adds the system calls of a request to the cost of each mix.
+// countCalls counts the system calls of one request of each mix in costs, and stores the counts there.
 func (r *runner) countCalls(ctx context.Context, costs costList, traces int) error {
 	idle, err := r.trace(ctx, "")
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *runner) countCalls(ctx context.Context, costs costList, traces int) err
 	return nil
 }
 
-// costOf measures the cost of a request of a mix, except the number of system calls, which countCalls adds.
+// costOf measures the cost of one request of a mix. It leaves the system calls out: countCalls counts them later.
 func (r *runner) costOf(ctx context.Context, mix string) (cost, error) {
 	pairs, err := r.compareBaseline(ctx, mix, bareName)
 	if err != nil {
@@ -215,9 +215,9 @@ func (r *runner) trace(ctx context.Context, mix string) (*syscallTrace, error) {
 	return result, err
 }
 
-// loadTraced generates a load on a traced node and returns the number of responses. The server that it passes to sample
-// has no processes and no data directory, so sample does not measure CPU time and allocations. The CPU time would
-// include strace's, and reading the number of allocations would be one more request.
+// loadTraced generates a load on a node under strace and returns the number of responses. It does not measure CPU time,
+// which would include that of strace, nor allocations, because reading their number would be one more request. To
+// prevent both, it passes the function sample a server without processes and without a data directory.
 func (r *runner) loadTraced(ctx context.Context, node *server, mix string) (uint64, error) {
 	group := &load.Clients{Requests: newMix(benchHost, r.fixture.keys, mixes()[mix]), Connections: r.options.Connections}
 	s, err := r.sample(ctx, &server{name: "the traced node", address: node.address}, &load.Generator{Groups: []*load.Clients{group}, Measure: traceMeasure})
@@ -251,7 +251,7 @@ func parseCalls(text []byte) (map[string]callCount, error) {
 		var count callCount
 		var err error
 		if count.calls, err = strconv.Atoi(columns[3]); err != nil {
-			continue // the heading
+			continue // the heading, or the line of dashes below it
 		}
 		if len(columns) > 5 {
 			if count.failed, err = strconv.Atoi(columns[4]); err != nil {

@@ -2,11 +2,11 @@
 // performance goals it meets.
 //
 //	make bench                                   installs and builds everything it needs; the report is in bench-report
-//	make bench BENCHFLAGS="-goals F1,F12 -quick"
+//	make bench BENCHFLAGS="-goals F1,F12 -quick"   only the goals with these IDs (see goals.go), roughly
 //
 // # Processes
 //
-//	core 0   the node: tasard serve, with data from package apitest; the baselines
+//	core 0   the node: tasard serve, with data from package apitest; the baselines, with which the node is compared
 //	core 1   the bench, with the load generator (package load)
 //
 // Only one server has load at a time. Baselines that are not installed are skipped and named in the report:

@@ -23,11 +23,11 @@ type fixtureSize struct {
 	// currencies is the number of currencies. If the program's catalogue of institutions and currencies has fewer,
 	// newFixture invents more.
 	institutions, currencies int
-	accounts                 int // each with one key
-	days                     int // of history, including today
+	accounts                 int // number of accounts, each with one API key
+	days                     int // number of days with rates, including today
 }
 
-// standardSize is about the size of a public node. It has all institutions of the catalogue.
+// standardSize is about the amount of data in a public node. It has all institutions of the catalogue.
 func standardSize() fixtureSize {
 	return fixtureSize{institutions: 44, currencies: 8, accounts: 1000, days: 30}
 }
@@ -41,7 +41,7 @@ type fixture struct {
 	catalogue string
 	// keys has one API key for each account.
 	keys []string
-	// certificate is for a node that serves HTTPS; nil for HTTP.
+	// certificate is the certificate of the node; nil if the node serves plain HTTP.
 	certificate *certificate
 }
 
@@ -75,7 +75,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 			return err
 		}
 	}
-	// Without Lenient, plausibility checks would quarantine the invented quotes.
+	// Lenient turns off checks of plausibility. They would keep invented quotes from being published.
 	node, err := apitest.Open(apitest.Catalogue(catalogue), apitest.Lenient())
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (f *fixture) make(dir string, size fixtureSize) (err error) {
 	return state.Write(f.dir)
 }
 
-// publishDays publishes one quote (buy and sell price) of each source a day. The newest day is today.
+// publishDays publishes one quote (buy and sell price) of each source for each of the days up to today.
 func publishDays(node *apitest.Server, sources []quoteSource, days int) {
 	random := rand.New(rand.NewPCG(fixtureSeed, 0))
 	for day := max(1, days) - 1; day >= 0; day-- {
@@ -115,7 +115,8 @@ type quoteSource struct {
 	hasDate               bool // quotes have an effective date
 }
 
-// newMarket returns the quote sources of all institutions. The quotes of the central bank are reference rates.
+// newMarket returns the quote sources of all institutions and currencies. The quotes of the central bank are reference
+// rates: official rates, which are published only for information.
 func newMarket(catalogue *engine.Catalogue, size fixtureSize) []quoteSource {
 	random := rand.New(rand.NewPCG(fixtureSeed, 1))
 	var sources []quoteSource
@@ -158,7 +159,8 @@ func (q *quoteSource) rate(at time.Time) apitest.Rate {
 	return r
 }
 
-// midRates returns plausible mid prices in hundredths of a peso. Other currencies have the price otherMidRate.
+// midRates returns plausible mid prices in hundredths of a peso. Currencies that it leaves out have the price
+// otherMidRate.
 func midRates() map[string]int {
 	return map[string]int{"USD": 5900, "EUR": 6800, "GBP": 7800, "CHF": 7200, "CAD": 4300}
 }
@@ -216,9 +218,9 @@ func (q *quoteSource) appendLine(dst []byte, source string, at time.Time) []byte
 		r.Buy, r.Sell, source, r.EffectiveDate)
 }
 
-// writeObservations writes an observations file. It repeats the quotes of the market until the file has at least the
-// given number of lines. age returns how long ago a line was observed. source is the source ID in each line. If it is
-// "", a line has the source ID of its quote.
+// writeObservations writes an observations file. It writes a quote of each source in market, one source after the
+// other, and starts again until the file has at least the given number of lines. age returns how long ago a line was
+// observed. source is the source ID in each line. If it is "", a line has the source ID of its quote.
 func writeObservations(path string, market []quoteSource, lines int, source string, age func(line int) time.Duration) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

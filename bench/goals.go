@@ -38,7 +38,7 @@ func scenarios() []scenario {
 	}
 }
 
-// selectGoals returns the scenarios of a list of goals such as F1,F12, or all scenarios for "".
+// selectGoals returns the scenarios for a list of goal IDs such as F1,F12 (see scenarios), or all scenarios for "".
 func selectGoals(list string) (selected []scenario, err error) {
 	names, known := strings.Split(strings.ReplaceAll(list, " ", ""), ","), []string{}
 	for _, s := range scenarios() {
@@ -57,8 +57,8 @@ func selectGoals(list string) (selected []scenario, err error) {
 	return selected, nil
 }
 
-// measureGoal measures a goal and adds it to the report. If a program that the goal needs is not installed, the
-// report lists the goal as skipped.
+// measureGoal measures the figures of a goal and adds them to the report. If a program that the measurement needs is
+// not installed, the report lists the goal as skipped.
 func (r *runner) measureGoal(ctx context.Context, s scenario) error {
 	_, _ = fmt.Fprintf(r.progress, "%s  %s\n", s.goal, s.title)
 	result := goal{ID: s.goal, Title: s.title}
@@ -77,7 +77,7 @@ func (r *runner) measureGoal(ctx context.Context, s scenario) error {
 
 // addComparison adds three ratios of the node to another server: requests per second, CPU time of a request, and p99.
 // Requests per second must be at least wantRate times those of the other server. CPU time must be at most wantCPU
-// times that of the other server; if wantCPU is 0, any CPU time is enough.
+// times that of the other server; if wantCPU is 0, CPU time has no limit.
 func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCPU float64) {
 	names := [2]string{"node", other}
 	g.require(ratioOf("requests/s, "+label, "/s", pairs, names, requestsPerSecond), "≥", wantRate)
@@ -90,7 +90,8 @@ func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCP
 	g.add(ratioOf("p99 under full load, "+label, "ns", pairs, names, p99))
 }
 
-// againstBaseline compares the node with a baseline on the requests of one mix, and adds the result to a goal.
+// againstBaseline compares the node with a baseline, such as nginx, on the requests of one mix (a set of requests). It
+// adds the result to a goal.
 func (r *runner) againstBaseline(ctx context.Context, g *goal, mix, baseline string, wantRate, wantCPU float64) ([]pair, error) {
 	pairs, err := r.compareBaseline(ctx, mix, baseline)
 	label := mix
@@ -149,8 +150,8 @@ func measurePostgres(ctx context.Context, r *runner, g *goal) error {
 }
 
 const (
-	// A request should allocate nothing. allocationsMax is not 0, because tickers, new connections and new quota leases
-	// allocate occasionally.
+	// A request should allocate nothing. allocationsMax is not 0, because a node allocates occasionally: for tickers,
+	// for new connections, and when it reserves a further part of an account's quota (a lease).
 	allocationsMax = 0.05
 	callsMax       = 2.1
 )
@@ -185,7 +186,8 @@ func measureAllocations(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// measureLatency measures the latency of the node and of the bare server, both at half of the bare server's capacity.
+// measureLatency compares the latency of the node and of the bare server, which only sends the same response from
+// memory. Both get half of the requests per second that the bare server can answer.
 func measureLatency(ctx context.Context, r *runner, g *goal) error {
 	bare, err := r.startBaseline(ctx, bareName, mixBestRates)
 	if err != nil {
@@ -208,7 +210,7 @@ func measureLatency(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// halfCapacity returns half of the requests per second that a server reaches without a fixed rate.
+// halfCapacity measures how many requests per second a server can answer, and returns half of that number.
 func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
 	var capacity []float64
 	for round := range min(r.options.Rounds, repeatsMax) {

@@ -18,7 +18,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Amounts of data.
+// Amounts of data in the measurements of this file.
 const (
 	startRecords  = 1_000_000
 	startAccounts = 100_000
@@ -39,7 +39,7 @@ func measureStartup(ctx context.Context, r *runner, g *goal) error {
 	for _, tc := range []struct {
 		name, dir string
 		size      fixtureSize
-		want      float64 // ms
+		want      float64 // longest time from start to response, in ms
 	}{
 		{"after 1,000,000 records in the log", "start-records", fixtureSize{44, 8, 1, 1}, 1000},
 		{"100,000 accounts, from a snapshot", "start-accounts", fixtureSize{44, 8, startAccounts, 1}, 300},
@@ -136,8 +136,8 @@ func (s *server) heap(ctx context.Context) (float64, error) {
 	return s.metric(ctx, "go_memstats_heap_alloc_bytes")
 }
 
-// useAllAccounts sends at least one request for each account. The node then loads all accounts, and each account gets a
-// quota lease.
+// useAllAccounts sends at least one request for each account. The node then loads all accounts. For each account it
+// reserves a part of the account's daily quota in its log (a quota lease).
 func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string) error {
 	return retry(ctx, func() error {
 		source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBestRates])}
@@ -151,8 +151,9 @@ func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string
 	})
 }
 
-// measureImport measures the command tasard import. The imported file has updates of the quotes of all institutions,
-// from one aggregator. Each round imports the file into a new directory.
+// measureImport measures the command tasard import. The imported file has many quotes (buy and sell prices) of each
+// institution. All of them come from one aggregator, a source that publishes the rates of several institutions. Each
+// round imports the file into a new directory.
 func measureImport(ctx context.Context, r *runner, g *goal) error {
 	market, file := newMarket(engine.DefaultCatalogue(), standardSize()), filepath.Join(r.dir, "import.csv")
 	// An aggregator publishes the rates of one institution together.
@@ -212,9 +213,9 @@ func measureGrowth(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// measureRefresh compares the latency of a node with and without an update of all quotes, at half of the node's
-// capacity. tasard serve imports a file only when it starts. Each round therefore starts a node that imports from a
-// named pipe, and writes the update into the pipe later.
+// measureRefresh compares the latency of a node with and without an update of all quotes (buy and sell prices). The
+// node gets half of the requests per second that it can answer. tasard serve imports a file only when it starts. Each
+// round therefore starts a node that imports from a named pipe, and writes the update into the pipe later.
 func measureRefresh(ctx context.Context, r *runner, g *goal) error {
 	size := standardSize()
 	size.accounts = r.options.Accounts
@@ -248,7 +249,8 @@ func measureRefresh(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// refreshRound measures the node without the update (p.b), and then during the update (p.a).
+// refreshRound measures the latency of a new node twice: before the update of all quotes (p.b), and during the update
+// (p.a).
 func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteSource, rate float64, round int) (p pair, err error) {
 	pipe := filepath.Join(r.dir, fmt.Sprintf("refresh-%d.csv", round))
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -269,7 +271,7 @@ func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteS
 		return p, errors.Join(err, writer.Close())
 	}
 	writeErr := make(chan error, 1)
-	go func() { // writes while this goroutine measures
+	go func() { // writes the update while the caller measures
 		writeErr <- errors.Join(writeMarket(ctx, writer, market, r.options.Warmup+r.options.Measure/10), writer.Close())
 	}()
 	p.a, err = r.measure(ctx, s, round)
@@ -279,7 +281,7 @@ func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteS
 	return p, err
 }
 
-// writeMarket writes the quotes of a market after a delay.
+// writeMarket waits for delay, and then writes a new quote of each source in market, as lines for tasard import.
 func writeMarket(ctx context.Context, file *os.File, market []quoteSource, delay time.Duration) error {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

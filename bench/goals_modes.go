@@ -15,7 +15,7 @@ import (
 	"github.com/tasard/tasard/bench/load"
 )
 
-// Accounts and loads of the goals with many accounts.
+// Numbers of accounts and requests in the measurements with many accounts.
 const (
 	leasedAccounts = 20_000
 	firstAccounts  = 30_000
@@ -24,7 +24,8 @@ const (
 	firstMeasure = 400 * time.Millisecond
 )
 
-// startSide creates data in a subdirectory of the scratch directory and starts a node on it.
+// startSide creates data in a subdirectory of the scratch directory and starts a node on it. The node is one of the two
+// sides of a comparison.
 func (r *runner) startSide(ctx context.Context, dir string, size fixtureSize, flags ...string) (side, error) {
 	fix, err := newFixture(filepath.Join(r.dir, dir), size)
 	if err != nil {
@@ -34,7 +35,8 @@ func (r *runner) startSide(ctx context.Context, dir string, size fixtureSize, fl
 	return side{server: node, keys: fix.keys, mix: mixBestRates}, err
 }
 
-// startLeased starts a node with many accounts and quota leases of the given size, and sends requests for all accounts.
+// startLeased starts a node with many accounts, and sends requests for all of them. The node reserves a part of an
+// account's daily quota in its log at once (a quota lease); lease is the number of requests in such a part.
 func (r *runner) startLeased(ctx context.Context, dir, lease string) (side, error) {
 	size := standardSize()
 	size.accounts, size.days = leasedAccounts, 1
@@ -93,15 +95,15 @@ func measureFirstRequests(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// firstRequests measures one request for each account in turn.
+// firstRequests puts a load on a node for a short time. Each request has the key of the next account.
 func (r *runner) firstRequests(ctx context.Context, s *server, keys []string) (sample, error) {
 	source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBestRates])}
 	group := &load.Clients{Requests: source, Connections: r.options.Connections}
 	return r.sample(ctx, s, &load.Generator{Groups: []*load.Clients{group}, Measure: min(r.options.Measure, firstMeasure)})
 }
 
-// measureLatencyWithLeases compares two nodes: one writes new quota leases to its log every few seconds. The other
-// writes none, because its leases are so large that they are not used up.
+// measureLatencyWithLeases compares the latency of two nodes. One has small quota leases, so it writes new ones to its
+// log every few seconds. The other writes none, because its leases are so large that they are not used up.
 func measureLatencyWithLeases(ctx context.Context, r *runner, g *goal) error {
 	writing, err := r.startLeased(ctx, "writing", "16")
 	if err != nil {
@@ -122,11 +124,11 @@ func measureLatencyWithLeases(ctx context.Context, r *runner, g *goal) error {
 	return nil
 }
 
-// coresBenchmark is a benchmark of package actors. It measures the admission of requests, and ranking. Its
-// sub-benchmark control does work that shares no data.
+// coresBenchmark is a benchmark of package actors. It measures how long it takes to admit a request and to rank rates.
+// Its sub-benchmark control does work in which goroutines share no data.
 const coresBenchmark = "BenchmarkCores"
 
-// measureCores runs coresBenchmark with one and two processors.
+// measureCores runs coresBenchmark with one and with two processors, and compares the times.
 func measureCores(ctx context.Context, r *runner, g *goal) error {
 	binary := filepath.Join(r.dir, "actors.test")
 	if output, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./actors").CombinedOutput(); err != nil {

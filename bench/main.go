@@ -34,7 +34,8 @@ func main() {
 	}
 }
 
-// run runs a subcommand, puts a load on a running node, or measures the goals.
+// run executes a subcommand. Without one, it measures which performance goals a node meets. With -against, it puts a
+// load on a running node instead.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -64,11 +65,14 @@ const (
 
 // settings are the parsed command line.
 type settings struct {
+	// tasard is the path of the node's program, and out the directory for the report. docs is the directory of the
+	// repository if the figures are to be accepted: stored there as the reference, and written into its documents.
+	// Otherwise docs is "".
 	tasard, out, docs string
-	goals             []scenario
+	goals             []scenario // performance goals to measure, which have IDs such as F1
 	options           runOptions
 
-	target string // host:port
+	target string // address of the running node, as host:port; "" without -against
 	mix    string
 	keys   string // path of a file with API keys
 	rate   float64
@@ -158,7 +162,7 @@ func readAddress(text string) (string, error) {
 	return u.Host, nil
 }
 
-// measureGoals measures the selected goals and writes the report.
+// measureGoals measures the figures of the selected goals and writes the report.
 func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (err error) {
 	r, err := newRunner(s.options, s.tasard, progress)
 	if err != nil {

@@ -35,9 +35,9 @@ const (
 type requestTemplate struct {
 	operation    string
 	weight       int    // relative frequency
-	path         string // request target; a random amount is appended if randomAmount is set
+	path         string // path and query; if randomAmount is true, a random amount is appended
 	randomAmount bool
-	headers      string // header fields other than Host and Authorization, each with CR LF
+	headers      string // further header fields, without Host and Authorization; each ends with CR LF
 }
 
 // mixes returns all mixes by name: one for each operation, and mixAll.
@@ -74,9 +74,9 @@ func authorization(key string) string { return "Authorization: Bearer " + key + 
 
 // mix generates random requests. For each request it draws a template, according to the weights, and an API key.
 type mix struct {
-	templates   []requestTemplate // path includes the method, and headers the HTTP version and Host
+	templates   []requestTemplate // path begins with the method, and headers with the HTTP version and Host
 	totalWeight int
-	lastHeaders []string // the Authorization header of each key, and the empty line
+	lastHeaders []string // for each key the end of a request: Authorization header and empty line
 }
 
 // newMix returns a mix of requests to a host. All keys are equally likely. Without keys the requests have no
@@ -112,7 +112,7 @@ func (m *mix) Next(dst []byte, random *rand.Rand) []byte {
 	return append(dst, m.lastHeaders[random.IntN(len(m.lastHeaders))]...)
 }
 
-// perAccount generates the same request for each account in turn, endlessly.
+// perAccount generates requests for ever. Each one has the key of the next account; otherwise they are the same.
 type perAccount struct {
 	keys []string
 	mix  *mix

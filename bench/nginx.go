@@ -47,8 +47,8 @@ http {
 }
 `
 
-// Settings for sending files: the common ones, and the fastest ones for a small file. sendfile and tcp_nopush cost two
-// more system calls for each response.
+// Directives of nginx for sending files: those that are common, and those that are fastest for a small file. The common
+// ones, sendfile and tcp_nopush, cost two more system calls for each response.
 const (
 	nginxCommon = "sendfile on; tcp_nopush on;"
 	nginxTuned  = "sendfile off; open_file_cache max=1000 inactive=1h; open_file_cache_valid 1h;"
@@ -58,7 +58,7 @@ const (
 // checks neither keys nor quotas, and sends fewer header fields than the node.
 func startNginx(ctx context.Context, node *server, key string, q *requestTemplate, tuned bool, core int) (*server, error) {
 	path, err := exec.LookPath("nginx")
-	if err != nil { // Debian's path
+	if err != nil { // Debian installs nginx there, which may be missing in PATH
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			return nil, &missingError{nginxName, "it is not installed (Debian: nginx-light)"}
 		}

@@ -29,7 +29,7 @@ const postgresConnections = 4
 // startPostgres runs PostgreSQL with the node's rates, and a net/http server in front of it. Both run on one core, as
 // the node does. Each request runs one indexed query; keys and quotas are not checked.
 func startPostgres(ctx context.Context, self string, node *server, key string, core int) (*server, error) {
-	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian's path
+	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // where Debian installs PostgreSQL
 	if path, err := exec.LookPath("postgres"); err == nil {
 		programs = append(programs, filepath.Dir(path))
 	}
@@ -62,7 +62,7 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	data := filepath.Join(s.scratchDir, "data")
-	// Other users cannot open the directory, so the socket needs no authentication.
+	// Other users cannot open the directory of the socket, so connections need no authentication.
 	initdb := strings.Fields(programs + "/initdb --username bench --auth=trust --encoding=UTF8 --locale=C --no-sync --pgdata " + data)
 	p, err := startProcess(&command{name: "initdb", argv: asPostgresUser(initdb...), dir: s.scratchDir}, -1)
 	if err == nil {
@@ -76,7 +76,7 @@ func (s *server) startDatabase(ctx context.Context, programs string, core int) e
 		"listen_addresses=", "unix_socket_directories=" + s.scratchDir, "unix_socket_permissions=0700",
 		"shared_buffers=256MB", "effective_cache_size=1GB", "jit=off", "max_parallel_workers_per_gather=0", "random_page_cost=1.1",
 		"plan_cache_mode=force_generic_plan", "update_process_title=off",
-		"checkpoint_timeout=30min", // longer than a run
+		"checkpoint_timeout=30min", // longer than a run, so that none starts during it
 	} {
 		argv = append(argv, "-c", setting)
 	}
@@ -95,7 +95,8 @@ func asPostgresUser(argv ...string) []string {
 	if os.Geteuid() != 0 {
 		return argv
 	}
-	// A change of user resets Pdeathsig (see startProcess), so setpriv sets it again.
+	// A change of user resets the signal that the process gets when the bench dies (Pdeathsig, see startProcess).
+	// setpriv therefore sets it again.
 	return append([]string{"setpriv", "--pdeathsig", "INT", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"}, argv...)
 }
 
@@ -113,9 +114,9 @@ const (
 		ORDER BY sell, priority, collected DESC, institution, channel LIMIT $2`
 )
 
-// runPostgres is the subcommand bench postgres DIRECTORY NODE KEY. DIRECTORY has the socket of a database.
-// runPostgres copies the rates of a node into this database, prints its own address and serves
-// /v1/rates/best?operation=buy.
+// runPostgres is the subcommand bench postgres DIRECTORY NODE KEY. DIRECTORY is the directory with the Unix socket of
+// PostgreSQL, NODE the address of a node, and KEY an API key. runPostgres copies the rates of the node into PostgreSQL,
+// prints its own address and serves /v1/rates/best?operation=buy.
 func runPostgres(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 3 {
 		return fmt.Errorf("bench postgres: want a directory, the address of a node and a key, found %q", args)

@@ -32,10 +32,10 @@ const (
 
 // command describes a process to start.
 type command struct {
-	name string      // for error messages, such as nginx
+	name string      // name of the server in error messages, such as nginx
 	argv []string    // program and arguments
 	dir  string      // working directory; "" = that of the bench
-	tls  *tls.Config // of clients of the process; nil without TLS
+	tls  *tls.Config // configuration for clients of the process; nil without TLS
 	// stopSignal stops the process; 0 means SIGTERM. The kernel also sends it to the process if the bench dies.
 	stopSignal syscall.Signal
 }
@@ -44,8 +44,8 @@ type command struct {
 type process struct {
 	*command
 	cmd     *exec.Cmd
-	done    chan struct{} // closed when it has exited
-	exitErr error         // of Wait, valid once done is closed
+	done    chan struct{} // closed when the process has exited
+	exitErr error         // result of Wait; valid when done is closed
 
 	mu     sync.Mutex
 	output []byte
@@ -148,8 +148,8 @@ func (p *process) awaitLine(ctx context.Context, text string) (line string, err 
 	return line, err
 }
 
-// awaitExit waits until the process exits, and returns an error if it fails. If ctx ends first, awaitExit kills the
-// process.
+// awaitExit waits until the process exits, and returns an error if the process has failed. If ctx ends first, awaitExit
+// kills the process.
 func (p *process) awaitExit(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -171,7 +171,7 @@ func (p *process) stop() error {
 		return p.withOutput(errExited)
 	default:
 	}
-	_ = p.cmd.Process.Signal(p.stopSignal) // it may have just exited
+	_ = p.cmd.Process.Signal(p.stopSignal) // fails if the process has just exited
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return p.awaitExit(ctx)
@@ -179,14 +179,15 @@ func (p *process) stop() error {
 
 // kill kills the whole process group and waits until the process has exited.
 func (p *process) kill() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have exited
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails if the process has exited
 	<-p.done
 }
 
-// pinToCore pins the current thread to a core, calls do, and restores the thread. A process that do starts inherits
-// the core. If core < 0, pinToCore only calls do.
+// pinToCore pins the current thread to a core, calls do, and gives the thread its cores back. A process that do starts
+// inherits the core. If core < 0, pinToCore only calls do.
 //
-// Other threads of the bench are not pinned, because the Go runtime starts no threads from a locked thread.
+// A new thread would inherit the core too. But the Go runtime starts no threads from a locked thread, so other threads
+// of the bench are not pinned.
 func pinToCore(core int, do func() error) error {
 	if core < 0 {
 		return do()
@@ -215,7 +216,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	}
 	total := time.Duration(cpu.Nano())
 	for _, child := range childPIDs(pid) {
-		if cpu, err := cpuTime(child); err == nil { // otherwise the child has just exited
+		if cpu, err := cpuTime(child); err == nil { // an error means that the child has just exited
 			total += cpu
 		}
 	}

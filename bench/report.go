@@ -23,14 +23,14 @@ import (
 type report struct {
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"tookNanoseconds"`
-	Commit  string        `json:"commit"` // with "+" appended if the tree had uncommitted changes
+	Commit  string        `json:"commit"` // source of this program; ends with "+" if it had uncommitted changes
 	Machine string        `json:"machine"`
 	Options runOptions    `json:"options"`
 	Goals   []goal        `json:"goals"`
 	Skipped []string      `json:"skipped,omitempty"`
 }
 
-// runOptions are the settings that affect the figures.
+// runOptions are the flags of bench that affect the figures.
 type runOptions struct {
 	Rounds      int           `json:"rounds"`
 	Measure     time.Duration `json:"measureNanoseconds"`
@@ -54,20 +54,20 @@ type measurement struct {
 	Unit   string    `json:"unit"`
 	Value  float64   `json:"value"`
 	Rounds []float64 `json:"rounds"`
-	// Want is the required value. Bound is "≥" or "≤", or "" if no value is required.
+	// Bound says whether Value must be at least ("≥") or at most ("≤") Want. It is "" if no value is required.
 	Want      float64              `json:"want"`
 	Bound     string               `json:"bound,omitempty"`
 	Sides     map[string][]float64 `json:"sides,omitempty"`
-	SidesUnit string               `json:"sidesUnit,omitempty"` // "/s" or "ns"
+	SidesUnit string               `json:"sidesUnit,omitempty"` // unit of the figures in Sides: "/s" or "ns"
 }
 
-// add adds a measurement without a bound.
+// add adds a measurement of which no value is required.
 func (g *goal) add(m measurement) {
 	m.Value = median(m.Rounds)
 	g.Measures = append(g.Measures, m)
 }
 
-// require adds a measurement with a bound.
+// require adds a measurement whose value must be at least (bound "≥") or at most (bound "≤") want.
 func (g *goal) require(m measurement, bound string, want float64) {
 	m.Bound, m.Want = bound, want
 	g.add(m)
@@ -157,7 +157,7 @@ func (r *report) missedGoals() (ids []string, bounds int) {
 // write writes report.txt and report.json into a directory.
 func (r *report) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil { // a figure is NaN: a round had no response
+	if err != nil { // JSON has no NaN: a figure is NaN if a round had no response
 		return fmt.Errorf("write the report: %w", err)
 	}
 	err = errors.Join(
@@ -191,7 +191,7 @@ func (r *report) text() string {
 	return out.String()
 }
 
-// text writes the line of a measurement.
+// text writes the line of report.txt for a measurement.
 func (m *measurement) text(out io.Writer) {
 	verdict := ""
 	switch {
@@ -205,7 +205,7 @@ func (m *measurement) text(out io.Writer) {
 	_, _ = fmt.Fprintf(out, "  %-5s  %-58s %19s  %-10s (%s)\n", verdict, m.Name, m.formatResult(), m.formatBound(), strings.Join(notes, ", "))
 }
 
-// formatSides formats the median of each side.
+// formatSides formats, for each of the two compared servers, its name and the median of its figures.
 func (m *measurement) formatSides() (medians []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Sides)) {
 		medians = append(medians, name+" "+formatValue(median(m.Sides[name]), m.SidesUnit))

@@ -23,7 +23,7 @@ const (
 // mallocsMetric counts the objects that a node has allocated.
 const mallocsMetric = "go_memstats_mallocs_total"
 
-// runner measures goals and reports them.
+// runner measures the figures of performance goals and collects them in a report.
 type runner struct {
 	options  runOptions
 	tasard   string // path of the node's program
@@ -71,7 +71,7 @@ func (r *runner) stopNode() (err error) {
 	return err
 }
 
-// track adds a started server to r.started. It returns its arguments.
+// track adds a server that has been started to r.started, so that it will be stopped. It returns its arguments.
 func (r *runner) track(s *server, err error) (*server, error) {
 	if err == nil {
 		r.started = append(r.started, s)
@@ -122,8 +122,8 @@ const (
 // sample is the result of one load, and the resources that the server used meanwhile.
 type sample struct {
 	load.Results
-	cpu          time.Duration // of the server's processes
-	mallocs      float64       // objects allocated by a node
+	cpu          time.Duration // CPU time of the server's processes
+	mallocs      float64       // number of objects that a node allocated; 0 for another server
 	generatorCPU time.Duration // CPU time of the load generator
 }
 
@@ -154,7 +154,7 @@ func (r *runner) startBaseline(ctx context.Context, name, mix string) (*server, 
 	return r.track(startBare(ctx, r.self, r.node, key, mix, nil, serverCore))
 }
 
-// compareBaseline compares the node with a baseline on one mix.
+// compareBaseline starts a baseline and compares the node with it. Both get the requests of one mix (set of requests).
 func (r *runner) compareBaseline(ctx context.Context, mix, name string) ([]pair, error) {
 	baseline, err := r.startBaseline(ctx, name, mix)
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *runner) measure(ctx context.Context, s side, round int) (result sample,
 const measureAttempts = 5
 
 // retry calls measure until it succeeds, at most measureAttempts times. On a busy machine a node may get no CPU time
-// for a while. It then sheds load, and the measurement fails.
+// for a while. It then refuses requests, and the measurement fails.
 func retry(ctx context.Context, measure func() error) (err error) {
 	for range measureAttempts {
 		if err = measure(); err == nil || ctx.Err() != nil {
@@ -233,8 +233,9 @@ func (r *runner) sample(ctx context.Context, node *server, l *load.Generator) (s
 	return s, nil
 }
 
-// beginUsage subtracts what the server has used since its start. It reads the CPU time last, so that the CPU time for
-// the node's metrics, some milliseconds, does not count. endUsage therefore reads it first.
+// beginUsage subtracts the CPU time and the allocated objects of the server so far. endUsage adds them at the end, so
+// that the difference remains. beginUsage reads the CPU time last, and endUsage reads it first. Reading the objects
+// from the node's metrics costs some milliseconds of CPU time, which must not count.
 func (s *sample) beginUsage(ctx context.Context, node *server) error {
 	objects, err := node.mallocs(ctx)
 	if err == nil {
@@ -246,7 +247,7 @@ func (s *sample) beginUsage(ctx context.Context, node *server) error {
 	return err
 }
 
-// endUsage adds what the server has used since its start.
+// endUsage adds the CPU time and the allocated objects of the server since its start (see beginUsage).
 func (s *sample) endUsage(ctx context.Context, node *server) error {
 	cpu, err := node.cpu()
 	if err == nil {
@@ -258,7 +259,7 @@ func (s *sample) endUsage(ctx context.Context, node *server) error {
 	return err
 }
 
-// mallocs returns the number of objects that a node has allocated, 0 for another server.
+// mallocs returns the number of objects that the server has allocated, or 0 if the server is not a node.
 func (s *server) mallocs(ctx context.Context) (float64, error) {
 	if s.data == "" {
 		return 0, nil
@@ -285,7 +286,7 @@ func p50(s *sample) float64               { return float64(s.Latency.ValueAtQuan
 func p99(s *sample) float64               { return float64(s.Latency.ValueAtQuantile(99)) }
 func latencyMax(s *sample) float64        { return float64(s.Latency.Max()) }
 
-// ratioOf returns the ratio of a figure between the two sides, in each round.
+// ratioOf returns, for each round, the figure of the first side divided by the figure of the second.
 func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measurement {
 	m := measurement{Name: name, Unit: "×", SidesUnit: unit, Sides: map[string][]float64{}}
 	for i := range pairs {

@@ -34,13 +34,13 @@ const (
 	listeningText = "listening on http"
 )
 
-// server is a running server: a node or a baseline.
+// server is a running server: a node, or a baseline, with which the node is compared.
 type server struct {
-	tls           *tls.Config // of clients of the server; nil without TLS
+	tls           *tls.Config // configuration for clients of the server; nil without TLS
 	name, address string
-	processes     []*process    // the first one listens
+	processes     []*process    // the first one accepts the connections
 	data          string        // data directory of a node; "" for other servers
-	startDuration time.Duration // from the start of the process to the first response
+	startDuration time.Duration // time from the start of the process to the first response
 	scratchDir    string        // removed when the server stops
 }
 
@@ -71,7 +71,8 @@ func startNode(ctx context.Context, program []string, f *fixture, core int, flag
 	return s, err
 }
 
-// startBare runs the bare server for a mix with only one operation. cert may be nil.
+// startBare runs the bare server, which sends one response of the node from memory to every request. mix is the name of
+// a set of requests that has only one. cert is nil for plain HTTP.
 func startBare(ctx context.Context, self string, node *server, key, mix string, cert *certificate, core int) (*server, error) {
 	c := &command{name: bareName, argv: []string{self, "bare", node.address, key, mix}}
 	if cert != nil {
@@ -155,7 +156,8 @@ func exchange(ctx context.Context, network, address string, tlsConfig *tls.Confi
 	return raw.Bytes(), response, err
 }
 
-// capture is like ask, but a status other than 200 is an error.
+// capture sends a request with an API key on a new connection. It returns the response, both raw and parsed. A status
+// other than 200 is an error.
 func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([]byte, *fasthttp.Response, error) {
 	raw, response, err := s.ask(ctx, q.request(key))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {

@@ -17,12 +17,13 @@ import (
 // figuresFile stores the accepted figures: those that the documents show.
 const figuresFile = ".ci/figures.json"
 
-// tableFiles returns the documents with a table of figures, and the goals in each table; nil means all goals.
+// tableFiles returns the documents with a table of figures. Their values are the IDs of the performance goals in the
+// table; nil means all goals.
 func tableFiles() map[string][]string {
 	return map[string][]string{"README.md": {"F1", "F1c", "F6", "F7", "F8"}, "docs/performance.md": nil}
 }
 
-// The lines before and after a table.
+// The lines that mark the beginning and the end of a table in a document.
 const (
 	tableBegin = "<!-- figures: make bench writes them -->\n"
 	tableEnd   = "<!-- end of figures -->\n"
@@ -77,7 +78,7 @@ func (r *report) accept(root string) error {
 	return nil
 }
 
-// rewriteTable replaces the text between the markers of a document.
+// rewriteTable replaces the table in a document: the text between tableBegin and tableEnd.
 func rewriteTable(name, table string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/tasard/tasard/cmd/sources"
 )
 
-// commands is the command tree of a process.
+// commands makes and runs the commands of tasard. Process is the environment in which they run: arguments, variables,
+// streams, clock.
 type commands struct{ *process.Process }
 
 // run runs the command that the arguments name, and returns the exit code. When ctx ends, the command stops in an
@@ -90,7 +91,7 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 // flag before the unknown command.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
-	command, remaining, _ := root.Find(args) // the error is written below
+	command, remaining, _ := root.Find(args) // its error is replaced by the one below
 	if !command.HasSubCommands() || len(remaining) == 0 || strings.HasPrefix(remaining[0], "-") {
 		return nil
 	}

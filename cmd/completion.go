@@ -72,13 +72,13 @@ func isCompletionRequest(args []string) bool {
 }
 
 // registerCompletions registers completion functions for cmd and its subcommands. Arguments are completed according to
-// the words in Use, and values of flags according to the kind of the value.
+// the words in the usage line (cmd.Use), and values of flags according to the names that the help gives to the values.
 func registerCompletions(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = completeArguments(cmd)
 	}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// An error would mean an unknown flag or a second function.
+		// This cannot fail: the flag exists, and has no other completion function.
 		_ = cmd.RegisterFlagCompletionFunc(flag.Name, completeValue(flag))
 	})
 	for _, child := range cmd.Commands() {
@@ -86,8 +86,8 @@ func registerCompletions(cmd *cobra.Command) {
 	}
 }
 
-// completeArguments completes each argument according to the word in capitals at its place in Use, such as FILE. If
-// Use contains "...", its final word applies to all further arguments.
+// completeArguments completes each argument according to the word in capitals at its place in the usage line (cmd.Use),
+// such as FILE. If the usage line contains "...", its final word applies to all further arguments.
 func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	var kinds []string
 	repeated := strings.Contains(cmd.Use, "...")
@@ -114,8 +114,8 @@ func completeArguments(cmd *cobra.Command) cobra.CompletionFunc {
 	}
 }
 
-// completeValue completes the value of a flag according to the value's name in the help, which is more specific than
-// its type.
+// completeValue completes the value of a flag according to the name of the value in the help, such as FILE. This name
+// says more than the type of the value.
 func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	kind, _ := pflag.UnquoteUsage(flag)
 	if strings.Contains(flag.Value.Type(), "|") {
@@ -130,8 +130,8 @@ func completeValue(flag *pflag.Flag) cobra.CompletionFunc {
 	}
 }
 
-// completionsOfKind returns the values of a kind that are built into the program. It reads no files and calls no
-// node.
+// completionsOfKind returns the known values of a kind of argument, such as the codes of all currencies for CURRENCY.
+// It knows only values that are built into the program: it reads no files and calls no node.
 func completionsOfKind(kind string) (completions []cobra.Completion, directive cobra.ShellCompDirective) {
 	catalogue := engine.DefaultCatalogue()
 	directive = cobra.ShellCompDirectiveNoFileComp

@@ -79,12 +79,13 @@ configuration is valid.`,
 	return cmd
 }
 
-// resolvedSetting is a setting of serve with its value and origin.
+// resolvedSetting is a setting of serve with its value and the origin of the value. A setting is a flag that a variable
+// or the configuration file can set too.
 type resolvedSetting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	From  string `json:"from"` // a flag, a variable, FILE:LINE, or default
-	Set   bool   `json:"set"`  // by a flag, variable or file
+	From  string `json:"from"` // origin of the value: a flag, a variable, FILE:LINE, or default
+	Set   bool   `json:"set"`  // the value comes from a flag, a variable or the file
 
 	redacted bool // a password was removed from Value
 }
@@ -145,7 +146,8 @@ func printSettings(out io.Writer, settings []resolvedSetting, format string) err
 	return table.Flush()
 }
 
-// printTOML prints a configuration file. Settings that have no value, or whose password was removed, are comments.
+// printTOML prints settings as lines of a configuration file. A setting without a value, or with a password that was
+// removed, becomes a comment.
 func printTOML(out io.Writer, settings []resolvedSetting) error {
 	for _, s := range settings {
 		var value any = s.Value

@@ -31,25 +31,25 @@ import (
 )
 
 const (
-	demoDaysMax      = 365 // days of history
+	demoDaysMax      = 365 // largest number of days of history
 	demoStepDefault  = 5 * time.Second
 	demoStepMin      = time.Second
 	demoStepMax      = time.Hour
-	demoPollInterval = 10 * time.Millisecond // between checks of awaitFirstFetch
+	demoPollInterval = 10 * time.Millisecond // time between two checks in awaitFirstFetch
 	demoPollsMax     = 300
 )
 
 type demoOptions struct {
-	setting.Node // without Dir the demo uses a temporary directory
+	setting.Node // settings of the node; if Config.Dir is "", the demo uses a temporary directory
 	log          terminal.LogOptions
 	seed         uint64
 	step         time.Duration
-	days         int // of history
+	days         int // number of days of history to publish
 	faults       []injectedFault
 	market       *simulated.Market
 }
 
-// injectedFault is a value of --break: a source and its fault.
+// injectedFault is a value of --break: a source of rates, and the fault that the simulated site of this source gets.
 type injectedFault struct {
 	source string
 	fault  simulated.Fault
@@ -86,8 +86,8 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(faultsValue(&o.faults), "break", "inject a fault into a source, such as bhd-site=zeros; repeatable")
-			// --data is a flag here, but not a setting: a variable TASARD_DATA is meant for serve, and the demo must not
-			// fill that directory with made-up rates.
+			// Here, --data can be given only on the command line. A variable TASARD_DATA is meant for serve, and the
+			// demo must not fill that directory with made-up rates.
 			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
@@ -95,7 +95,7 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 	return cmd
 }
 
-// demo runs the demo until ctx ends. listenSet reports whether the user has set the address.
+// demo runs the demo until ctx ends. listenSet reports whether the user has set the address of the HTTP server.
 func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (err error) {
 	log := p.Logger(o.log)
 	ctx, shutdown := p.demoContext(ctx)
@@ -148,8 +148,8 @@ func demoListener(address string, listenSet bool) (net.Listener, string, error) 
 	return listener, "", err
 }
 
-// demoReference returns reference data with simulated sources instead of the built-in ones. Their IDs mark every rate
-// as made up.
+// demoReference returns the institutions and currencies of the program, with simulated sources instead of its real
+// ones. The IDs of these sources mark every rate as made up.
 func demoReference() (node.ReferenceData, error) {
 	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
@@ -170,7 +170,7 @@ func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	return site, nil
 }
 
-// runDemo publishes history, prints commands to try, and advances the market until ctx ends.
+// runDemo publishes rates of past days, prints commands to try, and changes the simulated rates until ctx ends.
 func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
@@ -203,8 +203,8 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	return p.advanceMarket(ctx, n, o, log)
 }
 
-// awaitFirstFetch waits until every source has been fetched, at most a few seconds: a source with an injected fault
-// may never respond.
+// awaitFirstFetch waits until every source has been fetched. It waits at most a few seconds, because a source with an
+// injected fault may never respond.
 func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoPollInterval)
 	defer ticker.Stop()
@@ -235,8 +235,8 @@ func acceptedCount(sources []collectors.Health) int {
 	return sum
 }
 
-// advanceMarket advances the market by one step at each tick. The collector fetches the new rates at its next scheduled
-// time (slot).
+// advanceMarket changes the rates of the simulated market after each o.step, until ctx ends. The node fetches the new
+// rates at its next scheduled time (slot).
 func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
@@ -257,8 +257,8 @@ func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
 	return receipt.Accepted, nil
 }
 
-// lastDemoDay returns the newest day of the history in the data directory, zero if there is none. It returns an error
-// if the directory has real rates.
+// lastDemoDay returns the newest day of the history in the data directory, or zero if there is no history. It returns
+// an error if the directory has rates of real sources.
 func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
 	states, err := datadir.States(ctx, n.System())
 	if err != nil {
@@ -292,7 +292,7 @@ func describeDemoSources(set *source.Set) string {
 	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(methods))
 }
 
-// faultsValue is the value of --break. Each use of the flag adds a fault.
+// faultsValue returns the value of the flag --break, which can be repeated: each use of the flag adds a fault.
 func faultsValue(target *[]injectedFault) pflag.Value {
 	parse := func(text string) ([]injectedFault, error) {
 		name, faultName, _ := strings.Cut(text, "=")

@@ -16,7 +16,7 @@ const removeTriesMax = 10
 // one removes the demo's temporary directory and kills the process.
 type demoShutdown struct {
 	directory atomic.Pointer[string] // removed on the second signal; nil if there is none
-	release   func()                 // restores the default effect of all signals
+	release   func()                 // ends the handling of signals, which then have their default effect
 }
 
 // demoContext returns a context that ends with ctx, with the first signal, or when standard output is closed.
@@ -27,7 +27,7 @@ func (p *commands) demoContext(ctx context.Context) (context.Context, *demoShutd
 	signal.Notify(pipes, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup starts programs with SIGHUP ignored
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	d, released, watchDone := &demoShutdown{}, make(chan struct{}), make(chan struct{})
@@ -62,7 +62,7 @@ func (d *demoShutdown) abort(sig os.Signal) {
 	}
 	signal.Reset(sig)
 	if sysSignal, ok := sig.(syscall.Signal); ok {
-		_ = syscall.Kill(os.Getpid(), sysSignal) // on an error, the orderly stop continues
+		_ = syscall.Kill(os.Getpid(), sysSignal) // if this fails, the orderly stop of the first signal continues
 	}
 }
 

@@ -7,11 +7,11 @@
 //	demo.go, mock.go     a node with made-up rates: to try it out, and for tests of clients
 //	mcp.go               tools for language models, which call a node over HTTP
 //	export.go, config.go, man.go, completion.go, help.go, version.go
-//	backup/              backup, restore, log: the data directory as files
+//	backup/              backup, restore, log: work on the files of a data directory
 //	doctor/              doctor: checks of everything around a node
-//	intake/              import, and serve --import: files of observations and documents
+//	intake/              import, and serve --import: import of observations and of saved pages of sources
 //	operator/            admin and ping: calls to a running node, through its management socket
-//	sources/             sources: list, check, parse
+//	sources/             sources: list and try the sources from which a node fetches rates
 //
 // Packages below internal are shared by the commands:
 //
@@ -33,6 +33,7 @@
 //   - On SIGHUP, serve reads its files again (decision O13). It logs errors and continues with the old contents.
 //   - Before serve stops, it announces the stop for the time of --drain-delay: to the service manager, in /readyz and
 //     in each response (decision O14). Then it accepts no more connections.
-//   - serve sends keep-alives to the watchdog of the service manager as long as the actors respond (decision O15). A
-//     slow disk or failing sources do not stop the keep-alives, because a restart would not repair them.
+//   - serve sends keep-alives to the watchdog of the service manager as long as the actors, which own the rates,
+//     respond (decision O15). A slow disk or failing sources do not stop the keep-alives, because a restart would not
+//     repair them.
 package cmd

@@ -22,12 +22,14 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
+// exportOptions are the flags of tasard export. The command exports observations: an observation has the prices that a
+// source gave for one currency of one institution at one time.
 type exportOptions struct {
 	node   node.Config
 	log    terminal.LogOptions
-	format string // "" means the format that the name of the output shows, or csv
-	what   string
-	output string // "" means standard output
+	format string // format of the output; "" means the one that the name of the output shows, or csv
+	what   string // part of the observations to export: exportAll, exportCurrent or exportHistory
+	output string // path of the output; "" means standard output
 }
 
 const (
@@ -67,7 +69,7 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
-	// If the path is a file, datadir.Open returns the same error as in other commands.
+	// Check only a directory here. A file is left to datadir.Open, whose error is the same in all commands.
 	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
 		if err := datadir.RequireLog(o.node.Dir); err != nil {
 			return err
@@ -101,8 +103,8 @@ func writeObservations(out io.Writer, format collectors.Format, observations []c
 	return writer.Flush()
 }
 
-// writeOutput calls write with a temporary file, which replaces the file at path when it is complete. If path is "",
-// write gets stdout.
+// writeOutput calls write, which writes the output. If path is "", write gets stdout. Otherwise write gets a temporary
+// file; when it is complete, it replaces the file at path.
 func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return outputError(write(stdout))

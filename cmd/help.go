@@ -80,7 +80,7 @@ func printTopic(out io.Writer, name string) bool {
 		for _, t := range all {
 			terminal.Fprintf(table, "  tasard help %s\t%s\n", t.name, t.short)
 		}
-		_ = table.Flush() // out is an ErrWriter, which keeps errors
+		_ = table.Flush() // out is an ErrWriter, which keeps the error for the end of the command
 		return true
 	}
 	i := slices.IndexFunc(all, func(t topic) bool { return t.name == name })
@@ -93,8 +93,8 @@ func printTopic(out io.Writer, name string) bool {
 // groupedFlagsMin is the smallest number of flags that the help of a command divides into groups.
 const groupedFlagsMin = 15
 
-// usage prints the help of a command below its description. It does the same as cobra's own function, but puts flags
-// into groups.
+// usage prints the part of a command's help that comes after the description. It does the same as cobra's own function,
+// but puts flags into groups.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	terminal.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
@@ -164,7 +164,7 @@ func newFlagSet() *pflag.FlagSet {
 	return flags
 }
 
-// manTopics returns the topics as sections of the manual page.
+// manTopics returns all topics (see the type topic) as sections of the manual page of tasard.
 func manTopics() string {
 	var text strings.Builder
 	for _, t := range topics() {

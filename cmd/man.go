@@ -59,8 +59,8 @@ func (p *commands) man(directory string) error {
 	return manPages(root, header, directory)
 }
 
-// builtAt returns the commit time of this build, so that the same commit gives the same pages. If the commit time is
-// unknown, builtAt returns the current time.
+// builtAt returns the time of the commit from which the program was built: the same commit then gives the same pages.
+// If that time is unknown, builtAt returns the current time.
 func (p *commands) builtAt() time.Time {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range build.Settings {
@@ -72,7 +72,7 @@ func (p *commands) builtAt() time.Time {
 	return p.Clock()
 }
 
-// manPages writes the pages of a command and its subcommands.
+// manPages writes the manual pages of a command and its subcommands into a directory.
 func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) error {
 	text, err := manPage(cmd, header)
 	if err != nil {
@@ -96,7 +96,7 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 	return nil
 }
 
-// manPage returns the page of a command. It takes header by value, because cobra changes it.
+// manPage returns the manual page of a command. cobra changes header, so manPage gets a copy.
 func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
 	cmd.DisableAutoGenTag = true
 	cmd.InitDefaultHelpFlag()

@@ -30,8 +30,8 @@ import (
 const (
 	mcpPath          = "/mcp"
 	mcpRetryAfterMax = 10 * time.Second // if the node sends a longer Retry-After, the model gets an error
-	// Limits of one connection of --http. mcpWriteMax is long, because a response has to wait for the node, and for the
-	// time of a Retry-After.
+	// Limits of one HTTP connection (--http). mcpWriteMax is long, because the time to write a response includes
+	// waiting for the node, and for the time in a Retry-After.
 	mcpReadMax   = 10 * time.Second
 	mcpWriteMax  = 2 * time.Minute
 	mcpHeaderMax = 16 << 10
@@ -71,7 +71,7 @@ name that they use; requests with other host names are refused.`,
 	}.Command(p.Process)
 }
 
-// namesValue is the value of a list of host names. Each use of the flag adds names.
+// namesValue returns the value of a flag that accepts a list of host names. Each use of the flag adds names.
 func namesValue(target *[]string) pflag.Value {
 	name := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 	parse := func(text string) ([]string, error) {
@@ -106,7 +106,7 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	return nil
 }
 
-// check returns an error if settings contradict each other.
+// check returns an error if flags contradict each other, or if --url is not the address of a node.
 func (o *mcpOptions) check() error {
 	nodeURL, err := url.Parse(o.url)
 	switch {

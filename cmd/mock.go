@@ -30,8 +30,8 @@ const (
 type mockOptions struct {
 	listen       string
 	control      string
-	seed         string
-	clock        time.Time // the zero value means the time of the data set
+	seed         string    // name of the data set
+	clock        time.Time // start of the node's clock; the zero value means the time of the data set
 	clockRuns    bool
 	limits       bool
 	keysRequired bool
@@ -68,7 +68,7 @@ codes, keys, quota, requests, restart, crash, reset. docs/testing.md describes t
 	}.Command(p.Process)
 }
 
-// mockFaultsValue is the value of --fail. Each use of the flag adds a fault.
+// mockFaultsValue returns the value of the flag --fail, which can be repeated: each use of the flag adds a fault.
 func mockFaultsValue(target *[]apitest.Fault) pflag.Value {
 	parse := func(text string) ([]apitest.Fault, error) {
 		fault, err := apitest.ParseFault(text)
@@ -113,7 +113,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
-// openMock starts the node. Its errors name the flags that are wrong.
+// openMock starts a node with made-up rates. Its errors name the flags that are wrong.
 func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	listener, err := node.Listen(o.listen, "HTTP.Listen")
 	if err != nil {

@@ -65,7 +65,7 @@ func (t *notifier) send(lines ...string) {
 // ready reports that the node serves requests.
 func (t *notifier) ready(status string) { t.send(daemon.SdNotifyReady, "STATUS="+status) }
 
-// reloading reports that the node reads its files again. Call ready afterwards.
+// reloading reports that the node reads its files again. The caller must call ready when the node has read them.
 func (t *notifier) reloading() { t.send(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
 
 func (t *notifier) run() {
@@ -82,8 +82,8 @@ func (t *notifier) run() {
 	}
 }
 
-// keepAlive sends one keep-alive, unless the actors do not respond. As long as the node reads its log, keepAlive
-// extends the start timeout of the service manager.
+// keepAlive sends one keep-alive if the actors respond. While the node still reads its log, keepAlive does not query
+// the actors, and asks the service manager for more time to start.
 func (t *notifier) keepAlive() {
 	var lines []string
 	select {
@@ -103,7 +103,7 @@ func (t *notifier) keepAlive() {
 	}
 }
 
-// responds queries the actors and reports whether they answered within responseMax. An error is an answer too.
+// responds queries the actors (see responseMax) and reports whether they answered in time. An error is an answer too.
 func (t *notifier) responds() bool {
 	start := t.clock()
 	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time matters

@@ -55,7 +55,7 @@ func setProcessors() {
 		return
 	}
 	roundUp := func(limit float64) int { return int(math.Ceil(limit)) }
-	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error the runtime's value stays
+	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error GOMAXPROCS keeps its value
 }
 
 // gcPercent is the GOGC value of a node after it has read its log. A low value saves memory when thousands of clients

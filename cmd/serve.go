@@ -88,8 +88,8 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 
 // serveLoop has the parameters of runNode.
 type serveLoop struct {
-	collects bool             // the node collects rates
-	file     *input.File      // to import; nil if there is none
+	collects bool             // the node fetches rates from sources
+	file     *input.File      // file to import; nil if there is none
 	reload   <-chan os.Signal // receives SIGHUP
 	notifier *notifier
 	log      *slog.Logger
@@ -142,7 +142,8 @@ func hangupSignals() (hangups <-chan os.Signal, release func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reload makes the node read its files again. It logs errors; the node then continues with the old contents.
+// reload makes the node read its files again: certificate, password and definitions of sources. If that fails, reload
+// logs the errors, and the node continues with the old contents.
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
@@ -191,8 +192,8 @@ func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *i
 	return importErr
 }
 
-// await returns true when events yields a value or is closed. If ctx ends first, it returns false. If the node fails
-// first, it returns false and the error.
+// await waits until events yields a value or is closed, and then returns true. If ctx ends first, it returns false. If
+// the node fails first, it returns false and the error.
 func await[T any](ctx context.Context, n *node.Node, events <-chan T) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil

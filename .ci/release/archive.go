@@ -27,7 +27,7 @@ type file struct {
 	name  string // relative, with slashes; the name of a directory ends with a slash
 	data  []byte
 	mode  int64 // 0 = modeFile, or modeDir for a directory
-	owner int   // user and group; 0 = root
+	owner int   // ID of the user and of the group that own the file; 0 = root
 }
 
 func (f file) modeOrDefault() int64 {
@@ -43,7 +43,7 @@ func sorted(files []file) []file {
 	return files
 }
 
-// writeTar packs files in the order of the slice. Every file gets the modification time at.
+// writeTar packs files in the order of the slice. at is the modification time that every file gets.
 func writeTar(out io.Writer, files []file, at time.Time) error {
 	w := tar.NewWriter(out)
 	for _, f := range files {

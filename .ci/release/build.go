@@ -18,12 +18,13 @@ type program struct {
 	notices []byte // licences of the linked modules
 }
 
-// name returns the name of a program's release files without extension.
+// name returns the name that the release files of a program have in common, without an extension.
 func (r *release) name(p *program) string {
 	return fmt.Sprintf("tasard-%s-linux-%s", r.source.version, p.arch)
 }
 
-// toolchain returns environment variables for the go command that override all settings of this machine.
+// toolchain returns environment variables for the go command. They override the settings of the go command on this
+// machine, so that builds are the same everywhere.
 func toolchain(goos, arch string) []string {
 	return []string{
 		"GOTOOLCHAIN=" + runtime.Version(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch,
@@ -53,8 +54,8 @@ func (r *release) build(ctx context.Context, goos, arch, path string) (*buildinf
 	return built, nil
 }
 
-// programs builds the program for each architecture, and for this machine. The program for this machine (host)
-// generates the documentation.
+// programs builds the program for each architecture (all), and for this machine (host). The release has no host
+// program: it only generates the documentation.
 func (r *release) programs(ctx context.Context) (host string, all []program, err error) {
 	host = filepath.Join(r.work, "tasard-host")
 	if _, err := r.build(ctx, runtime.GOOS, runtime.GOARCH, host); err != nil {
@@ -81,7 +82,8 @@ func (r *release) programs(ctx context.Context) (host string, all []program, err
 	return host, all, nil
 }
 
-// documents runs the program to generate man pages and shell completions, and writes them into the clone.
+// documents runs the program to generate man pages and shell completions, and writes them into the clone of the
+// released commit.
 func (r *release) documents(ctx context.Context, host string) error {
 	r.step("man pages, completions")
 	// The man pages show the date in SOURCE_DATE_EPOCH.

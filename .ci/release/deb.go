@@ -11,8 +11,8 @@ import (
 	"github.com/goreleaser/nfpm/v2/files"
 )
 
-// nfpmFile describes the Debian package. Its paths are relative to the clone, into which stage has written the
-// generated files.
+// nfpmFile describes the Debian package. Its paths are relative to the clone of the released commit. The method stage
+// has written the generated files into the clone.
 const nfpmFile = "packaging/nfpm.yaml"
 
 func (r *release) deb(p *program) error {
@@ -32,7 +32,7 @@ func (r *release) deb(p *program) error {
 		*script = r.source.path(*script)
 	}
 	for _, content := range info.Contents {
-		// Do not take the owner and mode from this machine.
+		// Set owner and mode: otherwise the package would get those of the files on this machine.
 		content.Source = r.source.path(content.Source)
 		attributes := cmp.Or(content.FileInfo, &files.ContentFileInfo{})
 		attributes.Owner, attributes.Group = cmp.Or(attributes.Owner, "root"), cmp.Or(attributes.Group, "root")

@@ -126,7 +126,7 @@ func (r *release) annotations() map[string]string {
 	}
 }
 
-// layer returns a compressed layer of files.
+// layer returns a compressed image layer with the given files.
 func (r *release) layer(files []file) (v1.Layer, error) {
 	var tarred bytes.Buffer
 	if err := writeTar(&tarred, files, r.source.time); err != nil {

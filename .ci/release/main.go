@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, progress io.Writer) (err error) {
 	return r.make(ctx)
 }
 
-// begin checks the output directory, and clones the commit.
+// begin checks that the output directory is usable, and clones the commit.
 func (r *release) begin(ctx context.Context, repository, version, commit string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return fmt.Errorf("make the output directory: %w", err)
@@ -81,8 +81,9 @@ func (r *release) begin(ctx context.Context, repository, version, commit string)
 	return nil
 }
 
-// make builds all files. It writes SHA256SUMS last, so that an incomplete release has no SHA256SUMS. It builds the
-// programs before it writes files into the clone: otherwise the go command would mark the programs as modified.
+// make builds all files of the release. It writes SHA256SUMS last, so that an incomplete release has no SHA256SUMS. It
+// builds the programs before it writes files into the clone of the commit: otherwise the go command would record in the
+// programs that their source was modified.
 func (r *release) make(ctx context.Context) error {
 	host, programs, err := r.programs(ctx)
 	if err != nil {

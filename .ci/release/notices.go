@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// linkedModule is a module whose code is in the program. Go's standard library counts as a module.
+// linkedModule is a module whose code or files are in the program. Go's standard library counts as a module.
 type linkedModule struct {
 	path, version, dir string
-	title              string // "" means path
+	title              string // name in the notices; "" means path
 	url                string // package URL (purl)
 	sum                string // checksum from go.sum; "" if it is not a Go module
 	licence            string // an SPDX expression

@@ -17,9 +17,9 @@ import (
 // source is a clone of the commit to release.
 type source struct {
 	dir     string
-	version string // without the v
+	version string // version without the v of its tag
 	commit  string
-	time    time.Time // of the commit, and of every file in the release
+	time    time.Time // time of the commit, which every file in the release gets
 	dirty   bool      // the work tree has uncommitted changes
 }
 
@@ -54,8 +54,8 @@ func openSource(ctx context.Context, repository, version, commit, dir string) (*
 	return s, s.clone(ctx, repository)
 }
 
-// findVersion finds the version in the commit's tag if no version was given. If the tag of a given version is on
-// another commit, findVersion returns an error.
+// findVersion takes the version from the commit's tag if no version was given. If a version was given, and its tag is
+// on another commit, findVersion returns an error.
 func (s *source) findVersion(ctx context.Context, repository string) error {
 	if s.version == "" {
 		tag, err := git(ctx, repository, "describe", "--exact-match", "--tags", "--match", "v[0-9]*", s.commit)
@@ -75,7 +75,8 @@ func (s *source) findVersion(ctx context.Context, repository string) error {
 	return nil
 }
 
-// clone fetches only the commit. Other tags could change the version that the go command puts into the program.
+// clone clones only the commit, and adds the tag of the released version. It clones no other tags, because they could
+// change the version that the go command puts into the program.
 func (s *source) clone(ctx context.Context, repository string) error {
 	from, err := filepath.Abs(repository)
 	if err != nil {

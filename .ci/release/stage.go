@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// stage writes generated files of an architecture into the clone, from where archive and nfpmFile take them. Debian
-// requires compressed documents.
+// stage writes the generated files for one architecture into the clone of the commit. The archive and the Debian
+// package (nfpmFile) take them from there. stage compresses documents, because Debian requires that.
 func (r *release) stage(p *program) error {
 	stanza := fmt.Sprintf("tasard (%s-1) stable; urgency=medium\n\n  * Release %s: changelog.gz beside this file tells what changed.\n\n -- %s  %s\n",
 		strings.Replace(r.source.version, "-", "~", 1), r.source.version, "The tasard authors <tasard@users.noreply.github.com>", r.source.time.Format(time.RFC1123Z))
@@ -41,8 +41,8 @@ func (r *release) stage(p *program) error {
 	return nil
 }
 
-// archived returns the contents of the archive: for each folder the patterns of its files in the clone. The archive
-// has everything that is needed to install the program by hand.
+// archived returns the contents of the archive. It maps each folder of the archive to patterns, which match the paths
+// of its files in the clone. The archive has everything that is needed to install the program by hand.
 func archived() map[string][]string {
 	return map[string][]string{
 		"":                    {"tasard", "LICENSES", "README.md", "CHANGELOG.md", "LICENSE", "packaging/tasard.toml"},

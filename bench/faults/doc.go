@@ -1,8 +1,8 @@
 // Package faults tests the real program under crashes, power cuts, failing disks, clock steps and other planted
 // faults. It has only tests. They take minutes, so they all have the build tag faults. make test-faults runs all of
-// them; make test-faults FAULTS=W1 runs the tests of one goal.
+// them; make test-faults FAULTS=W1 runs the tests with W1 in their name.
 //
-// A test is named after the goal that it covers, such as TestFaultsW1_..., and follows these rules:
+// A test is named after the ID of the guarantee that it checks, such as TestFaultsW1_..., and follows these rules:
 //
 //   - It counts the faults that took effect, prints their number in one line (function figure), and fails if there were
 //     none.

@@ -16,7 +16,7 @@ import (
 type connState uint8
 
 const (
-	connClosed  connState = iota // no socket; only clients with Reconnects stay in this state
+	connClosed  connState = iota // no socket; only clients with Clients.Reconnects stay in this state
 	connDialing                  // being opened
 	connIdle                     // open, no outstanding request
 	connWaiting                  // open, waiting for a response
@@ -27,11 +27,11 @@ type connection struct {
 	*Clients
 	number, socket int
 	tls            *tls.Conn     // nil without TLS
-	source         unix.Sockaddr // nil lets the kernel choose
+	source         unix.Sockaddr // source address; if it is nil, the kernel chooses one
 	state          connState
 	inIdle         bool          // the connection is in Clients.idle
 	counted        bool          // the outstanding request is counted in Results
-	startedAt      time.Duration // latency of the outstanding request is measured from here
+	startedAt      time.Duration // time from which the latency of the outstanding request is measured
 	request        []byte
 	received       int // bytes of the response that have arrived
 	parser         responseParser
@@ -98,14 +98,15 @@ func (g *Generator) handle(c *connection) error {
 	switch {
 	case c.Reconnects:
 		return g.send(c)
-	case g.scheduleStart == 0: // not started yet
+	case g.scheduleStart == 0: // the load has not started yet
 		return nil
 	}
 	return g.nextRequest(c, g.now())
 }
 
 // nextRequest is called for a connection that can send a request. In a closed loop (see Clients.Rate) it sends the next
-// request. In an open loop it adds the connection to the idle connections; sendDue takes it from there.
+// request at once. In an open loop it adds the connection to the idle connections. When a request is due, sendDue takes
+// a connection from these.
 func (g *Generator) nextRequest(c *connection, now time.Duration) error {
 	if c.Rate == 0 {
 		if now >= g.measureEnd {
@@ -141,7 +142,7 @@ func (g *Generator) dueAt(group *Clients) time.Duration {
 	return g.scheduleStart + group.StartAfter + time.Duration(float64(group.nextNumber)/group.Rate*float64(time.Second))
 }
 
-// sendDue sends due requests on idle connections.
+// sendDue sends the requests that are due at the time now, on idle connections.
 func (g *Generator) sendDue(now time.Duration) error {
 	for _, group := range g.Groups {
 		for group.Rate > 0 && g.scheduleStart > 0 {
@@ -169,7 +170,8 @@ func (g *Generator) sendDue(now time.Duration) error {
 	return nil
 }
 
-// issue sends a request on a connection. If the client has Reconnects, issue opens the connection first.
+// issue sends a request on a connection. If the client opens a new connection for each request (Clients.Reconnects),
+// issue opens it first.
 func (g *Generator) issue(c *connection, due time.Duration, counted bool) error {
 	c.startedAt, c.counted = due, counted
 	if counted {
@@ -228,7 +230,7 @@ func (g *Generator) receive(c *connection) error {
 	}
 }
 
-// count counts a response and calls nextRequest.
+// count counts the response that a connection has received, and makes the connection ready for its next request.
 func (g *Generator) count(c *connection, body []byte) error {
 	now := g.now()
 	g.inFlight--
@@ -257,7 +259,7 @@ func (t *Results) count(c *connection, body []byte, now time.Duration) {
 		}
 	default:
 		if t.Statuses[status] += c.Pipeline; status == 200 {
-			_ = t.Latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyLimit))) // cannot fail up to latencyLimit
+			_ = t.Latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyLimit))) // cannot fail: at most latencyLimit
 		}
 	}
 }
@@ -284,8 +286,8 @@ func (g *Generator) dropConnection(c *connection, cause error) error {
 	return g.reconnect(c)
 }
 
-// reconnect closes a connection and opens a new one. A client with Reconnects opens the new one only for its next
-// request.
+// reconnect closes a connection and opens a new one. For a client that opens a connection for each request
+// (Clients.Reconnects), it leaves the opening to the next request.
 func (g *Generator) reconnect(c *connection) error {
 	_ = unix.Close(c.socket) // an error is irrelevant: the connection is not used any more
 	c.socket, c.tls, c.state = -1, nil, connClosed

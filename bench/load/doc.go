@@ -10,8 +10,8 @@
 //	closed loop, Rate 0    each client sends a request when it has the response to its previous one; finds the capacity
 //	open loop              requests become due at a constant rate; latency is measured from the due time
 //
-// In open loop a server that stalls is therefore charged for all requests that become due during the stall ("no
-// coordinated omission").
+// In an open loop, a stall of the server therefore adds to the latency of all requests that become due during the stall
+// ("no coordinated omission").
 //
 // A Generator counts every request: it has a response, was lost (its connection ended, or there was no response at the
 // end) or was dropped. The package needs Linux.

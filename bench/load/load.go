@@ -31,7 +31,7 @@ const (
 	latencyLimit = 60 * time.Second
 )
 
-// Errors of Run. The results are then meaningless.
+// Run returns these errors when the server does not respond. The results of the load are then meaningless.
 var (
 	ErrTargetGone = errors.New("the target is gone")
 	ErrNoResponse = errors.New("no answer from the target")
@@ -75,15 +75,15 @@ type RequestSource interface {
 type Results struct {
 	Intended        uint64 // all counted requests, including those that were dropped or never sent
 	Sent            uint64
-	Dropped         uint64 // see Clients.DropLate
+	Dropped         uint64 // requests that were not sent because no client was free; see Clients.DropLate
 	Responses       uint64
 	Lost            uint64                  // requests without a response; with a Rate also requests that were never sent
-	Bytes           uint64                  // of the responses
+	Bytes           uint64                  // size of all responses
 	Statuses        map[int]uint64          // number of expected responses by HTTP status
-	Unexpected      uint64                  // see Clients.IsUnexpected
+	Unexpected      uint64                  // number of wrong responses; see Clients.IsUnexpected
 	FirstUnexpected string                  // body of the first unexpected response, quoted and shortened
 	Elapsed         time.Duration           // measured time; with a Rate it ends with the last response
-	Latency         *hdrhistogram.Histogram // of expected responses with status 200, in nanoseconds
+	Latency         *hdrhistogram.Histogram // latencies of expected responses with status 200, in nanoseconds
 
 	lastResponse time.Duration
 }
@@ -95,7 +95,7 @@ type Generator struct {
 	Address string      // host:port
 	TLS     *tls.Config // nil without TLS
 	Groups  []*Clients
-	Seed    uint64        // of the random numbers that RequestSource.Next gets
+	Seed    uint64        // seed of the random numbers that RequestSource.Next gets
 	Warmup  time.Duration // time of the load before the measured time
 	Measure time.Duration // measured time
 	Drain   time.Duration // longest wait for responses after the measured time; 0 means 10 s
@@ -115,7 +115,7 @@ type Generator struct {
 	random                    *rand.Rand
 	buffer                    []byte
 	startTime                 time.Time     // all other times are durations since startTime
-	scheduleStart             time.Duration // due times are counted from here; 0 until drive has connected
+	scheduleStart             time.Duration // time from which due times are counted; 0 until connections are open
 	measureStart, measureEnd  time.Duration
 	inFlight, countedInFlight int // connections that wait for a response; those of them whose request Results counts
 	dialling                  int // connections being opened
@@ -259,7 +259,7 @@ func (g *Generator) startMeasuring() error {
 	return nil
 }
 
-// start calls nextRequest for each client.
+// start makes each client send its first request, or wait until a request is due (nextRequest).
 func (g *Generator) start() error {
 	for i := range g.conns {
 		if c := &g.conns[i]; c.state == connIdle || c.Reconnects {

@@ -25,7 +25,7 @@ type responseParser struct {
 	closeAfter bool // the server closes the connection after this response
 
 	following uint64 // number of pipelined responses that are expected after the current one
-	head      []byte // the part of an incomplete head that has arrived
+	head      []byte // beginning of a head whose end has not arrived yet
 	inBody    bool
 	bodyLeft  int // bytes of the body not yet received
 }

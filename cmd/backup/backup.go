@@ -106,8 +106,8 @@ type backupRun struct {
 	options *backupOptions
 	info    wal.BackupInfo
 	counter *actors.BackupCounter
-	source  string         // for the summary: where the backup comes from
-	out     countingWriter // destination
+	source  string         // text for the summary that says where the backup comes from
+	out     countingWriter // destination of the backup
 }
 
 func (b *backupRun) toStdout(ctx context.Context) error {
@@ -188,7 +188,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// contextReader fails when its context has ended.
+// contextReader reads from a Reader until ctx ends. After that, Read returns an error.
 type contextReader struct {
 	ctx context.Context
 	io.Reader
@@ -202,15 +202,15 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A node that starts or stops holds the lock of its directory, but does not respond for a moment. write then tries
-// again.
+// A node that starts or stops holds the lock of its data directory, but does not respond for a moment. The method write
+// then tries again after each lockPollInterval, for at most lockWaitMax.
 const (
 	lockWaitMax      = 3 * time.Second
 	lockPollInterval = 50 * time.Millisecond
 )
 
-// write writes the backup to out. It gets the backup from the node that listens at the socket. If none does, it reads
-// the files of the directory.
+// write writes the backup to out. It gets the backup from the node that listens at the management socket. If no node
+// listens there, it reads the files of the data directory.
 func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 	b.out.Writer = out
 	data := b.options.data
@@ -275,10 +275,10 @@ func (b *backupRun) copyFromDirectory(ctx context.Context) error {
 	return file.Close()
 }
 
-// errNoNode means that no node listens at the socket.
+// errNoNode means that no node listens at the management socket.
 var errNoNode = errors.New("no node is running")
 
-// nodeError gives the error of a backup request an exit code.
+// nodeError adds an exit code to the error of a request that asks the node for a backup.
 func nodeError(n *remote.Node, err error) error {
 	var apiErr *admin.Error
 	switch {
@@ -292,8 +292,8 @@ func nodeError(n *remote.Node, err error) error {
 	return n.Explain(err)
 }
 
-// streamError gives an error of copying the backup an exit code. If the node has broken off the backup, the error says
-// the reason that the node gave.
+// streamError adds an exit code to an error that has occurred while the backup was copied from the node. If the node
+// has broken off the backup, the error has the reason that the node gave.
 func streamError(ctx context.Context, stream *admin.BackupStream, err error) error {
 	var damage *wal.DamageError
 	switch {
@@ -301,7 +301,7 @@ func streamError(ctx context.Context, stream *admin.BackupStream, err error) err
 		return nil
 	case ctx.Err() != nil:
 		return errInterrupted
-	case stream.Err == nil && !errors.As(err, &damage): // an error of the destination or of the counter
+	case stream.Err == nil && !errors.As(err, &damage): // an error of b.out or b.counter, not of the node
 		return err
 	}
 	if reason := stream.FailureReason(); reason != "" {

@@ -4,5 +4,5 @@
 // A backup of a running node comes through the node's management socket. If no node is running, the backup is read
 // from the files of the directory. Both kinds are verified while they are copied, and again when they are complete.
 // No command replaces an existing file. restore writes only to a new or empty directory. Package wal defines the
-// format.
+// format of backups.
 package backup

@@ -92,7 +92,8 @@ log is not changed. The log of a node of a cluster is not cut: emptied, its dire
 	}.Command(p)
 }
 
-// withLog returns a Spec.Run function that calls run. It returns an error if the data directory has no log.
+// withLog returns a function for command.Spec.Run. The function returns an error if the data directory has no log, and
+// otherwise calls run.
 func withLog(data *string, run func(context.Context) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
 		if err := datadir.RequireLog(*data); err != nil {

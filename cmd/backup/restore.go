@@ -64,7 +64,7 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()     // nothing was written to it
-	if seeker, ok := file.(io.Seeker); ok { // otherwise the backup is verified only while it is restored
+	if seeker, ok := file.(io.Seeker); ok { // verify it first; a pipe can be verified only while it is restored
 		if _, err := wal.VerifyBackup(contextReader{ctx, file}, name, actors.NewBackupCounter().Visitor()); err != nil {
 			return backupError(err)
 		}
@@ -84,7 +84,7 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	return nil
 }
 
-// restoreError gives an error about the new directory an exit code.
+// restoreError adds an exit code to an error that has occurred while the new data directory was written.
 func restoreError(data string, err error) error {
 	switch {
 	case err == nil:
@@ -99,14 +99,14 @@ func restoreError(data string, err error) error {
 	return backupError(err)
 }
 
-// backupError gives an error of reading a backup an exit code.
+// backupError adds an exit code to an error that has occurred while a backup was read.
 func backupError(err error) error {
 	var damageErr *wal.DamageError
 	var formatErr *wal.FormatError
 	var exitErr *exit.Error
 	switch {
 	case errors.As(err, &exitErr):
-		return exitErr // and not err, which may be joined from several errors
+		return exitErr // err itself may join several errors
 	case errors.As(err, &damageErr):
 		return exit.Errorf(exit.BadData, "%w", damageErr)
 	case errors.As(err, &formatErr):

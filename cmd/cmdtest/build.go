@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Build builds tasard from the module in the directory root, and writes the program to path. texts has new contents of
-// source files. Its keys are paths relative to the module, or absolute paths for files of the standard library. flags
-// are further flags of go build.
+// Build builds tasard from the module in the directory root, and writes the program to path. texts replaces contents of
+// source files for this build. Its keys are paths of files: relative to the module, or absolute for files of the
+// standard library. flags are further flags of go build.
 func Build(root, path string, texts map[string]string, flags ...string) error {
 	args := append([]string{"build", "-o", path}, flags...)
 	if len(texts) > 0 {
@@ -32,7 +32,8 @@ func Build(root, path string, texts map[string]string, flags ...string) error {
 	return nil
 }
 
-// writeOverlay writes the texts and the file for go build -overlay into a temporary directory.
+// writeOverlay writes the new contents of source files into a temporary directory, with a file that lists them for
+// go build -overlay.
 func writeOverlay(root string, texts map[string]string) (overlay string, err error) {
 	dir, err := os.MkdirTemp("", "tasard-overlay-")
 	if err != nil {
@@ -58,8 +59,8 @@ func writeOverlay(root string, texts map[string]string) (overlay string, err err
 	return overlay, os.WriteFile(overlay, list, 0o600)
 }
 
-// Replace returns the text of a file with changes, which are pairs of an old and a new text. If an old text does not
-// occur exactly once, the test fails: the planted bug would test nothing.
+// Replace returns the text of a source file after changes, which plant a bug. changes has pairs of an old and a new
+// text. If an old text does not occur exactly once, the test fails, because the bug would not be planted.
 func Replace(t testing.TB, file string, changes ...string) string {
 	t.Helper()
 	source, err := os.ReadFile(file)

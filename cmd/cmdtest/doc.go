@@ -4,5 +4,5 @@
 //	MailServer   a mail server that keeps the e-mails of a node
 //	Build        a program with planted bugs
 //
-// Functions with a testing.TB fail the test on errors and clean up at the end of the test.
+// Functions with a parameter testing.TB make the test fail on errors, and clean up at its end.
 package cmdtest

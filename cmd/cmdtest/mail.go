@@ -70,7 +70,7 @@ func (m *MailServer) Open() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(listener) // ends with Close
+		_ = server.Serve(listener) // returns an error after Close
 	}()
 	m.Addr, m.server, m.ended = listener.Addr().String(), server, ended
 }
@@ -121,7 +121,7 @@ func (e Email) Code() string {
 	if err != nil {
 		return ""
 	}
-	part, err := multipart.NewReader(message.Body, parameters["boundary"]).NextPart() // decodes quoted-printable
+	part, err := multipart.NewReader(message.Body, parameters["boundary"]).NextPart() // NextPart decodes quoted-printable
 	if err != nil {
 		return ""
 	}

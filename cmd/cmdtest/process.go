@@ -24,7 +24,7 @@ type Process struct {
 	Cmd   *exec.Cmd     // nil if the program runs in this process
 	URL   string        // where the node listens; set by Listens
 	Done  chan struct{} // closed when the process has exited and its output has been read
-	Ended time.Time     // when Done was closed
+	Ended time.Time     // time at which the process had exited; valid when Done is closed
 	// Expected is set by a test when the process has ended in the intended way. If Expected is false and the test
 	// fails, the end of the output is logged.
 	Expected bool
@@ -74,7 +74,8 @@ func Follow(t testing.TB, cmd *exec.Cmd, output *os.File) *Process {
 	return p
 }
 
-// destroy kills the process in any state.
+// destroy kills the process if it still runs. If the test has failed, and the process has not ended as intended
+// (Expected), destroy logs the end of the output.
 func (p *Process) destroy() {
 	if !p.Exited() {
 		target := p.Cmd.Process.Pid
@@ -110,7 +111,7 @@ func (p *Process) Find(text string) (line string, found bool) {
 	}
 }
 
-// FindNow is Find without waiting.
+// FindNow is like Find, but does not wait: it searches only the lines that have arrived.
 func (p *Process) FindNow(text string) (line string, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

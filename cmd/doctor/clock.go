@@ -10,21 +10,22 @@ import (
 const (
 	// clockYearMin is the year of the program's first build. A clock that shows an earlier year was never set.
 	clockYearMin = 2026
-	// clockStepMax is the largest step of the clock without a warning.
+	// clockStepMax is the largest step of the clock for which the doctor does not warn.
 	clockStepMax = 100 * time.Millisecond
-	// clockErrorMax is the largest error of the clock without a warning. Quotas count in whole seconds.
+	// clockErrorMax is the largest error of the clock for which the doctor does not warn. It can be this large because
+	// quotas count in whole seconds.
 	clockErrorMax = 500 * time.Millisecond
 )
 
 // clockState is what the kernel reports about the clock.
 type clockState struct {
-	known        bool // false if the system reports nothing
+	known        bool // false if the system does not report the state of its clock
 	synchronised bool
 	errorMax     time.Duration
 }
 
-// clock checks whether the clock is synchronised, and whether it has stepped since the doctor started. It is the final
-// check, because then the doctor has run for some time.
+// clock checks whether the clock is synchronised, and whether it has stepped since the doctor started. It must be the
+// final check: the more time has passed since the start, the more steps it can find.
 func (d *doctor) clock(context.Context) {
 	now := d.Clock()
 	const advice = "set the clock, and synchronise it with chrony or systemd-timesyncd"

@@ -20,7 +20,7 @@ const memberTimeout = 5 * time.Second
 func (d *doctor) cluster(ctx context.Context) {
 	o := &d.o.Config.Cluster
 	if o.Check(d.config()) != nil {
-		return // the settings check reports the error
+		return // the method settings reports the error
 	}
 	if o.Name == "" {
 		d.add(findingOK, "cluster", "", "none (--cluster)")
@@ -41,7 +41,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 }
 
-// clusterCertificate checks the certificate of this node in the way the other nodes check it.
+// clusterCertificate checks the certificate of this node, in the same way as the other nodes will check it.
 func (d *doctor) clusterCertificate(o *node.Cluster, tlsConfig *tls.Config) {
 	const renew = "make a new one and restart this node; see packaging/cluster/README.md"
 	leaf, now := tlsConfig.Certificates[0].Leaf, d.Clock()
@@ -81,7 +81,7 @@ func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time
 	return nil
 }
 
-// checkMember connects to another node in the way in which a starting node does, and disconnects.
+// checkMember connects to another node of the cluster, as this node would at its start, and disconnects.
 func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
@@ -93,7 +93,8 @@ func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.
 	d.add(findingOK, "cluster", "", "%s at %s is reachable", node.NodeName(m.Node), m.Address)
 }
 
-// readGreeting connects to the cluster address of a node and reads the node's greeting.
+// readGreeting connects to the cluster address of a node and reads the greeting, with which a node begins every
+// connection.
 func (d *doctor) readGreeting(ctx context.Context, address string, tlsConfig *tls.Config) error {
 	conn, err := d.connect(ctx, address)
 	if err != nil {

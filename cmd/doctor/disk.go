@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// A node with less free space than diskFailBelow is read-only (see actors.LogConfig). The doctor warns below
-	// diskWarnBelow.
+	// Free space in bytes. With less than diskFailBelow, a node is read-only (see actors.LogConfig). With less than
+	// diskWarnBelow, the doctor warns.
 	diskFailBelow = 64 << 20
 	diskWarnBelow = 1 << 30
 	// To time the disk, the doctor writes and syncs a block of scratchBytes, scratchSyncs times. The log does the same
@@ -34,10 +34,10 @@ const (
 type fileSystem struct {
 	free   uint64 // bytes available to this user
 	system string // kind of file system; "" = unknown
-	risk   string // why it is unsuitable for data; "" = suitable
+	risk   string // reason why this kind is unsuitable for data; "" = suitable
 }
 
-// directory checks the data directory, or the place where serve would create it.
+// directory checks the data directory. If it does not exist, directory checks that serve can create it.
 func (d *doctor) directory(context.Context) {
 	path := d.o.Config.Dir
 	info, err := os.Stat(path)
@@ -70,7 +70,7 @@ func (d *doctor) missingDirectory(path string) {
 	d.add(findingOK, "data", "", "%s does not exist; %s", path, directoryMissing)
 }
 
-// writable checks that a file can be created in the directory. It removes the file.
+// writable creates a file in the directory and removes it. It returns an error if the directory is not writable.
 func writable(directory string) error {
 	file, err := os.CreateTemp(directory, scratchName)
 	if err != nil {
@@ -87,7 +87,8 @@ func (d *doctor) owner(path string, info fs.FileInfo) {
 	d.add(findingOK, "data", "", "%s has mode %04o", path, info.Mode().Perm())
 }
 
-// log verifies the log, unless a node is running.
+// log verifies the log in the data directory. It leaves out the log of a running node, which has verified it at its
+// start.
 func (d *doctor) log(context.Context) {
 	found, err := wal.Exists(d.o.Config.Dir)
 	if err != nil || !found {
@@ -105,11 +106,11 @@ func (d *doctor) log(context.Context) {
 	}
 }
 
-// disk checks the free space and kind of the file system of the data directory, and times a sync.
+// disk checks the file system of the data directory: its kind, its free space, and how long a sync takes.
 func (d *doctor) disk(context.Context) {
 	path := d.o.Config.Dir
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return // the directory check reports the error
+		return // the method directory reports the error
 	}
 	fileSystem, err := fileSystemOf(path)
 	if err != nil {
@@ -134,7 +135,7 @@ func (d *doctor) disk(context.Context) {
 	d.syncTime(path)
 }
 
-// syncTime times a sync, unless a node is running.
+// syncTime measures how long it takes to sync written data to the disk. It measures nothing while a node is running.
 func (d *doctor) syncTime(path string) {
 	if d.node != nil {
 		d.add(findingOK, "sync", "", "not timed while a node runs; see its metrics")

@@ -36,7 +36,7 @@ type finding struct {
 	Advice  string `json:"advice,omitempty"`
 }
 
-// doctorOptions are the settings of serve and the flags of the doctor.
+// doctorOptions are the settings of serve, which the doctor checks, and the flags of the doctor.
 type doctorOptions struct {
 	*setting.Serve
 	network    bool
@@ -99,7 +99,7 @@ later. They come from a temporary node whose clock is set to these instants. The
 }
 
 func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
-	quiet := *p // discards the log, whose lines would mix with the findings
+	quiet := *p // its log is discarded, because the lines would mix with the findings
 	quiet.Stderr = io.Discard
 	d := &doctor{Process: &quiet, o: o, startedAt: p.Clock()}
 	for _, check := range []func(context.Context){
@@ -164,7 +164,7 @@ func printDoctor(p *process.Process, d *doctor) error {
 	return nil
 }
 
-// settings checks the settings in the way serve does.
+// settings checks the settings of serve (flags, variables and configuration file), as serve does at its start.
 func (d *doctor) settings(context.Context) {
 	if err := setting.CheckServe(d.Process, d.o.Serve); err != nil {
 		d.addLines(findingFail, "settings", "", err)

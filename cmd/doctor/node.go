@@ -48,8 +48,8 @@ func (d *doctor) address(context.Context) {
 	d.checkAddress("address", d.o.Config.HTTP.Listen, "HTTP.Listen")
 }
 
-// checkAddress checks that an address is free or in use by the running node. field is the field of node.Config that
-// has the address.
+// checkAddress checks that an address is free or in use by the running node. field is the name of the field in
+// node.Config that has the address; an error about the address shows the flag of this field.
 func (d *doctor) checkAddress(check, address, field string) {
 	listener, err := node.Listen(address, field)
 	switch {
@@ -67,7 +67,7 @@ func (d *doctor) checkAddress(check, address, field string) {
 func (d *doctor) certificate(context.Context) {
 	c, err := d.config().LoadTLS()
 	switch {
-	case err != nil: // the settings check reports the error
+	case err != nil: // the method settings reports the error
 	case c == nil:
 		d.add(findingOK, "certificate", "", "none: the node serves plain HTTP; put a proxy with HTTPS in front, or use --tls-cert")
 	default:
@@ -109,7 +109,7 @@ func (d *doctor) mail(ctx context.Context) {
 	}
 	config, err := nodeConfig.MailClient()
 	if err != nil {
-		return // the settings check reports the error
+		return // the method settings reports the error
 	}
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
@@ -124,11 +124,11 @@ func (d *doctor) mail(ctx context.Context) {
 	d.add(findingOK, "mail", "", "%s accepts e-mail (%s)%s; none was sent", config.Addr, config.TLS, login)
 }
 
-// sources lists the hosts of the sources. With --network it connects to each.
+// sources lists the hosts from which the node fetches rates. With --network it connects to each.
 func (d *doctor) sources(ctx context.Context) {
 	reference, err := node.LoadReferenceData(d.o.Config.Catalogue, d.o.Config.Definitions)
 	if err != nil {
-		return // the settings check reports the error
+		return // the method settings reports the error
 	}
 	hosts, disabled := hostsOf(reference.Sources)
 	switch {

@@ -29,7 +29,8 @@ const (
 	rehearsalPath = "/v1/rates/best?currency=USD&operation=buy"
 )
 
-// clientView is a request without an API key at one time of the rehearsal, and the response.
+// clientView is a request without an API key, and the response that the client gets at one time of the rehearsal (see
+// the method rehearsal).
 type clientView struct {
 	Day     string    `json:"day"`
 	At      time.Time `json:"at"`
@@ -38,7 +39,7 @@ type clientView struct {
 	Headers []string  `json:"headers"`
 }
 
-// rehearsal shows what a client without a key gets before and after keys become required.
+// rehearsal shows the responses that a client without an API key gets before and after keys become required.
 func (d *doctor) rehearsal(ctx context.Context) {
 	announced, required, description := d.plannedRequirement()
 	views, err := d.rehearse(ctx, announced, required)
@@ -117,7 +118,7 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	return views, nil
 }
 
-// publishSample publishes a rate for the request to find.
+// publishSample publishes a rate, so that the response to the request (rehearsalPath) has one.
 func publishSample(system *actors.System, at time.Time) error {
 	_, err := system.Observe([]engine.Refresh{{
 		SourceID: "doctor", ObservedAt: at,
@@ -126,7 +127,8 @@ func publishSample(system *actors.System, at time.Time) error {
 	return err
 }
 
-// requestView sends the request over a connection in memory, and returns the status line and header of the response.
+// requestView sends a request for rehearsalPath over a connection in memory. It returns the status line and header of
+// the response.
 func requestView(server *httpapi.Server, name string, at time.Time) (clientView, error) {
 	clientConn, serverConn := net.Pipe()
 	serveErr := make(chan error, 1)
@@ -156,7 +158,7 @@ func exchange(conn net.Conn, view clientView) (clientView, error) {
 			return view, err
 		case view.Status == "":
 			view.Status = line
-		case line != "Connection: close": // is there only because of request.Close
+		case line != "Connection: close": // the response has that line only because of request.Close
 			view.Headers = append(view.Headers, line)
 		}
 	}

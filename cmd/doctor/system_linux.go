@@ -48,7 +48,7 @@ func fileSystemOf(path string) (fileSystem, error) {
 	return result, nil
 }
 
-// ownersOf returns the user ID of a file's owner and of this process.
+// ownersOf returns the user ID of a file's owner, and the user ID of this process. ok is false if the owner is unknown.
 func ownersOf(info fs.FileInfo) (owner, user int, ok bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

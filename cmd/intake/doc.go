@@ -1,7 +1,7 @@
 // Package intake implements tasard import, and serve --import (Import). It imports two kinds of files. An observation
 // file has one observation in each line: the prices that a source gave for one currency of one institution at one time.
-// A document, such as a saved page of a source, is parsed as the definition of the source says. Rejected lines are
-// reported; the import continues.
+// A document, such as a saved page of a source, is parsed according to the definition of the source, the file that says
+// how to read its pages. Rejected lines are reported; the import continues.
 //
 // Importing a file again changes nothing, so an interrupted import can be repeated. In a running node the import
 // pauses between small reads, so that requests are served first.

@@ -19,14 +19,14 @@ import (
 // savedYearMin is the earliest year that --saved accepts.
 const savedYearMin = 1900
 
-// documentImport imports documents of one page of a source.
+// documentImport imports documents: saved copies of one page of a source. Its definition says how to read the page.
 type documentImport struct {
 	definition *source.Definition
 	page       int
 	saved      time.Time // when the documents were saved; if it is zero, every rate must have a date
 }
 
-// importDocuments imports documents. It parses all of them before it imports any.
+// importDocuments imports saved documents of a source. It parses all of them before it imports the first one.
 func importDocuments(ctx context.Context, p *process.Process, o importOptions, names []string) error {
 	reference, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
 	if err != nil {
@@ -67,8 +67,8 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 	})
 }
 
-// undated returns the number of rates without a date. Such rates cannot be imported if the time when the file was saved
-// is unknown.
+// undated returns the number of rates for which the document gives no date. Such rates can be imported only if the time
+// when the file was saved is known.
 func undated(result *source.Result) int {
 	count := 0
 	for i := range result.Observations {
@@ -119,8 +119,8 @@ func batchSize(refreshes []engine.Refresh) int {
 	return len(refreshes)
 }
 
-// refreshes returns the rates of a document as refreshes. Rates with a date are history of that day. Rates without a
-// date, or with a date in the future, were observed at observedAt.
+// refreshes groups the rates of a document by day: each result is everything that the source gave for one day. Rates
+// with a date are history of that day. Rates without a date, or with a date after observedAt, get the time observedAt.
 func (d *documentImport) refreshes(result *source.Result, observedAt time.Time) []engine.Refresh {
 	dated := map[engine.Date][]engine.Observation{}
 	var undated []engine.Observation

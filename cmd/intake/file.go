@@ -42,7 +42,7 @@ type reporter interface {
 type rejectedLine struct {
 	File         string        `json:"file"`
 	Line         int           `json:"line,omitempty"` // 0 for a document, which has no lines
-	Of           string        `json:"of,omitempty"`   // the quote, for a document
+	Of           string        `json:"of,omitempty"`   // for a document: institution, currency and date of the quote
 	Outcome      outcome       `json:"outcome"`
 	Reason       engine.Reason `json:"reason,omitempty"` // "" for a malformed line
 	Detail       string        `json:"detail"`
@@ -53,8 +53,8 @@ type outcome string
 
 const (
 	quarantined outcome = "quarantined" // kept in quarantine until an operator decides
-	refused     outcome = "refused"     // the catalogue has no such institution or currency
-	malformed   outcome = "malformed"   // not an observation
+	refused     outcome = "refused"     // the node's catalogue has no such institution or currency
+	malformed   outcome = "malformed"   // the line cannot be read as an observation
 )
 
 func (l rejectedLine) String() string {
@@ -72,14 +72,14 @@ func (l rejectedLine) String() string {
 }
 
 type lineCounts struct {
-	lines       int // observations and malformed lines
-	accepted    int // published, added to history, or already known
-	changed     int // accepted lines with a new value or date
+	lines       int // number of observations and malformed lines
+	accepted    int // observations that were published, added to history, or already known
+	changed     int // accepted observations with a new value or date
 	quarantined int
 	refused     int
 	malformed   int
 	elapsed     time.Duration
-	unit        string // what is counted; "" means line
+	unit        string // name for a counted item in messages, such as row; "" means line
 }
 
 // err returns an error if lines were refused or malformed.
@@ -117,12 +117,13 @@ type importProgress struct {
 	size  int64 // bytes of the file; 0 if it is unknown
 }
 
-// lineBatch is a batch of observations.
+// lineBatch is a batch of observations. They are grouped in refreshes: a refresh is everything that one source gave at
+// one time.
 type lineBatch struct {
 	refreshes []engine.Refresh
 	lines     [][]int // lines[i][j] is the line number of refreshes[i].Observations[j]; nil for a document
 	malformed []collectors.LineError
-	count     int // of observations
+	count     int // number of observations
 }
 
 // importFile imports a whole file. If ctx ends before the final batch, the earlier batches have been imported; another
@@ -179,7 +180,7 @@ func interrupted(name string, lines int) error {
 	return exit.Errorf(exit.Interrupted, "%s: interrupted after line %d; the lines before are imported, the same command imports the rest", name, lines)
 }
 
-// openFailure gives an error of OpenObservations an exit code.
+// openFailure adds an exit code to an error of collectors.OpenObservations.
 func openFailure(err error) error {
 	var header *collectors.HeaderError
 	var line collectors.LineError
@@ -212,7 +213,7 @@ func readBatch(reader *collectors.Reader) (lineBatch, error) {
 	return batch, nil
 }
 
-// submit imports a batch and reports its rejected lines.
+// submit passes a batch to the node's data, counts its lines, and reports those that were rejected.
 func (f *fileImport) submit(batch lineBatch, name string) error {
 	var receipt engine.Receipt
 	f.warnUnknownSources(&batch, name)

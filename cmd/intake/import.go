@@ -181,7 +181,7 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	return err
 }
 
-// readOnly reports whether err is the temporary error of a node whose disk is full.
+// readOnly reports whether err is the error that a node returns as long as its disk is full.
 func readOnly(err error) bool {
 	var engineErr *engine.Error
 	return errors.As(err, &engineErr) && engineErr.Code == engine.CodeReadOnly

@@ -22,16 +22,17 @@ const (
 )
 
 type terminalReport struct {
-	out      io.Writer // for people: progress and rejected lines
-	terminal bool      // out is a terminal, on which progress is one line that is rewritten
+	out      io.Writer // output for people: progress and rejected lines
+	terminal bool      // out is a terminal; progress is then one line, which is overwritten
 	clock    func() time.Time
 	last     time.Time // time of the last progress line
 	shown    int       // number of characters of the progress line on the terminal
-	file     *os.File  // for rejected lines as NDJSON; if it is nil, they go to out
+	file     *os.File  // file that gets rejected lines as NDJSON; if it is nil, they go to out
 	lines    *bufio.Writer
 }
 
-// openReport returns a report. refused is the name of a file for rejected lines; "" means standard error.
+// openReport returns a report that writes to standard error. Rejected lines go to a file if refused is the name of one;
+// "" means standard error too.
 func openReport(p *process.Process, refused string) (*terminalReport, error) {
 	r := &terminalReport{out: p.Stderr, terminal: terminal.IsTerminal(p.Stderr), clock: p.Clock, last: p.Clock()}
 	if refused == "" {
@@ -125,7 +126,7 @@ func (c *lineCounts) String() string {
 		terminal.Thousands(c.accepted), terminal.Thousands(c.changed), terminal.Thousands(c.quarantined), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
 }
 
-// logReport is the reporter of Import.
+// logReport reports the progress and the problems of Import as log records.
 type logReport struct {
 	log   *slog.Logger
 	clock func() time.Time

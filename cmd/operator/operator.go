@@ -47,10 +47,11 @@ Answers are tables, or with --json JSON.`,
 	}.Command(p)
 }
 
-// newCommand returns a command that calls a running node. It adds the flags that name the node, and --json.
+// newCommand returns a command that calls a running node. It adds the flags that select the node (--data and
+// --admin-socket), and --json.
 func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	run, addFlags := spec.Run, spec.Flags
-	spec.DataOptional = true // --admin-socket is enough
+	spec.DataOptional = true // without --data, --admin-socket selects the node
 	spec.Settings = func(addFlags *pflag.FlagSet) {
 		setting.AddData(addFlags, &r.Data)
 		setting.AddAdminSocket(addFlags, &r.Socket)
@@ -70,7 +71,8 @@ func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	return spec.Command(r.Process)
 }
 
-// newChangeCommand returns a command that changes data of a node. It adds the flag --by.
+// newChangeCommand returns a command that changes data of a node. It adds the flag --by, the name of the operator for
+// the log.
 func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	addFlags := spec.Flags
 	spec.Flags = func(flags *pflag.FlagSet) {
@@ -82,7 +84,7 @@ func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	return r.newCommand(spec)
 }
 
-// list calls a list operation and prints a table, or with --json one JSON object per line.
+// list calls an operation that returns a list. It prints the list as a table, or with --json one JSON object per line.
 func list[T any](ctx context.Context, r *invocation, op admin.List[T], query url.Values, table func(io.Writer, []T)) (err error) {
 	stream, err := op.Call(ctx, r.node.Client, query)
 	if err != nil {
@@ -135,8 +137,8 @@ is meant for health checks of containers; elsewhere use GET /readyz.`,
 	})
 }
 
-// ping prints the readiness of the node. It returns an error if the node does not respond. If live is false, it also
-// returns an error if the node answers no data requests.
+// ping prints whether the node is ready. It returns an error if the node does not respond. If live is false, it also
+// returns an error if the node responds, but cannot answer requests for data, such as rates.
 func (r *invocation) ping(ctx context.Context, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

@@ -126,7 +126,7 @@ func printRateWithdrawn(out io.Writer, change *admin.RateChange) {
 	printPublished(out, change.Published)
 }
 
-// printPublished prints the published rate, which may be nil.
+// printPublished prints the rate (buy and sell price) that is published now. offer is nil if none is published.
 func printPublished(out io.Writer, offer *admin.Offer) {
 	if offer == nil {
 		terminal.Fprintf(out, "Nothing is published for it now.\n")
@@ -139,6 +139,9 @@ func printPublished(out io.Writer, offer *admin.Offer) {
 	terminal.Fprintf(out, "Published now: %s / %s of %s, %s.\n", terminal.Sanitize(offer.Buy), terminal.Sanitize(offer.Sell), terminal.Sanitize(offer.SourceID), until)
 }
 
+// printCluster prints the state of a cluster and a table of its nodes. Without a majority, a node still answers
+// requests from those parts of the quotas that it has reserved (leased) before. LACKS is the number of log records that
+// a node does not have yet.
 func printCluster(out io.Writer, c *admin.Cluster) {
 	state := "a majority of the nodes is there: changes are possible"
 	if !c.Majority {
@@ -153,6 +156,8 @@ func printCluster(out io.Writer, c *admin.Cluster) {
 	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
+// clusterNodeState describes a node of a cluster in a few words. A guest is a node that only answers requests: it is
+// not a member of the cluster.
 func clusterNodeState(n *admin.ClusterNode) string {
 	parts := []string{"unreachable"}
 	switch {
@@ -176,7 +181,7 @@ func clusterNodeState(n *admin.ClusterNode) string {
 	return strings.Join(parts, ", ")
 }
 
-// readinessSummary returns the status, and each condition that is not OK.
+// readinessSummary describes the readiness of a node: its status, and each condition that is not OK.
 func readinessSummary(s *admin.Readiness) string {
 	parts := []string{string(s.Status)}
 	for _, c := range s.Conditions {

@@ -66,8 +66,8 @@ quarantine release publishes it, and the exit code is 65.`,
 	})
 }
 
-// publish publishes a rate. If the node puts the rate into quarantine, publish returns an error that says how to
-// release it.
+// publish asks the node to publish a rate. If the node puts the rate into quarantine instead, publish returns an error
+// that says how to release the rate.
 func (r *invocation) publish(ctx context.Context, body *admin.ManualRate) error {
 	answer, err := call(ctx, r, admin.SetRate, *body, printRateSet)
 	if err != nil || answer.Quarantined == nil {
@@ -99,7 +99,8 @@ published again; without one the rate is gone. A collected source publishes its 
 	})
 }
 
-// addQuote declares the flags --channel and --kind.
+// addQuote declares the flags --channel and --kind. Together with an institution and a currency, they say which rate a
+// command changes.
 func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	q.Channel, q.Kind = engine.Unspecified, engine.Commercial
 	var channels, kinds []string
@@ -196,7 +197,8 @@ decision.`,
 	})
 }
 
-// resolve releases or rejects quarantined values in order. It stops at the first error.
+// resolve calls op, which releases or rejects a quarantined value, for each number in order. It stops at the first
+// error.
 func (r *invocation) resolve(ctx context.Context, numbers []string, op admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
 	for _, number := range numbers {
 		match := quarantineNumberPattern().FindStringSubmatch(number)

@@ -43,7 +43,8 @@ when a source failed, completely or in part.`,
 	}.Command(p)
 }
 
-// selectDefinitions returns the definitions with the given IDs. Without IDs it returns all enabled definitions.
+// selectDefinitions returns the definitions of the sources with the given IDs, or of all enabled sources if there are
+// no IDs. A definition says which pages of a source to request and how to read them.
 func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, error) {
 	var selected []*source.Definition
 	for _, id := range ids {
@@ -96,7 +97,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	return exit.Errorf(exit.Unavailable, "%d of %s failed, completely or in part: %s", len(failed), terminal.Plural(len(reports), "source"), strings.Join(failed, ", "))
 }
 
-// checkAll checks sources concurrently; the collector limits how many at once.
+// checkAll checks sources concurrently. The collector, which fetches their pages, limits how many run at once.
 func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
 	reports := make([]sourceReport, len(definitions))
 	errs := make([]error, len(definitions))
@@ -123,7 +124,7 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 	return reports, cmp.Or(errs...)
 }
 
-// summaryOf describes a report in a few words, for the progress output.
+// summaryOf describes the report about a source in a few words, for the line that shows the progress.
 func summaryOf(s *sourceReport) string {
 	if s.Failure != nil {
 		return s.Failure.Kind
@@ -147,7 +148,7 @@ func reportOf(report *collectors.Report) sourceReport {
 	return s
 }
 
-// printReports prints each report as a table, or as a line of JSON.
+// printReports prints the report about each source as a table, or as a line of JSON.
 func printReports(p *process.Process, reports []sourceReport, asJSON bool) error {
 	for i := range reports {
 		if !asJSON {

@@ -19,10 +19,10 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// documentBytesMax is the largest size of a document. No source has a larger one.
+// documentBytesMax is the largest size of a document, such as a page of a source. No source has a larger one.
 const documentBytesMax = 16 << 20
 
-// JSON output of check and parse.
+// These types are the JSON output of the commands check and parse.
 type (
 	sourceReport struct {
 		Source       string                `json:"source"`
@@ -95,7 +95,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 		report.Failure = describeFailure(parseErr)
 	}
 	if err := terminal.WriteAnswer(p.Stdout, o.json, report, func() {
-		if parseErr == nil { // otherwise the error reports the failure
+		if parseErr == nil { // a failure is reported by the error that is returned below
 			printReport(p.Stdout, &report)
 		}
 	}); err != nil || parseErr == nil {
@@ -104,7 +104,8 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, parseErr)
 }
 
-// ReadDocument reads a file as a document, at most documentBytesMax.
+// ReadDocument reads a file as a document of a source, such as a page. It refuses files of more than documentBytesMax
+// bytes.
 func ReadDocument(ctx context.Context, p *process.Process, name string) (document *source.Document, err error) {
 	file, err := input.Open(name, p.Stdin)
 	if err != nil {

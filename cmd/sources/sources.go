@@ -23,7 +23,8 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// reasonRunesShown is the longest reason in a table, in runes. --json shows the whole reason.
+// reasonRunesShown is the largest number of runes that a table shows of the reason for the state of a source. --json
+// shows the whole reason.
 const reasonRunesShown = 100
 
 // New returns the command tasard sources.
@@ -51,7 +52,7 @@ func (o *options) open() (node.ReferenceData, error) {
 	return node.LoadReferenceData(o.catalogue, o.directory)
 }
 
-// add declares --sources and --catalogue.
+// add declares the flags --sources and --catalogue.
 func (o *options) add(flags *pflag.FlagSet) {
 	setting.AddSources(flags, &o.directory)
 	setting.AddCatalogue(flags, &o.catalogue)
@@ -147,7 +148,8 @@ func elide(text string, runesMax int) string {
 	return string(runes[:runesMax-tailRunes-1]) + "…" + string(runes[len(runes)-tailRunes:])
 }
 
-// FindDefinition returns the definition with the given ID. The error suggests similar IDs.
+// FindDefinition returns the definition of the source with the given ID: how its pages are read. If there is none, the
+// error suggests similar IDs.
 func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	if d, known := set.Find(id); known {
 		return d, nil
@@ -167,7 +169,7 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
-// FindPage returns the index of the page with the given name. "" means the only page of the source.
+// FindPage returns the index of a page in d.Pages. name is the name of the page; "" means the only page of the source.
 func FindPage(d *source.Definition, name string) (int, error) {
 	var names []string
 	for i := range d.Pages {

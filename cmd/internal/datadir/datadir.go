@@ -17,15 +17,15 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// ExplainLogError adds an exit code and advice for operators to an error. data is the directory of the log that
-// returned the error.
+// ExplainLogError explains an error of the log in the directory data. If another process uses the directory, it adds an
+// exit code and advice for the operator.
 func ExplainLogError(data string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
 	case errors.Is(err, wal.ErrLocked):
 		return exit.Errorf(exit.Busy, "%s: a running node uses the directory; stop it, or use a copy", data)
 	case errors.As(err, &damageErr):
-		return damageErr // has the file, the offset and a hint
+		return damageErr // its message has the file, the offset and a hint
 	}
 	return err
 }
@@ -65,7 +65,8 @@ func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logg
 	return data, ExplainLogError(c.Dir, err)
 }
 
-// States returns the states of all currencies, all of them after the same record of the log.
+// States returns the saved states of all currencies. They belong together: all are the states after the same record of
+// the log.
 func States(ctx context.Context, system *actors.System) ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := system.Export(ctx, func(state engine.SavedCurrency) error {

@@ -22,7 +22,7 @@ const (
 	Unavailable = 69  // no node is running, the running node can't answer now, or a checked source has no rates
 	FailStop    = 70  // a write failed while the node ran, or an internal error
 	CannotWrite = 73  // the data directory or an output can't be created or written
-	IOError     = 74  // reading or writing failed in the middle
+	IOError     = 74  // reading or writing failed after it had begun
 	Busy        = 75  // another process holds the directory or the address: try again later
 	BadData     = 78  // bad variable, configuration, catalogue, definition or secret file, or damaged data
 	Interrupted = 130 // a signal ended the work early
@@ -49,7 +49,7 @@ type Error struct {
 	err  error
 }
 
-// Error implements error. The message does not have the code.
+// Error implements error. The exit code is not part of the message.
 func (e *Error) Error() string { return e.err.Error() }
 
 // Unwrap returns the error without its code.

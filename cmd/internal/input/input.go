@@ -16,7 +16,7 @@ import (
 // File is an open input file.
 type File struct {
 	io.ReadCloser        // nil for a named pipe, which the first read opens
-	Name          string // in messages
+	Name          string // name of the file, for messages
 	Size          int64  // bytes; 0 if it is unknown
 	Blocking      bool   // reads may block forever: a named pipe or standard input
 }
@@ -58,7 +58,7 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
 }
 
-// Reader returns the content of the file.
+// Reader returns a Reader for the contents of the file.
 //
 // If the file is Blocking, a goroutine reads the file, and reads of the returned Reader fail when ctx ends. The caller
 // must end ctx after its final read. A goroutine that waits for standard input cannot be stopped; it may run until the
@@ -101,7 +101,7 @@ func openPipe(ctx context.Context, name string) (*os.File, error) {
 	return os.Open(name)
 }
 
-// Failed returns a file whose reads fail with err.
+// Failed returns a File that cannot be read: every read returns err.
 func Failed(name string, err error) *File {
 	return &File{ReadCloser: io.NopCloser(failedReader{err}), Name: name}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// CredentialsVariable is the name of the variable with the directory in which a service manager puts secrets. The
-// service manager protects these files by access control lists. Their mode then looks as if the group could read them.
+// CredentialsVariable is the name of the environment variable with the directory in which a service manager, such as
+// systemd, puts files with secrets. The service manager protects these files by access control lists. Their mode then
+// looks as if the group could read them.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
 // Process is the environment of a command.
@@ -30,7 +31,7 @@ type Process struct {
 	Stderr  io.Writer
 	Clock   func() time.Time
 	Seed    func() uint64 // returns an unpredictable seed
-	Random  io.Reader     // for secrets; safe for concurrent use
+	Random  io.Reader     // random bytes for secrets; safe for concurrent use
 
 	// Dial and Roots are for connections to sources. By default connections use the network and the certificate
 	// authorities of the system. The demo and tests set Dial and Roots.
@@ -39,7 +40,7 @@ type Process struct {
 
 	OnReady func() // called when a node is ready; may be nil
 
-	errorLog *slog.Logger // for Report, if logs are JSON
+	errorLog *slog.Logger // logger that Report uses if logs are JSON; otherwise nil
 }
 
 // ProgramName returns a name with which a shell can run this program again.
@@ -85,7 +86,8 @@ func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
 	return logger
 }
 
-// CompleteConfig sets the fields of a node's configuration that depend on the process.
+// CompleteConfig sets the fields in the configuration of a node that depend on the process, such as the clock. It
+// returns the result.
 func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.Clock, p.Random, Version(), p.Getenv(CredentialsVariable)
 	return c

@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// Options are the flags that name a node, and --json.
+// Options are the values of --data and --admin-socket, which select a running node, and of --json.
 type Options struct {
 	Data   string
 	Socket string
@@ -32,13 +32,13 @@ type Node struct {
 // New returns the node that listens on a socket. start is the command that starts this node; messages show it.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
-// Call calls an operation of the node. It returns errors as Explain does.
+// Call calls an operation of the node. Errors have exit codes, and say what the operator can do (see Explain).
 func Call[Body, Answer any](ctx context.Context, n *Node, op admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
 	answer, err := op.Call(ctx, n.Client, body, values...)
 	return answer, n.Explain(err)
 }
 
-// Explain gives the error of a call an exit code, and says what to do.
+// Explain adds an exit code to the error of a call, and advice for the operator to the message.
 func (n *Node) Explain(err error) error {
 	var unreachable *admin.UnreachableError
 	var response *admin.Error
@@ -70,7 +70,7 @@ func NotRunning(err error) bool {
 // ErrStopping means that the node is stopping, or has stopped before it answered.
 var ErrStopping = errors.New("the node is stopping")
 
-// explainError gives an error response an exit code.
+// explainError adds an exit code to an error response of a node.
 func explainError(r *admin.Error) error {
 	code := exit.FailStop
 	switch r.Code {
@@ -94,7 +94,7 @@ func SocketPath(socket, data string) string {
 	return cmp.Or(socket, filepath.Join(data, admin.SocketName))
 }
 
-// Node returns the node that the flags name. It does not check that the node is running.
+// Node returns the node that the flags select. It does not check that the node is running.
 func (o *Options) Node() (*Node, error) {
 	switch {
 	case o.Socket != "":
@@ -108,8 +108,8 @@ func (o *Options) Node() (*Node, error) {
 	return New(SocketPath("", o.Data), "tasard serve"+o.NodeFlag()), nil
 }
 
-// Running returns the running node that the options name. It returns nil if they name no node, or only a data
-// directory that no node uses.
+// Running returns the running node that the flags select. It returns nil if they select none, or if they give only a
+// data directory that no node uses.
 func (o *Options) Running(ctx context.Context) *Node {
 	socket := o.Socket
 	if socket == "" && o.Data != "" {
@@ -128,7 +128,7 @@ func (o *Options) Running(ctx context.Context) *Node {
 	return New(socket, "tasard serve"+o.NodeFlag())
 }
 
-// NodeFlag returns the flag that names the node, for messages.
+// NodeFlag returns the flag that selects the node, with its value, for commands that a message shows.
 func (o *Options) NodeFlag() string {
 	if o.Socket != "" {
 		return fmt.Sprintf(" --admin-socket %s", o.Socket)

@@ -25,10 +25,10 @@ import (
 const (
 	// ListenDefault is the default of --listen.
 	ListenDefault          = "127.0.0.1:8080"
-	connsPerAddressDefault = 128 // for a public node
+	connsPerAddressDefault = 128 // connections of one client address; suits a public node
 	connsLimit             = 1_000_000
 	leaseMax               = 10_000
-	feeNoticeMax           = 300 // characters
+	feeNoticeMax           = 300 // number of characters
 	smtpUserMax            = 254
 	urlBytesMax            = 2000
 	contactRunesMax        = 200
@@ -73,7 +73,7 @@ func DefaultNode() Node {
 	}
 }
 
-// NodeConfig returns the configuration of a node with the given settings.
+// NodeConfig returns the configuration of a node that has the settings o and runs in the process p.
 func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
@@ -147,7 +147,8 @@ type Group struct {
 	Flags []string
 }
 
-// Groups returns the groups of the flags of serve. The first group has the flags that every node needs.
+// Groups returns the groups into which the help of serve divides the flags. The first group has the flags that every
+// node needs.
 func Groups() []Group {
 	return []Group{
 		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
@@ -219,7 +220,8 @@ func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
 	flags.Var(Path(socket, "PATH"), "admin-socket", "socket of tasard admin; default "+admin.SocketName+" in the data directory")
 }
 
-// membersValue is the value of --cluster-members, a list such as 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
+// membersValue returns the value of --cluster-members. It accepts a list of numbers and addresses of nodes, such as
+// 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
 func membersValue(target *[]node.Member) pflag.Value {
 	parse := func(text string) (members []node.Member, err error) {
 		for part := range strings.SplitSeq(text, ",") {
@@ -245,7 +247,8 @@ func membersValue(target *[]node.Member) pflag.Value {
 	return &value[[]node.Member]{target, "members", parse, format}
 }
 
-// contactValue is a text that may be part of a comment in a User-Agent field.
+// contactValue returns a value that accepts an e-mail address or the address of a page. The text can be part of a
+// comment in the header field User-Agent.
 func contactValue(target *string) *value[string] {
 	parse := func(text string) (string, error) {
 		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
@@ -260,7 +263,7 @@ func contactValue(target *string) *value[string] {
 type Serve struct {
 	Node
 	Log        terminal.LogOptions
-	ImportFile string // --import; may be ""
+	ImportFile string // value of --import; "" means no file
 }
 
 // DefaultServe returns the default settings of serve.
@@ -293,7 +296,7 @@ func checkImport(p *process.Process, name string) error {
 	return file.Close()
 }
 
-// flagForField returns the flags that set a field of node.Config.
+// flagForField returns the names of the flags that set a field of node.Config, or "" if no flag does.
 func flagForField(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
@@ -306,8 +309,8 @@ func flagForField(field string) string {
 	}[field]
 }
 
-// Explain replaces the field of node.Config in an error of a node by the name of its flag, and adds an exit code. It
-// does so for each of several joined errors.
+// Explain changes an error of package node: it adds an exit code, and the name of the flag that sets the wrong field of
+// node.Config. If several errors are joined, it changes each of them.
 func Explain(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 		var explained []error

@@ -18,8 +18,9 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Each command uses only those settings that it declares. But every command refuses unknown names and bad values of
-// any setting, because all commands share the variables and the file.
+// A setting is a flag that an environment variable or a line of the configuration file can set too. Each command uses
+// only those settings that it declares. But every command refuses unknown names and bad values of any setting, because
+// all commands share the variables and the file.
 const (
 	variablePrefix    = "TASARD_"
 	configVariable    = "TASARD_CONFIG"
@@ -46,8 +47,8 @@ func IsSetting(flag *pflag.Flag) bool {
 	return ok
 }
 
-// collectSettings adds the settings of all commands below parent to the map, by name. If several commands have the
-// same setting, it adds the flag of the first of these commands.
+// collectSettings adds the settings of all commands below parent to the map settings, whose keys are their names. If
+// several commands have the same setting, it adds the flag of the first of these commands.
 func collectSettings(parent *cobra.Command, settings map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -70,7 +71,8 @@ func Names(root *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(collectSettings(root, map[string]*pflag.Flag{})))
 }
 
-// Resolve sets the flags of a command from variables and the configuration file. It returns all errors, joined.
+// Resolve sets the flags of a command that are not on the command line from environment variables and from the
+// configuration file. It returns all errors, joined.
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
 	variables, err := readVariables(environ, known)
@@ -111,8 +113,9 @@ func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 	})
 }
 
-// apply sets the flags that have no value yet, and returns the errors of all bad values. It checks settings of other
-// commands too, with the flags of those commands, so that every command refuses the same values.
+// apply sets the flags of cmd that have not been set yet to the texts that lookup returns. It returns the errors of all
+// bad values. Settings that only other commands have are checked too, with the flags of those commands, so that every
+// command refuses the same values.
 func apply(cmd *cobra.Command, known []string, lookup func(name string) (text, origin string, ok bool)) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
@@ -215,8 +218,8 @@ func readConfigText(path string) (string, error) {
 	return string(text), nil
 }
 
-// configValue returns a value as text for the flag. It returns false for dates, lists, tables and fractions, which no
-// flag has.
+// configValue returns a value of the configuration file as text for the flag. It returns false for dates, lists, tables
+// and fractions, because no flag accepts them.
 func configValue(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:

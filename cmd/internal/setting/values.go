@@ -18,12 +18,12 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// value is the value of a setting. Flags, variables and the configuration file all use Set, so that they accept the
-// same texts and give the same errors. Most functions of this file return a value, and are named after the texts that
-// it accepts.
+// value is the value of a setting: a flag that a variable or the configuration file can set too. All three use Set, so
+// that they accept the same texts and give the same errors. Most functions of this file return a value. They are named
+// after the texts that it accepts.
 type value[T any] struct {
 	target *T
-	kind   string // for the help, unless the usage of the flag names another
+	kind   string // name of the value in the help, such as FILE; a name in the flag's usage text replaces it
 	parse  func(string) (T, error)
 	format func(T) string
 }
@@ -50,7 +50,7 @@ func (v *value[T]) String() string {
 	return v.format(*v.target)
 }
 
-// Type returns the kind.
+// Type implements pflag.Value. It returns the name of the value in the help.
 func (v *value[T]) Type() string { return v.kind }
 
 // textValue is a text that the function check accepts.
@@ -175,7 +175,7 @@ func Duration(target *time.Duration, low, high time.Duration) *value[time.Durati
 	return &value[time.Duration]{target, "DURATION", parse, time.Duration.String}
 }
 
-// OptionalDuration is like Duration, but unset by default (0).
+// OptionalDuration is like Duration, but a target of 0 means that the duration is not set.
 func OptionalDuration(target *time.Duration, low, high time.Duration) pflag.Value {
 	v := Duration(target, low, high)
 	return &value[time.Duration]{target, "DURATION", v.parse, func(d time.Duration) string {
@@ -335,7 +335,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// OptionalCount is an integer from 0 to high, unset by default (negative).
+// OptionalCount is an integer from 0 to high. A negative target means that it is not set.
 func OptionalCount(target *int, high int) pflag.Value {
 	count := Count(target, 0, high)
 	return &value[int]{target, "N", count.parse, func(n int) string {

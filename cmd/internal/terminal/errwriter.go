@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// ErrWriter keeps the first error of W, so that a command can check it once at the end. It may be used concurrently.
+// ErrWriter writes to W and keeps the first error, so that a command can check it once at the end. It may be used
+// concurrently.
 type ErrWriter struct {
 	W   io.Writer
 	mu  sync.Mutex

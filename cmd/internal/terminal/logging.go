@@ -43,7 +43,7 @@ func IsTerminal(out any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// secretNames returns the names of attributes whose values are not logged.
+// secretNames returns the names of attributes whose values are secret, and therefore not logged.
 func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }
@@ -66,10 +66,10 @@ func isWord(value slog.Value) bool {
 		!strings.ContainsFunc(value.String(), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
 }
 
-// textHandler writes one line for each record: time, level, message, and name=value for each attribute.
+// textHandler writes one line for each log record: time, level, message, and name=value for each attribute.
 type textHandler struct {
 	out   io.Writer
-	mu    *sync.Mutex // protects out; shared by handlers of WithAttrs and WithGroup
+	mu    *sync.Mutex // protects out; handlers that WithAttrs and WithGroup return share it
 	level slog.Level
 	attrs []byte // formatted attributes of WithAttrs
 	group string // prefix of attribute names, such as "group."

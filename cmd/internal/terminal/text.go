@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Fprintf is fmt.Fprintf, but ignores errors. An ErrWriter keeps the errors of standard output. Errors of standard
-// error cannot be reported.
+// Fprintf is like fmt.Fprintf, but ignores errors. For standard output, an ErrWriter keeps the error, and the command
+// reports it. For standard error there is no place left to report it.
 func Fprintf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 // Plural returns a number with its noun: 1 line, 2 lines.
@@ -64,7 +64,8 @@ func Sanitize(text string) string {
 	}, text)
 }
 
-// WriteAnswer writes a result as one line of JSON, or calls table, which must print the result.
+// WriteAnswer writes the result of a command. If asJSON is true, it writes answer as one line of JSON. Otherwise it
+// calls table, which must print the result.
 func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	if !asJSON {
 		table()
