@@ -51,11 +51,11 @@ type process struct {
 	output []byte
 }
 
-// startProcess starts a process on one core, or on any core if core < 0. The process gets its own process group: an
-// interrupt at the terminal then reaches only the bench, which stops its processes in order.
+// startProcess starts a process on one core, or on any core if core < 0. The process gets its own process group, so that
+// an interrupt at the terminal reaches only the bench. The bench then stops its processes one by one.
 //
 // Danger: the kernel sends the signal Pdeathsig when the thread that started the process ends. The Go runtime ends a
-// thread only if a goroutine exits while locked to it, so such a goroutine must not start a process.
+// thread only if a goroutine exits without unlocking it. Such a goroutine must not call startProcess.
 func startProcess(c *command, core int) (*process, error) {
 	if c.stopSignal == 0 {
 		c.stopSignal = syscall.SIGTERM
@@ -76,7 +76,7 @@ func startProcess(c *command, core int) (*process, error) {
 }
 
 // environment returns the environment variables of child processes. It copies only paths from the environment of the
-// bench, because other variables could change settings of Go, the node or PostgreSQL, and so the figures.
+// bench, because other variables could change settings of Go, the node or PostgreSQL, and thereby the results.
 func environment() []string {
 	env := []string{"LC_ALL=C", "GOMAXPROCS=1"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
@@ -183,8 +183,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// pinToCore pins the current thread to a core, calls do, and gives the thread its cores back. A process that do starts
-// inherits the core. If core < 0, pinToCore only calls do.
+// pinToCore pins the current thread to a core, calls do, and gives the thread its cores back. Processes that the
+// function do starts inherit the core. If core < 0, pinToCore only calls do.
 //
 // A new thread would inherit the core too. But the Go runtime starts no threads from a locked thread, so other threads
 // of the bench are not pinned.

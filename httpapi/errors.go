@@ -101,7 +101,7 @@ func (s *Server) answerError(ctx *fasthttp.RequestCtx, err error) {
 		s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
 			slog.String("requestId", string(s.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
 	}
-	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // an account operation may be overloaded because the mail queue is full
+	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // not for account operations: a full mail queue gives the same code
 		s.load.noteShed()
 	}
 	switch answered {
@@ -168,8 +168,8 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 	return append(dst, `}}`...)
 }
 
-// rejectPanic answers 500 and logs the panic with the request id. If a body was queued for the connection before the
-// panic, it discards that body, because it would follow the head of the 500.
+// rejectPanic answers 500 and logs the panic with the request id. A body that was queued for the connection
+// before the panic is discarded: it would be sent after the header of the 500 response.
 func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		c.DiscardBody()

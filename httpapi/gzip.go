@@ -31,8 +31,8 @@ func appendGzipTrailer(dst []byte, sum uint32, length int) []byte {
 func putChecksum(trailer []byte, sum uint32) { binary.LittleEndian.PutUint32(trailer, sum) }
 
 // gzipEncoded compresses a body so that gzipVersion.patch can change generatedAt, the field with the time of the
-// response, without compressing the body again. The bytes from generatedAt on, fewer than a hundred, are stored
-// uncompressed:
+// response, without compressing the body again. The bytes from that field to the end of the body, fewer than a
+// hundred, are stored uncompressed:
 //
 //	gzip header | deflate blocks of body[:generatedAt] | empty block, which ends at a byte boundary
 //	last block, stored: body[generatedAt:] | CRC-32, length

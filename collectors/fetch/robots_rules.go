@@ -59,7 +59,7 @@ func (r pathRule) matches(path string) bool {
 }
 
 // parseRules parses a robots.txt. A group in it is one or more User-agent lines and the rules after them. parseRules
-// returns the rules of the groups for this program. If there are no such groups, it returns those of the groups for all
+// returns the rules of the groups for this program. If there are none, it returns the rules of the groups for all
 // programs (*). It skips lines that are not rules (RFC 9309, section 2.2), so a page of HTML allows everything.
 func parseRules(text []byte) rules {
 	var ownRules, commonRules rules

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// HistoryHour is an hour of the day in Santo Domingo. At this hour the central bank publishes the reference rate, and
-// the rates that History returns have been observed.
+// HistoryHour is the hour of the day, in Santo Domingo, at which the central bank publishes the reference rate. All rates
+// of History have this time of day.
 const HistoryHour = 17
 
 // Rates are in ten-thousandths of a peso, changes of rates in parts per million. A level is the market rate of a
@@ -22,7 +22,7 @@ const (
 	noiseMax            = 1_000               // largest random change in one step; see moveLevels
 	reversion           = 20                  // divisor: in one step, a level returns 1/20 of the way to its initial level
 	offsetMax           = 2_000               // largest distance of an institution from the market level
-	belowPercent        = 73                  // percent of sell - buy of a bank that is below quoteState.middle
+	belowPercent        = 73                  // percent of a bank's spread that lies below quoteState.middle
 	commercialTick      = 500                 // commercial prices are multiples of 5 centavos
 	followOdds          = 2                   // an institution follows the market in 1 of 2 steps
 	hideOdds            = 100                 // 1 of 100 changed quotes lacks a side
@@ -36,8 +36,8 @@ const (
 )
 
 // Market is a simulated market with the institutions of the built-in catalogue. The market has one level for each
-// currency, which moves around the rate of mid-2026. An institution follows the levels in some steps, by at most 0.3 %
-// a step. Sometimes a side is missing. Sometimes a site is silent for a day or two, so that its rates expire. Buy never
+// currency, which moves around the rate of mid-2026. In some of the steps, at random, an institution moves its quotes
+// towards the levels, by at most 0.3 %. Sometimes a side is missing. Sometimes a site is silent for a day or two, so that its rates expire. Buy never
 // exceeds sell, and rates stay within the plausible ranges of the catalogue.
 //
 // Everything depends only on the seed and the calls. A Market is safe for concurrent use.
@@ -60,9 +60,9 @@ type institutionState struct {
 	dating        dating
 	quotes        []quoteState
 	pricedAt      time.Time      // time of the newest price change
-	effective     engine.Date    // for businessDays
+	effective     engine.Date    // date of the reference rates, if dating is businessDays
 	silentUntil   time.Time      // the site is silent before this time
-	referenceDays []referenceDay // for businessDays, oldest first
+	referenceDays []referenceDay // the newest days, if dating is businessDays; oldest first
 }
 
 type quoteState struct {
@@ -140,7 +140,7 @@ func (m *Market) Refreshes(now time.Time) []engine.Refresh {
 	return m.currentRefreshes()
 }
 
-// History moves the market through the days from, ..., to and returns the refreshes of each day, at 17:00 in Santo
+// History simulates each day between two dates, both included. It returns the refreshes of each day, at 17:00 in Santo
 // Domingo. Call it before Step. Rates do not move on Sundays. A year has about 9,500 refreshes and 32,000 observations.
 func (m *Market) History(from, to engine.Date) []engine.Refresh {
 	m.mu.Lock()
@@ -171,9 +171,9 @@ func (m *Market) advance(now time.Time, moveRates bool) {
 	}
 }
 
-// moveLevels changes every level by the sum of three steps: a random step that is the same for all currencies, a random
-// step of this currency only, and a pull back to its initial level. At a distance of 4 % the pull is as large as both
-// random steps together, so a level stays within 4 %.
+// moveLevels changes every level by the sum of three parts: a random change that is the same for all currencies, a random
+// change of its own, and a pull back to its initial level. At a distance of 4 % the pull is as large as both
+// random changes together, so a level stays within 4 %.
 func (m *Market) moveLevels() {
 	common := m.randomBetween(-noiseMax, noiseMax)
 	for i := range m.levels {
@@ -198,8 +198,8 @@ func (m *Market) goSilent(inst *institutionState, elapsed time.Duration) bool {
 	return true
 }
 
-// updateQuotes moves the quotes of an institution towards the market in one of followOdds steps, at random. The quotes
-// of an institution with businessDays move on each business day instead.
+// updateQuotes moves the quotes of an institution towards the market with probability 1/followOdds. If the institution's
+// dating is businessDays, its quotes move once on each business day instead.
 func (m *Market) updateQuotes(inst *institutionState, moveRates bool) {
 	moves := moveRates && m.random.IntN(followOdds) == 0
 	if inst.dating == businessDays {

@@ -21,10 +21,10 @@ const (
 	failureTrailer = "Tasard-Failure"
 	// backupBytesASecond limits the rate of a backup, to leave most of the disk and CPU to the node.
 	backupBytesASecond = 64 << 20
-	// backupStallMax is the time after which a backup ends if pacer.wait is not called again, because the client does not
-	// read.
+	// backupStallMax limits the time between two calls of pacer.wait. If the client stops reading, writes block, so
+	// pacer.wait is not called, and the backup ends.
 	backupStallMax = 30 * time.Second
-	// backupMax limits the duration of a backup, because the node can't delete the copied files until the backup ends.
+	// backupMax limits the duration of a backup, because until its end the node keeps the files in it.
 	backupMax = time.Hour
 )
 

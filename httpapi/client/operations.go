@@ -37,7 +37,7 @@ func (c *Client) Rates(ctx context.Context, q Filter) (*Page[Rate], error) {
 	return getPage[Rate](ctx, c, ratesPath, q.values())
 }
 
-// Best returns a page of the current commercial rates, the best for the caller first.
+// Best returns a page of the current commercial rates, the best for the customer first.
 func (c *Client) Best(ctx context.Context, q BestQuery) (*Ranking, error) {
 	ranking := new(Ranking)
 	if err := c.send(ctx, c.get(bestPath, q.values("operation", string(q.Operation))), ranking); err != nil {
@@ -51,7 +51,7 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) (*Page[HistoryEntr
 	return getPage[HistoryEntry](ctx, c, historyPath, q.values("from", optionalDate(q.From), "to", optionalDate(q.To)))
 }
 
-// Convert returns a page of conversions, the best for the caller first. Fees are not included: show FeeNotice.
+// Convert returns a page of conversions, the best for the customer first. Amounts exclude fees: show FeeNotice with them.
 func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion], error) {
 	return getPage[Conversion](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Fprintf is like fmt.Fprintf, but ignores errors. For standard output, an ErrWriter keeps the error, and the command
-// reports it. For standard error there is no place left to report it.
+// Fprintf is like fmt.Fprintf, but ignores errors. Standard output is an ErrWriter, which keeps its first error, and the
+// command reports that error at its end. For an error of standard error there is no place left to report it.
 func Fprintf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 // Plural returns a number with its noun: 1 line, 2 lines.
@@ -51,7 +51,8 @@ func FormatInstant(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// Sanitize replaces characters that could control a terminal in text from outside the program. It replaces "" by "-".
+// Sanitize makes text from outside the program safe to print: it replaces characters that could control a terminal. It
+// replaces "" by "-".
 func Sanitize(text string) string {
 	if text == "" {
 		return "-"
