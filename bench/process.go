@@ -51,8 +51,8 @@ type process struct {
 	output []byte
 }
 
-// startProcess starts a process on one core, or on any core if core < 0. The process gets its own process group, so that
-// an interrupt at the terminal reaches only the bench. The bench then stops its processes one by one.
+// startProcess starts a process on one core, or on any core if core < 0. The process gets its own process group, so
+// that an interrupt at the terminal reaches only the bench. The bench then stops its processes one by one.
 //
 // Danger: the kernel sends the signal Pdeathsig when the thread that started the process ends. The Go runtime ends a
 // thread only if a goroutine exits without unlocking it. Such a goroutine must not call startProcess.

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// HistoryHour is the hour of the day, in Santo Domingo, at which the central bank publishes the reference rate. All rates
-// of History have this time of day.
+// HistoryHour is the hour of the day, in Santo Domingo, at which the central bank publishes the reference rate. All
+// rates of History have this time of day.
 const HistoryHour = 17
 
 // Rates are in ten-thousandths of a peso, changes of rates in parts per million. A level is the market rate of a
@@ -37,8 +37,8 @@ const (
 
 // Market is a simulated market with the institutions of the built-in catalogue. The market has one level for each
 // currency, which moves around the rate of mid-2026. In some of the steps, at random, an institution moves its quotes
-// towards the levels, by at most 0.3 %. Sometimes a side is missing. Sometimes a site is silent for a day or two, so that its rates expire. Buy never
-// exceeds sell, and rates stay within the plausible ranges of the catalogue.
+// towards the levels, by at most 0.3 %. Sometimes a side is missing. Sometimes a site is silent for a day or two, so
+// that its rates expire. Buy never exceeds sell, and rates stay within the plausible ranges of the catalogue.
 //
 // Everything depends only on the seed and the calls. A Market is safe for concurrent use.
 type Market struct {
@@ -171,8 +171,8 @@ func (m *Market) advance(now time.Time, moveRates bool) {
 	}
 }
 
-// moveLevels changes every level by the sum of three parts: a random change that is the same for all currencies, a random
-// change of its own, and a pull back to its initial level. At a distance of 4 % the pull is as large as both
+// moveLevels changes every level by the sum of three parts: a random change that is the same for all currencies, a
+// random change of its own, and a pull back to its initial level. At a distance of 4 % the pull is as large as both
 // random changes together, so a level stays within 4 %.
 func (m *Market) moveLevels() {
 	common := m.randomBetween(-noiseMax, noiseMax)
@@ -198,8 +198,8 @@ func (m *Market) goSilent(inst *institutionState, elapsed time.Duration) bool {
 	return true
 }
 
-// updateQuotes moves the quotes of an institution towards the market with probability 1/followOdds. If the institution's
-// dating is businessDays, its quotes move once on each business day instead.
+// updateQuotes moves the quotes of an institution towards the market with probability 1/followOdds. If the
+// institution's dating is businessDays, its quotes move once on each business day instead.
 func (m *Market) updateQuotes(inst *institutionState, moveRates bool) {
 	moves := moveRates && m.random.IntN(followOdds) == 0
 	if inst.dating == businessDays {
