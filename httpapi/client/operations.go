@@ -51,7 +51,8 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) (*Page[HistoryEntr
 	return getPage[HistoryEntry](ctx, c, historyPath, q.values("from", optionalDate(q.From), "to", optionalDate(q.To)))
 }
 
-// Convert returns a page of conversions, the best for the customer first. Amounts exclude fees: show FeeNotice with them.
+// Convert returns a page of conversions, the best for the customer first. Amounts exclude fees: show FeeNotice with
+// them.
 func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion], error) {
 	return getPage[Conversion](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
 }
