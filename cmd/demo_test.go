@@ -48,6 +48,9 @@ func TestDemo_LinesToTry(t *testing.T) {
 	p := startWith(t, "now", []string{"TMPDIR=" + temp, "TASARD_DATA=" + nodes}, "demo", "--listen", "127.0.0.1:0").listening()
 	p.Await("Ctrl-C stops it.")
 	t.Log(p.Output())
+	if strings.Contains(p.Output(), "problem began") {
+		t.Error("the demo warns that there are no rates before it has published any")
+	}
 	commands := regexp.MustCompile(`curl '(http://[^']+)'`).FindAllStringSubmatch(p.Output(), -1)
 	if len(commands) != 3 {
 		t.Fatalf("%d lines to try in\n%s", len(commands), p.Output())

@@ -215,7 +215,6 @@ func (n *Node) run(ctx context.Context) {
 			return
 		}
 		close(n.ready)
-		n.background.Go(func() { n.logConditions(ctx) })
 		if !n.config.Collect.Deferred {
 			n.Collect()
 		}
@@ -267,8 +266,10 @@ func (n *Node) checkData() error {
 
 // Collect starts collecting: from now on the node fetches the rates of sources. In a cluster the node collects only
 // while it holds the lease for this work, so that only one node does it at a time. If Collect.Deferred is set, the
-// caller must call Collect once when the node is ready. Otherwise the node calls it itself.
+// caller must call Collect once when the node is ready. Otherwise the node calls it itself. From then on the node also
+// logs its problems: a caller that first publishes rates is not warned that there are none.
 func (n *Node) Collect() {
+	n.background.Go(func() { n.logConditions(n.runContext) })
 	if n.cluster == nil {
 		n.collector.start(n.runContext)
 		return
