@@ -396,11 +396,11 @@ func replayed(t panicStops, c Config, journal commitlog.Journal) *accounts.Repla
 	if err != nil {
 		t.Fatal(err)
 	}
-	tenants, err := accounts.New(c.accounts(), nil)
+	accountActors, err := accounts.New(c.accounts(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReplayer(&System{config: c, log: &commitlog.Log{Config: commitlog.Config{Journal: journal}}, accounts: tenants})
+	r := newReplayer(&System{config: c, log: &commitlog.Log{Config: commitlog.Config{Journal: journal}}, accounts: accountActors})
 	if err := r.run(); err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,12 @@ type panicInjector struct {
 func (s *panicInjector) shouldPanic(r mailbox.Actor, l mailbox.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	vital := r.Fatal(l)
-	if _, end := l.(*mailbox.Halt); end || vital && s.stops > 0 {
+	fatal := r.Fatal(l)
+	if _, end := l.(*mailbox.Halt); end || fatal && s.stops > 0 {
 		return false
 	}
 	odds := s.reading
-	if vital {
+	if fatal {
 		odds = s.changing
 	}
 	if odds == 0 || s.random.IntN(odds) > 0 {
@@ -50,7 +50,7 @@ func (s *panicInjector) shouldPanic(r mailbox.Actor, l mailbox.Message) bool {
 	case *accounts.ListRequest: // asked of all shards, and one error is reported
 		s.crowds++
 	default:
-		if vital {
+		if fatal {
 			s.stops++
 		} else {
 			s.requests++
@@ -276,7 +276,7 @@ func (w *panicRun) operate(random *rand.Rand) {
 		w.note("list", err)
 	case 5:
 		_, err := w.Admit(account.Caller{Address: client(9000 + random.IntN(1<<20))})
-		w.note("stranger", err)
+		w.note("unknown message", err)
 		for _, shard := range w.accounts.Shards.Refs {
 			shard.Send(&accounts.Sweep{})
 		}

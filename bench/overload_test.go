@@ -153,7 +153,7 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	t.Run("control", func(t *testing.T) {
 		o := startOverloaded(t, withoutShedding(t), f, 0)
 		over := o.manyClients(t, 3*capacityOf(o.base(t)), controlSpan)
-		figure(t, "control, nobody waits for a seat: p99 %v; %s", over.quantile(99), over)
+		figure(t, "control, no request waits for a slot: p99 %v; %s", over.quantile(99), over)
 		if over.quantile(99) <= overloadP99 {
 			t.Errorf("p99 %v meets the goal without what it is there for", over.quantile(99))
 		}

@@ -51,13 +51,13 @@ func TestDoctor_ClusterBesideOthers(t *testing.T) {
 // TestDoctor_ClusterMemberIsAnotherProgram: another program listens on the address of a node.
 func TestDoctor_ClusterMemberIsAnotherProgram(t *testing.T) {
 	at := clustertest.Addresses(t, 3)
-	stranger, err := net.Listen("tcp", at[2])
+	outsider, err := net.Listen("tcp", at[2])
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() {
-		conn, err := stranger.Accept()
+		conn, err := outsider.Accept()
 		if err == nil {
 			_, err = conn.Write([]byte("220 mail.example.com\r\n"))
 			err = errors.Join(err, conn.Close())
@@ -66,7 +66,7 @@ func TestDoctor_ClusterMemberIsAnotherProgram(t *testing.T) {
 	}()
 	report, _ := runDoctor(t, "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--cluster", "test", "--cluster-node", "1", "--cluster-insecure",
 		"--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]))
-	if err := errors.Join(stranger.Close(), <-served); err != nil {
+	if err := errors.Join(outsider.Close(), <-served); err != nil {
 		t.Error(err)
 	}
 	const want = "not a node of a cluster: it answered \"220 m\""

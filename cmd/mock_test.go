@@ -169,11 +169,11 @@ func TestMCP_Pipes(t *testing.T) {
 	if err := session.Close(); err != nil { // an exit code is an error too
 		t.Errorf("the program ends: %v", err)
 	}
-	stranger := overPipes(t, "--url", node.URL)
-	if text, failed := calledTool(t, stranger, "list_currencies", nil); !failed || !strings.Contains(text, "--key-file") {
+	anonymous := overPipes(t, "--url", node.URL)
+	if text, failed := calledTool(t, anonymous, "list_currencies", nil); !failed || !strings.Contains(text, "--key-file") {
 		t.Errorf("without a key: %s", text)
 	}
-	if err := stranger.Close(); err != nil {
+	if err := anonymous.Close(); err != nil {
 		t.Errorf("the program ends: %v", err)
 	}
 	if got := run(t, nil, nil, "mcp"); got.code != exit.OK || got.stdout+got.stderr != "" {

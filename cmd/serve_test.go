@@ -327,7 +327,7 @@ func TestDrain_Readyz(t *testing.T) {
 		}
 	}
 	if status, _ := p.ask(http.MethodGet, "/v1/currencies"); status != http.StatusOK {
-		t.Errorf("a newcomer during the delay gets %d", status)
+		t.Errorf("a new client during the delay gets %d", status)
 	}
 	if code := p.signal(syscall.SIGTERM); code != -1 {
 		t.Errorf("exit code %d, want the second signal to kill", code)

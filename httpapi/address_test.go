@@ -20,14 +20,14 @@ func testProxies() []netip.Prefix {
 
 // addressTable is what FuzzForwardedFor of package fields can't see: which peers are proxies, which headers count.
 func addressTable() []addressRow {
-	const proxy, stranger = "10.1.2.3", "198.51.100.4"
+	const proxy, outsider = "10.1.2.3", "198.51.100.4"
 	xff := func(value string) []string { return []string{"X-Forwarded-For: " + value} }
 	long := strings.Repeat("198.51.100.1, ", 10000)
 	return []addressRow{
-		{"no proxy, no header", stranger, nil, ""},
-		{"no proxy", stranger, xff("192.0.2.1"), ""},
-		{"no proxy, claims to be one", stranger, xff("192.0.2.1, 10.1.2.3"), ""},
-		{"no proxy, every header", stranger, []string{"X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.2", "X-Real-IP: 192.0.2.3"}, ""},
+		{"no proxy, no header", outsider, nil, ""},
+		{"no proxy", outsider, xff("192.0.2.1"), ""},
+		{"no proxy, claims to be one", outsider, xff("192.0.2.1, 10.1.2.3"), ""},
+		{"no proxy, every header", outsider, []string{"X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.2", "X-Real-IP: 192.0.2.3"}, ""},
 		{"next to the network", "11.0.0.1", xff("192.0.2.1"), ""},
 		{"next to the host", "203.0.113.10", xff("192.0.2.1"), ""},
 		{"proxy, no header", proxy, nil, ""},

@@ -225,9 +225,9 @@ func TestCounters_Tables(t *testing.T) {
 			t.Errorf("%s is counted as another method", method)
 		}
 	}
-	tally := newCounters(time.Second)
+	counters := newCounters(time.Second)
 	for _, odd := range []int{-1, 0, 99, 299, 418, 600, 1 << 40} {
-		if got := tally.cell(routeUnmatched, 0, odd); got != int(routeUnmatched)*tally.routeCells() {
+		if got := counters.cell(routeUnmatched, 0, odd); got != int(routeUnmatched)*counters.routeCells() {
 			t.Errorf("status %d is counted in cell %d", odd, got)
 		}
 	}
@@ -255,7 +255,7 @@ func TestCounters_Connections(t *testing.T) {
 	eventually(t, func() bool { return s.server.Stats().Connections.Open == 0 })
 }
 
-// TestCounters_Shed counts the requests that were refused for load, by lane.
+// TestCounters_Shed counts the requests that were refused for load, by priority.
 func TestCounters_Shed(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Limits = Limits{ConnsMax: 1, ConnsPerClient: -1} })
 	first, wire := s.dial(t)

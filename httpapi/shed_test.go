@@ -23,7 +23,7 @@ func TestO2_Priorities(t *testing.T) {
 		{"", false, conn.Anonymous},
 	} {
 		if got := priorityOf([]byte(one.target), one.keyed); got != one.want {
-			t.Errorf("%q, with a key %t: lane %d, want %d", one.target, one.keyed, got, one.want)
+			t.Errorf("%q, with a key %t: priority %d, want %d", one.target, one.keyed, got, one.want)
 		}
 	}
 }

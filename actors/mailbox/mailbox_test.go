@@ -358,11 +358,11 @@ func TestRequestPoolDoesNotServeOthersForEver(t *testing.T) {
 }
 
 func TestPanic(t *testing.T) {
-	for _, vital := range []bool{false, true} {
-		t.Run(fmt.Sprintf("vital=%v", vital), func(t *testing.T) {
+	for _, fatal := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fatal=%v", fatal), func(t *testing.T) {
 			s, failures := newTestSystem(t, 100)
 			state := 0
-			toy := &testActor{fatal: vital, behave: func(l Message) {
+			toy := &testActor{fatal: fatal, behave: func(l Message) {
 				q := l.(*doubling)
 				if q.Query < 0 {
 					panic("planted")
@@ -381,7 +381,7 @@ func TestPanic(t *testing.T) {
 			actor.Send(q)
 			_, err := q.Await()
 			want, stops := engine.CodeInternalError, int64(0)
-			if vital {
+			if fatal {
 				want, stops = engine.CodeReadOnly, 1
 			}
 			if !isCode(err, want) || failures.Load() != stops || toy.aborted.Load() != stops {

@@ -14,13 +14,13 @@ func newQueuedRequest(l Priority, since time.Time) *queuedRequest {
 	return &queuedRequest{conn: &Conn{}, priority: l, arrivedAt: since, admitted: make(chan bool, 1)}
 }
 
-// holdingSlots are connections that have a seat each.
+// holdingSlots are connections that have a slot each.
 func holdingSlots(t testing.TB, s *admissionSlots, count int, since time.Time) (held []*Conn) {
 	t.Helper()
 	for range count {
 		c := &Conn{}
 		if held = append(held, c); !s.acquire(c, Anonymous, since) {
-			t.Fatal("a free seat can't be taken")
+			t.Fatal("a free slot can't be taken")
 		}
 	}
 	return held
@@ -111,7 +111,7 @@ func TestO2_SlotsByPriority(t *testing.T) {
 	keyed := add(Keyed, 90*time.Millisecond)
 	for i, want := range []*queuedRequest{keyed, younger, older, costly, nil} {
 		if got := w.popNewest(now); got != want {
-			t.Errorf("seat %d went to %+v, want %+v", i, got, want)
+			t.Errorf("slot %d went to %+v, want %+v", i, got, want)
 		}
 	}
 	if w.popExpired(now, Priority.queueAgeMax) != stale || !w.empty() {
@@ -125,20 +125,20 @@ func TestO1_SlotsAreBounded(t *testing.T) {
 	var s admissionSlots
 	holdingSlots(t, &s, slotsMax, now)
 	if s.acquire(&Conn{}, Anonymous, now) {
-		t.Error("more seats than there may be")
+		t.Error("more slots than there may be")
 	}
 	if !s.acquire(&Conn{}, Keyed, now) || len(s.holders) != slotsMax {
-		t.Error("a better lane has no seat of a worse one")
+		t.Error("a better queue has no slot of a worse one")
 	}
 	if s.halfStalled(now) {
-		t.Error("seats that were just taken are idle")
+		t.Error("slots that were just taken are idle")
 	}
 	if later := now.Add(2 * slotStallMax); !s.halfStalled(later) || !s.acquire(&Conn{}, AnonymousCostly, later) {
-		t.Error("a seat whose request waits for a disk can't be taken")
+		t.Error("a slot whose request waits for a disk can't be taken")
 	}
 	for i, c := range s.holders {
 		if !c.slot.held {
-			t.Fatalf("seat %d is %+v", i, c.slot)
+			t.Fatalf("slot %d is %+v", i, c.slot)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestO1_SlotsAreBounded(t *testing.T) {
 func TestO3_RequestsAfterAPauseAreServedLate(t *testing.T) {
 	const waits = "waits"
 	for name, one := range map[string]struct {
-		since time.Duration // since the seats were taken
+		since time.Duration // since the slots were taken
 		want  [3]string
 	}{
 		"a pause is over":   {2 * slotStallMax, [3]string{"served", "served", "refused"}},
@@ -186,7 +186,7 @@ func TestO1_EndsInOrder(t *testing.T) {
 	held, other := holdingSlots(t, &w.slots, slotsMax, fakeNow()), &Conn{}
 	w.End()
 	if !w.admit(held[0], Anonymous) || w.admit(other, Anonymous) {
-		t.Error("a connection with a seat is refused, or one without is served")
+		t.Error("a connection with a slot is refused, or one without is served")
 	}
 	w.overloaded.Store(false)
 	if !w.admitOverloaded(other, Anonymous) {
@@ -214,7 +214,7 @@ func TestO1_QueueTimeIsBounded(t *testing.T) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if !w.queue.empty() || w.recheckTimer != nil {
-				t.Errorf("%s: somebody waits, or is looked for", name)
+				t.Errorf("%s: a request waits, or the worst slot is looked for", name)
 			}
 		})
 	}
@@ -236,10 +236,10 @@ func TestO1_OneSlotForAConnection(t *testing.T) {
 		for range 150 {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, slotStallMax + 1}).Draw(t, "pause"))
 			c := rapid.SampledFrom(conns[:16]).Draw(t, "connection")
-			if place, l := waits[c], Priority(rapid.IntRange(int(Keyed), int(PriorityCount)-1).Draw(t, "lane")); place != nil {
+			if place, l := waits[c], Priority(rapid.IntRange(int(Keyed), int(PriorityCount)-1).Draw(t, "priority")); place != nil {
 				if len(place.admitted) == 0 {
-					lane := &w.queue[place.priority]
-					*lane = slices.DeleteFunc(*lane, func(one *queuedRequest) bool { return one == place })
+					queue := &w.queue[place.priority]
+					*queue = slices.DeleteFunc(*queue, func(one *queuedRequest) bool { return one == place })
 				}
 				delete(waits, c)
 			} else if rapid.Bool().Draw(t, "asks") {
@@ -270,7 +270,7 @@ func TestO1_OneSlotForAConnection(t *testing.T) {
 			}
 			for i, one := range w.slots.holders {
 				if !one.slot.held || slices.Index(w.slots.holders, one) != i {
-					t.Fatalf("seat %d belongs to a connection with %+v", i, one.slot)
+					t.Fatalf("slot %d belongs to a connection with %+v", i, one.slot)
 				}
 			}
 			for _, one := range conns {
@@ -279,7 +279,7 @@ func TestO1_OneSlotForAConnection(t *testing.T) {
 				}
 			}
 			if held != len(w.slots.holders) || held > slotsMax {
-				t.Fatalf("%d connections have %d seats", held, len(w.slots.holders))
+				t.Fatalf("%d connections have %d slots", held, len(w.slots.holders))
 			}
 		}
 	})

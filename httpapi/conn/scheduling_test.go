@@ -51,7 +51,7 @@ func TestO2_RoundsEnd(t *testing.T) {
 	}
 }
 
-// TestO2_RoundsReadAll: each newcomer that was there when a round began is served before it ends. Control: Gosched
+// TestO2_RoundsReadAll: each new client that was there when a round began is served before it ends. Control: Gosched
 // serves only one part of them.
 func TestO2_RoundsReadAll(t *testing.T) {
 	for _, processors := range []int{1, 2} {
@@ -61,7 +61,7 @@ func TestO2_RoundsReadAll(t *testing.T) {
 
 func checkRound(t *testing.T, processors int) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-	const newcomers = 300
+	const newClients = 300
 	const partMax = 128 // how many the scheduler takes at a time; the last of them may run behind us
 	const tries = 20    // where others want the processor, its watcher asks the network too, and lets a second part run behind us
 	r := must(startRounds(bubbleNow))
@@ -70,7 +70,7 @@ func checkRound(t *testing.T, processors int) {
 		var served atomic.Int64
 		var all sync.WaitGroup
 		var ins []*os.File
-		for range newcomers {
+		for range newClients {
 			out, in, err := os.Pipe()
 			ok(t, err)
 			defer in.Close()
@@ -92,18 +92,18 @@ func checkRound(t *testing.T, processors int) {
 	}
 	with, without := int64(0), int64(0)
 	if processors == 1 {
-		without = newcomers
+		without = newClients
 	}
-	for try := 0; try < tries && (with < newcomers-partMax || without >= newcomers-partMax); try++ {
+	for try := 0; try < tries && (with < newClients-partMax || without >= newClients-partMax); try++ {
 		with = max(with, servedIn(func() { r.yield(1, new(int)) }))
 		without = min(without, servedIn(runtime.Gosched))
 	}
-	if with < newcomers-partMax || without >= newcomers-partMax {
-		t.Errorf("with %d processors a round served %d of %d newcomers, Gosched %d", processors, with, newcomers, without)
+	if with < newClients-partMax || without >= newClients-partMax {
+		t.Errorf("with %d processors a round served %d of %d new clients, Gosched %d", processors, with, newClients, without)
 	}
 }
 
-// TestO2_LongRoundsTakeSlots: after a long round there are fewer seats, after short ones all again, step by step.
+// TestO2_LongRoundsTakeSlots: after a long round there are fewer slots, after short ones all again, step by step.
 func TestO2_LongRoundsTakeSlots(t *testing.T) {
 	var now, took atomic.Int64
 	r := must(startRounds(func() time.Time { return fakeNow().Add(time.Duration(now.Add(took.Load()))) })) // it is read at both ends of a round
@@ -127,7 +127,7 @@ func TestO2_LongRoundsTakeSlots(t *testing.T) {
 		c.shedder = w
 		w.releaseIdle(c)
 		if left := slotsMax - i - 1; left >= slotsMin != (len(waits.admitted) == 0) {
-			t.Fatalf("%d seats are held with room for %d, and who waits has one: %t", len(w.slots.holders), slotsMin, len(waits.admitted) == 1)
+			t.Fatalf("%d slots are held with room for %d, and who waits has one: %t", len(w.slots.holders), slotsMin, len(waits.admitted) == 1)
 		}
 	}
 	if got := after((roundLong + roundShort) / 2); got != slotsMin {
@@ -151,21 +151,21 @@ func TestO2_TooManySlots(t *testing.T) {
 	c := holdingSlots(t, &w.slots, slotsMin+1, fakeNow())[slotsMin]
 	for range 2 * slotRequestsMax {
 		if !w.holdsSlot(c, Anonymous, fakeNow()) {
-			t.Fatal("a connection that has the next request already lost the seat")
+			t.Fatal("a connection that has the next request already lost the slot")
 		}
 	}
 	w.queue.add(newQueuedRequest(Anonymous, fakeNow()))
 	if w.holdsSlot(c, Anonymous, fakeNow()) {
-		t.Error("it keeps the seat for ever")
+		t.Error("it keeps the slot for ever")
 	}
 	w.queue, c.slot.served = requestQueue{}, 0
 	r.slotLimit.Store(slotsMin)
 	if w.holdsSlot(c, Anonymous, fakeNow()) {
-		t.Errorf("%d seats are held, there are %d", len(w.slots.holders), slotsMin)
+		t.Errorf("%d slots are held, there are %d", len(w.slots.holders), slotsMin)
 	}
 }
 
-// TestO1_Prefetch: a connection whose next request has come reads it and keeps its seat; one that has to wait
+// TestO1_Prefetch: a connection whose next request has come reads it and keeps its slot; one that has to wait
 // leaves it first.
 func TestO1_Prefetch(t *testing.T) {
 	l := listen(t)
@@ -184,7 +184,7 @@ func TestO1_Prefetch(t *testing.T) {
 	eventually(t, c.pending)
 	into := make([]byte, 64)
 	if n, err := c.Read(into); err != nil || string(into[:n]) != "GET / HTTP" || !c.slot.held {
-		t.Fatalf("%q (%v), has a seat: %t", into[:n], err, c.slot.held)
+		t.Fatalf("%q (%v), has a slot: %t", into[:n], err, c.slot.held)
 	}
 	go func() {
 		eventually(t, func() bool {

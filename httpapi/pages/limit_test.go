@@ -69,7 +69,7 @@ func TestLimiter_ManyAddresses(t *testing.T) {
 	me, admitted := netip.MustParseAddr("192.0.2.1"), 0
 	for i := range 50_000 {
 		if _, ok := l.admit(netip.AddrFrom4([4]byte{198, byte(i >> 16), byte(i >> 8), byte(i)}), now); !ok {
-			t.Fatal("somebody who asks for the first time is refused")
+			t.Fatal("a client that asks for the first time is refused")
 		}
 		if i%10 == 0 {
 			if _, ok := l.admit(me, now); ok {
