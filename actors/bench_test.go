@@ -17,7 +17,7 @@ func benchNode(b testing.TB) (*node, account.Caller) {
 	start := time.Now() //nolint:forbidigo // what a node costs with the real clock
 	n := startNode(b, Config{
 		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.QuotaDayMax, Minute: account.MinuteLimitDefault}, LeaseSize: leaseMax},
-		Clock:       func() time.Time { return noon.Add(time.Since(start)) }, Steady: paceOf(2 * time.Second), //nolint:forbidigo // the same
+		Clock:       func() time.Time { return noon.Add(time.Since(start)) }, Monotonic: paceOf(2 * time.Second), //nolint:forbidigo // the same
 	})
 	m := n.join(1, 1)
 	caller := account.Caller{Key: m.keys[0], HasKey: true, Address: client(1)}

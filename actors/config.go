@@ -64,9 +64,9 @@ type Config struct {
 	Random io.Reader
 	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeDataUnavailable.
 	Mailer Mailer
-	// Steady is a monotonic clock: it does not go back when the wall clock is set back. nil = the monotonic reading of the
-	// times that Clock returns.
-	Steady func() time.Duration
+	// Monotonic is a monotonic clock: it does not go back when the wall clock is set back. nil = the monotonic reading
+	// of the times that Clock returns.
+	Monotonic func() time.Duration
 	// AnonymousClientsMax is the maximum number of IP addresses for which requests without an API key are counted. 0 =
 	// 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
 	AnonymousClientsMax int
@@ -140,10 +140,10 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// elapsed returns the function that measures short times: Steady, or the difference between readings of Clock.
+// elapsed returns the function that measures short times: Monotonic, or the difference between readings of Clock.
 func (c Config) elapsed() func() time.Duration {
-	if c.Steady != nil {
-		return c.Steady
+	if c.Monotonic != nil {
+		return c.Monotonic
 	}
 	began := c.Clock()
 	return func() time.Duration { return c.Clock().Sub(began) }

@@ -33,7 +33,7 @@ func cases(sample, whole int) int {
 	return sample
 }
 
-// paceOf is a steady clock of which each look is so much later: with a second between two looks no minute
+// paceOf is a monotonic clock of which each look is so much later: with a second between two looks no minute
 // ever fills.
 func paceOf(step time.Duration) func() time.Duration {
 	var looks atomic.Int64
@@ -75,12 +75,12 @@ func (l *fakeMailer) count() int {
 // node is a system with a journal that survives crashes, with clocks and a mailer.
 type node struct {
 	*System
-	t       panicStops
-	config  Config
-	journal *memoryJournal
-	clock   *testClock
-	steady  *testSteady
-	mail    *fakeMailer
+	t         panicStops
+	config    Config
+	journal   *memoryJournal
+	clock     *testClock
+	monotonic *testMonotonic
+	mail      *fakeMailer
 
 	mu     sync.Mutex
 	all    [][]byte // every record, those that were dropped behind a snapshot included
@@ -106,18 +106,18 @@ func (n *node) keep(records [][]byte) error {
 	return nil
 }
 
-type testSteady struct {
+type testMonotonic struct {
 	mu  sync.Mutex
 	now time.Duration
 }
 
-func (s *testSteady) read() time.Duration {
+func (s *testMonotonic) read() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-func (s *testSteady) advance(d time.Duration) {
+func (s *testMonotonic) advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now += d
@@ -135,10 +135,10 @@ func startNode(t testing.TB, c Config) *node {
 // prepareNode is startNode for properties, which have no cleanup.
 func prepareNode(t panicStops, c Config) *node {
 	t.Helper()
-	n := &node{t: t, clock: &testClock{Now: noon}, steady: &testSteady{}, mail: newFakeMailer(), journal: &memoryJournal{}}
+	n := &node{t: t, clock: &testClock{Now: noon}, monotonic: &testMonotonic{}, mail: newFakeMailer(), journal: &memoryJournal{}}
 	n.config = c
 	if n.config.Clock == nil {
-		n.config.Clock, n.config.Steady = n.clock.Read, n.steady.read
+		n.config.Clock, n.config.Monotonic = n.clock.Read, n.monotonic.read
 	}
 	n.config.Mailer = n.mail
 	if given, ok := c.Journal.(*memoryJournal); ok {
@@ -203,7 +203,7 @@ func (n *node) ended(crash bool) *memoryJournal {
 
 func (n *node) pass(d time.Duration) {
 	n.clock.advance(d)
-	n.steady.advance(d)
+	n.monotonic.advance(d)
 }
 
 func mustEmail(t panicStops, text string) account.Email {

@@ -12,7 +12,7 @@ import (
 
 // Conditions implements engine.Health. It sends no message to an actor and does not read the disk.
 func (s *System) Conditions() []engine.Condition {
-	// Health.Clock follows the monotonic clock Config.Steady, if there is one. Rates expire by the wall clock,
+	// Health.Clock follows the monotonic clock Config.Monotonic, if there is one. Rates expire by the wall clock,
 	// Config.Clock.
 	now := s.log.Health.Clock()
 	conditions := []engine.Condition{

@@ -62,7 +62,7 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	clock := &stuckClock{stuck: make(chan struct{}), release: make(chan struct{})}
 	journal := &memoryJournal{}
 	still := func() time.Duration { return 0 } // so that only the currency reads the clock that sticks
-	s := start(t, Config{Journal: journal, Clock: clock.read, Steady: still})
+	s := start(t, Config{Journal: journal, Clock: clock.read, Monotonic: still})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
 	if got := best(t, s); got != "60" {
 		t.Fatalf("best is %s", got)

@@ -30,7 +30,7 @@ func manyAccounts(t testing.TB, count int) *memoryJournal {
 		})
 	}
 	registry.LastID = uint64(count)
-	c.Registry.Registry, c.Registry.Steady = account.RestoreRegistry(registry, [32]byte{}).Snapshot(), 2*time.Hour
+	c.Registry.Registry, c.Registry.Monotonic = account.RestoreRegistry(registry, [32]byte{}).Snapshot(), 2*time.Hour
 	if err := c.Write(&buffer); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func testAccount(t testing.TB, id uint64) *account.Account {
 		ID: fmt.Sprintf("key_%016x", id), Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon,
 	}})
 	a.Apply(&account.Leased{
-		Account: id, Day: engine.DateOf(noon), Count: 16, Steady: time.Hour, KeyID: fmt.Sprintf("key_%016x", id), At: noon,
+		Account: id, Day: engine.DateOf(noon), Count: 16, Monotonic: time.Hour, KeyID: fmt.Sprintf("key_%016x", id), At: noon,
 	})
 	return a
 }

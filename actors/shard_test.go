@@ -72,12 +72,12 @@ func evictionLoad(t *testing.T, n *node, members []*testMember, requests int) (a
 	return admitted, overloaded, fewest
 }
 
-// fastEvictionNode is one whose accounts are idle at once: every look at the steady clock is a minute later.
+// fastEvictionNode is one whose accounts are idle at once: every look at the monotonic clock is a minute later.
 func fastEvictionNode(t *testing.T, c Config, members int) (*node, []*testMember) {
 	c.Clock = func() time.Time { return noon }
 	var fast atomic.Bool
 	looks := paceOf(time.Minute + 1)
-	c.Steady = func() time.Duration {
+	c.Monotonic = func() time.Duration {
 		if fast.Load() {
 			return looks()
 		}

@@ -62,7 +62,8 @@ func (s *clusterNode) records() []account.Record {
 	return all
 }
 
-// logins are the addresses and sessions of a node as the log knows them, without steady times: each node has its own.
+// logins are the addresses and sessions of a node as the log knows them, without monotonic times: each node has its
+// own.
 func (s *clusterNode) logins() ([]account.AddressState, []account.SessionState) {
 	ready := make(chan struct{})
 	c := &commitlog.StateSnapshot{Done: func(*commitlog.StateSnapshot) { close(ready) }}

@@ -224,9 +224,9 @@ type testCluster struct {
 
 type clusterNode struct {
 	*System
-	fleet  *testCluster
-	node   *sharedNode
-	steady *testSteady
+	fleet     *testCluster
+	node      *sharedNode
+	monotonic *testMonotonic
 }
 
 func startCluster(t panicStops, nodes int, seed uint64, c Config) *testCluster {
@@ -241,7 +241,7 @@ func startCluster(t panicStops, nodes int, seed uint64, c Config) *testCluster {
 func (f *testCluster) join(disk *memoryJournal) *clusterNode {
 	f.t.Helper()
 	id := engine.NodeID(len(f.nodes) + 1)
-	s := &clusterNode{fleet: f, node: f.log.join(id, disk), steady: &testSteady{now: time.Duration(id) * time.Hour}}
+	s := &clusterNode{fleet: f, node: f.log.join(id, disk), monotonic: &testMonotonic{now: time.Duration(id) * time.Hour}}
 	f.nodes = append(f.nodes, s)
 	s.boot()
 	return s
@@ -250,7 +250,7 @@ func (f *testCluster) join(disk *memoryJournal) *clusterNode {
 func (s *clusterNode) boot() {
 	s.fleet.t.Helper()
 	c := s.fleet.config
-	c.Clock, c.Steady, c.Mailer, c.Journal = s.fleet.clock.Read, s.steady.read, s.fleet.mail, s.node.journal()
+	c.Clock, c.Monotonic, c.Mailer, c.Journal = s.fleet.clock.Read, s.monotonic.read, s.fleet.mail, s.node.journal()
 	c.LoginCodeKey = bytes.Repeat([]byte{7}, 32)
 	if c.Catalogue == nil {
 		c.Catalogue = testCatalogue()
@@ -266,7 +266,7 @@ func (s *clusterNode) boot() {
 func (f *testCluster) pass(d time.Duration) {
 	f.clock.advance(d)
 	for _, s := range f.nodes {
-		s.steady.advance(d)
+		s.monotonic.advance(d)
 	}
 }
 

@@ -169,7 +169,7 @@ func TestStats_Log(t *testing.T) {
 // TestStats_CostsTheSameForMany: what Stats takes does not grow with the accounts.
 func TestStats_CostsTheSameForMany(t *testing.T) {
 	cost := func(accounts int) float64 {
-		n := startNode(t, Config{Journal: manyAccounts(t, accounts), Clock: func() time.Time { return noon }, Steady: paceOf(time.Second + 1)})
+		n := startNode(t, Config{Journal: manyAccounts(t, accounts), Clock: func() time.Time { return noon }, Monotonic: paceOf(time.Second + 1)})
 		for id := range uint64(min(accounts, 1000)) {
 			if _, err := n.Admit(account.Caller{Key: keyOf(id + 1), HasKey: true}); err != nil {
 				t.Fatal(err)

@@ -166,7 +166,7 @@ func newBenchSystem(t testing.TB) (system *actors.System, key string) {
 	t.Helper()
 	box, monotonic := new(lastMail), tickingClock()
 	system = must(actors.Open(actors.Config{
-		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(monotonic() / 1000) }, Steady: monotonic, Mailer: box,
+		Dir: t.TempDir(), Clock: func() time.Time { return fakeNow().Add(monotonic() / 1000) }, Monotonic: monotonic, Mailer: box,
 		Log: actors.LogConfig{ReserveBytes: -1}, QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1e9, Minute: 100_000}, LeaseSize: 100_000},
 	}))
 	t.Cleanup(func() {

@@ -328,7 +328,7 @@ func (g *fakeAdmitter) Refund(grant account.Admission) {
 }
 
 func clockReadingAt(at time.Time) account.ClockReading {
-	return account.ClockReading{Wall: at, Steady: at.Sub(fakeNow().AddDate(0, 0, -1))}
+	return account.ClockReading{Wall: at, Monotonic: at.Sub(fakeNow().AddDate(0, 0, -1))}
 }
 
 // Identities that requests are charged to: the default peer's address, and that of the first account.

@@ -164,7 +164,7 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 	h := &c.HTTP
 	return core.Config{
 		Actors: actors.Config{
-			Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Steady: c.Monotonic, Random: c.Random, Logger: c.Logger,
+			Dir: c.Dir, Catalogue: reference.Catalogue, Rules: engine.DefaultRules(), Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, Logger: c.Logger,
 			QuotaPolicy: c.Accounts.Quota, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: mailer,
 		},
 		HTTP: httpapi.Config{

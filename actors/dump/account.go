@@ -26,7 +26,7 @@ type accountLine struct {
 	Recent       int       `json:"recent,omitempty"`
 	Node         int       `json:"node,omitempty"` // number of the cluster node
 	Uses         []useLine `json:"uses,omitempty"`
-	Steady       string    `json:"steady,omitempty"`
+	Monotonic    string    `json:"monotonic,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
 	DayLimit     int       `json:"dayLimit,omitempty"`
 	MinuteLimit  int       `json:"minuteLimit,omitempty"`
@@ -68,12 +68,12 @@ func describeAccount(event any) accountLine {
 	case *account.Leased:
 		return accountLine{
 			Event: "leased", Account: e.Account, Day: e.Day.String(), Count: e.Count, Refunded: e.Refunded, Unspent: e.Unspent,
-			Recent: e.RecentAdmitted, Node: int(e.Node), Steady: e.Steady.String(), KeyID: e.KeyID, At: formatTime(e.At),
+			Recent: e.RecentAdmitted, Node: int(e.Node), Monotonic: e.Monotonic.String(), KeyID: e.KeyID, At: formatTime(e.At),
 		}
 	case *account.Returned:
 		return accountLine{
 			Event: "returned", Account: e.Account, Day: e.Day.String(), Unspent: e.Unspent, Recent: e.RecentAdmitted, Node: int(e.Node),
-			Steady: e.Steady.String(), Uses: mapSlice(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, formatTime(u.At)} }),
+			Monotonic: e.Monotonic.String(), Uses: mapSlice(e.Uses, func(u *account.KeyUse) useLine { return useLine{u.KeyID, formatTime(u.At)} }),
 		}
 	case *account.Suspended:
 		return accountLine{Event: "suspended", Account: e.Account, Reason: e.Reason, At: formatTime(e.At), By: e.By}
@@ -91,17 +91,17 @@ func describeLogin(event any) accountLine {
 	switch e := event.(type) {
 	case *account.CodeIssued:
 		return accountLine{
-			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != account.CodeSeal{}, Steady: e.Steady.String(),
+			Event: "codeIssued", Email: e.Email.String(), Mailed: e.Mailed, Sealed: e.Sealed != account.CodeSeal{}, Monotonic: e.Monotonic.String(),
 			At: formatTime(e.At),
 		}
 	case *account.CodeFailed:
-		return accountLine{Event: "codeFailed", Email: e.Email.String(), Steady: e.Steady.String(), At: formatTime(e.At)}
+		return accountLine{Event: "codeFailed", Email: e.Email.String(), Monotonic: e.Monotonic.String(), At: formatTime(e.At)}
 	case *record.CodeRefused:
 		return accountLine{Event: "codeRefused", Email: e.Email.String(), At: formatTime(e.At)}
 	case *account.SessionOpened:
 		return accountLine{
 			Event: "sessionOpened", Account: e.Account, New: e.New, Email: e.Email.String(), Token: shortDigest(e.Token),
-			ExpiresAt: formatTime(e.Expires), Steady: e.Steady.String(), At: formatTime(e.At),
+			ExpiresAt: formatTime(e.Expires), Monotonic: e.Monotonic.String(), At: formatTime(e.At),
 		}
 	case *account.SessionClosed:
 		return accountLine{Event: "sessionClosed", Token: shortDigest(e.Token)}

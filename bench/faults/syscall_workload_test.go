@@ -185,7 +185,7 @@ func openWorkload(dir string, journal actors.Journal) (*workload, error) {
 	config := workloadConfig(dir)
 	config.Mailer = &l.mail
 	config.Clock = func() time.Time { return time.Unix(0, l.at.Load()).UTC() }
-	config.Steady = func() time.Duration { return time.Duration(l.at.Load() - workloadStart.UnixNano()) }
+	config.Monotonic = func() time.Duration { return time.Duration(l.at.Load() - workloadStart.UnixNano()) }
 	if journal != nil {
 		config.Journal = journal
 	}

@@ -51,7 +51,7 @@ type Record struct {
 type Account struct {
 	node         engine.NodeID
 	leasePending bool          // a quota lease is being written to the log
-	leaseAskedAt time.Duration // monotonic time (ClockReading.Steady) at which NextLease last returned a lease
+	leaseAskedAt time.Duration // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
 	keys         []accountKey  // oldest first
 	days         dayCounts
 	minute       minuteWindow
@@ -105,7 +105,7 @@ type (
 		Count          int
 		Refunded       int           // refunded requests of earlier leases, which can be spent again now
 		Unspent        int           // unspent requests of earlier leases, of all days
-		Steady         time.Duration // monotonic time of the decision (ClockReading.Steady)
+		Monotonic      time.Duration // monotonic time of the decision (ClockReading.Monotonic)
 		KeyID          string        // id of the key whose request needed the lease
 		At             time.Time
 		Node           engine.NodeID // the node that may spend the lease
@@ -118,7 +118,7 @@ type (
 		Day            engine.Date
 		Unspent        int
 		RecentAdmitted int // requests admitted in the last minute
-		Steady         time.Duration
+		Monotonic      time.Duration
 		Uses           []KeyUse      // newest uses of keys since the last lease
 		Node           engine.NodeID // the node that had leased the requests
 	}

@@ -211,7 +211,7 @@ func TestL2_LeaseStatesAreBounded(t *testing.T) {
 	if most > int(MinuteSpan/leaseMergeSpan)+2 {
 		t.Errorf("%d marks", most)
 	}
-	if n := o.account.recentAdmittedMax(o.now.Steady); n < 60 || n > 60+2*int(leaseMergeSpan/time.Second) {
+	if n := o.account.recentAdmittedMax(o.now.Monotonic); n < 60 || n > 60+2*int(leaseMergeSpan/time.Second) {
 		t.Errorf("%d may have been admitted in the last minute, 60 were", n)
 	}
 }
@@ -225,7 +225,7 @@ func TestF9_MemoryOfAnAccount(t *testing.T) {
 	accounts, registry := make([]*Account, count), NewRegistry([32]byte{})
 	for i := range accounts {
 		id, email := uint64(i+1), idOf(fmt.Sprintf("somebody.%d@correo.example.do", i))
-		registry.Apply(&SessionOpened{Account: id, New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Steady: time.Duration(i) * time.Second})
+		registry.Apply(&SessionOpened{Account: id, New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Monotonic: time.Duration(i) * time.Second})
 		account := New(id)
 		account.Apply(&Created{id, email, noon})
 		account.Apply(&KeyCreated{id, KeyRecord{
@@ -257,7 +257,7 @@ func TestWarmAdmissionAllocatesNothing(t *testing.T) {
 	o.policy.DefaultQuota.Day = 1 << 40
 	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 1 << 40})
 	step := func() {
-		o.now.Steady += time.Second
+		o.now.Monotonic += time.Second
 		if v, needsLease := o.account.Admit(testKey, o.now, o.policy); needsLease || !v.Admitted {
 			t.Fatalf("%+v", v)
 		}

@@ -24,7 +24,7 @@ type anonymousClient struct {
 	key    uint64 // an IPv4 address, or the upper half of an IPv6 address
 	v4     bool
 	used   bool
-	last   time.Duration // monotonic time (ClockReading.Steady) of the newest request
+	last   time.Duration // monotonic time (ClockReading.Monotonic) of the newest request
 	day    DayCounter
 	minute minuteWindow
 }
@@ -44,7 +44,7 @@ func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) Q
 		key, v4 := addressKey(addr)
 		*row = anonymousClient{key: key, v4: v4, used: true, minute: minuteWindow{admitted: row.minute.admitted[:0]}}
 	}
-	row.last = now.Steady
+	row.last = now.Monotonic
 	result := row.quotaResult(now, quota)
 	if result.Admitted {
 		row.day.add(now.today())

@@ -8,10 +8,10 @@ import (
 )
 
 // A quota lease is a part of an account's daily quota that one node takes with one event in the log and then spends in
-// memory. The steady time is a monotonic clock (ClockReading.Steady). Quota leases in a cluster follow three rules:
+// memory. Monotonic time is ClockReading.Monotonic. Quota leases in a cluster follow three rules:
 //
 //  1. A node spends only its own leases. It spends a lease for at most LeaseSpan after NextLease has decided it, in
-//     wall clock time and in steady time.
+//     wall clock time and in monotonic time.
 //  2. The newest Leased event (takes a lease) or Returned event (gives the rest of a lease back) of a node says how
 //     many requests the node admitted in the minute before, and how many it could spend from then on. From this event
 //     the other nodes calculate how many requests that node may have admitted.
@@ -33,14 +33,14 @@ const (
 	clockRateMargin = time.Second
 )
 
-// recentUntil returns the steady time until which other nodes count RecentAdmitted (the requests that the node admitted
-// before the event).
-func (s *LeaseState) recentUntil() time.Duration { return s.Steady + MinuteSpan + clockRateMargin }
+// recentUntil returns the monotonic time until which other nodes count RecentAdmitted (the requests that the node
+// admitted before the event).
+func (s *LeaseState) recentUntil() time.Duration { return s.Monotonic + MinuteSpan + clockRateMargin }
 
-// countUntil returns the steady time until which other nodes count Count (the requests that the node could spend after
-// the event).
+// countUntil returns the monotonic time until which other nodes count Count (the requests that the node could spend
+// after the event).
 func (s *LeaseState) countUntil() time.Duration {
-	return s.Steady + LeaseSpan + MinuteSpan + clockRateMargin
+	return s.Monotonic + LeaseSpan + MinuteSpan + clockRateMargin
 }
 
 // admittedMax returns an upper bound of the requests that the node may have admitted in the last minute or may still
@@ -100,12 +100,12 @@ func (a *Account) othersAdmittedMax(now time.Duration) int {
 func (a *Account) resumeNodeLeases(now ClockReading) {
 	for i := range a.nodeLeases {
 		s := &a.nodeLeases[i]
-		s.Steady = max(s.Steady, now.Steady) // ApplyRemote may have set a later time
+		s.Monotonic = max(s.Monotonic, now.Monotonic) // ApplyRemote may have set a later time
 		if s.Node != a.node {
 			continue
 		}
 		for range s.RecentAdmitted + s.Count {
-			a.minute.add(ClockReading{Steady: s.Steady})
+			a.minute.add(ClockReading{Monotonic: s.Monotonic})
 		}
 	}
 }
@@ -114,17 +114,17 @@ func (a *Account) resumeNodeLeases(now ClockReading) {
 // nodes.
 func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	w := a.minute.window(limit, now)
-	others := a.othersAdmittedMax(now.Steady)
+	others := a.othersAdmittedMax(now.Monotonic)
 	if others == 0 {
 		return w
 	}
 	used := len(a.minute.active()) + others
 	w.Remaining = max(0, limit-used)
-	w.Reset = now.Wall.Add(a.leaveTime(max(1, used-limit+1), now.Steady) - now.Steady)
+	w.Reset = now.Wall.Add(a.leaveTime(max(1, used-limit+1), now.Monotonic) - now.Monotonic)
 	return w
 }
 
-// leaveTime returns the steady time at which count requests will have left the minute window (the last 60 seconds).
+// leaveTime returns the monotonic time at which count requests will have left the minute window (the last 60 seconds).
 func (a *Account) leaveTime(count int, now time.Duration) time.Duration {
 	earliest := now + LeaseSpan + MinuteSpan + clockRateMargin // by then all requests have left
 	active := a.minute.active()
@@ -173,7 +173,7 @@ func (a *Account) ApplyRemote(event Event, now ClockReading) {
 			count.spent += e.Count
 		}
 		a.setNodeLease(LeaseState{
-			Node: e.Node, Steady: now.Steady, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded,
+			Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded,
 		})
 		a.setKeyUses(KeyUse{e.KeyID, e.At})
 	case *Returned:
@@ -182,7 +182,7 @@ func (a *Account) ApplyRemote(event Event, now ClockReading) {
 			count.leased -= unspent
 			count.spent = max(0, count.spent-unspent)
 		}
-		a.setNodeLease(LeaseState{Node: e.Node, Steady: now.Steady, RecentAdmitted: e.RecentAdmitted})
+		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted})
 		a.setKeyUses(e.Uses...)
 	default:
 		a.Apply(event)

@@ -18,7 +18,7 @@ func newClusterAccount(node engine.NodeID, now ClockReading) *Account {
 }
 
 func later(now ClockReading, span time.Duration) ClockReading {
-	now.Wall, now.Steady = now.Wall.Add(span), now.Steady+span
+	now.Wall, now.Monotonic = now.Wall.Add(span), now.Monotonic+span
 	return now
 }
 
@@ -26,7 +26,7 @@ func later(now ClockReading, span time.Duration) ClockReading {
 // left, and rises at Reset, not before.
 func TestL3_L5_ClusterMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now := ClockReading{Wall: noon, Steady: time.Hour}
+		now := ClockReading{Wall: noon, Monotonic: time.Hour}
 		a, limit := newClusterAccount(2, now), rapid.IntRange(1, 12).Draw(t, "limit")
 		for range rapid.IntRange(1, 12).Draw(t, "facts") {
 			now = later(now, time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds"))*time.Second)
@@ -35,7 +35,7 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 				continue
 			}
 			a.setNodeLease(LeaseState{
-				Node: engine.NodeID(rapid.IntRange(1, 4).Draw(t, "node")), Steady: now.Steady,
+				Node: engine.NodeID(rapid.IntRange(1, 4).Draw(t, "node")), Monotonic: now.Monotonic,
 				RecentAdmitted: rapid.IntRange(0, 5).Draw(t, "recent"), Count: rapid.IntRange(0, 5).Draw(t, "tokens"),
 			})
 		}
@@ -43,14 +43,14 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 			counted := *a
 			counted.minute.admitted = append([]time.Duration{}, a.minute.admitted...)
 			counted.minute.expire(at)
-			return max(0, limit-len(counted.minute.active())-counted.othersAdmittedMax(at.Steady))
+			return max(0, limit-len(counted.minute.active())-counted.othersAdmittedMax(at.Monotonic))
 		}
 		w := a.clusterMinute(limit, now)
 		if w.Remaining != plain(now) {
 			t.Fatalf("%d remain, want %d", w.Remaining, plain(now))
 		}
 		wait := w.Reset.Sub(now.Wall)
-		if used := len(a.minute.active()) + a.othersAdmittedMax(now.Steady); used > 0 && plain(later(now, wait)) <= w.Remaining {
+		if used := len(a.minute.active()) + a.othersAdmittedMax(now.Monotonic); used > 0 && plain(later(now, wait)) <= w.Remaining {
 			t.Fatalf("after %s no more than %d remain", wait, w.Remaining)
 		}
 		for span := time.Duration(0); span < wait; span += time.Second {
@@ -63,9 +63,9 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 
 // A request for which other nodes leave no room is refused without a lease, until their leases are old enough.
 func TestL5_OthersLeaveNoRoom(t *testing.T) {
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	a := newClusterAccount(1, now)
-	a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 20, Unspent: 10, Steady: 900 * time.Hour, Node: 2, RecentAdmitted: 30}, now)
+	a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 20, Unspent: 10, Monotonic: 900 * time.Hour, Node: 2, RecentAdmitted: 30}, now)
 	for _, c := range []struct {
 		after, retry time.Duration
 		remaining    int
@@ -83,7 +83,7 @@ func TestL5_OthersLeaveNoRoom(t *testing.T) {
 
 // A node may spend a lease for LeaseSpan after it asked for it, by either clock and however late it was durable.
 func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	a := newClusterAccount(1, now)
 	lease := a.NextLease(testKey, now, defaultPolicy, 5)
 	if lease == nil || lease.Count != 5 || lease.Node != 1 {
@@ -94,7 +94,7 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	if v, needsLease := a.Admit(testKey, last, defaultPolicy); !v.Admitted || needsLease {
 		t.Errorf("%+v, %v", v, needsLease)
 	}
-	slept := ClockReading{Wall: now.Wall.Add(LeaseSpan), Steady: now.Steady + time.Second}
+	slept := ClockReading{Wall: now.Wall.Add(LeaseSpan), Monotonic: now.Monotonic + time.Second}
 	if _, needsLease := a.Admit(testKey, slept, defaultPolicy); !needsLease {
 		t.Error("a lease is spent after its time by the wall clock: the machine may have slept")
 	}
@@ -105,10 +105,10 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 
 // A log moves from a single node to a cluster and back: earlier leases count on both sides.
 func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	single := newClusterAccount(0, now)
 	for range 3 {
-		single.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 10, Steady: now.Steady})
+		single.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 10, Monotonic: now.Monotonic})
 	}
 	member := Restore(single.State())
 	member.SetNode(1)
@@ -131,7 +131,7 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	if v := back.Usage(later(now, 122*time.Second), defaultPolicy); v.Minute.Remaining != 60 {
 		t.Errorf("%+v two minutes later", v)
 	}
-	back.Apply(&Returned{Account: 1, Day: engine.DateOf(noon), RecentAdmitted: 4, Steady: now.Steady})
+	back.Apply(&Returned{Account: 1, Day: engine.DateOf(noon), RecentAdmitted: 4, Monotonic: now.Monotonic})
 	if state := back.State(); len(state.Leases) != 2 || state.Leases[0].Node != 0 {
 		t.Errorf("%+v after a clean stop", state.Leases)
 	}
@@ -139,7 +139,7 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 
 // Remote events do not change the counts of pending decisions.
 func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	a := newClusterAccount(1, now)
 	if _, err := a.CreateKey(KeyRecord{ID: "k2"}); err != nil {
 		t.Fatal(err)
@@ -170,14 +170,14 @@ func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
 	if _, err := r.RetryRequestCode(idOf("a@b.do"), now); err != nil {
 		t.Errorf("a code that was void is refused: %v", err)
 	}
-	if codes := r.clients.get(from).codes.total(now.Steady); codes != 1 {
+	if codes := r.clients.get(from).codes.total(now.Monotonic); codes != 1 {
 		t.Errorf("the client has asked %d times", codes)
 	}
 }
 
 // An admission in a cluster does not allocate.
 func TestAdmissionInAClusterAllocatesNothing(t *testing.T) {
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	a, policy := newClusterAccount(1, now), QuotaPolicy{Quota{1 << 20, 1 << 20}, 1 << 16}
 	for node := range engine.NodeID(4) {
 		a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, Node: node + 2, RecentAdmitted: 7}, now)

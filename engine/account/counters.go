@@ -31,19 +31,19 @@ func (c *DayCounter) add(day engine.Date) {
 // counterMinutes is one more than the minutes of an hour, because the current minute is incomplete.
 const counterMinutes = 61
 
-// HourCounter counts events of the last hour by minutes of steady time (ClockReading.Steady). Minute i is in
+// HourCounter counts events of the last hour by minutes of monotonic time (ClockReading.Monotonic). Minute i is in
 // Counts[i % 61].
 type HourCounter struct {
 	Counts [counterMinutes]uint16
 	Newest int64 // newest minute that was counted
 }
 
-func steadyMinute(now time.Duration) int64 { return int64(max(0, now) / time.Minute) }
+func monotonicMinute(now time.Duration) int64 { return int64(max(0, now) / time.Minute) }
 
 func (c *HourCounter) slot(minute int64) *uint16 { return &c.Counts[minute%counterMinutes] }
 
 func (c *HourCounter) add(now time.Duration) {
-	minute := steadyMinute(now)
+	minute := monotonicMinute(now)
 	if minute-c.Newest >= counterMinutes {
 		*c = HourCounter{Newest: minute}
 	}
@@ -58,7 +58,7 @@ func (c *HourCounter) add(now time.Duration) {
 
 // oldest returns the first minute that total includes.
 func (c *HourCounter) oldest(now time.Duration) int64 {
-	return max(0, max(c.Newest, steadyMinute(now))-counterMinutes+1)
+	return max(0, max(c.Newest, monotonicMinute(now))-counterMinutes+1)
 }
 
 func (c *HourCounter) total(now time.Duration) int {

@@ -11,7 +11,7 @@ import (
 // the daily quota in advance) as spent.
 type EvictedState struct {
 	Days         []EvictedDay
-	LeaseAskedAt time.Duration // monotonic time (ClockReading.Steady) at which NextLease last returned a lease
+	LeaseAskedAt time.Duration // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
 	Uses         []KeyUse      // newest uses of keys since the last lease
 }
 

@@ -85,10 +85,10 @@ func (a *attacker) checkFailed(account int, e *CodeFailed) {
 	key := dayOfAccount{account, engine.DateOf(e.At)}
 	a.perDay[key]++
 	a.worst = max(a.worst, a.perDay[key])
-	for len(a.lately) > 0 && e.Steady-a.lately[0] >= time.Hour {
+	for len(a.lately) > 0 && e.Monotonic-a.lately[0] >= time.Hour {
 		a.lately = a.lately[1:]
 	}
-	a.lately = append(a.lately, e.Steady)
+	a.lately = append(a.lately, e.Monotonic)
 	a.worstAll = max(a.worstAll, len(a.lately))
 }
 

@@ -2,7 +2,7 @@ package account
 
 import "time"
 
-// leaseMergeSpan is a span of the steady time, a monotonic clock (ClockReading.Steady). A quota lease is a part of an
+// leaseMergeSpan is a span of monotonic time (ClockReading.Monotonic). A quota lease is a part of an
 // account's daily quota that is taken with one event in the log and then spent in memory. All leases in one span are
 // merged into one LeaseState. This bounds the number of LeaseStates when each request has its own lease.
 const leaseMergeSpan = 5 * time.Second
@@ -11,14 +11,14 @@ const leaseMergeSpan = 5 * time.Second
 // that lease may have been admitted in the last minute. The Unspent of that lease includes the unspent requests of all
 // leases before it.
 func (a *Account) recordLease(lease LeaseState) {
-	if n := len(a.leases); n > 0 && a.leases[n-1].Steady/leaseMergeSpan == lease.Steady/leaseMergeSpan {
-		a.leases[n-1].Steady = lease.Steady
+	if n := len(a.leases); n > 0 && a.leases[n-1].Monotonic/leaseMergeSpan == lease.Monotonic/leaseMergeSpan {
+		a.leases[n-1].Monotonic = lease.Monotonic
 		a.leases[n-1].Count += lease.Count
 	} else {
 		a.leases = append(a.leases, lease)
 	}
 	first := 0
-	for first+1 < len(a.leases) && lease.Steady-a.leases[first+1].Steady >= MinuteSpan {
+	for first+1 < len(a.leases) && lease.Monotonic-a.leases[first+1].Monotonic >= MinuteSpan {
 		first++
 	}
 	a.leases = a.leases[:copy(a.leases, a.leases[first:])]
@@ -28,7 +28,7 @@ func (a *Account) recordLease(lease LeaseState) {
 func (a *Account) recentAdmittedMax(now time.Duration) int {
 	first, sum := 0, 0
 	for i, lease := range a.leases {
-		if now-lease.Steady >= MinuteSpan {
+		if now-lease.Monotonic >= MinuteSpan {
 			first = i
 		}
 	}
@@ -50,7 +50,7 @@ func (a *Account) applyLease(e *Leased) {
 		count.spent -= refunded
 	}
 	if e.Node == 0 {
-		a.recordLease(LeaseState{Steady: e.Steady, Unspent: e.Unspent, Count: e.Count + e.Refunded})
+		a.recordLease(LeaseState{Monotonic: e.Monotonic, Unspent: e.Unspent, Count: e.Count + e.Refunded})
 	} else {
 		a.applyNodeLease(e)
 	}
@@ -66,24 +66,24 @@ func (a *Account) applyReturn(e *Returned) {
 	}
 	a.tokenLease.returnPending = false
 	if e.Node != 0 {
-		a.setNodeLease(LeaseState{Node: e.Node, Steady: e.Steady, RecentAdmitted: e.RecentAdmitted})
+		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted})
 	} else {
 		a.leases, a.nodeLeases = nil, nil
 		if e.RecentAdmitted > 0 {
-			a.leases = []LeaseState{{Steady: e.Steady, Count: e.RecentAdmitted}, {Steady: e.Steady}}
+			a.leases = []LeaseState{{Monotonic: e.Monotonic, Count: e.RecentAdmitted}, {Monotonic: e.Monotonic}}
 		}
 	}
 	a.setKeyUses(e.Uses...)
 }
 
-// Resume completes a replay: it is called after the newest event of the log. now.Steady is the newest steady time in
-// the log. All leases count as spent, and all requests that may have been admitted in the last minute count as admitted
-// now. So the limits hold even after a crash.
+// Resume completes a replay: it is called after the newest event of the log. now.Monotonic is the newest monotonic
+// time in the log. All leases count as spent, and all requests that may have been admitted in the last minute count
+// as admitted now. So the limits hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
-	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Steady, tokenLease{}
+	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Monotonic, tokenLease{}
 	a.minute = minuteWindow{}
-	for range a.recentAdmittedMax(now.Steady) {
+	for range a.recentAdmittedMax(now.Monotonic) {
 		a.minute.add(now)
 	}
 	a.resumeNodeLeases(now)
@@ -119,8 +119,8 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
 	key, _ := a.Key(digest)
 	lease.Account, lease.Node, lease.KeyID = a.record.ID, a.node, key.ID
-	lease.Steady, lease.At = now.Steady, plainUTC(now.Wall)
-	a.leasePending, a.leaseAskedAt = true, now.Steady
+	lease.Monotonic, lease.At = now.Monotonic, plainUTC(now.Wall)
+	a.leasePending, a.leaseAskedAt = true, now.Monotonic
 	return &lease
 }
 
@@ -147,7 +147,7 @@ func (a *Account) Refund(admittedAt ClockReading) {
 	a.minute.refund(admittedAt)
 	switch count := a.days.find(admittedAt.today()); {
 	case count == nil || count.charged() <= 0:
-	case admittedAt.Steady > a.leaseAskedAt:
+	case admittedAt.Monotonic > a.leaseAskedAt:
 		count.spent--
 		if a.node != 0 {
 			a.tokenLease.tokens++
@@ -163,7 +163,7 @@ func (a *Account) Refund(admittedAt ClockReading) {
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
-		Account: a.record.ID, Day: a.today(now), RecentAdmitted: len(a.minute.active()), Steady: now.Steady,
+		Account: a.record.ID, Day: a.today(now), RecentAdmitted: len(a.minute.active()), Monotonic: now.Monotonic,
 		Uses: a.appendKeyUses(nil), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
@@ -175,7 +175,7 @@ func (a *Account) Return(now ClockReading) *Returned {
 		return nil
 	}
 	if a.node != 0 {
-		a.leaseAskedAt, a.tokenLease.returnPending = now.Steady, true
+		a.leaseAskedAt, a.tokenLease.returnPending = now.Monotonic, true
 	}
 	return event
 }

@@ -24,10 +24,10 @@ func TestF11_MinuteCostsTheSame(t *testing.T) {
 // movedBy is how many admissions a request moves on average in a full window. A move overwrites the first expired
 // entry.
 func movedBy(m *minuteWindow, limit int) int {
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	moved, requests := 0, 10*limit
 	for range requests {
-		now.Steady += MinuteSpan / time.Duration(limit)
+		now.Monotonic += MinuteSpan / time.Duration(limit)
 		m.expire(now)
 		gone, places, stay := m.expired, cap(m.admitted), len(m.active())
 		m.add(now)

@@ -34,7 +34,7 @@ type process struct {
 	run    int
 	wall   time.Duration // how far its clock is ahead
 	began  time.Duration // true time
-	origin time.Duration // of its steady time
+	origin time.Duration // of its monotonic time
 }
 
 func (p *process) start(origin time.Duration) {
@@ -43,7 +43,7 @@ func (p *process) start(origin time.Duration) {
 }
 
 func (p *process) now() ClockReading {
-	return ClockReading{Wall: p.world.start.Add(p.world.real + p.wall), Steady: p.origin + p.world.real - p.began}
+	return ClockReading{Wall: p.world.start.Add(p.world.real + p.wall), Monotonic: p.origin + p.world.real - p.began}
 }
 
 func (p *process) stepClock() {

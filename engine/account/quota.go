@@ -73,12 +73,12 @@ func (r *QuotaResult) charge() {
 	r.Minute.Remaining--
 }
 
-// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Steady is the steady time: a
-// monotonic clock that counts the total time for which nodes have run on this log. It does not depend on the wall
-// clock. After a restart it continues from its newest value in the log.
+// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Monotonic is the monotonic
+// time: a monotonic clock that counts the total time for which nodes have run on this log. It does not depend on the
+// wall clock. After a restart it continues from its newest value in the log.
 type ClockReading struct {
-	Wall   time.Time
-	Steady time.Duration
+	Wall      time.Time
+	Monotonic time.Duration
 	// Day is the day to charge in Santo Domingo, or zero for the day of Wall. Day differs from the day of Wall after
 	// the wall clock was set back. It also differs after the wall clock jumped forward, until the jump is confirmed.
 	Day engine.Date
@@ -95,7 +95,7 @@ func (c ClockReading) today() engine.Date {
 // replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// minuteWindow is an exact sliding window: the steady times of the requests admitted in the last 60 seconds, oldest
+// minuteWindow is an exact sliding window: the monotonic times of the requests admitted in the last 60 seconds, oldest
 // first. Expired times stay at the front until they are half of the list. So the cost of a request does not depend on
 // the limit.
 type minuteWindow struct {
@@ -109,11 +109,11 @@ func (m *minuteWindow) add(now ClockReading) {
 	if len(m.admitted) == cap(m.admitted) && 2*m.expired >= len(m.admitted) {
 		m.admitted, m.expired = m.admitted[:copy(m.admitted, m.active())], 0
 	}
-	m.admitted = append(m.admitted, now.Steady)
+	m.admitted = append(m.admitted, now.Monotonic)
 }
 
 func (m *minuteWindow) expire(now ClockReading) {
-	for m.expired < len(m.admitted) && now.Steady-m.admitted[m.expired] >= MinuteSpan {
+	for m.expired < len(m.admitted) && now.Monotonic-m.admitted[m.expired] >= MinuteSpan {
 		m.expired++
 	}
 	if m.expired == len(m.admitted) {
@@ -128,7 +128,7 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	w := Window{Limit: limit, Remaining: max(0, limit-len(active)), Reset: now.Wall.Add(MinuteSpan)}
 	if n := len(active); n > 0 {
 		admittedAt := active[min(max(0, n-limit), n-1)] // of the request whose expiry increases Remaining
-		w.Reset = now.Wall.Add(MinuteSpan - (now.Steady - admittedAt))
+		w.Reset = now.Wall.Add(MinuteSpan - (now.Monotonic - admittedAt))
 	}
 	return w
 }
@@ -136,7 +136,7 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 // refund removes the request that was admitted at exactly the given time. It must be that request, because the others
 // in the window expire at other times.
 func (m *minuteWindow) refund(admittedAt ClockReading) {
-	if i, found := slices.BinarySearch(m.active(), admittedAt.Steady); found {
+	if i, found := slices.BinarySearch(m.active(), admittedAt.Monotonic); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)
 	}
 }

@@ -386,10 +386,10 @@ func (m *quotaModel) forfeit(n *quotaNode, allowed func(engine.Date) int) {
 // restart starts a process from a state and the events after it; a snapshot on the way must not change the result.
 func (n *quotaNode) restart(state *State, from int) {
 	m := n.model
-	newest := time.Duration(m.pick(2)) * n.now().Steady // of another account
+	newest := time.Duration(m.pick(2)) * n.now().Monotonic // of another account
 	if state != nil {
 		for _, lease := range state.Leases {
-			newest = max(newest, lease.Steady)
+			newest = max(newest, lease.Monotonic)
 		}
 	}
 	n.place = max(n.place, from)
@@ -397,7 +397,7 @@ func (n *quotaNode) restart(state *State, from int) {
 		n.place = len(m.log)
 	}
 	for _, record := range m.log[:n.place] {
-		newest = max(newest, steadyOf(record.event))
+		newest = max(newest, monotonicOf(record.event))
 	}
 	if whole := m.replay(nil, 0, n.place); state == nil && m.only == "" {
 		at := m.pick(n.place)
@@ -409,13 +409,13 @@ func (n *quotaNode) restart(state *State, from int) {
 	n.begin(m.replay(state, from, n.place), newest)
 }
 
-// steadyOf is the steady time of an event, 0 when it has none.
-func steadyOf(event Event) time.Duration {
+// monotonicOf is the monotonic time of an event, 0 when it has none.
+func monotonicOf(event Event) time.Duration {
 	switch e := event.(type) {
 	case *Leased:
-		return e.Steady
+		return e.Monotonic
 	case *Returned:
-		return e.Steady
+		return e.Monotonic
 	}
 	return 0
 }
@@ -517,7 +517,7 @@ func (m *quotaModel) pass() {
 	)
 }
 
-// sleep lets time pass that the steady clock of the node does not count: its machine is suspended.
+// sleep lets time pass that the monotonic clock of the node does not count: its machine is suspended.
 func (n *quotaNode) sleep() {
 	before := n.model.real
 	n.model.pass()

@@ -89,13 +89,13 @@ func (m *quotaModel) run(steps int) *model {
 	return &m.model
 }
 
-// sameAsLog compares a node's state with a replay, except for steady times in a cluster.
+// sameAsLog compares a node's state with a replay, except for monotonic times in a cluster.
 func (m *quotaModel) sameAsLog(n *quotaNode) {
 	live, plain := n.account.State(), m.replay(nil, 0, n.place).State()
 	for _, state := range []*State{&live, &plain} {
 		for i := range state.Leases {
 			if !m.single {
-				state.Leases[i].Steady = 0
+				state.Leases[i].Monotonic = 0
 			}
 		}
 	}
@@ -134,13 +134,13 @@ func admitBugs() map[string]quotaBug {
 	var slot time.Duration
 	return map[string]quotaBug{
 		"window does not slide": {only: minuteFault, admit: func(a *Account, now ClockReading, policy QuotaPolicy) (QuotaResult, bool) {
-			if next := now.Steady / time.Minute; next != slot {
+			if next := now.Monotonic / time.Minute; next != slot {
 				slot, a.minute = next, minuteWindow{}
 			}
 			return a.Admit(testKey, now, policy)
 		}},
 		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now ClockReading, policy QuotaPolicy) (QuotaResult, bool) {
-			now.Steady = now.Wall.Sub(noon)
+			now.Monotonic = now.Wall.Sub(noon)
 			return a.Admit(testKey, now, policy)
 		}},
 		"lease not durable, day":    {only: dayFault, forgetful: true},
@@ -183,14 +183,14 @@ func clusterBugs() map[string]quotaBug {
 			a.tokenLease.until, a.tokenLease.untilWall = 1<<60, at("2100-01-01T00:00:00Z")
 		}},
 		"another node's clock is taken for one's own": {only: minuteFault, arrives: func(event Event, now ClockReading) ClockReading {
-			now.Steady = steadyOf(event)
+			now.Monotonic = monotonicOf(event)
 			return now
 		}},
 		"what was admitted before a lease is not said": {only: minuteFault, offered: understated(func(l *Leased) { l.RecentAdmitted = 0 })},
 		"what was unspent before a lease is not said":  {only: minuteFault, offered: understated(func(l *Leased) { l.Unspent = 0 })},
 		"a restart takes words for old": {only: minuteFault, resumed: func(a *Account) {
 			for i := range a.nodeLeases {
-				a.nodeLeases[i].Steady -= time.Hour
+				a.nodeLeases[i].Monotonic -= time.Hour
 			}
 		}},
 	}

@@ -27,7 +27,7 @@ func newTestAccount(t testing.TB, wall time.Time) *testAccount {
 }
 
 func (o *testAccount) advance(d time.Duration) {
-	o.now.Wall, o.now.Steady = o.now.Wall.Add(d), o.now.Steady+d
+	o.now.Wall, o.now.Monotonic = o.now.Wall.Add(d), o.now.Monotonic+d
 }
 
 func (o *testAccount) ask() QuotaResult {
@@ -234,7 +234,7 @@ func TestL8_AnonymousOfADay(t *testing.T) {
 	if v := s.Admit(from, now, allowance); v.DenyCode != engine.CodeQuotaExceeded || v.RetryAfter != time.Hour {
 		t.Errorf("%+v", v)
 	}
-	now.Wall, now.Steady = now.Wall.Add(time.Hour), time.Hour
+	now.Wall, now.Monotonic = now.Wall.Add(time.Hour), time.Hour
 	if v := s.Admit(from, now, allowance); !v.Admitted || v.Day.Remaining != 4 {
 		t.Errorf("%+v", v)
 	}
@@ -253,14 +253,14 @@ func TestL8_AnonymousTableIsBounded(t *testing.T) {
 	addr := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
 	now, allowance := ClockReading{Wall: noon}, Quota{100, 10}
 	for i := range rowsPerSet {
-		now.Steady++
+		now.Monotonic++
 		s.Admit(addr(i), now, allowance)
 	}
-	now.Steady++
+	now.Monotonic++
 	s.Admit(addr(0), now, allowance) // so that 1 is the quietest
 	s.Usage(addr(500), now, allowance)
 	s.Refund(addr(501), now)
-	now.Steady++
+	now.Monotonic++
 	s.Admit(addr(100), now, allowance)
 	for i, want := range map[int]int{0: 8, 1: 10, 2: 9, 100: 9, 500: 10} {
 		if v := s.Usage(addr(i), now, allowance); v.Minute.Remaining != want {

@@ -29,16 +29,16 @@ const (
 // Registry has the e-mail addresses and their accounts, login codes, sessions, and the counters that limit guessing of
 // codes. Its methods must not be called concurrently. Counters of client addresses are in memory only and are lost in a
 // restart, and so are login codes of a node without a cluster. In a cluster (ShareCodes) login codes are in the log.
-// Everything else is in the log too. A code or session ends when the wall clock or the steady time
-// (ClockReading.Steady) reaches its end, whichever is first.
+// Everything else is in the log too. A code or session ends when the wall clock or the monotonic time
+// (ClockReading.Monotonic) reaches its end, whichever is first.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
 	sessionOrder []Digest      // digests of session tokens by the time of login, including closed sessions
 	wrongTries   HourCounter   // of all e-mail addresses
 	codesIssued  HourCounter   // of all e-mail addresses
-	lastSweep    time.Duration // steady time of the newest sweepAddresses
-	newest       time.Duration // steady time of the newest event
+	lastSweep    time.Duration // monotonic time of the newest sweepAddresses
+	newest       time.Duration // monotonic time of the newest event
 	lastID       uint64
 
 	// Not in the log:
@@ -73,7 +73,7 @@ type pendingCode struct {
 }
 
 func (c *pendingCode) valid(now ClockReading) bool {
-	return now.Wall.Before(c.Expires) && now.Steady < c.Until
+	return now.Wall.Before(c.Expires) && now.Monotonic < c.Until
 }
 
 // usable reports whether the code may open a session. triesPending is the number of wrong tries that are being written
@@ -86,32 +86,32 @@ func (c *pendingCode) usable(triesPending int) bool {
 // RegistryEvent is a change of the registry.
 type RegistryEvent interface{ registryEvent() }
 
-// Events of logins. Steady is the steady time (ClockReading.Steady) of the decision.
+// Events of logins. Monotonic is the monotonic time (ClockReading.Monotonic) of the decision.
 type (
 	// CodeIssued is a request for a login code. Mailed reports whether a mail is sent. Sealed is the hash of the code,
 	// for the other nodes of a cluster; without a cluster it is zero.
 	CodeIssued struct {
-		Email  EmailID
-		At     time.Time
-		Steady time.Duration
-		Mailed bool
-		Sealed CodeSeal
+		Email     EmailID
+		At        time.Time
+		Monotonic time.Duration
+		Mailed    bool
+		Sealed    CodeSeal
 	}
 	// CodeFailed is a login with a wrong code.
 	CodeFailed struct {
-		Email  EmailID
-		At     time.Time
-		Steady time.Duration
+		Email     EmailID
+		At        time.Time
+		Monotonic time.Duration
 	}
 	// SessionOpened is a login. Its code cannot be used again. New reports whether the login creates the account.
 	SessionOpened struct {
-		Account uint64
-		New     bool
-		Email   EmailID
-		Token   Digest
-		Expires time.Time
-		At      time.Time
-		Steady  time.Duration
+		Account   uint64
+		New       bool
+		Email     EmailID
+		Token     Digest
+		Expires   time.Time
+		At        time.Time
+		Monotonic time.Duration
 	}
 	// SessionClosed is a sign-out.
 	SessionClosed struct{ Token Digest }
@@ -153,39 +153,39 @@ func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 // response nor its time shows the difference.
 func (r *Registry) RequestCode(email EmailID, addr netip.Addr, now ClockReading) (*CodeIssued, error) {
 	c := r.clients.get(addr)
-	if wait := c.codes.wait(now.Steady, clientCodesHourMax); wait > 0 {
+	if wait := c.codes.wait(now.Monotonic, clientCodesHourMax); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
-	c.codes.add(now.Steady)
+	c.codes.add(now.Monotonic)
 	return r.RetryRequestCode(email, now)
 }
 
 // RetryRequestCode repeats RequestCode after Rollback. It does not count the request for the client's address again.
 func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssued, error) {
 	row := r.addresses.row(email)
-	if wait := max(row.NextCodeAt, r.attemptCopy(email).nextCodeAt) - now.Steady; wait > 0 {
+	if wait := max(row.NextCodeAt, r.attemptCopy(email).nextCodeAt) - now.Monotonic; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
-	if wait := r.codesIssued.wait(now.Steady, codesHourMax-r.codesPending); wait > 0 {
+	if wait := r.codesIssued.wait(now.Monotonic, codesHourMax-r.codesPending); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
 	day := engine.DateOf(now.Wall)
-	r.attempt(email).nextCodeAt = now.Steady + CodeResendAfter
+	r.attempt(email).nextCodeAt = now.Monotonic + CodeResendAfter
 	r.codesPending++
 	mailed := row.Mails.on(day) < mailsDayMax && row.WrongTries.on(day) < wrongTriesDayMax
-	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Steady: now.Steady, Mailed: mailed}, nil
+	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: mailed}, nil
 }
 
 // ActivateCode makes the code of an applied event valid and invalidates the previous code. It does nothing for an event
 // with Sealed, because Apply has made that code valid.
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
-	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Steady) // also if not needed, so that the time is the same
+	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic) // also if not needed, so that the time is the same
 	if e.Mailed && e.Sealed == (CodeSeal{}) {
 		r.attempt(e.Email).code = pending
 	}
 }
 
-// newCode returns the data of the login code that the event issues. now is the steady time at which the event was
+// newCode returns the data of the login code that the event issues. now is the monotonic time at which the event was
 // decided, or arrived from another node.
 func newCode(e *CodeIssued, seal CodeSeal, now time.Duration) *pendingCode {
 	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime}}
@@ -202,10 +202,10 @@ func errInvalidCode() error {
 // code is right.
 func (r *Registry) TryCode(email EmailID, code string, token Digest, addr netip.Addr, now ClockReading) (RegistryEvent, error) {
 	c := r.clients.get(addr)
-	if wait := c.tries.wait(now.Steady, clientTriesHourMax); wait > 0 {
+	if wait := c.tries.wait(now.Monotonic, clientTriesHourMax); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
-	c.tries.add(now.Steady)
+	c.tries.add(now.Monotonic)
 	return r.RetryTryCode(email, code, token, now)
 }
 
@@ -223,7 +223,7 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now Cl
 	attempt := r.attempt(email)
 	if !match || !pending.valid(now) || !pending.usable(attempt.triesPending) {
 		r.addPendingTry(attempt)
-		return &CodeFailed{email, plainUTC(now.Wall), now.Steady}, errInvalidCode()
+		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic}, errInvalidCode()
 	}
 	attempt.useCode()
 	account := row.Account
@@ -236,13 +236,13 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now Cl
 	}
 	return &SessionOpened{
 		Account: account, New: row.Account == 0, Email: email, Token: token,
-		Expires: plainUTC(now.Wall).Add(SessionLifetime), At: plainUTC(now.Wall), Steady: now.Steady,
+		Expires: plainUTC(now.Wall).Add(SessionLifetime), At: plainUTC(now.Wall), Monotonic: now.Monotonic,
 	}, nil
 }
 
 // guessLimitReached reports whether a limit on wrong tries is reached. Tries that are being written to the log count.
 func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
-	if r.wrongTries.total(now.Steady)+r.triesPending >= wrongTriesHourMax {
+	if r.wrongTries.total(now.Monotonic)+r.triesPending >= wrongTriesHourMax {
 		return true
 	}
 	row := r.addresses.row(email)
@@ -301,7 +301,7 @@ func (r *Registry) CloseSession(token Digest, now ClockReading) (*SessionClosed,
 // Session returns the account of a session.
 func (r *Registry) Session(token Digest, now ClockReading) (uint64, error) {
 	s, open := r.sessions[token]
-	if !open || !now.Wall.Before(s.Expires) || now.Steady >= s.Until {
+	if !open || !now.Wall.Before(s.Expires) || now.Monotonic >= s.Until {
 		return 0, &engine.Error{Code: engine.CodeInvalidSession, Message: "the session is unknown or has ended; ask for a code again"}
 	}
 	return s.Account, nil

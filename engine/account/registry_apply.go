@@ -9,34 +9,34 @@ import (
 )
 
 // Apply changes the registry by a durable event. Outside a replay of the log the event must be one that this process
-// decided; for events of other processes call ApplyRemote. In the log of a cluster an event may have an earlier steady
-// time (monotonic, ClockReading.Steady) than the event before it; the later time is then used for both.
+// decided; for events of other processes call ApplyRemote. In the log of a cluster an event may have an earlier
+// monotonic time (ClockReading.Monotonic) than the event before it; the later time is then used for both.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
 		r.codesPending = max(0, r.codesPending-1)
-		r.applyAt(e, e.Steady)
+		r.applyAt(e, e.Monotonic)
 	case *CodeFailed:
 		r.endPendingTry(e.Email)
-		r.applyAt(e, e.Steady)
+		r.applyAt(e, e.Monotonic)
 	case *SessionOpened:
-		r.applyAt(e, e.Steady)
+		r.applyAt(e, e.Monotonic)
 	default:
 		r.applyAt(event, 0)
 	}
 }
 
-func (r *Registry) applyAt(event RegistryEvent, steady time.Duration) {
-	r.newest = max(r.newest, steady)
+func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
+	r.newest = max(r.newest, monotonic)
 	switch e := event.(type) {
 	case *CodeIssued:
-		r.codeIssued(e, ClockReading{Wall: e.At, Steady: r.newest})
+		r.codeIssued(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *CodeFailed:
 		r.editAddress(e.Email, r.newest).WrongTries.add(engine.DateOf(e.At))
 		r.wrongTries.add(r.newest)
 		r.countSharedTry(e.Email)
 	case *SessionOpened:
-		r.sessionOpened(e, ClockReading{Wall: e.At, Steady: r.newest})
+		r.sessionOpened(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *SessionClosed:
 		r.removeSession(e.Token)
 	default:
@@ -53,15 +53,15 @@ func (r *Registry) editAddress(email EmailID, now time.Duration) *AddressState {
 
 func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 	r.sweepAddresses(now)
-	r.codesIssued.add(now.Steady)
-	row := r.editAddress(e.Email, now.Steady)
-	row.NextCodeAt = now.Steady + CodeResendAfter
+	r.codesIssued.add(now.Monotonic)
+	row := r.editAddress(e.Email, now.Monotonic)
+	row.NextCodeAt = now.Monotonic + CodeResendAfter
 	if !e.Mailed {
 		return
 	}
 	row.Mails.add(engine.DateOf(e.At))
 	if e.Sealed != (CodeSeal{}) {
-		code := newCode(e, e.Sealed, now.Steady)
+		code := newCode(e, e.Sealed, now.Monotonic)
 		code.shared = true
 		r.attempt(e.Email).code = code
 	} else if a := r.attempts[e.Email.digest]; a != nil {
@@ -70,7 +70,7 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 }
 
 func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
-	r.editAddress(e.Email, now.Steady).Account = e.Account
+	r.editAddress(e.Email, now.Monotonic).Account = e.Account
 	r.lastID = max(r.lastID, e.Account)
 	r.expireSessions(now)
 	a := r.attempt(e.Email)
@@ -81,7 +81,7 @@ func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
 	if len(a.sessions) == sessionsPerEmailMax {
 		r.removeSession(a.sessions[0])
 	}
-	r.addSession(SessionState{e.Token, e.Account, e.Email, e.Expires, now.Steady + SessionLifetime})
+	r.addSession(SessionState{e.Token, e.Account, e.Email, e.Expires, now.Monotonic + SessionLifetime})
 }
 
 func (r *Registry) addSession(s SessionState) {
@@ -112,7 +112,7 @@ func (r *Registry) expireSessions(now ClockReading) {
 		if open && !expired(s.Until, s.Expires, now, r.shared) {
 			break
 		}
-		if a := r.removeSession(token); a != nil && a.idle(now.Steady) {
+		if a := r.removeSession(token); a != nil && a.idle(now.Monotonic) {
 			delete(r.attempts, s.Email.digest)
 		}
 		ended++
@@ -124,19 +124,19 @@ func (r *Registry) expireSessions(now ClockReading) {
 // removes the same addresses. It keeps a loginAttempt (the data of an address in memory) while an event of the address
 // is being written to the log.
 func (r *Registry) sweepAddresses(now ClockReading) {
-	if now.Steady-r.lastSweep < sweepEvery {
+	if now.Monotonic-r.lastSweep < sweepEvery {
 		return
 	}
-	r.lastSweep = now.Steady
-	r.addresses.remove(func(row *AddressState) bool { return row.Account == 0 && now.Steady-row.LastEventAt >= forgetAfter })
+	r.lastSweep = now.Monotonic
+	r.addresses.remove(func(row *AddressState) bool { return row.Account == 0 && now.Monotonic-row.LastEventAt >= forgetAfter })
 	for digest, a := range r.attempts {
-		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Steady {
+		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
 			a.account = 0 // the login was aborted
 		}
 		if c := a.code; c != nil && c.shared && expired(c.Until, c.Expires, now, true) {
 			a.code = nil
 		}
-		if a.idle(now.Steady) {
+		if a.idle(now.Monotonic) {
 			delete(r.attempts, digest)
 		}
 	}

@@ -11,7 +11,7 @@ type CodeState struct {
 	Email   EmailID
 	Seal    CodeSeal
 	Expires time.Time
-	Until   time.Duration // steady time (monotonic, ClockReading.Steady) at which the code ends
+	Until   time.Duration // monotonic time (ClockReading.Monotonic) at which the code ends
 	Tries   int           // wrong tries
 }
 
@@ -32,15 +32,17 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 }
 
 // ApplyRemote changes the registry by a durable event of another process. now is the time at which the event arrived;
-// now.Steady replaces the steady time of the event. If decisions of this process are not in the log yet, they were made
-// without that event. The caller must revert them (Rollback) and decide again.
-func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) { r.applyAt(event, now.Steady) }
+// now.Monotonic replaces the monotonic time of the event. If decisions of this process are not in the log yet, they
+// were made without that event. The caller must revert them (Rollback) and decide again.
+func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) {
+	r.applyAt(event, now.Monotonic)
+}
 
-// Resume completes a replay in a cluster: it is called after the newest event of the log. The steady times of other
-// nodes do not show how old a code or session is. Therefore the lifetime in steady time starts again, but the wall
+// Resume completes a replay in a cluster: it is called after the newest event of the log. The monotonic times of other
+// nodes do not show how old a code or session is. Therefore the lifetime in monotonic time starts again, but the wall
 // clock ends the code or session in time.
 func (r *Registry) Resume(now ClockReading) {
-	r.newest = max(r.newest, now.Steady)
+	r.newest = max(r.newest, now.Monotonic)
 	for token, s := range r.sessions {
 		s.Until = r.newest + SessionLifetime
 		r.sessions[token] = s
@@ -52,10 +54,10 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports whether the steady time has reached the end of a code or session. In a cluster the wall clock must
-// have reached the end too, because steady times in the log come from different nodes.
+// expired reports whether the monotonic time has reached the end of a code or session. In a cluster the wall clock must
+// have reached the end too, because monotonic times in the log come from different nodes.
 func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
-	return now.Steady >= until && !(shared && now.Wall.Before(expires))
+	return now.Monotonic >= until && !(shared && now.Wall.Before(expires))
 }
 
 // Rollback reverts a decision because the log has an event of another node before it. The caller decides again with

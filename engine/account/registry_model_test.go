@@ -346,7 +346,7 @@ func (m *loginModel) alive(code *sentCode, n *loginNode) bool {
 
 // alive reports that a code of a single node is valid, exactly and on both clocks.
 func alive(code *sentCode, now ClockReading) bool {
-	return now.Steady-code.at.Steady < CodeLifetime && now.Wall.Before(code.at.Wall.Add(CodeLifetime))
+	return now.Monotonic-code.at.Monotonic < CodeLifetime && now.Wall.Before(code.at.Wall.Add(CodeLifetime))
 }
 
 // commit appends a pending event to the log, unless another event came first; on a single node so many of them.

@@ -21,7 +21,7 @@ func (n *loginNode) enter() *Account {
 		truth = m.sessions[token]
 	}
 	now := n.now()
-	ended := truth.closed || now.Steady-truth.at.Steady >= SessionLifetime || !now.Wall.Before(truth.at.Wall.Add(SessionLifetime))
+	ended := truth.closed || now.Monotonic-truth.at.Monotonic >= SessionLifetime || !now.Wall.Before(truth.at.Wall.Add(SessionLifetime))
 	id, err := n.registry.Session(token, now)
 	if err == nil && (ended || id != truth.account) || err != nil && !ended && !m.mayHaveEnded(token, truth) {
 		m.fail("session of account %d, %v: %+v", id, err, truth)
@@ -157,7 +157,7 @@ func (n *loginNode) crash() {
 		n.drain(len(n.flight))
 	}
 	other := m.nodes[m.pick(len(m.nodes))]
-	kept, from, origin := other.restored(m.key(), nil), other.applied, other.now().Steady
+	kept, from, origin := other.restored(m.key(), nil), other.applied, other.now().Monotonic
 	if m.pass(); m.pick(2) == 0 {
 		n.begin(nil, 0, n.origin)
 	} else {

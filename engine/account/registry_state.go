@@ -14,18 +14,18 @@ type RegistryState struct {
 	Sessions    []SessionState
 	WrongTries  HourCounter
 	CodesIssued HourCounter
-	LastSweep   time.Duration // steady time of the newest removal of old addresses
+	LastSweep   time.Duration // monotonic time of the newest removal of old addresses
 	LastID      uint64
 	SharedCodes []CodeState // in a cluster: the valid login codes
 }
 
-// AddressState is an e-mail address with its account and its counters. Steady time is a monotonic clock
-// (ClockReading.Steady).
+// AddressState is an e-mail address with its account and its counters. Monotonic time is a monotonic clock
+// (ClockReading.Monotonic).
 type AddressState struct {
 	Email       EmailID
 	Account     uint64        // 0 before the first login
-	NextCodeAt  time.Duration // steady time before which no other code is sent
-	LastEventAt time.Duration // steady time of the newest event of the address
+	NextCodeAt  time.Duration // monotonic time before which no other code is sent
+	LastEventAt time.Duration // monotonic time of the newest event of the address
 	Mails       DayCounter
 	WrongTries  DayCounter
 }
@@ -36,7 +36,7 @@ type SessionState struct {
 	Account uint64
 	Email   EmailID
 	Expires time.Time
-	Until   time.Duration // steady time at which the session ends
+	Until   time.Duration // monotonic time at which the session ends
 }
 
 // RegistrySnapshot is an immutable copy of the registry. Making a copy takes microseconds for any number of addresses.

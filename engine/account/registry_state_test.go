@@ -15,18 +15,18 @@ func randomLogins(seed uint64, count int) []RegistryEvent {
 	random := rand.New(rand.NewPCG(5, seed))
 	var events []RegistryEvent
 	for i := range count {
-		email, steady := numberedID(random.IntN(3000)), time.Duration(i)*2*time.Minute
-		at := noon.Add(steady)
+		email, monotonic := numberedID(random.IntN(3000)), time.Duration(i)*2*time.Minute
+		at := noon.Add(monotonic)
 		switch random.IntN(5) {
 		case 0:
-			events = append(events, &CodeFailed{email, at, steady})
+			events = append(events, &CodeFailed{email, at, monotonic})
 		case 1:
 			account := uint64(1 + random.IntN(3000))
-			events = append(events, &SessionOpened{account, true, email, digestOf(fmt.Sprint(i)), at.Add(SessionLifetime), at, steady})
+			events = append(events, &SessionOpened{account, true, email, digestOf(fmt.Sprint(i)), at.Add(SessionLifetime), at, monotonic})
 		case 2:
 			events = append(events, &SessionClosed{digestOf(fmt.Sprint(i - random.IntN(4)))})
 		default:
-			events = append(events, &CodeIssued{email, at, steady, random.IntN(2) == 0, CodeSeal{}})
+			events = append(events, &CodeIssued{email, at, monotonic, random.IntN(2) == 0, CodeSeal{}})
 		}
 	}
 	return events

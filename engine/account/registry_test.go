@@ -25,7 +25,7 @@ func newLoginFixture(t *testing.T) *loginFixture {
 }
 
 func (d *loginFixture) advance(span time.Duration) {
-	d.now.Wall, d.now.Steady = d.now.Wall.Add(span), d.now.Steady+span
+	d.now.Wall, d.now.Monotonic = d.now.Wall.Add(span), d.now.Monotonic+span
 }
 
 // client is an address that was not used before.
@@ -193,7 +193,7 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 	if event, _ := d.registry.TryCode(email, "00000000", Digest{}, d.client(), d.now); event != nil {
 		t.Error("a restart forgot them")
 	}
-	d.now.Wall, d.now.Steady = engine.NextMidnight(d.now.Wall), 13*time.Hour
+	d.now.Wall, d.now.Monotonic = engine.NextMidnight(d.now.Wall), 13*time.Hour
 	code := d.mustRequest("a@b.do")
 	if _, err := d.try("a@b.do", code); err != nil {
 		t.Errorf("the next day: %v", err)
@@ -293,12 +293,12 @@ func TestClientsAreBounded(t *testing.T) {
 // A code or session ends at the end of its time on either clock, whatever the other one shows.
 func TestK2_EndsByEitherClock(t *testing.T) {
 	for _, left := range []struct {
-		wall, steady time.Duration
-		valid        bool
+		wall, monotonic time.Duration
+		valid           bool
 	}{{1, 1, true}, {time.Hour, 1, true}, {time.Hour, 0, false}, {0, time.Minute, false}} {
 		d := newLoginFixture(t)
 		end := func(lifetime time.Duration) ClockReading {
-			return ClockReading{Wall: d.now.Wall.Add(lifetime - left.wall), Steady: d.now.Steady + lifetime - left.steady}
+			return ClockReading{Wall: d.now.Wall.Add(lifetime - left.wall), Monotonic: d.now.Monotonic + lifetime - left.monotonic}
 		}
 		code := d.mustRequest("a@b.do")
 		d.now = end(CodeLifetime)
@@ -346,7 +346,7 @@ func TestSessionsAreRemoved(t *testing.T) {
 	r := NewRegistry([32]byte{})
 	for i := range 5_000 {
 		email := idOf(fmt.Sprintf("%d@b.do", i))
-		r.Apply(&SessionOpened{Account: uint64(i + 1), New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Steady: time.Duration(i) * time.Second})
+		r.Apply(&SessionOpened{Account: uint64(i + 1), New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Monotonic: time.Duration(i) * time.Second})
 	}
 	if span := int(SessionLifetime / time.Second); len(r.sessions) != span || len(r.sessionOrder) != span || len(r.attempts) != span || r.lastID != 5_000 {
 		t.Errorf("%d sessions, %d in order", len(r.sessions), len(r.sessionOrder))
@@ -386,7 +386,7 @@ func TestAddressesAreRemoved(t *testing.T) {
 // A single node writes no codes, sealed or not.
 func TestK2_ASingleNodeLogsNoCode(t *testing.T) {
 	r := NewRegistry([32]byte{1})
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	event, err := r.RequestCode(idOf("a@b.do"), clientAddress(0), now)
 	must(t, err)
 	if r.Seal(event, SecretOf("12345678")); event.Sealed != (CodeSeal{}) || !event.Mailed {

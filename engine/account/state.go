@@ -25,16 +25,16 @@ type DayState struct {
 // LeaseState gives an upper bound of the requests that were admitted since a quota lease was taken or returned. With
 // this bound no minute has more requests than the limit, even after a crash.
 //
-// Without a cluster there is a LeaseState for each recent lease. At the steady time Steady (ClockReading.Steady, a
-// monotonic clock) Count requests were leased. Unspent is the number of unspent requests of earlier leases at that
-// time.
+// Without a cluster there is a LeaseState for each recent lease. At the monotonic time Monotonic
+// (ClockReading.Monotonic, a monotonic clock) Count requests were leased. Unspent is the number of unspent requests
+// of earlier leases at that time.
 //
 // In a cluster there is a LeaseState for each node, from the node's newest lease or return. The node had admitted
-// RecentAdmitted requests in the minute before that event, and could spend Count requests from then on. Steady is the
-// steady time of this process at which the event arrived. In a replay it is the steady time in the event, until Resume
-// sets it.
+// RecentAdmitted requests in the minute before that event, and could spend Count requests from then on. Monotonic is
+// the monotonic time of this process at which the event arrived. In a replay it is the monotonic time in the event,
+// until Resume sets it.
 type LeaseState struct {
-	Steady         time.Duration
+	Monotonic      time.Duration
 	Unspent        int
 	Count          int
 	Node           engine.NodeID

@@ -20,8 +20,8 @@ const (
 // tokenLease has the requests (tokens) that this node of a cluster may spend, and the rate at which it spends them.
 type tokenLease struct {
 	tokens        int
-	until         time.Duration // steady time (monotonic, ClockReading.Steady) after which the tokens are void
-	untilWall     time.Time     // the same in wall clock time, because steady time stops while the machine is suspended
+	until         time.Duration // monotonic time (ClockReading.Monotonic) after which the tokens are void
+	untilWall     time.Time     // the same in wall clock time, because monotonic time stops while the machine is suspended
 	renewing      int           // unspent tokens that the lease being written to the log includes
 	returnPending bool          // a return is being written to the log
 	rate          spendRate
@@ -30,7 +30,7 @@ type tokenLease struct {
 
 // spendRate counts the requests that were spent since the last NextLease.
 type spendRate struct {
-	since time.Duration // steady time at which NextLease last returned a lease
+	since time.Duration // monotonic time at which NextLease last returned a lease
 	size  int           // size of the lease
 	spent int           // requests spent since the newest NextLease
 }
@@ -48,7 +48,7 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	switch {
 	case a.node == 0:
 		return count.unspent()
-	case now.Steady >= a.tokenLease.until || !now.Wall.Before(a.tokenLease.untilWall):
+	case now.Monotonic >= a.tokenLease.until || !now.Wall.Before(a.tokenLease.untilWall):
 		return 0
 	}
 	return min(a.tokenLease.tokens, count.unspent())
@@ -80,7 +80,7 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	t := &a.tokenLease
 	t.renewing = a.spendable(a.days.get(a.days.newest()), now)
 	t.tokens = t.renewing
-	t.previousRate, t.rate = t.rate, spendRate{since: now.Steady, size: size}
+	t.previousRate, t.rate = t.rate, spendRate{since: now.Monotonic, size: size}
 	return a.newLease(Leased{
 		Day: day, Count: added, Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: len(a.minute.active()),
 	}, digest, now)
@@ -88,15 +88,15 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 
 // leaseSize returns the number of requests that should be spendable after the next lease.
 func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
-	free := limit - len(a.minute.active()) - a.othersAdmittedMax(now.Steady)
-	return max(a.tokenLease.rate.nextSize(now.Steady, max(1, policy.LeaseSize)), min(waiting, free))
+	free := limit - len(a.minute.active()) - a.othersAdmittedMax(now.Monotonic)
+	return max(a.tokenLease.rate.nextSize(now.Monotonic, max(1, policy.LeaseSize)), min(waiting, free))
 }
 
 // fairLease returns the maximum number of requests that this node may lease in addition to those that it can still
 // spend. If no other node has a lease, the maximum may be more than the minute window has left, because Usage enforces
 // the minute limit.
 func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
-	others := a.othersAdmittedMax(now.Steady)
+	others := a.othersAdmittedMax(now.Monotonic)
 	if others == 0 {
 		return limit
 	}
@@ -107,19 +107,19 @@ func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 func (a *Account) applyNodeLease(e *Leased) {
 	t := &a.tokenLease
 	t.tokens += e.Unspent - t.renewing + e.Count + e.Refunded
-	t.renewing, t.until, t.untilWall = 0, e.Steady+LeaseSpan, e.At.Add(LeaseSpan)
-	a.setNodeLease(LeaseState{Node: e.Node, Steady: e.Steady, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
+	t.renewing, t.until, t.untilWall = 0, e.Monotonic+LeaseSpan, e.At.Add(LeaseSpan)
+	a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
 }
 
 // NextReturn returns the event that returns the lease of an account without recent requests, so that other nodes can
 // lease those requests. It returns nil if there is no need. In a cluster it should be called every few seconds. The
 // caller must then call Apply or AbortReturn.
 func (a *Account) NextReturn(now ClockReading) *Returned {
-	if a.node == 0 || a.leasePending || a.tokenLease.returnPending || now.Steady-a.leaseAskedAt < idleReturnAfter {
+	if a.node == 0 || a.leasePending || a.tokenLease.returnPending || now.Monotonic-a.leaseAskedAt < idleReturnAfter {
 		return nil
 	}
 	a.minute.expire(now)
-	if active := a.minute.active(); len(active) > 0 && now.Steady-active[len(active)-1] < idleReturnAfter {
+	if active := a.minute.active(); len(active) > 0 && now.Monotonic-active[len(active)-1] < idleReturnAfter {
 		return nil
 	}
 	if count := a.days.get(a.today(now)); count.leased == count.charged() && a.ownNodeLease().Count < spentReturnMin {

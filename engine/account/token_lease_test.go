@@ -7,7 +7,7 @@ import (
 
 // newClusterTestAccount is an account on node 1 of a cluster, an hour after its process started.
 func newClusterTestAccount(t *testing.T) *testAccount {
-	now := ClockReading{Wall: noon, Steady: time.Hour}
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	return &testAccount{t: t, account: newClusterAccount(1, now), now: now, policy: defaultPolicy}
 }
 
@@ -57,10 +57,10 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 		"and something new behind it":       {waiting: 12, fresh: 4, unspent: 8, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
 		"and refunds of others between":     {waiting: 12, fresh: 1, unspent: 8, refund: 3, before: refunded},
 		"and no more refunds than wanted":   {waiting: 9, unspent: 8, refund: 1, before: refunded},
-		"ahead, at a pace of 4 in 20 s":     {fresh: 4, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 4} }},
-		"not ahead at a pace of 3 in 20 s":  {before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - leaseTargetSpan, 16, 3} }},
-		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 3, 3} }},
-		"ahead, at most the size of policy": {fresh: 16, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Steady - time.Second, 16, 16} }},
+		"ahead, at a pace of 4 in 20 s":     {fresh: 4, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - leaseTargetSpan, 16, 4} }},
+		"not ahead at a pace of 3 in 20 s":  {before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - leaseTargetSpan, 16, 3} }},
+		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - time.Second, 3, 3} }},
+		"ahead, at most the size of policy": {fresh: 16, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - time.Second, 16, 16} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newClusterTestAccount(t)

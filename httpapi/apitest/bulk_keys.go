@@ -53,7 +53,7 @@ func (n *Node) createAccounts(dir string, count int) ([]string, error) {
 	mailer := &codeMailer{}
 	config := n.systemConfig(dir)
 	config.Journal, config.Mailer = &batchingJournal{Log: log}, mailer
-	config.Steady = func() time.Duration { return time.Duration(elapsed.Load()) }
+	config.Monotonic = func() time.Duration { return time.Duration(elapsed.Load()) }
 	config.SnapshotRecords, config.SnapshotBytes = math.MaxInt, math.MaxInt64 // no snapshot before Close
 	system, err := openSystem(&config)
 	if err != nil {

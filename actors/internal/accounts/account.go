@@ -88,7 +88,7 @@ type AccountActor struct {
 // accountCommon is the constant data that all accounts of a shard share.
 type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
-	clock       *steadyClock
+	clock       *monotonicClock
 	quorum      commitlog.Quorum
 	outbox      *outbox
 	queuedMax   int // maximum length of AccountActor.queued

@@ -18,7 +18,7 @@ import (
 type Accounts struct {
 	config       Config
 	host         host
-	Clock        *steadyClock
+	Clock        *monotonicClock
 	Node         engine.NodeID // 0 without a cluster
 	Quorum       commitlog.Quorum
 	Random       *lockedReader
@@ -56,7 +56,7 @@ type requestPools struct {
 // New returns Accounts whose actors are not started yet.
 func New(c Config, host host) (*Accounts, error) {
 	t := &Accounts{
-		config: c, host: host, Clock: newSteadyClock(c.Clock, c.Steady), Random: &lockedReader{reader: c.Random}, keys: keyindex.New(),
+		config: c, host: host, Clock: newMonotonicClock(c.Clock, c.Monotonic), Random: &lockedReader{reader: c.Random}, keys: keyindex.New(),
 	}
 	t.Clock.logger = c.Logger
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
@@ -95,7 +95,7 @@ const accountBytesEstimate = 150
 
 // Start starts the actors with the state that a finished replay of the log gave.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
-	t.Clock.resume(r.steady, r.newestWall)
+	t.Clock.resume(r.monotonic, r.newestWall)
 	t.keyPolicy.Store(&r.KeyPolicy)
 	evicted, err := r.finish(t.keys)
 	if err != nil {

@@ -22,7 +22,7 @@ type anonymousQuery struct{ address netip.Addr }
 type AnonymousActor struct {
 	table *account.AnonymousTable
 	quota account.Quota
-	clock *steadyClock
+	clock *monotonicClock
 }
 
 // Receive implements mailbox.Actor.
@@ -57,7 +57,7 @@ type anonymousTables struct {
 }
 
 // newAnonymousTables starts the actors. rows is the number of clients that all tables together have room for.
-func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, quota account.Quota, clock *steadyClock) (*anonymousTables, error) {
+func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, quota account.Quota, clock *monotonicClock) (*anonymousTables, error) {
 	t := &anonymousTables{seed: maphash.MakeSeed()}
 	rowSeed := maphash.MakeSeed() // differs from t.seed, so that the addresses of one table spread over all its rows
 	for i := range AnonymousTables {

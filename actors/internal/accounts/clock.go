@@ -21,21 +21,21 @@ const (
 	clockSuspectMax = time.Minute
 )
 
-// steadyClock reads the wall clock and the steady time (account.ClockReading). Steady time is how long nodes have run
-// on this log. It never goes back: after a restart it continues from the newest steady time in the log. The day comes
-// from the wall clock. After a step of the wall clock the day is computed as if there were no step, until the step is
-// undone or clockSuspectMax has passed.
-type steadyClock struct {
-	wall         func() time.Time
-	steady       func() time.Duration // nil: use the monotonic reading of wall
-	logger       *slog.Logger         // nil: do not log steps
-	origin       time.Time            // wall time when resume was called
-	steadyOrigin time.Duration        // result of steady at origin
-	base         time.Duration        // steady time at origin; constant after resume
-	newest       atomic.Int64         // newest steady time; not used if detectsSteps
+// monotonicClock reads the wall clock and the monotonic time (account.ClockReading). Monotonic time is how long nodes
+// have run on this log. It never goes back: after a restart it continues from the newest monotonic time in the log.
+// The day comes from the wall clock. After a step of the wall clock the day is computed as if there were no step,
+// until the step is undone or clockSuspectMax has passed.
+type monotonicClock struct {
+	wall            func() time.Time
+	monotonic       func() time.Duration // nil: use the monotonic reading of wall
+	logger          *slog.Logger         // nil: do not log steps
+	origin          time.Time            // wall time when resume was called
+	monotonicOrigin time.Duration        // result of monotonic at origin
+	base            time.Duration        // monotonic time at origin; constant after resume
+	newest          atomic.Int64         // newest monotonic time; not used if detectsSteps
 
 	detectsSteps atomic.Bool  // wall has a monotonic reading, to compare the wall time with
-	trustedWall  atomic.Int64 // wall time, without a suspected step, minus steady time, in ns since 1970
+	trustedWall  atomic.Int64 // wall time, without a suspected step, minus monotonic time, in ns since 1970
 
 	mu        sync.Mutex
 	suspected suspectedStep
@@ -46,26 +46,26 @@ type suspectedStep struct {
 	active      bool          // there is such a step
 	beforeStart bool          // at the start of the process the wall clock was behind the newest wall time in the log
 	step        time.Duration // by how much the wall clock is ahead (result of stepAt)
-	seenAt      time.Duration // steady time at which the step was detected
+	seenAt      time.Duration // monotonic time at which the step was detected
 	since       time.Time     // wall time at which the wall clock became suspect
 }
 
-func newSteadyClock(wall func() time.Time, steady func() time.Duration) *steadyClock {
-	c := &steadyClock{wall: wall, steady: steady, origin: wall()}
-	if steady != nil {
-		c.steadyOrigin = steady()
+func newMonotonicClock(wall func() time.Time, monotonic func() time.Duration) *monotonicClock {
+	c := &monotonicClock{wall: wall, monotonic: monotonic, origin: wall()}
+	if monotonic != nil {
+		c.monotonicOrigin = monotonic()
 	}
 	return c
 }
 
-// resume sets the steady time to base, the newest steady time in the log. newestWall is the newest wall time in the
-// log, or zero.
-func (c *steadyClock) resume(base time.Duration, newestWall time.Time) {
+// resume sets the monotonic time to base, the newest monotonic time in the log. newestWall is the newest wall time in
+// the log, or zero.
+func (c *monotonicClock) resume(base time.Duration, newestWall time.Time) {
 	c.base = base
 	c.newest.Store(int64(base))
 	c.origin = c.wall()
-	if c.steady != nil {
-		c.steadyOrigin = c.steady()
+	if c.monotonic != nil {
+		c.monotonicOrigin = c.monotonic()
 	}
 	c.trustedWall.Store(c.origin.UnixNano() - int64(base))
 	if behind := c.origin.Sub(newestWall.Round(0)); !newestWall.IsZero() && behind < -clockStepMin {
@@ -74,14 +74,14 @@ func (c *steadyClock) resume(base time.Duration, newestWall time.Time) {
 		c.mu.Unlock()
 		c.logWarn("clock_suspect: the wall clock is behind what the log has seen; was it set back?", behind)
 	}
-	monotonic := c.origin != c.origin.Round(0) // Round removes the monotonic reading
-	c.detectsSteps.Store(c.steady == nil && monotonic)
+	hasMonotonic := c.origin != c.origin.Round(0) // Round removes the monotonic reading
+	c.detectsSteps.Store(c.monotonic == nil && hasMonotonic)
 }
 
 // Now reads the clock. It does not allocate.
-func (c *steadyClock) Now() account.ClockReading {
+func (c *monotonicClock) Now() account.ClockReading {
 	wall := c.wall()
-	moment := account.ClockReading{Wall: wall, Steady: c.steadyAt(wall)}
+	moment := account.ClockReading{Wall: wall, Monotonic: c.monotonicAt(wall)}
 	if c.detectsSteps.Load() {
 		if c.stepAt(moment).Abs() > clockStepMin {
 			moment.Day = c.dayWhileSuspect(moment)
@@ -90,36 +90,37 @@ func (c *steadyClock) Now() account.ClockReading {
 	return moment
 }
 
-// steadyAt returns the steady time. wall is the present time. If detectsSteps, the monotonic reading of wall never goes
-// back, so steadyAt does not need newest. Updates of newest would slow down requests on other processors.
-func (c *steadyClock) steadyAt(wall time.Time) time.Duration {
+// monotonicAt returns the monotonic time. wall is the present time. If detectsSteps, the monotonic reading of wall
+// never goes back, so monotonicAt does not need newest. Updates of newest would slow down requests on other
+// processors.
+func (c *monotonicClock) monotonicAt(wall time.Time) time.Duration {
 	elapsed := wall.Sub(c.origin)
 	switch {
-	case c.steady != nil:
-		elapsed = c.steady() - c.steadyOrigin
+	case c.monotonic != nil:
+		elapsed = c.monotonic() - c.monotonicOrigin
 	case c.detectsSteps.Load():
 		return c.base + elapsed
 	}
-	steady := int64(c.base + elapsed)
+	monotonic := int64(c.base + elapsed)
 	for {
 		last := c.newest.Load()
-		if steady <= last {
+		if monotonic <= last {
 			return time.Duration(last)
 		}
-		if c.newest.CompareAndSwap(last, steady) {
-			return time.Duration(steady)
+		if c.newest.CompareAndSwap(last, monotonic) {
+			return time.Duration(monotonic)
 		}
 	}
 }
 
 // stepAt returns by how much the wall clock is ahead of the time that trustedWall gives.
-func (c *steadyClock) stepAt(now account.ClockReading) time.Duration {
-	return time.Duration(now.Wall.UnixNano() - int64(now.Steady) - c.trustedWall.Load())
+func (c *monotonicClock) stepAt(now account.ClockReading) time.Duration {
+	return time.Duration(now.Wall.UnixNano() - int64(now.Monotonic) - c.trustedWall.Load())
 }
 
 // Check detects the beginning and the end of a step. It does not depend on requests that read the clock. It must be
 // called about twice a second.
-func (c *steadyClock) Check() {
+func (c *monotonicClock) Check() {
 	if !c.detectsSteps.Load() {
 		if c.currentStep().active {
 			c.endSuspicion(c.wall())
@@ -127,7 +128,7 @@ func (c *steadyClock) Check() {
 		return
 	}
 	wall := c.wall()
-	now := account.ClockReading{Wall: wall, Steady: c.steadyAt(wall)}
+	now := account.ClockReading{Wall: wall, Monotonic: c.monotonicAt(wall)}
 	if c.stepAt(now).Abs() > clockStepMin {
 		c.dayWhileSuspect(now)
 		return
@@ -141,7 +142,7 @@ func (c *steadyClock) Check() {
 }
 
 // dayWhileSuspect returns the day as if the wall clock had not stepped, or 0 if the step is accepted.
-func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
+func (c *monotonicClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step := c.stepAt(now)
@@ -153,21 +154,21 @@ func (c *steadyClock) dayWhileSuspect(now account.ClockReading) engine.Date {
 		if c.suspected.active && !c.suspected.beforeStart {
 			since = c.suspected.since
 		}
-		c.suspected = suspectedStep{active: true, step: step, seenAt: now.Steady, since: since}
+		c.suspected = suspectedStep{active: true, step: step, seenAt: now.Monotonic, since: since}
 		c.logWarn("clock_suspect: the wall clock stepped; days of quotas wait up to a minute for it", step)
 	}
-	if now.Steady-c.suspected.seenAt >= clockSuspectMax {
+	if now.Monotonic-c.suspected.seenAt >= clockSuspectMax {
 		c.suspected = suspectedStep{}
 		c.trustedWall.Add(int64(step))
 		c.logInfo("the wall clock has kept to its new time for a minute and is believed", step)
 		return 0
 	}
-	return engine.DateOf(time.Unix(0, c.trustedWall.Load()+int64(now.Steady)))
+	return engine.DateOf(time.Unix(0, c.trustedWall.Load()+int64(now.Monotonic)))
 }
 
 // endSuspicion ends a suspected step because the wall clock no longer shows it. If suspected.beforeStart is true, it
 // does so only when clockSuspectMax has passed.
-func (c *steadyClock) endSuspicion(wall time.Time) {
+func (c *monotonicClock) endSuspicion(wall time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -175,37 +176,37 @@ func (c *steadyClock) endSuspicion(wall time.Time) {
 		return
 	case !c.suspected.beforeStart:
 		c.logInfo("the wall clock is back where it was before its step", c.suspected.step)
-	case c.steadyAt(wall)-c.suspected.seenAt < clockSuspectMax:
+	case c.monotonicAt(wall)-c.suspected.seenAt < clockSuspectMax:
 		return
 	}
 	c.suspected = suspectedStep{}
 }
 
-func (c *steadyClock) currentStep() suspectedStep {
+func (c *monotonicClock) currentStep() suspectedStep {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.suspected
 }
 
-func (c *steadyClock) logWarn(message string, step time.Duration) {
+func (c *monotonicClock) logWarn(message string, step time.Duration) {
 	if c.logger != nil {
 		c.logger.Warn(message, "step", step.Round(time.Millisecond).String())
 	}
 }
 
-func (c *steadyClock) logInfo(message string, step time.Duration) {
+func (c *monotonicClock) logInfo(message string, step time.Duration) {
 	if c.logger != nil {
 		c.logger.Info(message, "step", step.Round(time.Millisecond).String())
 	}
 }
 
 // start returns the clock reading when resume was called.
-func (c *steadyClock) start() account.ClockReading {
-	return account.ClockReading{Wall: c.origin, Steady: c.base}
+func (c *monotonicClock) start() account.ClockReading {
+	return account.ClockReading{Wall: c.origin, Monotonic: c.base}
 }
 
 // Condition returns the health condition of the clock. Its state is clock_suspect while there is a suspected step.
-func (c *steadyClock) Condition() engine.Condition {
+func (c *monotonicClock) Condition() engine.Condition {
 	c.Check()
 	suspected := c.currentStep()
 	if !suspected.active {

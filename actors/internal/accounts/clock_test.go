@@ -13,15 +13,15 @@ import (
 
 // twoClocks are a wall clock that steps and a monotonic one that does not.
 type twoClocks struct {
-	wall   time.Time
-	steady time.Duration
-	clock  *steadyClock
-	said   bytes.Buffer
+	wall      time.Time
+	monotonic time.Duration
+	clock     *monotonicClock
+	said      bytes.Buffer
 }
 
 func newTwoClocks(wall, seen time.Time) *twoClocks {
 	c := &twoClocks{wall: wall}
-	c.clock = newSteadyClock(func() time.Time { return c.wall }, func() time.Duration { return c.steady })
+	c.clock = newMonotonicClock(func() time.Time { return c.wall }, func() time.Duration { return c.monotonic })
 	c.clock.logger = slog.New(slog.NewTextHandler(&c.said, nil))
 	c.clock.resume(time.Hour, seen)
 	c.clock.detectsSteps.Store(true)
@@ -32,7 +32,7 @@ func newTwoClocks(wall, seen time.Time) *twoClocks {
 func (c *twoClocks) pass(span time.Duration) {
 	for ; span > 0; span -= commitlog.CheckInterval {
 		by := min(span, commitlog.CheckInterval)
-		c.wall, c.steady = c.wall.Add(by), c.steady+by
+		c.wall, c.monotonic = c.wall.Add(by), c.monotonic+by
 		c.clock.Check()
 	}
 }

@@ -13,7 +13,7 @@ import (
 // set the defaults.
 type Config struct {
 	Clock                                  func() time.Time
-	Steady                                 func() time.Duration
+	Monotonic                              func() time.Duration
 	Random                                 io.Reader
 	Logger                                 *slog.Logger
 	LoginCodeKey                           []byte

@@ -30,7 +30,7 @@
 // ReturnLeases, before a stop, returns the unspent part of each lease. A crash forfeits at most one lease of each
 // account.
 //
-// All actors use one clock, steadyClock.
+// All actors use one clock, monotonicClock.
 //
 // Start with admit.go, account.go and shard.go. Logins begin in registrar.go.
 package accounts

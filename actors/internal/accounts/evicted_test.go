@@ -13,11 +13,11 @@ import (
 
 // clusterAccount is an account that node 1 keeps, of which nodes 1 to 3 have leased.
 func clusterAccount(t testing.TB) *account.Account {
-	a, now := testAccount(t, 9), account.ClockReading{Wall: noon, Steady: time.Hour}
+	a, now := testAccount(t, 9), account.ClockReading{Wall: noon, Monotonic: time.Hour}
 	a.SetNode(1)
 	a.Resume(now)
-	a.ApplyRemote(&account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 4, Unspent: 1, Steady: time.Minute, At: noon, Node: 3, RecentAdmitted: 7}, now)
-	a.ApplyRemote(&account.Returned{Account: 9, Day: engine.DateOf(noon), Steady: time.Minute, Node: 2, RecentAdmitted: 5}, now)
+	a.ApplyRemote(&account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 4, Unspent: 1, Monotonic: time.Minute, At: noon, Node: 3, RecentAdmitted: 7}, now)
+	a.ApplyRemote(&account.Returned{Account: 9, Day: engine.DateOf(noon), Monotonic: time.Minute, Node: 2, RecentAdmitted: 5}, now)
 	lease := a.NextLease(keyOf(9), now, account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}, 6)
 	if lease == nil || lease.Node != 1 {
 		t.Fatalf("leased %+v", lease)
@@ -30,7 +30,7 @@ func clusterAccount(t testing.TB) *account.Account {
 func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 	a := clusterAccount(t)
 	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
-	later := account.ClockReading{Wall: noon.Add(time.Minute), Steady: time.Hour + 70*time.Second}
+	later := account.ClockReading{Wall: noon.Add(time.Minute), Monotonic: time.Hour + 70*time.Second}
 	if !a.Idle(later) {
 		t.Fatal("not idle after a minute")
 	}
@@ -61,8 +61,8 @@ func TestDormantAccountsOfAClusterWakeAsTheyWere(t *testing.T) {
 // An account that sleeps learns what others decided, whether it was put aside in this process or never awake in it;
 // what it learnt counts from when it arrived, not from the start of the process.
 func TestDormantAccountsLearn(t *testing.T) {
-	start, arrival := account.ClockReading{Wall: noon, Steady: time.Hour}, account.ClockReading{Wall: noon.Add(10 * time.Minute), Steady: time.Hour + 10*time.Minute}
-	leased := &account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Steady: time.Second, At: noon, Node: 2, RecentAdmitted: 15}
+	start, arrival := account.ClockReading{Wall: noon, Monotonic: time.Hour}, account.ClockReading{Wall: noon.Add(10 * time.Minute), Monotonic: time.Hour + 10*time.Minute}
+	leased := &account.Leased{Account: 9, Day: engine.DateOf(noon), Count: 20, Monotonic: time.Second, At: noon, Node: 2, RecentAdmitted: 15}
 	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
 	a := testAccount(t, 9)
 	cold := EncodeDurable(a)
@@ -83,7 +83,7 @@ func TestDormantAccountsLearn(t *testing.T) {
 		for after, want := range map[time.Duration]int{
 			0: 60 - 35, 60 * time.Second: 60 - 35, 61 * time.Second: 60 - 20, 120 * time.Second: 60 - 20, 121 * time.Second: 60,
 		} {
-			now := account.ClockReading{Wall: arrival.Wall, Steady: arrival.Steady + after}
+			now := account.ClockReading{Wall: arrival.Wall, Monotonic: arrival.Monotonic + after}
 			if v := awake.Usage(now, policy); v.Minute.Remaining != want || v.Day.Remaining != ofDay {
 				t.Errorf("%s, %s after the arrival: %+v, want %d of the minute, %d of the day", name, after, v, want, ofDay)
 			}
@@ -95,10 +95,10 @@ func TestDormantAccountsLearn(t *testing.T) {
 }
 
 func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
-	now := account.ClockReading{Wall: noon.Add(time.Minute), Steady: 2 * time.Hour}
+	now := account.ClockReading{Wall: noon.Add(time.Minute), Monotonic: 2 * time.Hour}
 	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: 16}
 	a := testAccount(t, 9)
-	a.Resume(account.ClockReading{Wall: noon, Steady: time.Hour})
+	a.Resume(account.ClockReading{Wall: noon, Monotonic: time.Hour})
 	a.Apply(a.NextLease(keyOf(9), now, policy, 1))
 	now.Wall = now.Wall.Add(time.Second)
 	for range 5 {
@@ -106,7 +106,7 @@ func TestDormantAccountsWakeAsTheyWere(t *testing.T) {
 			t.Fatal(verdict, needsLease)
 		}
 	}
-	later := account.ClockReading{Wall: noon.Add(time.Hour), Steady: 3 * time.Hour}
+	later := account.ClockReading{Wall: noon.Add(time.Hour), Monotonic: 3 * time.Hour}
 	if !a.Idle(later) {
 		t.Fatal("not idle after an hour")
 	}

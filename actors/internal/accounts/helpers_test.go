@@ -29,6 +29,6 @@ func testAccount(t testing.TB, id uint64) *account.Account {
 	a := account.New(id)
 	a.Apply(&account.Created{Account: id, Email: email.ID(), At: noon})
 	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{ID: "key_1", Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon}})
-	a.Apply(&account.Leased{Account: id, Day: engine.DateOf(noon), Count: 16, Steady: time.Hour, KeyID: "key_1", At: noon})
+	a.Apply(&account.Leased{Account: id, Day: engine.DateOf(noon), Count: 16, Monotonic: time.Hour, KeyID: "key_1", At: noon})
 	return a
 }

@@ -12,7 +12,7 @@ import (
 // usedShard is a shard with so many evicted accounts, each with a key that was used today.
 func usedShard(b testing.TB, accounts int) *ShardActor {
 	b.Helper()
-	clock := newSteadyClock(func() time.Time { return noon }, func() time.Duration { return 0 })
+	clock := newMonotonicClock(func() time.Time { return noon }, func() time.Duration { return 0 })
 	clock.resume(0, time.Time{})
 	system := mailbox.NewSystem(mailbox.Config{Limit: 64, Workers: 1, Elapsed: func() time.Duration { return 0 }, Fail: func(err error) { b.Error(err) }})
 	b.Cleanup(system.Close)

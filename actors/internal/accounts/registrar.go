@@ -50,7 +50,7 @@ type RegistrarActor struct {
 	self      *mailbox.Ref
 	journal   *mailbox.Ref
 	shards    *shards
-	clock     *steadyClock
+	clock     *monotonicClock
 	registry  *account.Registry
 	keyPolicy *atomic.Pointer[account.KeyPolicy]
 	limit     int // maximum length of pending
@@ -323,7 +323,7 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 		m.Reject(r.stopped)
 		return
 	}
-	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Steady: r.clock.Now().Steady})
+	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Monotonic: r.clock.Now().Monotonic})
 }
 
 // Abort implements mailbox.Actor. It replies to the requests of all decisions with an error.

@@ -19,7 +19,7 @@ type Replay struct {
 	keyEntries   [][]keyindex.Entry          // entries for the API keys in the snapshot
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
-	steady       time.Duration // newest steady time (account.ClockReading) in the log
+	monotonic    time.Duration // newest monotonic time (account.ClockReading) in the log
 	newestWall   time.Time     // newest wall time in the log
 	loginCodeKey [32]byte
 	SharedCodes  bool // a login code works on every node of the cluster
@@ -64,7 +64,7 @@ func (r *Replay) Restore(accounts *SnapshotAccounts, s *record.Snapshot) error {
 	r.keyEntries = accounts.keyEntries
 	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, accounts.addresses...)
 	r.shareRegistry()
-	r.KeyPolicy, r.steady = s.KeyPolicy, s.Steady
+	r.KeyPolicy, r.monotonic = s.KeyPolicy, s.Monotonic
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (r *Replay) Shard(account uint64) uint64 { return account % uint64(len(r.Ev
 
 // Apply applies an event, in the order of the log.
 func (r *Replay) Apply(event any) error {
-	r.steady = max(r.steady, steadyOf(event))
+	r.monotonic = max(r.monotonic, monotonicOf(event))
 	if lease, ok := event.(*account.Leased); ok {
 		r.ObserveWall(lease.At)
 	}
@@ -149,7 +149,7 @@ func (r *Replay) load(encoded evictedAccount) (*account.Account, error) {
 // finish returns all accounts encoded, by shard, and fills the index of keys.
 func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, error) {
 	if r.SharedCodes {
-		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Steady: r.steady})
+		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Monotonic: r.monotonic})
 	}
 	var keyEntries []keyindex.Entry
 	for id, account := range r.Loaded {
@@ -166,19 +166,19 @@ func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, erro
 	return r.Evicted, nil
 }
 
-// steadyOf returns the steady time of an event, or 0 if the event has none.
-func steadyOf(event any) time.Duration {
+// monotonicOf returns the monotonic time of an event, or 0 if the event has none.
+func monotonicOf(event any) time.Duration {
 	switch e := event.(type) {
 	case *account.Leased:
-		return e.Steady
+		return e.Monotonic
 	case *account.Returned:
-		return e.Steady
+		return e.Monotonic
 	case *account.CodeIssued:
-		return e.Steady
+		return e.Monotonic
 	case *account.CodeFailed:
-		return e.Steady
+		return e.Monotonic
 	case *account.SessionOpened:
-		return e.Steady
+		return e.Monotonic
 	}
 	return 0
 }

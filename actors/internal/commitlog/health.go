@@ -26,13 +26,13 @@ type Health struct {
 	retryBytes      atomic.Int64 // free space at which a failed snapshot is tried again; 0 = no retry
 }
 
-// newHealth returns a Health. If the monotonic clock steady is not nil, Health.Clock follows it. Otherwise Health.Clock
+// newHealth returns a Health. If the clock monotonic is not nil, Health.Clock follows it. Otherwise Health.Clock
 // is clock.
-func newHealth(clock func() time.Time, steady func() time.Duration) *Health {
+func newHealth(clock func() time.Time, monotonic func() time.Duration) *Health {
 	h := &Health{Clock: clock, startTime: clock()}
-	if steady != nil {
-		first := steady()
-		h.Clock = func() time.Time { return h.startTime.Add(steady() - first) }
+	if monotonic != nil {
+		first := monotonic()
+		h.Clock = func() time.Time { return h.startTime.Add(monotonic() - first) }
 	}
 	return h
 }

@@ -13,13 +13,13 @@ import (
 
 // Config configures a Log.
 type Config struct {
-	Journal Journal
-	Clock   func() time.Time
-	Steady  func() time.Duration // monotonic clock; nil = the times of Clock have a monotonic reading
-	Random  io.Reader            // used only with a SharedJournal
-	OnTick  func()               // called every CheckInterval while the writer is idle
-	Fail    func(error)          // stops the node
-	Logger  *slog.Logger
+	Journal   Journal
+	Clock     func() time.Time
+	Monotonic func() time.Duration // monotonic clock; nil = the times of Clock have a monotonic reading
+	Random    io.Reader            // used only with a SharedJournal
+	OnTick    func()               // called every CheckInterval while the writer is idle
+	Fail      func(error)          // stops the node
+	Logger    *slog.Logger
 
 	// A snapshot is due after this many records or bytes since the previous snapshot; see snapshotPlan.due.
 	SnapshotRecords int
@@ -51,7 +51,7 @@ type Log struct {
 
 // New returns a Log. It starts no goroutines.
 func New(c Config) (*Log, error) {
-	l := &Log{Config: c, Health: newHealth(c.Clock, c.Steady), writer: newWorker(), snapshots: newWorker()}
+	l := &Log{Config: c, Health: newHealth(c.Clock, c.Monotonic), writer: newWorker(), snapshots: newWorker()}
 	l.Shared, _ = c.Journal.(SharedJournal)
 	if l.Shared == nil {
 		return l, nil

@@ -32,7 +32,7 @@ type StateSnapshot struct {
 type RegistrySnapshot struct {
 	Registry  account.RegistrySnapshot
 	KeyPolicy account.KeyPolicy
-	Steady    time.Duration // monotonic time, at least that of every event in the snapshot
+	Monotonic time.Duration // monotonic time, at least that of every event in the snapshot
 }
 
 // SnapshotRequest asks an owner for its part of a snapshot. The part must be immutable.
@@ -90,7 +90,7 @@ func (s *StateSnapshot) Write(dst io.Writer) error {
 		})
 	}
 	if s.Full {
-		w.Registry(&s.Registry.Registry, s.Registry.KeyPolicy, s.Registry.Steady)
+		w.Registry(&s.Registry.Registry, s.Registry.KeyPolicy, s.Registry.Monotonic)
 	}
 	return w.End()
 }

@@ -45,7 +45,7 @@ func (c *codec) leased(e *account.Leased) {
 	c.count(3, &e.Count)
 	c.count(4, &e.Refunded)
 	c.count(5, &e.Unspent)
-	c.steady(6, &e.Steady)
+	c.monotonic(6, &e.Monotonic)
 	c.text(7, &e.KeyID)
 	c.instant(8, &e.At)
 	c.node(10, &e.Node)
@@ -57,7 +57,7 @@ func (c *codec) returned(e *account.Returned) {
 	c.date(2, &e.Day)
 	c.count(3, &e.Unspent)
 	c.count(4, &e.RecentAdmitted)
-	c.steady(5, &e.Steady)
+	c.monotonic(5, &e.Monotonic)
 	repeated(c, 6, &e.Uses, (*codec).keyUse)
 	c.node(7, &e.Node)
 }
@@ -183,7 +183,7 @@ func (c *codec) day(d *account.DayState) {
 }
 
 func (c *codec) lease(l *account.LeaseState) {
-	c.steady(1, &l.Steady)
+	c.monotonic(1, &l.Monotonic)
 	c.count(2, &l.Unspent)
 	c.count(3, &l.Count)
 	c.node(4, &l.Node)

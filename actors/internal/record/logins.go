@@ -11,7 +11,7 @@ import (
 func (c *codec) codeIssued(e *account.CodeIssued) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
-	c.steady(4, &e.Steady)
+	c.monotonic(4, &e.Monotonic)
 	c.bool(5, &e.Mailed)
 	c.seal(6, &e.Sealed)
 }
@@ -19,7 +19,7 @@ func (c *codec) codeIssued(e *account.CodeIssued) {
 func (c *codec) codeFailed(e *account.CodeFailed) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
-	c.steady(4, &e.Steady)
+	c.monotonic(4, &e.Monotonic)
 }
 
 func (c *codec) codeRefused(e *CodeRefused) {
@@ -34,7 +34,7 @@ func (c *codec) sessionOpened(e *account.SessionOpened) {
 	c.digest(4, &e.Token)
 	c.instant(5, &e.Expires)
 	c.instant(7, &e.At)
-	c.steady(9, &e.Steady)
+	c.monotonic(9, &e.Monotonic)
 }
 
 func (c *codec) sessionClosed(e *account.SessionClosed) { c.digest(1, &e.Token) }
@@ -55,8 +55,8 @@ func (c *codec) announcementWithdrawn(e *account.AnnouncementWithdrawn) {
 func (c *codec) address(a *account.AddressState) {
 	c.email(1, &a.Email)
 	c.uint64(2, &a.Account)
-	c.steady(3, &a.NextCodeAt)
-	c.steady(4, &a.LastEventAt)
+	c.monotonic(3, &a.NextCodeAt)
+	c.monotonic(4, &a.LastEventAt)
 	c.date(5, &a.Mails.Day)
 	c.count(6, &a.Mails.Count)
 	c.date(7, &a.WrongTries.Day)
@@ -68,14 +68,14 @@ func (c *codec) session(s *account.SessionState) {
 	c.uint64(2, &s.Account)
 	c.email(3, &s.Email)
 	c.instant(4, &s.Expires)
-	c.steady(6, &s.Until)
+	c.monotonic(6, &s.Until)
 }
 
 func (c *codec) code(s *account.CodeState) {
 	c.email(1, &s.Email)
 	c.digest(2, (*account.Digest)(&s.Seal))
 	c.instant(3, &s.Expires)
-	c.steady(5, &s.Until)
+	c.monotonic(5, &s.Until)
 	c.count(6, &s.Tries)
 }
 
@@ -86,7 +86,7 @@ type registry struct {
 	lastSweep                   time.Duration
 	lastID                      uint64
 	keyPolicy                   account.KeyPolicy
-	steady                      time.Duration // steady time of the snapshot; see Snapshot.Steady
+	monotonic                   time.Duration // monotonic time of the snapshot; see Snapshot.Monotonic
 }
 
 func (c *codec) registry(r *registry) {
@@ -94,12 +94,12 @@ func (c *codec) registry(r *registry) {
 	message(c, 1, &r.failedAttempts, (*codec).hourCounter)
 	c.once(2)
 	message(c, 2, &r.codesIssued, (*codec).hourCounter)
-	c.steady(3, &r.lastSweep)
+	c.monotonic(3, &r.lastSweep)
 	c.uint64(4, &r.lastID)
 	if !c.writing || r.keyPolicy != (account.KeyPolicy{}) {
 		message(c, 5, &r.keyPolicy, (*codec).keyPolicy)
 	}
-	c.steady(6, &r.steady)
+	c.monotonic(6, &r.monotonic)
 }
 
 func (c *codec) hourCounter(s *account.HourCounter) {

@@ -74,19 +74,19 @@ func samples() map[string]any {
 		"keyCreated":        &account.KeyCreated{Account: 7, Key: sampleKey},
 		"keyCreated-old":    &account.KeyCreated{Account: 7, Key: old},
 		"keyRevoked":        &account.KeyRevoked{Account: 7, KeyID: sampleKey.ID, At: at, By: "owner"},
-		"leased":            &account.Leased{Account: 7, Day: sampleDay, Count: 16, Refunded: 1, Unspent: 8, Steady: time.Hour, KeyID: sampleKey.ID, At: at},
-		"leased-node":       &account.Leased{Account: 7, Day: sampleDay, Count: 4, Refunded: 1, Unspent: 2, Steady: time.Hour, KeyID: sampleKey.ID, At: at, Node: 3, RecentAdmitted: 21},
-		"returned":          &account.Returned{Account: 7, Day: sampleDay, Unspent: 9, RecentAdmitted: 3, Steady: time.Hour + 1, Uses: []account.KeyUse{{KeyID: sampleKey.ID, At: at}}},
+		"leased":            &account.Leased{Account: 7, Day: sampleDay, Count: 16, Refunded: 1, Unspent: 8, Monotonic: time.Hour, KeyID: sampleKey.ID, At: at},
+		"leased-node":       &account.Leased{Account: 7, Day: sampleDay, Count: 4, Refunded: 1, Unspent: 2, Monotonic: time.Hour, KeyID: sampleKey.ID, At: at, Node: 3, RecentAdmitted: 21},
+		"returned":          &account.Returned{Account: 7, Day: sampleDay, Unspent: 9, RecentAdmitted: 3, Monotonic: time.Hour + 1, Uses: []account.KeyUse{{KeyID: sampleKey.ID, At: at}}},
 		"returned-empty":    &account.Returned{Account: 7},
-		"returned-node":     &account.Returned{Account: 7, Day: sampleDay, Unspent: 9, RecentAdmitted: 3, Steady: time.Hour + 1, Node: 65535},
+		"returned-node":     &account.Returned{Account: 7, Day: sampleDay, Unspent: 9, RecentAdmitted: 3, Monotonic: time.Hour + 1, Node: 65535},
 		"suspended":         &account.Suspended{Account: 7, Reason: "abuse", At: at, By: "luis"},
 		"restored":          &account.Restored{Account: 7, At: at, By: "luis"},
 		"quotaSet":          &account.QuotaSet{Account: 7, Quota: account.Quota{Day: 50_000, Minute: 300}, At: at, By: "luis"},
-		"codeIssued":        &account.CodeIssued{Email: sampleEmail, At: at, Steady: time.Minute, Mailed: true},
-		"codeIssued-sealed": &account.CodeIssued{Email: sampleEmail, At: at, Steady: time.Minute, Mailed: true, Sealed: account.CodeSeal(digestOf(8))},
-		"codeFailed":        &account.CodeFailed{Email: sampleEmail, At: at, Steady: time.Minute},
+		"codeIssued":        &account.CodeIssued{Email: sampleEmail, At: at, Monotonic: time.Minute, Mailed: true},
+		"codeIssued-sealed": &account.CodeIssued{Email: sampleEmail, At: at, Monotonic: time.Minute, Mailed: true, Sealed: account.CodeSeal(digestOf(8))},
+		"codeFailed":        &account.CodeFailed{Email: sampleEmail, At: at, Monotonic: time.Minute},
 		"codeRefused":       &CodeRefused{Email: sampleEmail, At: at},
-		"sessionOpened":     &account.SessionOpened{Account: 7, New: true, Email: sampleEmail, Token: digestOf(7), Expires: at.Add(time.Minute), At: at, Steady: time.Minute},
+		"sessionOpened":     &account.SessionOpened{Account: 7, New: true, Email: sampleEmail, Token: digestOf(7), Expires: at.Add(time.Minute), At: at, Monotonic: time.Minute},
 		"sessionClosed":     &account.SessionClosed{Token: digestOf(7)},
 		"announced":         &account.Announced{KeyPolicy: sampleKeyPolicy},
 
@@ -103,7 +103,7 @@ func sampleAccount() account.State {
 			Keys:  []account.KeyRecord{{ID: "key_1", Digest: digestOf(1), CreatedAt: sampleTime, RevokedAt: sampleTime.Add(2), LastUsed: sampleTime.Add(1)}, sampleKey},
 		},
 		ClosedUntil: sampleDay - 2, Days: []account.DayState{{Day: sampleDay - 1, Leased: 1000}, {Day: sampleDay, Leased: 16}},
-		Leases: []account.LeaseState{{Steady: time.Hour, Unspent: 8, Count: 16}, {Steady: time.Hour, Count: 4, Node: 2, RecentAdmitted: 9}, {Node: 65535, Count: 1}},
+		Leases: []account.LeaseState{{Monotonic: time.Hour, Unspent: 8, Count: 16}, {Monotonic: time.Hour, Count: 4, Node: 2, RecentAdmitted: 9}, {Node: 65535, Count: 1}},
 	}
 }
 
@@ -137,7 +137,7 @@ func sampleRegistry(many int) *account.Registry {
 	registry := account.NewRegistry([32]byte{})
 	registry.ShareCodes()
 	for i := range many {
-		registry.Apply(&account.CodeIssued{Email: emailOf(fmt.Sprintf("user.%d@example.com", i)), At: sampleTime, Steady: time.Minute, Mailed: true})
+		registry.Apply(&account.CodeIssued{Email: emailOf(fmt.Sprintf("user.%d@example.com", i)), At: sampleTime, Monotonic: time.Minute, Mailed: true})
 	}
 	for _, name := range []string{"codeFailed", "sessionOpened", "codeIssued-sealed", "codeFailed"} {
 		registry.Apply(samples()[name].(account.RegistryEvent))

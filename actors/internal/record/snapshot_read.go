@@ -19,7 +19,7 @@ type Snapshot struct {
 	Currencies []engine.SavedCurrency // in the order in which they were written
 	Registry   account.RegistryState  // without addresses
 	KeyPolicy  account.KeyPolicy
-	Steady     time.Duration // steady time (account.ClockReading) of the snapshot; no event before the snapshot has a later steady time
+	Monotonic  time.Duration // monotonic time (account.ClockReading) of the snapshot; no event before the snapshot has a later monotonic time
 }
 
 // SnapshotVisitor has the functions that Decoder.Snapshot calls for each part with accounts or e-mail addresses. A part
@@ -107,7 +107,7 @@ func (s *snapshotReader) store() error {
 	result.Registry.SharedCodes = append(result.Registry.SharedCodes, p.codes...)
 	if r := p.registry; r != nil {
 		result.Registry.WrongTries, result.Registry.CodesIssued, result.Registry.LastSweep, result.Registry.LastID = r.failedAttempts, r.codesIssued, r.lastSweep, r.lastID
-		result.KeyPolicy, result.Steady = r.keyPolicy, r.steady
+		result.KeyPolicy, result.Monotonic = r.keyPolicy, r.monotonic
 	}
 	return nil
 }

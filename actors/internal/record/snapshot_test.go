@@ -54,7 +54,7 @@ func written(t testing.TB, many int) ([]byte, readSnapshot) {
 	registry := sampleRegistry(many)
 	cut := registry.Snapshot()
 	want := readSnapshot{Snapshot: &Snapshot{
-		Currencies: []engine.SavedCurrency{sampleCurrency("EUR", 0), sampleCurrency("USD", many)}, Registry: cut.WithoutAddresses(), KeyPolicy: sampleKeyPolicy, Steady: time.Hour,
+		Currencies: []engine.SavedCurrency{sampleCurrency("EUR", 0), sampleCurrency("USD", many)}, Registry: cut.WithoutAddresses(), KeyPolicy: sampleKeyPolicy, Monotonic: time.Hour,
 	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many), addresses: len(registry.Snapshot().State().Addresses)}
 	var buffer bytes.Buffer
 	w := NewSnapshotWriter(&buffer)
@@ -62,7 +62,7 @@ func written(t testing.TB, many int) ([]byte, readSnapshot) {
 		w.Currency(book)
 	}
 	w.Accounts(slices.Values(slices.Repeat([][]byte{body(sampleAccount())}, many)))
-	w.Registry(&cut, want.KeyPolicy, want.Steady)
+	w.Registry(&cut, want.KeyPolicy, want.Monotonic)
 	if err := w.End(); err != nil {
 		t.Fatal(err)
 	}

@@ -53,9 +53,9 @@ func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
 	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: snapshotVersion, accounts: chunk}) })
 }
 
-// Registry writes the registry of logins, the key policy (from when on API keys are required) and the steady time
+// Registry writes the registry of logins, the key policy (from when on API keys are required) and the monotonic time
 // (account.ClockReading) at which the snapshot was made.
-func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, steady time.Duration) {
+func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, monotonic time.Duration) {
 	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: chunk}) })
 	registryState := snapshot.WithoutAddresses()
 	for sessions := range slices.Chunk(registryState.Sessions, partItemsMax) {
@@ -65,7 +65,7 @@ func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy acc
 		w.write(&part{requires: snapshotVersion, codes: codes})
 	}
 	w.write(&part{requires: snapshotVersion, registry: &registry{
-		failedAttempts: registryState.WrongTries, codesIssued: registryState.CodesIssued, lastSweep: registryState.LastSweep, lastID: registryState.LastID, keyPolicy: policy, steady: steady,
+		failedAttempts: registryState.WrongTries, codesIssued: registryState.CodesIssued, lastSweep: registryState.LastSweep, lastID: registryState.LastID, keyPolicy: policy, monotonic: monotonic,
 	}})
 }
 

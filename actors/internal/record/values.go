@@ -41,9 +41,9 @@ func (c *codec) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math
 
 func (c *codec) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
-// steady is for a steady time (account.ClockReading), in nanoseconds.
-func (c *codec) steady(n fieldNumber, v *time.Duration) {
-	integer(c, n, v, 0, math.MaxInt64, "a steady time of")
+// monotonic is for a monotonic time (account.ClockReading), in nanoseconds.
+func (c *codec) monotonic(n fieldNumber, v *time.Duration) {
+	integer(c, n, v, 0, math.MaxInt64, "a monotonic time of")
 }
 
 // sint64 is for a signed number in protobuf's zigzag encoding, in which small negative numbers are short.
