@@ -5,6 +5,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/encode"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // The append functions write a rate, an institution or another object of the API as JSON. They write all fields, in the
@@ -97,7 +98,7 @@ func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 
 // appendMeta appends the field meta of a list. It returns the new slice and the offset of the value of generatedAt in
 // it.
-func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []byte, offset int) {
+func appendMeta(dst []byte, total, next int, generatedAt *rendered.Text) (longer []byte, offset int) {
 	dst = append(encode.Name(dst, "meta"), '{')
 	dst = encode.Int(dst, "total", int64(total))
 	dst = encode.Name(dst, "nextCursor")
@@ -115,44 +116,44 @@ func appendMeta(dst []byte, total, next int, generatedAt *timeText) (longer []by
 }
 
 // ratesBody returns the body of /v1/rates if operation is "", else the body of /v1/rates/best.
-func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) encodedBody {
+func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) rendered.Encoded {
 	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
 	body = appendRates(body, page.Items)
-	body, offset := appendMeta(body, page.Total, page.NextCursor, &now.text)
+	body, offset := appendMeta(body, page.Total, page.NextCursor, &now.Text)
 	if operation != "" {
 		body = encode.Field(body, "operation", string(operation))
 	}
-	return encodedBody{append(body, '}'), offset}
+	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
 }
 
-func historyBody(page *engine.Page[engine.HistoryEntry], now requestTime) encodedBody {
+func historyBody(page *engine.Page[engine.HistoryEntry], now requestTime) rendered.Encoded {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
 		body = appendHistoryEntry(encode.Comma(body), &page.Items[i])
 	}
-	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
-	return encodedBody{append(body, '}'), offset}
+	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.Text)
+	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
 }
 
-func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime) encodedBody {
+func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime) rendered.Encoded {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
 		body = appendInstitutionItem(encode.Comma(body), &page.Items[i])
 	}
-	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.text)
-	return encodedBody{append(body, '}'), offset}
+	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.Text)
+	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
 }
 
-func currenciesBody(page *engine.Page[engine.CurrencyItem]) encodedBody {
+func currenciesBody(page *engine.Page[engine.CurrencyItem]) rendered.Encoded {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
 		body = appendCurrency(encode.Comma(body), &page.Items[i])
 	}
-	return encodedBody{append(body, `]}`...), noGeneratedAt}
+	return rendered.Encoded{Body: append(body, `]}`...), GeneratedAt: rendered.NoGeneratedAt}
 }
 
-func institutionBody(detail *engine.InstitutionDetail) encodedBody {
+func institutionBody(detail *engine.InstitutionDetail) rendered.Encoded {
 	body := appendInstitution([]byte(`{"data":`), detail.Institution)
 	body = appendRates(encode.Name(body, "rates"), detail.Rates)
-	return encodedBody{append(body, `}}`...), noGeneratedAt}
+	return rendered.Encoded{Body: append(body, `}}`...), GeneratedAt: rendered.NoGeneratedAt}
 }

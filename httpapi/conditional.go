@@ -1,26 +1,21 @@
 package httpapi
 
 import (
-	"crypto/sha256"
 	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // maxAgeSeconds is the maximum max-age of a response.
 const maxAgeSeconds = 60
 
-// timeText is a time in the format of generatedAt, a field of a response: 2006-01-02T15:04:05Z.
-type timeText [len("2006-01-02T15:04:05Z")]byte
-
 // currentSecond has the values that depend only on the current second. All requests in this second share it.
 type currentSecond struct {
-	unix  int64
-	text  timeText
+	rendered.Second
 	today engine.Date
 	// nextChange is the next hour at which rates are collected (engine.NextRefresh), or the next midnight if that is
 	// earlier, in Unix nanoseconds. Any response may change then.
@@ -37,7 +32,7 @@ func (s *Server) requestTime() requestTime { return s.requestTimeAt(s.config.Clo
 
 func (s *Server) requestTimeAt(now time.Time) requestTime {
 	m := s.currentSecond.Load()
-	if m == nil || m.unix != now.Unix() {
+	if m == nil || m.Unix != now.Unix() {
 		m = newCurrentSecond(now)
 		s.currentSecond.Store(m)
 	}
@@ -45,8 +40,7 @@ func (s *Server) requestTimeAt(now time.Time) requestTime {
 }
 
 func newCurrentSecond(now time.Time) *currentSecond {
-	m := &currentSecond{unix: now.Unix(), today: engine.DateOf(now)}
-	now.UTC().AppendFormat(m.text[:0], "2006-01-02T15:04:05Z")
+	m := &currentSecond{Second: rendered.SecondOf(now), today: engine.DateOf(now)}
 	nextChange := engine.NextRefresh(now)
 	if midnight := engine.NextMidnight(now); midnight.Before(nextChange) {
 		nextChange = midnight
@@ -72,17 +66,4 @@ func (now requestTime) maxAge(changesAt time.Time) int {
 		nextChange = min(nextChange, changesAt.UnixNano())
 	}
 	return int(max(0, min(maxAgeSeconds, (nextChange-now.nanos)/int64(time.Second))))
-}
-
-// bodyTag returns the weak ETag of a body: a digest of the body without the value of generatedAt, so that the ETag
-// changes only with the data.
-func bodyTag(d encodedBody) []byte {
-	digest := sha256.New()
-	if d.generatedAt == noGeneratedAt {
-		digest.Write(d.body)
-	} else {
-		digest.Write(d.body[:d.generatedAt])
-		digest.Write(d.body[d.generatedAt+len(timeText{}):])
-	}
-	return fields.AppendETag(nil, digest.Sum(nil))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // conversionTemplate is the body of a convert response without the amounts. All other text is the same for every
@@ -42,9 +43,9 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 		text = append(text, '}')
 		t.items = append(t.items, offsets)
 	}
-	text, t.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, &now.text)
+	text, t.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, &now.Text)
 	t.text = append(text, '}')
-	t.tag = bodyTag(encodedBody{t.text, t.generatedAt})
+	t.tag = rendered.Encoded{Body: t.text, GeneratedAt: t.generatedAt}.ETag()
 	return t
 }
 
@@ -61,8 +62,8 @@ func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *par
 		copied = offsets.amountDOP
 	}
 	dst = append(dst, t.text[copied:t.generatedAt]...)
-	dst = append(dst, now.text[:]...)
-	return append(dst, t.text[t.generatedAt+len(now.text):]...)
+	dst = append(dst, now.Text[:]...)
+	return append(dst, t.text[t.generatedAt+len(now.Text):]...)
 }
 
 // appendETag appends the ETag of the body for an amount: a digest of the template's ETag and the amount.

@@ -14,8 +14,8 @@
 //	routes.go         finds the operation by path (404) and method (405)
 //	limits.go         authenticates (auth.go; 401), charges, checks readiness (503) and limits (429); refunds after a 5xx
 //	internal/params   parses the parameters and reports all problems at once (400)
-//	operations.go     gets a page from the service and its encoded form (renderedpage.go), or an error (errors.go)
-//	conditional.go    ETag, Cache-Control and 304; gzip.go compresses
+//	operations.go     gets a page from the service and its encoded form (internal/rendered), or an error (errors.go)
+//	conditional.go    Cache-Control and 304; internal/rendered has ETags and compresses
 //	head.go           sets all headers of a 200 or 304 at once; headers.go has the templates for other responses
 //
 // The dispatcher in routes.go sends account operations to account.go, account_body.go and account_answers.go. Account

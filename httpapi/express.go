@@ -163,8 +163,8 @@ func (s *Server) expressResponse(a *requestState, head *knownHead, caller accoun
 	if err != nil {
 		return r, false
 	}
-	r = expressResponse{etag: page.rendered.etag, changesAt: page.changesAt}
-	r.body, r.coding = page.rendered.body(a.now, head.acceptsGzip)
+	r = expressResponse{etag: page.rendered.ETag(), changesAt: page.changesAt}
+	r.body, r.coding = page.rendered.Body(&a.now.Second, head.acceptsGzip)
 	return r, true
 }
 

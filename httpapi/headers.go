@@ -13,7 +13,6 @@ const (
 	headerDeprecation = "Deprecation"
 	headerSunset      = "Sunset"
 	noStore           = "no-store"
-	gzipCoding        = "gzip"
 	methodsAllowed    = "GET, HEAD, OPTIONS"
 	// contentPolicy is for a browser that shows a response as a page. The browser must not execute or load anything in it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"

@@ -9,6 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // A data operation answers requests for currencies, institutions or rates. It gets a page of results from
@@ -16,7 +17,7 @@ import (
 
 // dataPage is the result of a data operation.
 type dataPage struct {
-	rendered  *renderedPage
+	rendered  *rendered.Page
 	changesAt time.Time // engine.Page.ChangesAt: the next expiry of a rate in the page, or zero
 }
 
@@ -25,7 +26,7 @@ func (s *Server) currencies(_ *params.Query, now requestTime) (dataPage, error) 
 	if err != nil {
 		return dataPage{}, err
 	}
-	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return currenciesBody(page) }), page.ChangesAt}, nil
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt}, nil
 }
 
 func (s *Server) institutions(q *params.Query, now requestTime) (dataPage, error) {
@@ -33,7 +34,7 @@ func (s *Server) institutions(q *params.Query, now requestTime) (dataPage, error
 	if err != nil {
 		return dataPage{}, err
 	}
-	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return institutionsBody(page, now) }), page.ChangesAt}, nil
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return institutionsBody(page, now) }), page.ChangesAt}, nil
 }
 
 func (s *Server) institution(q *params.Query, now requestTime) (dataPage, error) {
@@ -41,7 +42,7 @@ func (s *Server) institution(q *params.Query, now requestTime) (dataPage, error)
 	if err != nil {
 		return dataPage{}, err
 	}
-	return dataPage{rendered(&detail.Rendered, formList, now, func() encodedBody { return institutionBody(detail) }), detail.ChangesAt}, nil
+	return dataPage{renderedPage(&detail.Rendered, formList, now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt}, nil
 }
 
 func (s *Server) rates(q *params.Query, now requestTime) (dataPage, error) {
@@ -49,7 +50,7 @@ func (s *Server) rates(q *params.Query, now requestTime) (dataPage, error) {
 	if err != nil {
 		return dataPage{}, err
 	}
-	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return ratesBody(page, "", now) }), page.ChangesAt}, nil
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return ratesBody(page, "", now) }), page.ChangesAt}, nil
 }
 
 func (s *Server) best(q *params.Query, now requestTime) (dataPage, error) {
@@ -57,7 +58,7 @@ func (s *Server) best(q *params.Query, now requestTime) (dataPage, error) {
 	if err != nil {
 		return dataPage{}, err
 	}
-	return dataPage{rendered(&page.Rendered, bestForm(q.Operation), now, func() encodedBody { return ratesBody(page, q.Operation, now) }), page.ChangesAt}, nil
+	return dataPage{renderedPage(&page.Rendered, bestForm(q.Operation), now, func() rendered.Encoded { return ratesBody(page, q.Operation, now) }), page.ChangesAt}, nil
 }
 
 func (s *Server) history(q *params.Query, now requestTime) (dataPage, error) {
@@ -65,7 +66,7 @@ func (s *Server) history(q *params.Query, now requestTime) (dataPage, error) {
 	if err != nil {
 		return dataPage{}, err
 	}
-	return dataPage{rendered(&page.Rendered, formList, now, func() encodedBody { return historyBody(page, now) }), page.ChangesAt}, nil
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return historyBody(page, now) }), page.ChangesAt}, nil
 }
 
 // convert answers a conversion. It does not keep the body, because few requests have the same amount.
@@ -83,8 +84,8 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a 
 	body := ctx.Response.SwapBody(nil)[:0]
 	ctx.Response.SwapBody(template.appendBody(body, page.Items, q, a.now))
 	coding := ""
-	if len(ctx.Response.Body()) >= gzipBytesMin && a.acceptsGzip(ctx) {
-		coding = gzipCoding
+	if len(ctx.Response.Body()) >= rendered.GzipBytesMin && a.acceptsGzip(ctx) {
+		coding = rendered.Gzip
 		s.gzipResponse(ctx)
 	}
 	s.writeHead(ctx, a, etag, maxAge, coding)
@@ -120,13 +121,13 @@ func (s *Server) expressConversion(a *requestState) (r expressResponse, isOK boo
 	return expressResponse{etag: a.etag, body: a.body, changesAt: page.ChangesAt}, true
 }
 
-// rendered returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have this
-// form yet, rendered calls body and stores the result in kept.
-func rendered(kept *atomic.Value, f bodyForm, now requestTime, body func() encodedBody) *renderedPage {
+// renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have
+// this form yet, renderedPage calls body and stores the result in kept.
+func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() rendered.Encoded) *rendered.Page {
 	form := &memoOf(kept).renderings[f]
 	r := form.Load()
 	if r == nil {
-		r = newRenderedPage(body(), now)
+		r = rendered.New(body(), &now.Second)
 		form.Store(r)
 	}
 	return r
@@ -140,30 +141,28 @@ func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query,
 		return
 	}
 	maxAge := a.now.maxAge(page.changesAt)
-	if s.notModified(ctx, a, page.rendered.etag, maxAge) {
+	if s.notModified(ctx, a, page.rendered.ETag(), maxAge) {
 		return
 	}
-	body, coding := page.rendered.body(a.now, a.acceptsGzip(ctx))
+	body, coding := page.rendered.Body(&a.now.Second, a.acceptsGzip(ctx))
 	ctx.Response.SetBodyRaw(body)
-	s.writeHead(ctx, a, page.rendered.etag, maxAge, coding)
+	s.writeHead(ctx, a, page.rendered.ETag(), maxAge, coding)
 	s.keepHead(ctx, r, q, a)
 	a.queueBody(ctx)
 }
 
 // gzipError compresses the body of an error if it is long enough and the client accepts gzip.
 func (s *Server) gzipError(ctx *fasthttp.RequestCtx) {
-	if len(ctx.Response.Body()) < gzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+	if len(ctx.Response.Body()) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
 	s.gzipResponse(ctx)
-	ctx.Response.Header.SetContentEncoding(gzipCoding)
+	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
 }
 
 // gzipResponse compresses the body of a response. Danger: the body must belong to this response only.
 func (s *Server) gzipResponse(ctx *fasthttp.RequestCtx) {
-	p := s.gzippers.Get().(*gzipper)
-	plain := ctx.Response.SwapBody(nil)
-	ctx.Response.SwapBody(p.appendGzip(p.swapBuffer[:0], plain))
-	p.swapBuffer = plain
-	s.gzippers.Put(p)
+	c := s.compressors.Get().(*rendered.Compressor)
+	ctx.Response.SwapBody(c.Swap(ctx.Response.SwapBody(nil)))
+	s.compressors.Put(c)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -134,37 +133,6 @@ func TestRequestIDs(t *testing.T) {
 	if !seen[RequestIDs(7)(5)] || seen[RequestIDs(8)(5)] {
 		t.Error("the ids do not follow from the seed and the numbers")
 	}
-}
-
-// TestRenderedPage_GzipEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is
-// patched. A connection may still write the last second's bodies, so they do not change.
-func TestRenderedPage_GzipEqualsPlain(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		head := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(r, "head")
-		tail := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(r, "tail")
-		now := requestTime{currentSecond: newCurrentSecond(fakeNow())}
-		d := encodedBody{append(append(bytes.Clone(head), now.text[:]...), tail...), len(head)}
-		if rapid.Bool().Draw(r, "undated") {
-			d.generatedAt = noGeneratedAt
-		}
-		rendering := newRenderedPage(d, now)
-		plainInFlight, gzipInFlight := rendering.plainBody(now), rendering.gzipBody(now)
-		plainBefore, gzipBefore := bytes.Clone(plainInFlight), bytes.Clone(gzipInFlight)
-		for second := range 3 {
-			now := requestTime{currentSecond: newCurrentSecond(fakeNow().Add(time.Duration(second) * time.Second))}
-			packed := answer{header: map[string][]string{"Content-Encoding": {"gzip"}}, body: rendering.gzipBody(now)}
-			plain := rendering.plainBody(now)
-			if !bytes.Equal(packed.plain(t), plain) {
-				r.Fatalf("second %d: gzip and plain differ", second)
-			}
-			if d.generatedAt != noGeneratedAt && !bytes.Equal(plain[len(head):len(head)+len(now.text)], now.text[:]) {
-				r.Fatalf("second %d: the time is %s", second, plain[len(head):])
-			}
-		}
-		if !bytes.Equal(plainInFlight, plainBefore) || !bytes.Equal(gzipInFlight, gzipBefore) {
-			r.Fatal("a body in flight was changed")
-		}
-	})
 }
 
 // TestP5_GeneratedAt: whole seconds in UTC, the present one, in every form of every page.

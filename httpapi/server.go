@@ -20,6 +20,7 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
@@ -146,7 +147,7 @@ type Server struct {
 	rateLimitPolicy   atomic.Pointer[rateLimitPolicy]
 	deprecation       atomic.Pointer[deprecationNotice]
 	currentSecond     atomic.Pointer[currentSecond]
-	gzippers          sync.Pool
+	compressors       sync.Pool
 	requestStates     sync.Pool // of *requestState
 
 	mu        sync.Mutex
@@ -172,7 +173,7 @@ func New(c Config) *Server {
 	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
 	fillAccountHeaders(&s.accountHeaders, &s.errorHeaders)
 	s.requestStates.New = func() any { return &requestState{requestScratch: requestScratch{shard: s.counters.nextShard()}} }
-	s.gzippers.New = func() any { return newGzipper(gzipLevelOnce) }
+	s.compressors.New = func() any { return rendered.NewCompressor() }
 	s.paths = s.endpoints()
 	s.router = s.newRouter()
 	s.http = s.newHTTP()

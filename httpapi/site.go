@@ -15,6 +15,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Site answers requests for paths that the API does not have: web pages for people, and the API specification. These
@@ -65,10 +66,10 @@ func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
 		ctx.Response.SkipBody = true
 	}
 	if s.gzipsPage(ctx, &page) {
-		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, gzipCoding)
-		p := s.gzippers.Get().(*gzipper)
-		body = p.appendGzip(nil, body)
-		s.gzippers.Put(p)
+		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, rendered.Gzip)
+		c := s.compressors.Get().(*rendered.Compressor)
+		body = c.Append(nil, body)
+		s.compressors.Put(c)
 	}
 	ctx.Response.SetBodyRaw(body)
 }
@@ -108,7 +109,7 @@ func (s *Server) startPage(ctx *fasthttp.RequestCtx, id string, page *pageRespon
 // gzipsPage reports whether to compress a page for this client. It adds Accept-Encoding to Vary if the page is worth
 // compressing.
 func (s *Server) gzipsPage(ctx *fasthttp.RequestCtx, page *pageResponse) bool {
-	if page.body.Len() < gzipBytesMin || page.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(page.header.Get(fasthttp.HeaderContentType)) {
+	if page.body.Len() < rendered.GzipBytesMin || page.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(page.header.Get(fasthttp.HeaderContentType)) {
 		return false
 	}
 	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)

@@ -73,12 +73,13 @@ var layout = map[string]row{
 	"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http", doc: 92},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields valyala/fasthttp fasthttp/router klauspost/compress",
+	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered valyala/fasthttp fasthttp/router",
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
-	"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
-	"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},             // how a question is written
-	"httpapi/internal/encode":     {may: "engine", never: "net/http os", exact: true},             // JSON
-	"httpapi/internal/fields":     {never: "net/http os", exact: true},                            // values of header fields
+	"httpapi/conn":                {may: "httpapi/internal/fields valyala/fasthttp", exact: true},                         // it knows nothing of what is asked
+	"httpapi/internal/params":     {may: "engine", never: "net/http os", exact: true},                                     // how a question is written
+	"httpapi/internal/encode":     {may: "engine", never: "net/http os", exact: true},                                     // JSON
+	"httpapi/internal/rendered":   {may: "httpapi/internal/fields klauspost/compress", never: "net/http os", exact: true}, // encoded bodies
+	"httpapi/internal/fields":     {never: "net/http os", exact: true},                                                    // values of header fields
 	"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
 	"httpapi/client":              {never: "os", exact: true},

@@ -1,0 +1,49 @@
+package rendered
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestPage_GzipEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is changed. A
+// connection may still write the last second's bodies, so they do not change. The ETag is that of the data.
+func TestPage_GzipEqualsPlain(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		start := time.Date(2026, time.January, 15, 12, 0, 0, 0, time.UTC)
+		head := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(r, "head")
+		tail := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(r, "tail")
+		now := SecondOf(start)
+		e := Encoded{append(append(bytes.Clone(head), now.Text[:]...), tail...), len(head)}
+		if rapid.Bool().Draw(r, "undated") {
+			e.GeneratedAt = NoGeneratedAt
+		}
+		page := New(e, &now)
+		plainInFlight, gzipInFlight := page.plainBody(&now), page.gzipBody(&now)
+		plainBefore, gzipBefore := bytes.Clone(plainInFlight), bytes.Clone(gzipInFlight)
+		for step := range 3 {
+			now := SecondOf(start.Add(time.Duration(step) * time.Second))
+			plain := page.plainBody(&now)
+			unpacker, err := gzip.NewReader(bytes.NewReader(page.gzipBody(&now)))
+			if err != nil {
+				r.Fatal(err)
+			}
+			if unpacked, err := io.ReadAll(unpacker); err != nil || !bytes.Equal(unpacked, plain) {
+				r.Fatalf("second %d: gzip and plain differ: %v", step, err)
+			}
+			if e.GeneratedAt != NoGeneratedAt && !bytes.Equal(plain[len(head):len(head)+len(now.Text)], now.Text[:]) {
+				r.Fatalf("second %d: the time is %s", step, plain[len(head):])
+			}
+			if same := (Encoded{plain, e.GeneratedAt}).ETag(); !bytes.Equal(same, page.ETag()) {
+				r.Fatalf("second %d: the ETag is %s, want %s", step, same, page.ETag())
+			}
+		}
+		if !bytes.Equal(plainInFlight, plainBefore) || !bytes.Equal(gzipInFlight, gzipBefore) {
+			r.Fatal("a body in flight was changed")
+		}
+	})
+}
