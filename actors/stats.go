@@ -15,10 +15,10 @@ type Stats struct {
 	Accounts       int64           // number of accounts
 	AccountsLoaded int64           // accounts that have an actor
 	Leases         uint64          // quota leases (reserved parts of quotas) written, including returned leases
-	Currencies     []CurrencyStats // currencies of the catalogue and others with rates, by code
+	Currencies     []CurrencyStats // configured currencies and others with rates, by code
 	Sequence       uint64          // number of the newest durable record; see System.Sequence
 	Log            wal.Stats
-	HasLog         bool // Log is set; false if the journal is not a log in a directory (wal.Log)
+	HasLog         bool // Log is set: the records are in a directory of this node (wal.Log), not only in memory
 }
 
 // MailboxStats counts the messages that wait for the actors of one kind.
@@ -56,8 +56,8 @@ func (s *System) Stats() Stats {
 }
 
 // Sequence returns the number of the newest durable record in the journal. It returns 0 if there is no record, and
-// during the replay. All nodes of a cluster count the same records. Reads see the change that the record describes a
-// little later, but before the caller of the change gets its answer.
+// during the replay. All nodes of a cluster count the same records. A change can be read after its record is
+// durable and before its caller gets the answer.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
 
 // instantOf converts nanoseconds since 1970 to a time. 0 becomes the zero time.

@@ -21,16 +21,17 @@ import (
 )
 
 const (
-	answerTimeout = 60 * time.Second
+	responseTimeout = 60 * time.Second
 	// nodeQuotaDay and nodeQuotaMinute are the largest quotas that a node accepts. A load would use up the default
 	// quotas within a second.
 	nodeQuotaDay    = "100000000"
 	nodeQuotaMinute = "60000"
 	// nodeLease is the number of requests in a quota lease, the part of a daily quota that a node takes in its log at
-	// once. nodeLease and nodeQuotaMinute are both several hundred times their defaults (16 and 60), so a lease lasts
-	// about as long as by default.
+	// once. nodeLease and nodeQuotaMinute are larger than their defaults (16 and 60) by similar factors, so leases are
+	// renewed about as often as by default.
 	nodeLease = "10000"
-	// listeningText precedes the address in the output of the node and of the servers bench bare and bench postgres.
+	// listeningText precedes the address in the output of the node and of the servers that `bench bare` and
+	// `bench postgres` start.
 	listeningText = "listening on http"
 )
 
@@ -72,7 +73,7 @@ func startNode(ctx context.Context, program []string, f *fixture, core int, flag
 }
 
 // startBare runs the bare server, which sends one response of the node from memory to every request. mix is the name of
-// a set of requests that has only one. cert is nil for plain HTTP.
+// a set of requests; it must have exactly one request. cert is nil for plain HTTP.
 func startBare(ctx context.Context, self string, node *server, key, mix string, cert *certificate, core int) (*server, error) {
 	c := &command{name: bareName, argv: []string{self, "bare", node.address, key, mix}}
 	if cert != nil {
@@ -105,7 +106,7 @@ func (s *server) start(ctx context.Context, cmd *command, core int, key string) 
 		}
 	}
 	if err == nil {
-		err = s.awaitAnswer(ctx, key)
+		err = s.awaitResponse(ctx, key)
 	}
 	if err != nil {
 		s.kill()
@@ -114,19 +115,19 @@ func (s *server) start(ctx context.Context, cmd *command, core int, key string) 
 	return err
 }
 
-// awaitAnswer sends requests until a response has status 200.
-func (s *server) awaitAnswer(ctx context.Context, key string) error {
-	lastAnswer, template := "", requestTemplate{path: "/v1/rates/best?currency=USD&operation=buy&limit=1"}
-	err := s.processes[0].await(ctx, "an answer", func() bool {
+// awaitResponse sends requests until a response has status 200.
+func (s *server) awaitResponse(ctx context.Context, key string) error {
+	lastResponse, template := "", requestTemplate{path: "/v1/rates/best?currency=USD&operation=buy&limit=1"}
+	err := s.processes[0].await(ctx, "a response", func() bool {
 		_, response, err := s.ask(ctx, template.request(key))
 		if err == nil && response.StatusCode() == fasthttp.StatusOK {
 			return true
 		}
-		lastAnswer = fmt.Sprintf("%v %.300s", err, response.Body())
+		lastResponse = fmt.Sprintf("%v %.300s", err, response.Body())
 		return false
 	})
 	if err != nil {
-		return fmt.Errorf("%w; its last answer: %s", err, lastAnswer)
+		return fmt.Errorf("%w; its last response: %s", err, lastResponse)
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Res
 func exchange(ctx context.Context, network, address string, tlsConfig *tls.Config, request []byte) ([]byte, *fasthttp.Response, error) {
 	var raw bytes.Buffer
 	response := new(fasthttp.Response)
-	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, network, address)
+	conn, err := (&net.Dialer{Timeout: responseTimeout}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, response, err
 	}
@@ -147,7 +148,7 @@ func exchange(ctx context.Context, network, address string, tlsConfig *tls.Confi
 		conn = tls.Client(conn, tlsConfig)
 	}
 	defer func() { _ = conn.Close() }() // an error is irrelevant: the response has been read
-	if err = conn.SetDeadline(time.Now().Add(answerTimeout)); err == nil {
+	if err = conn.SetDeadline(time.Now().Add(responseTimeout)); err == nil {
 		_, err = conn.Write(request)
 	}
 	if err == nil {
@@ -161,7 +162,7 @@ func exchange(ctx context.Context, network, address string, tlsConfig *tls.Confi
 func (s *server) capture(ctx context.Context, key string, q *requestTemplate) ([]byte, *fasthttp.Response, error) {
 	raw, response, err := s.ask(ctx, q.request(key))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
-		err = fmt.Errorf("want an answer 200, found %d: %.300s", response.StatusCode(), response.Body())
+		err = fmt.Errorf("want a response with status 200, found %d: %.300s", response.StatusCode(), response.Body())
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s for %s: %w", s.name, q.path, err)
@@ -221,10 +222,10 @@ func (s *server) metric(ctx context.Context, name string) (value float64, err er
 func (s *server) adminGet(ctx context.Context, path string) (body string, err error) {
 	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), nil, (&requestTemplate{path: path}).request(""))
 	if err == nil && response.StatusCode() != fasthttp.StatusOK {
-		err = fmt.Errorf("want an answer 200, found %d: %.300s", response.StatusCode(), response.Body())
+		err = fmt.Errorf("want a response with status 200, found %d: %.300s", response.StatusCode(), response.Body())
 	}
 	if err != nil {
-		return "", fmt.Errorf("ask the node's operator socket for %s: %w", path, err)
+		return "", fmt.Errorf("ask the node's management socket for %s: %w", path, err)
 	}
 	return string(response.Body()), nil
 }

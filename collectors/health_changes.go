@@ -24,8 +24,8 @@ type unchangedPage struct {
 
 func newChangeDetector() changeDetector { return changeDetector{pages: map[int]unchangedPage{}} }
 
-// observe compares the prices of the pages that a try has read with their previous prices. If they differ, it remembers
-// since when the page has its new prices.
+// observe compares the prices of the pages that an attempt to read the source has read with their previous prices. If
+// they differ, it remembers since when the page has its new prices.
 func (d *changeDetector) observe(outcome pageResults, now time.Time) {
 	for _, page := range outcome.succeeded() {
 		observations := outcome.results[page].Observations
@@ -48,8 +48,8 @@ func (d *changeDetector) since() time.Time {
 	return newest
 }
 
-// fingerprint returns a hash of the quotes of a page. It ignores their order and their dates: a page that shows old
-// prices with today's date is frozen too.
+// fingerprint returns a hash of the quotes of a page. It ignores their order and their dates, because a page may show
+// old prices with today's date.
 func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	lines := make([]string, len(observations))
 	for i := range observations {
@@ -60,8 +60,8 @@ func fingerprint(observations []engine.Observation) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(lines, "\n")))
 }
 
-// pricesFrom returns since when a page has its prices: the end of the newest date if all quotes have dates in the past,
-// otherwise now.
+// pricesFrom returns the time from which a page has had its prices. If all quotes are dated before today, that is the
+// end of the newest date; otherwise it is now.
 func pricesFrom(observations []engine.Observation, now time.Time) time.Time {
 	var latest engine.Date
 	for i := range observations {

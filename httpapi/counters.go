@@ -15,8 +15,8 @@ import (
 // Every request is counted. Clients choose paths and methods, so the counters form a table of fixed size that stores no
 // part of a request. There are several such tables, called shards, so that processors do not write the same memory:
 //
-//	for each route: methods × statuses | durations up to each bound, and longer | sum of durations in ns
-//	callers × results of Config.Admitter | error codes | priorities × reasons of shed requests
+//	a row for each route: methods × statuses | durations up to each bound, and longer | sum of durations in ns
+//	then, once: with or without a key × results of the check of key and quota | error codes | priorities × reasons of shed requests
 
 // routeID is the row of the table in which a request is counted.
 type routeID uint8
@@ -140,8 +140,8 @@ func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
 	t.countStatus(a, ctx.Time(), methodIndex(ctx.Method()), ctx.Response.StatusCode())
 }
 
-// countStatus counts the response to a request that was complete at began. method is an index in methodLabels. The
-// connection adds the duration to the histogram later (conn.Conn.RecordDuration).
+// countStatus counts a response. began is when the request had been read completely. method is an index in
+// methodLabels. The connection adds the duration to the histogram later (conn.Conn.RecordDuration).
 func (t *counters) countStatus(a *requestState, began time.Time, method, status int) {
 	if a.conn != nil {
 		a.conn.RecordDuration(began.Add(t.writeTimeout), (*durationHistogram)(a.shard[int(a.route)*t.routeCells()+t.answerCells:]))

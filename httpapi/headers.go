@@ -58,13 +58,13 @@ func fillErrorHeaders(header *fasthttp.ResponseHeader, hasAdmitter bool) {
 	}
 }
 
-// fillAccountHeaders fills in header, the template for account operations (/v1/account). It copies template without the
-// headers that let a web page of another origin read the response.
-func fillAccountHeaders(header, template *fasthttp.ResponseHeader) {
-	template.CopyTo(header)
-	header.Del(fasthttp.HeaderAccessControlAllowOrigin)
-	header.Del(fasthttp.HeaderAccessControlExposeHeaders)
-	header.SetCanonical([]byte("Cross-Origin-Resource-Policy"), []byte("same-origin"))
+// fillAccountHeaders fills in account, the headers of all responses of account operations (/v1/account). They are those
+// of other errors, without the headers that let a web page of another origin read the response.
+func fillAccountHeaders(account, errors *fasthttp.ResponseHeader) {
+	errors.CopyTo(account)
+	account.Del(fasthttp.HeaderAccessControlAllowOrigin)
+	account.Del(fasthttp.HeaderAccessControlExposeHeaders)
+	account.SetCanonical([]byte("Cross-Origin-Resource-Policy"), []byte("same-origin"))
 }
 
 // bytesOf returns the bytes of a string without a copy. Danger: the caller must not change them.

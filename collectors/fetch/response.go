@@ -18,7 +18,7 @@ const (
 	pageBytesMax     = 5 << 20   // HTML, JSON, text
 	workbookBytesMax = 10 << 20  // XLSX, XLS
 	robotsBytesMax   = 512 << 10 // a longer robots.txt is cut off; RFC 9309, section 2.5, demands at least 500 KiB
-	errorBytesMax    = 64 << 10  // error pages are cut off; the page of a bot wall is recognised by its beginning
+	errorBytesMax    = 64 << 10  // error pages are cut off; a bot-protection page is recognised by its beginning
 	headerBytesMax   = 64 << 10
 )
 
@@ -47,7 +47,7 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	if contentLength >= 0 && contentLength <= int64(limit) {
 		capacity = int(contentLength)
 	}
-	buffer := make([]byte, 0, capacity+1) // one byte more than the limit, to notice a longer body
+	buffer := make([]byte, 0, capacity+1) // one byte more, to notice a body that is longer than expected
 	for {
 		n, err := body.Read(buffer[len(buffer):cap(buffer)])
 		buffer = buffer[:len(buffer)+n]
@@ -73,7 +73,7 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 }
 
 // nextCapacity quadruples the capacity of readBody's buffer. From a capacity of limit/16 on, it returns limit+1, which
-// is the maximum, at once. So the largest copy, which is the final one, has at most a quarter of the limit.
+// is the maximum, at once. So the buffer that is copied last has less than a quarter of the limit.
 func nextCapacity(capacity, limit int) int {
 	if capacity >= limit/16 {
 		return limit + 1
@@ -103,7 +103,7 @@ func (r *rawResponse) check(isDocument bool) *fetchError {
 	case r.status == http.StatusUnauthorized && len(r.body) > 0:
 		return r.errorf(source.Blocked, "the server asks for a login")
 	case r.status >= 400 && r.isBotWall():
-		return r.errorf(source.Blocked, "the challenge page of a bot wall")
+		return r.errorf(source.Blocked, "the challenge page of a bot protection")
 	}
 	fetchErr := r.errorf(source.HTTPStatus, "want 200")
 	if isRetryableStatus(r.status) {
@@ -137,7 +137,7 @@ func (r *rawResponse) redirectTarget() (*url.URL, *fetchError) {
 	}
 	target, err := r.url.Parse(location)
 	if err != nil {
-		return nil, r.errorf(source.HTTPStatus, "a redirect to %s, which is not an address", shorten(location)).withCause(err)
+		return nil, r.errorf(source.HTTPStatus, "a redirect to %s, which is not a URL", shorten(location)).withCause(err)
 	}
 	if reason := addressProblem(r.url, target); reason != "" {
 		return nil, r.errorf(source.HTTPStatus, "a redirect to %s is not followed: %s", shorten(location), reason)

@@ -25,8 +25,8 @@ const (
 	Reordered     Fault = "reordered"      // rows in reverse order, with the right labels
 
 	Layout    Fault = "layout"     // classes, ids, keys and headings are renamed
-	Challenge Fault = "challenge"  // challenge page of a bot wall, with status 200
-	Forbidden Fault = "forbidden"  // challenge page of a bot wall, with status 403
+	Challenge Fault = "challenge"  // challenge page of a bot protection, with status 200
+	Forbidden Fault = "forbidden"  // challenge page of a bot protection, with status 403
 	EmptyBody Fault = "empty"      // status 200 with an empty body
 	Half      Fault = "half"       // page or workbook that is cut off in the middle
 	ErrorPage Fault = "error-page" // HTML error page with status 200, for any request
@@ -66,7 +66,7 @@ func (f Fault) affectsResponse() bool { return !f.affectsHandshake() }
 // activeFault is a fault that SetFault has set. The zero value means no fault.
 type activeFault struct {
 	fault  Fault
-	frozen func() *snapshot // for Frozen: the market one day before the first response with the fault
+	frozen func() *snapshot // for Frozen: the market of one day before, taken at the first response with this fault and then kept
 }
 
 // activeFaults has the active faults of a Site.

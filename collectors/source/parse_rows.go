@@ -35,8 +35,8 @@ func (r *parser) requireMin(count, total, minimum int, noun string) {
 	}
 }
 
-// rowTarget returns the quote that the label of a row stands for by the definition. It returns false for a row that
-// must be skipped.
+// rowTarget looks up the label of a row in Rows.Labels of the source's definition, and returns the institution,
+// currency and side that it stands for. It returns false for a row that must be skipped.
 func (r *parser) rowTarget(row scope) (Target, bool) {
 	rows := r.page.Extract.Rows
 	label := ""

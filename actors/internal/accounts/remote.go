@@ -73,8 +73,8 @@ func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
 	s.evicted[id] = state
 }
 
-// remote applies events of another node. If an event of this account is not durable yet, writing it will end with
-// ErrConflict. Only an unconditional event (pendingEvent.unconditional) is written all the same.
+// remote applies events of another node. An event that this node has decided but not yet written then conflicts with
+// them: its write fails with ErrConflict, unless the event is unconditional (pendingEvent.unconditional).
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	a.remoteSeq++

@@ -13,8 +13,9 @@ const (
 	// formLifetime is the lifetime of a form token. It is longer than that of a session. If the token of a form has
 	// expired, the form is shown again with a new token.
 	formLifetime = time.Hour
-	// spentTokensMax is the largest number of owners (see tokenOwner) in the table of spent tokens. An owner is a session
-	// here. Each session needs an e-mail, and the limits of package mail allow fewer e-mails than this in formLifetime.
+	// spentTokensMax is the largest number of owners (see tokenOwner) in the table of spent tokens. Only
+	// forms of a session spend tokens. To begin a session one needs an e-mail, and package mail sends fewer e-mails than
+	// this in formLifetime, so the table does not fill up.
 	spentTokensMax = 1 << 13
 
 	formSerialBytes = 8
@@ -33,7 +34,7 @@ type tokenOwner [sha256.Size]byte
 //	serial (8) · Unix seconds (8) · first 16 bytes of HMAC-SHA256(key, serial · seconds · owner · purpose)
 //
 // A form that works only once spends its token. From then on, spend rejects that token and all older tokens of its
-// owner. So reloading a page does not create a second key.
+// owner. So reloading a page does not create a second API key.
 type formTokens struct {
 	key   [32]byte // random in each process
 	clock func() time.Time
