@@ -16,7 +16,8 @@ import (
 // part of a request. There are several such tables, called shards, so that processors do not write the same memory:
 //
 //	a row for each route: methods × statuses | durations up to each bound, and longer | sum of durations in ns
-//	then, once: with or without a key × results of the check of key and quota | error codes | priorities × reasons of shed requests
+//	then, once: with or without a key × results of the check of key and quota | error codes
+//	| priorities × reasons of shed requests
 
 // routeID is the row of the table in which a request is counted.
 type routeID uint8

@@ -40,7 +40,7 @@
 //	no response in time               timeout, after as many tries as fit
 //	invalid certificate, or TLS failed otherwise                   tls
 //
-// A challenge page is what a bot wall sends instead of the document. With status 200 it is recognised by
+// A challenge page is what a bot protection sends instead of the document. With status 200 it is recognised by
 // Definition.Parse.
 //
 // # robots.txt

@@ -262,7 +262,7 @@ func elsewhere() []hostileServer {
 		away("to another port", "port", "https://bad.example.do:22/"),
 		away("to a file", "file:///etc/passwd", "file:///etc/passwd"),
 		away("to nothing", "names no target", ""),
-		away("to no address", "not an address", "https://["),
+		away("to no address", "not a URL", "https://["),
 	}
 }
 

@@ -66,7 +66,7 @@ func (f Fault) affectsResponse() bool { return !f.affectsHandshake() }
 // activeFault is a fault that SetFault has set. The zero value means no fault.
 type activeFault struct {
 	fault  Fault
-	frozen func() *snapshot // for Frozen: the market of one day before, taken at the first response with this fault and then kept
+	frozen func() *snapshot // for Frozen: the market of the day before the first such response
 }
 
 // activeFaults has the active faults of a Site.

@@ -134,8 +134,8 @@ func TestContent_Charsets(t *testing.T) {
 	})
 }
 
-// botWalls are challenges as bot walls show them with status 200; synthetic, from their known marks.
-func botWalls() map[string]string {
+// botProtections are challenges as bot protections show them with status 200; synthetic, from their known marks.
+func botProtections() map[string]string {
 	return map[string]string{
 		"Incapsula": `<html style="height:100%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><script src="/_Incapsula_Resource?SWJIYLWA=1">` +
 			`</script></head><body></body></html>`,
@@ -154,19 +154,19 @@ func botWalls() map[string]string {
 
 func TestContent_Walls(t *testing.T) {
 	sheet := sourceOf(Extract{Method: XLSXRows, Sheet: &Sheet{Year: "ano", Month: "mes", Day: "dia"}, Fields: []Field{{Side: BuySide}}})
-	for name, page := range botWalls() {
+	for name, page := range botProtections() {
 		for _, d := range []*Definition{oneField(), referenceJSON(), sheet} {
 			_, err := d.Parse(0, documentOf(page))
 			if err == nil {
 				t.Fatalf("%s is read by %s", name, d.Pages[0].Extract.Method)
 			}
-			t.Run(name+" for "+string(d.Pages[0].Extract.Method), func(t *testing.T) { wantFailure(t, err, Blocked, "bot wall") })
+			t.Run(name+" for "+string(d.Pages[0].Extract.Method), func(t *testing.T) { wantFailure(t, err, Blocked, "bot protection") })
 		}
 	}
 }
 
-// A page with its rates is good, whatever scripts its bot wall adds; one with much text and no rates has changed, and
-// is not blocked.
+// A page with its rates is good, whatever scripts its bot protection adds; one with much text and no rates has
+// changed, and is not blocked.
 func TestContent_GoodPagesBehindWalls(t *testing.T) {
 	const script = `<script src="/_Incapsula_Resource?x=1"></script><script src="/cdn-cgi/challenge-platform/x.js"></script><div class="g-recaptcha"></div>`
 	checkCase(t, oneField(), documentOf(pageOf(script+goodTable)), parseCase{want: []string{"test USD unspecified [58.90] []"}})

@@ -20,7 +20,7 @@
 // Definition.Parse reads the document of a page. Any function that Parse calls can end the parsing: failf panics with a
 // Failure, which Parse returns as its error.
 //
-//	content.go, bot_wall.go         the kind of document; challenge pages of bot walls
+//	content.go, challenge.go        the kind of document; challenge pages of bot protections
 //	html.go, html_table.go          elements, tables by their headings
 //	markup_cost.go                  limits of the time and memory for a page
 //	json.go, json_extract.go        JSON with the digits of numbers; paths

@@ -252,7 +252,7 @@ func fuzzParse(f *testing.F, d *Definition, seeds ...string) {
 		f.Add("", []byte(seed))
 		f.Add("text/html; charset=utf-8", []byte(seed))
 	}
-	for _, page := range botWalls() {
+	for _, page := range botProtections() {
 		f.Add("text/html; charset=iso-8859-1", []byte(page))
 	}
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {

@@ -7,8 +7,8 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// challengeTextMax is the maximum number of bytes of visible text on a challenge page. A bot wall sends such a page
-// instead of the real one to a client that may be a program.
+// challengeTextMax is the maximum number of bytes of visible text on a challenge page. A bot protection sends such a
+// page instead of the real one to a client that may be a program.
 const challengeTextMax = 800
 
 // certainMarkers returns lists of strings in lower case that identify challenge pages. A page that contains all strings
@@ -33,8 +33,8 @@ func possibleMarkers() []string {
 	}
 }
 
-// Challenge returns the string that identifies the challenge page of a bot wall, or "" for any other document. Call it
-// only for error responses and for documents without rates.
+// Challenge returns the string that identifies the challenge page of a bot protection, or "" for any other document.
+// Call it only for error responses and for documents without rates.
 func (d *Document) Challenge() string {
 	if len(d.Body) > textBytesMax || sniffContent(d.Body) != "text" {
 		return ""
@@ -50,7 +50,7 @@ func blockedFailure(doc *Document, failure *Failure) *Failure {
 	if marker == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {
 		return nil
 	}
-	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot wall (" + marker + ")", Cause: failure}
+	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot protection (" + marker + ")", Cause: failure}
 }
 
 func challengeMarker(text string) string {
