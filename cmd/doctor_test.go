@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -131,7 +132,19 @@ func TestDoctor_BesideANode(t *testing.T) {
 	data := t.TempDir()
 	p := startNode(t, data)
 	_, address, _ := strings.Cut(p.URL, "//")
+	for range 60 {
+		request, _ := http.NewRequest("GET", p.URL+"/livez", nil)
+		request.Header.Set("X-Forwarded-For", "192.0.2.1")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+	}
 	report, _ := runDoctor(t, append(box.args(), "--data", data, "--listen", address)...)
+	if f := report.of(t, "proxy"); f.Level != "WARN" || !strings.Contains(f.Message, "requests from 127.0.0.1") || !strings.Contains(f.Advice, "--trusted-proxy") {
+		t.Errorf("%+v", f)
+	}
 	for check, want := range map[string]string{
 		"node": "a node runs", "log": "a running node uses it", "address": "by the running node", "sync": "not timed", "mail": "login as " + mailUser,
 	} {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"errors"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -235,19 +236,31 @@ func TestCounters_Tables(t *testing.T) {
 
 // TestCounters_Connections counts those that are open, turned away and beyond the cap.
 func TestCounters_Connections(t *testing.T) {
-	s := serve(t, func(c *Config) { c.Limits = Limits{ConnsMax: 10, ConnsPerClient: 2} })
+	log := &lockedBuffer{}
+	s := serve(t, func(c *Config) {
+		c.Limits, c.Logger = Limits{ConnsMax: 10, ConnsPerClient: 2}, slog.New(slog.NewTextHandler(log, nil))
+	})
 	var conns []net.Conn
 	for range 2 {
 		conn, wire := s.dial(t)
 		conns = append(conns, conn)
 		askOn(t, conn, wire, bestTarget)
 	}
-	third, _ := s.dial(t)
-	if n, err := third.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Error("a third connection of an address is served")
+	for range 4 {
+		third, _ := s.dial(t)
+		if n, err := third.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Error("a third connection of an address is served")
+		}
+		s.clock.set(s.clock.now().Add(30 * time.Second))
 	}
-	if got, want := s.server.Stats().Connections, (ConnectionCounts{Open: 2, Max: 10, Accepted: 3, OverClientLimit: 1}); got != want {
+	if got, want := s.server.Stats().Connections, (ConnectionCounts{Open: 2, Max: 10, Accepted: 6, OverClientLimit: 4}); got != want {
 		t.Errorf("connections %+v, want %+v", got, want)
+	}
+	eventually(t, func() bool { return strings.Count(log.text(), "\n") == 2 })
+	for _, part := range []string{"--connections-per-address", "network=127.0.0.0/24 limit=2 refused=1\n", "refused=2\n"} {
+		if !strings.Contains(log.text(), part) {
+			t.Errorf("the log has no %q: %s", part, log.text())
+		}
 	}
 	for _, conn := range conns {
 		conn.Close()

@@ -236,7 +236,7 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) connConfig() conn.Config {
 	return conn.Config{
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains, ReserveConns: reserveConnsDefault,
-		FirstRequestBytesMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, LoadShedder: s.shedder, Log: s.config.Logger, Counts: &s.counters.conns,
+		FirstRequestBytesMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, LoadShedder: s.shedder, Log: s.config.Logger, Clock: s.config.Clock, Counts: &s.counters.conns,
 		Express: s.express, OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
 	}
 }

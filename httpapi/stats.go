@@ -24,6 +24,9 @@ type Stats struct {
 	Shed []ShedCount
 	// Connections are the connections of all listeners.
 	Connections ConnectionCounts
+	// UntrustedProxy is an address or network that looks like a proxy, because many requests from it carry
+	// X-Forwarded-For, and that is not in Config.TrustedProxies. "" means that there is none.
+	UntrustedProxy string
 }
 
 // RequestCount is the number of requests with the same route, method and status.
@@ -132,6 +135,7 @@ func (s *Server) Stats() Stats {
 		}
 	}
 	c := &t.conns
+	stats.UntrustedProxy = c.Proxies.Found()
 	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.Reserve.Load(), c.Shortages.Load()}
 	return stats
 }

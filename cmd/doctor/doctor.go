@@ -176,15 +176,26 @@ func (d *doctor) settings(context.Context) {
 // running finds out whether a node is running, and from when on that node requires API keys. Later checks use the
 // result.
 func (d *doctor) running(ctx context.Context) {
-	policy, err := remote.Call(ctx, remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve"), admin.ShowKeyPolicy, admin.NoBody{})
+	client := remote.New(remote.SocketPath(d.o.Config.Admin.Socket, d.o.Config.Dir), "tasard serve")
+	policy, err := remote.Call(ctx, client, admin.ShowKeyPolicy, admin.NoBody{})
 	switch {
 	case err == nil:
 		d.node = &policy
 		d.add(findingOK, "node", "", "a node runs on this data directory")
+		d.proxy(ctx, client)
 	case exit.Code(err) == exit.Unavailable:
 		d.add(findingOK, "node", "", "no node runs on this data directory")
 	default:
 		d.add(findingFail, "node", "see its log", "a node runs but does not answer properly: %v", err)
+	}
+}
+
+// proxy warns if many requests to the running node carry X-Forwarded-For and come from an address that it does not
+// trust.
+func (d *doctor) proxy(ctx context.Context, client *remote.Node) {
+	if state, err := client.Readiness(ctx); err == nil && state.UntrustedProxy != "" {
+		d.add(findingWarn, "proxy", "if it is your proxy, name it with --trusted-proxy",
+			"requests from %s carry X-Forwarded-For, but it is not a trusted proxy: all its clients share one quota", state.UntrustedProxy)
 	}
 }
 

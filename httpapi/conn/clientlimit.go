@@ -1,8 +1,11 @@
 package conn
 
 import (
+	"context"
+	"log/slog"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 const (
@@ -11,6 +14,8 @@ const (
 	// clientPrefixBitsIPv6 is the length of the prefix that identifies an IPv6 client. Providers assign a /64 to a
 	// household, whose devices choose the other bits themselves.
 	clientPrefixBitsIPv6 = 64
+	// refusalLogInterval is the shortest time between two log lines about connections of clients at their limit.
+	refusalLogInterval = time.Minute
 )
 
 // clientLimit limits the open connections of each client. The zero value has no limit.
@@ -18,8 +23,10 @@ type clientLimit struct {
 	limit  int                   // 0 = any number
 	exempt func(netip.Addr) bool // reports whether an address has no limit; may be nil
 
-	mu   sync.Mutex
-	open map[netip.Addr]int // number of open connections by client, see keyOf
+	mu         sync.Mutex
+	open       map[netip.Addr]int // number of open connections by client, see keyOf
+	refused    int                // connections refused since the last report
+	nextReport time.Time          // earliest time of the next report
 }
 
 // newClientLimit lowers limit to maxConns/clientShareOfCap if it is higher. A limit of 0 or less means no limit.
@@ -66,4 +73,42 @@ func (s *clientLimit) release(client netip.Addr) {
 	if s.open[client]--; s.open[client] == 0 {
 		delete(s.open, client)
 	}
+}
+
+// reportRefusal counts a connection that was closed because its client is at the limit. It returns the number of such
+// connections since the last report, or 0 if that was less than refusalLogInterval ago.
+func (s *clientLimit) reportRefusal(now time.Time) (refused int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
+	if now.Before(s.nextReport) {
+		return 0
+	}
+	refused = s.refused
+	s.refused, s.nextReport = 0, now.Add(refusalLogInterval)
+	return refused
+}
+
+// logRefusal logs, at most once in refusalLogInterval, that connections of clients at their limit are closed.
+func (l *Listener) logRefusal(peer netip.Addr) {
+	refused := l.clientLimit.reportRefusal(l.config.Clock())
+	if refused == 0 {
+		return
+	}
+	l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
+		"connection closed: its client has as many as one client may have (--connections-per-address, at most a fifth of --connections)",
+		slog.String("network", networkOf(peer)), slog.Int("limit", l.clientLimit.limit), slog.Int("refused", refused))
+}
+
+// networkOf returns the part of a client's address that may be logged: 24 bits of an IPv4 address, 48 of an IPv6 one.
+func networkOf(addr netip.Addr) string {
+	bits := 48
+	if addr.Is4() {
+		bits = 24
+	}
+	network, err := addr.Prefix(bits)
+	if err != nil {
+		return "unknown"
+	}
+	return network.String()
 }

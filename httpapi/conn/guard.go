@@ -59,8 +59,13 @@ func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	if f.closes {
 		ctx.Response.Header.SetConnectionClose()
 	}
-	if conn, ok := ctx.Conn().(*Conn); ok && conn.framing.rejection != "" {
-		return conn.framing.rejection
+	if conn, ok := ctx.Conn().(*Conn); ok {
+		if f.forwarded {
+			conn.noteForwarded()
+		}
+		if conn.framing.rejection != "" {
+			return conn.framing.rejection
+		}
 	}
 	if reason := f.checkHost(isHTTP11); reason != "" {
 		return reason
@@ -154,6 +159,8 @@ type HeadInfo struct {
 	coding []byte
 	seen   uint8
 	closes bool
+
+	forwarded bool // the request has an X-Forwarded-For header
 }
 
 // scan returns why the header lines must be rejected, or "". raw ends with an empty line, or is empty if there are no
@@ -212,10 +219,12 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 		} else if fields.EqualFold(name, "if-none-match") {
 			f.HasIfNoneMatch = true
 		}
-	case len("accept-encoding"):
+	case len("accept-encoding"): // also len("x-forwarded-for")
 		if fields.EqualFold(name, "accept-encoding") {
 			f.AcceptEncodingLines++
 			f.AcceptEncoding = fields.TrimBlanks(value)
+		} else if fields.EqualFold(name, "x-forwarded-for") {
+			f.forwarded = true
 		}
 	case len("content-length"):
 		if fields.EqualFold(name, "content-length") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -59,8 +60,11 @@ type Config struct {
 	Express Express
 	// LoadShedder rejects some requests under overload (load shedding). Nil means that none are rejected.
 	LoadShedder *LoadShedder
-	// Log gets one message when Accept begins to fail, and one when it works again. It may be nil.
+	// Log gets one message when Accept begins to fail, one when it works again, at most one a minute about clients at
+	// MaxConnsPerClient, and one about a proxy that is not in ExemptClients. It may be nil.
 	Log *slog.Logger
+	// Clock returns the time, for the log. It may be nil, if the clients have no limit.
+	Clock func() time.Time
 	// After replaces time.After in tests. It may be nil.
 	After func(time.Duration) <-chan time.Time
 	// Counts is updated by the Listener. It may be nil.
@@ -80,6 +84,7 @@ type Counts struct {
 	OverClientLimit atomic.Uint64 // closed at once because of MaxConnsPerClient
 	Reserve         atomic.Uint64 // accepted beyond the cap
 	Shortages       atomic.Uint64 // failures to accept for lack of file descriptors or memory
+	Proxies         proxySearch   // for proxies that are not in ExemptClients
 }
 
 // Listen wraps ln in a Listener, whose Accept returns connections of type *Conn. Close ends every call of Accept with
@@ -106,7 +111,7 @@ func Listen(ln net.Listener, c Config) *Listener {
 		c.Counts = new(Counts)
 	}
 	l := &Listener{
-		Listener: ln, config: c, permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
+		Listener: ln, config: c, seed: maphash.MakeSeed(), permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
 		clientLimit: newClientLimit(c.MaxConnsPerClient, c.MaxConns, c.ExemptClients), reserve: reserveConns{limit: c.ReserveConns},
 	}
 	if l.rounds = c.LoadShedder.schedulingRounds(c.Log); l.rounds == nil && runtime.GOMAXPROCS(0) == 1 {
@@ -124,6 +129,7 @@ type Listener struct {
 	reserve     reserveConns
 	silent      silentConns       // connections that have not received a byte yet
 	rounds      *schedulingRounds // make busy connections yield to new requests; nil: they do not yield
+	seed        maphash.Seed      // for Counts.Proxies
 	full        atomic.Bool       // OnFull was called, and OnRoom was not called since
 	closed      chan struct{}
 	closeOnce   sync.Once
@@ -211,6 +217,9 @@ func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
 		}
 		l.config.Counts.OverClientLimit.Add(1)
 		_ = conn.Close() // nothing was written, so no data can be lost
+		if c.permit.clientKey.IsValid() {
+			l.logRefusal(c.peer)
+		}
 		return nil
 	}
 	l.config.Counts.Open.Add(1)

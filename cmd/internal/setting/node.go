@@ -94,7 +94,7 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	flags.Var(Path(&h.TLS.Certificate, "FILE"), "tls-cert", "serve HTTPS with the PEM certificate chain in `FILE`; SIGHUP reads it again")
 	flags.Var(Path(&h.TLS.Key, "FILE"), "tls-key", "a `FILE` with its private key, readable only by owner and group")
 	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "maximum of open connections, 30 KiB each; others get 503")
-	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address", "maximum for one client address (IPv6: /64); 0 means unlimited")
+	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address", "maximum for one client address (IPv6: /64); more are closed; 0 means unlimited")
 	flags.Var(Duration(&h.DrainDelay, 0, drainDelayMax), "drain-delay", "keep answering for this time after a stop was requested")
 	AddDirectory(flags, &o.Config)
 	addCluster(flags, &o.Config.Cluster)
