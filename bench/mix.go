@@ -74,7 +74,7 @@ func authorization(key string) string { return "Authorization: Bearer " + key + 
 
 // mix generates random requests. For each request it draws a template, according to the weights, and an API key.
 type mix struct {
-	templates   []requestTemplate // path begins with the method, and headers with the HTTP version and Host
+	templates   []requestTemplate // as newMix has changed them: path is the start of the request line, headers is the rest
 	totalWeight int
 	lastHeaders []string // for each key the end of a request: Authorization header and empty line
 }

@@ -25,8 +25,9 @@ import (
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
-	// Service answers the data operations: all of /v1 except /v1/account. Danger: servers that share a Service must have
-	// the same FeeNotice, because its pages keep their encoded bodies (engine.Page.Rendered).
+	// Service answers the data operations: all of /v1 except /v1/account. The pages of a Service
+	// keep their encoded bodies, which contain the FeeNotice. Danger: so servers that share a Service must have the same
+	// FeeNotice.
 	Service engine.Service
 	// Catalogue has the known currency codes and institution ids, so that parsing them does not allocate.
 	Catalogue *engine.Catalogue
@@ -313,8 +314,8 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.requestStates.Put(a)
 }
 
-// startResponse sets the request id and the common headers of a response. It is not for a 200 or 304 with data, whose
-// headers are set by writeHead in head.go. It does nothing if it was called before for this response.
+// startResponse sets the request id and the common headers of a response. It is not for the 200 and 304 responses of
+// data operations: writeHead sets their headers. It does nothing if it was called before for this response.
 func (s *Server) startResponse(ctx *fasthttp.RequestCtx) {
 	if s.idOf(ctx) == nil {
 		s.restartResponse(ctx)

@@ -45,8 +45,8 @@ type httpServer struct {
 }
 
 // Listen listens on a TCP address. field is the name of the field of Config that has the address. It is used in errors.
-// Multipath TCP is off, because a multipath listener stops accepting only when it is closed, and closing it resets
-// connections in the backlog.
+// Multipath TCP is off: a plain TCP listener can stop accepting before it is closed, so that the connections in its
+// backlog are still served. A multipath listener can't, and closing it resets them.
 func Listen(address, field string) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)

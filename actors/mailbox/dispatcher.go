@@ -9,8 +9,8 @@ import (
 )
 
 // dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
-// Ref.run adds an actor when one goroutine has handled the maximum number of its messages. Each actor is in the queue
-// at most once.
+// When a goroutine has handled as many messages of an actor as one turn allows, Ref.run puts the actor at the end
+// of the queue. Each actor is in the queue at most once.
 type dispatcher struct {
 	elapsed  func() time.Duration
 	workers  sync.WaitGroup // worker goroutines and jobs (Ref.StartJob)
@@ -23,7 +23,8 @@ type dispatcher struct {
 }
 
 func startDispatcher(workers int, elapsed func() time.Duration) *dispatcher {
-	d := &dispatcher{elapsed: elapsed, jobSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))} // one processor is left for callers
+	// One processor is left for the goroutines that send messages.
+	d := &dispatcher{elapsed: elapsed, jobSlots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))}
 	d.work.L = &d.mu
 	for range workers {
 		d.workers.Add(1)

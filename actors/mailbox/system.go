@@ -59,8 +59,8 @@ type Stats struct {
 	Rejected   uint64 // requests rejected with ErrOverloaded because a mailbox was full
 }
 
-// Stats returns the counts. It must not run concurrently with Spawn of an actor of this kind. For a Transient kind this
-// is allowed.
+// Stats returns the counts. Unless the kind is Transient, Stats must not run concurrently with Spawn of an actor of
+// this kind.
 func (k *Kind) Stats() Stats {
 	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Rejected: k.rejected.Load()}
 	if k.Transient {

@@ -31,7 +31,7 @@ type quoteID struct {
 	currency string
 }
 
-// sourceQuotes has the quotes that one source has in the results of Market.History and Market.Refreshes.
+// sourceQuotes lists the quotes that Market.History and Market.Refreshes return for one source.
 type sourceQuotes struct {
 	source string // id, with demoPrefix
 	dated  bool   // the definition of the source reads the dates of quotes
@@ -56,7 +56,7 @@ func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 		}
 	}
 	var all []sourceQuotes
-	indexes := map[string]int{} // in all, by id of the definition
+	indexes := map[string]int{} // index in the slice all, by the id of the source's definition
 	for i := range m.institutions {
 		for j := range m.institutions[i].quotes {
 			d, ok := best[m.institutions[i].quoteID(j)]

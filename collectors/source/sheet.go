@@ -47,7 +47,8 @@ type sheetHeadings struct {
 	columns map[string]int // column of each normalised heading; -1 = the heading occurs twice
 }
 
-// headingsOf finds the row of headings: the first row with each of the three headings of the date exactly once.
+// headingsOf finds the row of headings: the first row in which the headings for year, month and day occur exactly once
+// each.
 func headingsOf(rows [][]string, spec *Sheet) *sheetHeadings {
 	for i, row := range rows[:min(len(rows), headingRowsMax)] {
 		h := &sheetHeadings{row: i, columns: map[string]int{}}

@@ -88,8 +88,8 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	}
 }
 
-// total returns the amount in pesos at a rate. convert.js recalculates it from the attribute data-total, which has the
-// price in units of engine.Decimal.
+// total returns the amount in pesos at a rate. When the visitor changes the amount, convert.js recalculates it. The
+// attribute data-total has the price, not the total, in units of engine.Decimal.
 func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
