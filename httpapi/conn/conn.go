@@ -32,13 +32,14 @@ type permit struct {
 	released  atomic.Bool
 }
 
-func (s *permit) release(c net.Conn) {
+func (s *permit) release(c *Conn) {
 	if s.listener == nil || !s.released.CompareAndSwap(false, true) {
 		return
 	}
 	if s.reserve {
 		s.listener.reserve.remove(c)
 	} else {
+		s.listener.idle.remove(c)
 		<-s.listener.permits
 		s.listener.reportRoom()
 	}
@@ -54,6 +55,7 @@ type Conn struct {
 	User any
 
 	permit  permit
+	idle    idleState
 	peer    netip.Addr
 	express Express       // answers some requests before fasthttp reads them; may be nil
 	state   atomic.Uint32 // connServing, connInExpress or connClosing: whether Express is running
@@ -118,7 +120,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.overloaded.Load() && !c.prefetch(b) {
 			c.shedder.releaseIdle(c)
 		}
-		n, err := c.transport.receive(b)
+		n, err := c.receive(b)
 		if n > 0 {
 			var expressErr error
 			if n, expressErr = c.answerExpress(b[:n]); expressErr != nil {
@@ -129,6 +131,29 @@ func (c *Conn) Read(b []byte) (int, error) {
 			return c.transport.deliver(b[:n], err)
 		}
 	}
+}
+
+// receive is transport.receive. It also notes that the connection is idle meanwhile, unless a request has begun.
+func (c *Conn) receive(b []byte) (int, error) {
+	if c.framing.deferred != nil {
+		c.framing.parseDeferred()
+	}
+	l := c.permit.listener
+	if l == nil || c.permit.reserve || c.prefetched > 0 || len(c.firstRequest) > 0 || len(b) < c.readBufferBytes || c.framing.midRequest() {
+		return c.transport.receive(b)
+	}
+	timeout := l.config.IdleTimeout
+	if c.requests == 0 {
+		timeout = l.config.ReadTimeout
+	}
+	if !c.idle.begin(c.lazyDeadlines.read.wanted.Add(-timeout)) {
+		return 0, net.ErrClosed
+	}
+	n, err := c.transport.receive(b)
+	if !c.idle.end() {
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 // prefetch reads into b what has already arrived, for the transport.receive that follows. It reports whether any byte

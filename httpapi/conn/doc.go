@@ -8,6 +8,7 @@
 //	listener.go       accepts connections up to a cap; retries when file descriptors or memory are short
 //	clientlimit.go    limits the connections of each client
 //	proxysearch.go    finds a proxy that is not trusted, by its X-Forwarded-For
+//	idle.go           finds the connection to close for a new one at the cap
 //	reserve.go        accepts a few connections beyond the cap, which get 503 or a health response
 //	firstrequest.go   reads the first request of a connection into a small buffer, so that slow clients cost little
 //	deadline.go       sets deadlines without changing a runtime timer each time

@@ -34,23 +34,26 @@ const sendBufferBytes = 128 << 10
 
 // Config configures a Listener. Only MaxConns is required.
 type Config struct {
-	// MaxConns is the cap: the largest number of open connections, without ReserveConns. If ReserveConns is 0, further
-	// connections wait in the kernel's backlog until an open one closes. Idle connections count as open until a timeout
-	// of the server closes them.
+	// MaxConns is the cap: the largest number of open connections, without ReserveConns. At the cap a new connection
+	// replaces the one that has been idle longest. If none is idle, it is accepted in reserve. If ReserveConns is 0, no
+	// connection is replaced: further ones wait in the kernel's backlog until an open one closes.
 	//
 	// Danger: keep the cap well below the process's limit of open files. Set Concurrency of the fasthttp.Server to at
 	// least twice the cap: a worker ends a little later than its connection, and beyond Concurrency fasthttp sends its
 	// own 503.
 	MaxConns int
 	// MaxConnsPerClient is the largest number of open connections of one client, which is an IPv4 address or an IPv6
-	// /64 prefix. A value above a fifth of MaxConns counts as a fifth. 0 or less means no limit. Connections beyond the
-	// limit are closed at once.
+	// /64 prefix. An IPv6 /56 may have 4 times as many, and a /48 16 times. Values above a fifth of MaxConns count as a
+	// fifth. 0 or less means no limit. Connections beyond the limit are closed at once.
 	MaxConnsPerClient int
 	// ExemptClients reports whether MaxConnsPerClient does not apply to an address, such as that of a proxy.
 	ExemptClients func(netip.Addr) bool
 	// ReserveConns is the number of connections that are accepted beyond the cap, each for one response. See
 	// Conn.Reserve.
 	ReserveConns int
+	// ReadTimeout and IdleTimeout are those of the fasthttp.Server. Its read deadlines show since when a connection is
+	// idle.
+	ReadTimeout, IdleTimeout time.Duration
 	// FirstRequestBytesMax is the number of bytes of a connection's first request that may be buffered before fasthttp
 	// reads it. See awaitFirstRequest. 0 disables the buffer.
 	FirstRequestBytesMax int
@@ -83,6 +86,7 @@ type Counts struct {
 	Accepted        atomic.Uint64 // includes those that were closed at once
 	OverClientLimit atomic.Uint64 // closed at once because of MaxConnsPerClient
 	Reserve         atomic.Uint64 // accepted beyond the cap
+	IdleClosed      atomic.Uint64 // closed at the cap while idle, for a new connection
 	Shortages       atomic.Uint64 // failures to accept for lack of file descriptors or memory
 	Proxies         proxySearch   // for proxies that are not in ExemptClients
 }
@@ -127,6 +131,7 @@ type Listener struct {
 	permits     chan struct{} // one token for each connection below the cap, and for each call of Accept that awaits one
 	clientLimit *clientLimit
 	reserve     reserveConns
+	idle        idleConns
 	silent      silentConns       // connections that have not received a byte yet
 	rounds      *schedulingRounds // make busy connections yield to new requests; nil: they do not yield
 	seed        maphash.Seed      // for Counts.Proxies
@@ -141,7 +146,8 @@ type Listener struct {
 }
 
 // Accept takes a permit, the right to one connection below the cap. If all permits are in use, it waits for one, or
-// goes on without a permit if there is a reserve. Then it waits for a connection whose client is below its limit.
+// goes on without a permit if there is a reserve. Then it waits for a connection whose client is below its limit. If it
+// has no permit by then, it closes an idle connection for the new one.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		permitted, err := l.acquire()
@@ -156,12 +162,24 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if !permitted { // a permit may have become free meanwhile
-			permitted = l.tryAcquire()
+			permitted = l.tryAcquire() || l.replaceIdle()
 		}
 		if conn := l.newConn(conn, permitted); conn != nil {
 			return conn, nil
 		}
 	}
+}
+
+// replaceIdle closes the connection that has been idle longest, and takes its permit. It returns false if no connection
+// is idle.
+func (l *Listener) replaceIdle() bool {
+	c := l.idle.evict()
+	if c == nil {
+		return false
+	}
+	l.config.Counts.IdleClosed.Add(1)
+	_ = c.Close() // the goroutine that serves the connection gets an error
+	return l.tryAcquire()
 }
 
 func (l *Listener) tryAcquire() bool {
@@ -232,6 +250,7 @@ func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
 	}
 	if permitted {
 		c.express = l.config.Express
+		l.idle.add(c)
 		return c
 	}
 	l.config.Counts.Reserve.Add(1)

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -26,7 +27,15 @@ func holdingSlots(t testing.TB, s *admissionSlots, count int, since time.Time) (
 	return held
 }
 
-// TestO5_ClientLimit: each IPv4 address and each IPv6 /64 has a limit, at most a fifth of all; a proxy has none.
+func each(format string, count int) (addresses []string) {
+	for i := range count {
+		addresses = append(addresses, fmt.Sprintf(format, i))
+	}
+	return addresses
+}
+
+// TestO5_ClientLimit: each IPv4 address and each IPv6 /64 has a limit, and larger ones each /56 and /48, at most a fifth
+// of all; a proxy has none.
 func TestO5_ClientLimit(t *testing.T) {
 	proxy := netip.MustParseAddr("192.0.2.9")
 	for name, one := range map[string]struct {
@@ -40,6 +49,10 @@ func TestO5_ClientLimit(t *testing.T) {
 		"two addresses":        {128, 16384, []string{"192.0.2.1", "192.0.2.2"}, 256},
 		"one /64":              {128, 16384, []string{"2001:db8::1", "2001:db8::ffff:1", "2001:db8::2%eth0"}, 128},
 		"two /64":              {128, 16384, []string{"2001:db8::1", "2001:db8:0:1::1"}, 256},
+		"one /56":              {128, 16384, each("2001:db8:0:1%02x::1", 256), 512},
+		"one /48":              {128, 16384, each("2001:db8:0:%x::1", 4096), 2048},
+		"two /48":              {128, 16384, append(each("2001:db8:1:%x::1", 4096), each("2001:db8:2:%x::1", 4096)...), 4096},
+		"a fifth, by a /48":    {128, 1000, each("2001:db8:0:%x::1", 4096), 200},
 		"a proxy":              {128, 16384, []string{"192.0.2.9"}, 300},
 		"control: no limit":    {0, 16384, []string{"192.0.2.1"}, 300},
 		"no limit by any flag": {-1, 16384, []string{"192.0.2.1"}, 300},

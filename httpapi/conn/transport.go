@@ -47,9 +47,6 @@ const lineEnd = '\r'<<8 | '\n'
 
 // receive reads bytes for fasthttp. It returns the bytes of firstRequest or of Conn.prefetch first.
 func (g *transport) receive(b []byte) (int, error) {
-	if g.framing.deferred != nil {
-		g.framing.parseDeferred()
-	}
 	if g.readBufferBytes == 0 {
 		g.readBufferBytes = len(b)
 	}
