@@ -273,6 +273,8 @@ func TestCounters_Shed(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Limits = Limits{ConnsMax: 1, ConnsPerClient: -1} })
 	first, wire := s.dial(t)
 	askOn(t, first, wire, bestTarget)
+	write(t, first, "GET /v1/rates") // the connection is not idle, so it stays
+	bubbleSleep(200 * time.Millisecond)
 	beyond, wire := s.dial(t)
 	if a := askOn(t, beyond, wire, goldenTargets()["convert"]); a.status != 503 {
 		t.Errorf("beyond the cap: %d", a.status)
@@ -289,5 +291,39 @@ func TestCounters_Shed(t *testing.T) {
 	}
 	if stats.Connections.Reserve != 1 || !slices.Contains(stats.Requests, RequestCount{"refused", "GET", 503, 1}) {
 		t.Errorf("%+v", stats)
+	}
+}
+
+// TestO5_IdleMakesRoom: at the cap each newcomer is served, in the place of the connection that was idle longest.
+// Answers that cost nothing do not make a connection younger, and one with half a request stays.
+func TestO5_IdleMakesRoom(t *testing.T) {
+	s := serve(t, withLimits(func(c *Config) { c.Limits = Limits{ConnsMax: 4, ConnsPerClient: -1} }))
+	open := func(target string) net.Conn {
+		conn, wire := s.dial(t)
+		askOn(t, conn, wire, target)
+		return conn
+	}
+	served := map[string]net.Conn{}
+	for _, name := range []string{"busy", "charged", "free", "recent"} {
+		served[name] = open(bestTarget)
+	}
+	write(t, served["busy"], "GET /v1/rates")
+	for _, name := range []string{"free", "charged"} {
+		target := map[bool]string{true: bestTarget, false: "/nothing-here"}[name == "charged"]
+		askOn(t, served[name], bufio.NewReader(served[name]), target)
+	}
+	bubbleSleep(200 * time.Millisecond) // the server reads again
+	for newcomers, left := range []string{"free", "recent", "charged"} {
+		open(bestTarget)
+		if n, err := served[left].Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("newcomer %d did not take the place of the connection %q", newcomers, left)
+		}
+		if got := s.server.Stats().Connections; got.IdleClosed != uint64(newcomers+1) || got.Reserve != 0 {
+			t.Errorf("newcomer %d: %+v", newcomers, got)
+		}
+	}
+	write(t, served["busy"], " HTTP/1.1\r\nHost: a\r\n\r\n")
+	if a := parseAnswer(t, bufio.NewReader(served["busy"]), "GET"); a.status != 200 {
+		t.Errorf("the request that had begun: %d", a.status)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	methodsHealth  = "GET, HEAD"
 	readyRetry     = "2" // Retry-After of a 503, in seconds
 	overloadedText = "Requests are refused because more come in than can be answered; spread them, or add a node."
-	fullText       = "As many connections are open as may be; new ones get 503. Look for clients that keep idle ones, or raise the cap."
+	fullText       = "As many connections are open as may be; a new one takes the place of the longest idle, or gets 503 if none is. Raise the cap, or look for clients that keep many."
 	shortageText   = "No descriptor or memory is left to accept a connection with; raise the limit of open files, or lower the connection cap."
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )

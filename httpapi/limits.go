@@ -70,6 +70,11 @@ func (s *Server) admit(a *requestState, caller account.Caller) {
 	}
 }
 
+// charged reports whether the request was for data and was admitted.
+func (a *requestState) charged() bool {
+	return a.admitDone && a.admitErr == nil && (!a.limitsEnforced || a.admission.Admitted)
+}
+
 // rejectCaller answers with an error of the admitter: 401 or 503.
 func (s *Server) rejectCaller(ctx *fasthttp.RequestCtx, err error) {
 	s.answerError(ctx, err)

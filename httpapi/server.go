@@ -92,11 +92,13 @@ type Limits struct {
 	// WriteBufferBytes is the size of the write buffer of a connection. Default: 4 KiB. The buffer is for response heads,
 	// for responses to pipelined requests, and for all responses over TLS.
 	WriteBufferBytes int
-	// ConnsMax is the maximum number of open connections. Default: 16,384. The server accepts up to 64 more. On these it
-	// answers health requests as usual, and any other request with 503.
+	// ConnsMax is the maximum number of open connections. Default: 16,384. A new connection then replaces the one whose
+	// newest request that counted against a quota is the longest ago. If all are busy, up to 64 more are accepted. On
+	// these the server answers health requests as usual, and any other request with 503.
 	ConnsMax int
-	// ConnsPerClient is the maximum number of connections of a client address. Default: 128. It is never more than a fifth
-	// of ConnsMax. A negative number means no limit. Config.TrustedProxies have no limit.
+	// ConnsPerClient is the maximum number of connections of a client address. Default: 128. An IPv6 /56 may have 4 times
+	// as many, a /48 16 times, but never more than a fifth of ConnsMax. A negative number means no limit.
+	// Config.TrustedProxies have no limit.
 	ConnsPerClient int
 }
 
@@ -237,6 +239,7 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) connConfig() conn.Config {
 	return conn.Config{
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains, ReserveConns: reserveConnsDefault,
+		ReadTimeout: s.config.Limits.ReadTimeout, IdleTimeout: s.config.Limits.IdleTimeout,
 		FirstRequestBytesMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, LoadShedder: s.shedder, Log: s.config.Logger, Clock: s.config.Clock, Counts: &s.counters.conns,
 		Express: s.express, OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
 	}
@@ -308,6 +311,9 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 		s.rejectPanic(ctx, cause)
 	}
 	s.counters.countAnswer(ctx, a)
+	if a.conn != nil && a.route != routeSite && !a.charged() {
+		a.conn.MarkFree()
+	}
 	if s.config.AccessLog != nil {
 		s.logAccess(ctx, a)
 	}

@@ -76,6 +76,7 @@ type ConnectionCounts struct {
 	Accepted        uint64 // all accepted connections, including those that were closed at once
 	OverClientLimit uint64 // closed at once, because the client already had Limits.ConnsPerClient connections
 	Reserve         uint64 // accepted beyond Max; health requests are answered on them, all others with 503
+	IdleClosed      uint64 // closed while idle, because a new connection came when Max was reached
 	Shortages       uint64 // times that accept failed because descriptors or memory ran out
 }
 
@@ -136,6 +137,6 @@ func (s *Server) Stats() Stats {
 	}
 	c := &t.conns
 	stats.UntrustedProxy = c.Proxies.Found()
-	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.Reserve.Load(), c.Shortages.Load()}
+	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.Reserve.Load(), c.IdleClosed.Load(), c.Shortages.Load()}
 	return stats
 }

@@ -34,6 +34,7 @@ func (c *Config) http(s *emitter) {
 	counter(s, "http_connections_accepted_total", "Accepted connections, including those refused afterwards.", conns.Accepted)
 	counter(s, "http_connections_refused_total", refused, conns.OverClientLimit, "reason", "address")
 	counter(s, "http_connections_refused_total", refused, conns.Reserve, "reason", "cap")
+	counter(s, "http_connections_idle_closed_total", "Idle connections that were closed at the maximum for new ones.", conns.IdleClosed)
 	counter(s, "http_accept_failures_total", "Failures to accept a connection for lack of descriptors or memory.", conns.Shortages)
 }
 
