@@ -34,7 +34,7 @@ func each(format string, count int) (addresses []string) {
 	return addresses
 }
 
-// TestO5_ClientLimit: each IPv4 address and each IPv6 /64 has a limit, each /56 and /48 a larger one, at most a fifth of
+// TestO5_ClientLimit: each IPv4 address and IPv6 /64 has a limit, each /56 and /48 a larger one, at most a fifth of
 // all; a proxy has none.
 func TestO5_ClientLimit(t *testing.T) {
 	proxy := netip.MustParseAddr("192.0.2.9")
