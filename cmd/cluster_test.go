@@ -29,6 +29,8 @@ func TestCluster_Options(t *testing.T) {
 		"--cluster-members: missing": {"--cluster=a", "--cluster-node=1"},
 		"--cluster-listen":           {"--cluster=a", "--cluster-node=4", members}, // a guest, nowhere
 		"want 3 or 5":                {"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=[::1]:1,2=[::1]:2"},
+		"no secret is given":         {"--cluster=a", "--cluster-node=1", "--cluster-insecure", members},
+		"without ports":              {"--cluster=a", "--cluster-node=1", "--cluster-guests=a:1", members},
 		"neither TLS nor insecure":   {"--cluster=a", "--cluster-node=1", members},
 		"want HOST:PORT":             {"--cluster=a", "--cluster-members=1=host"},
 		"want a number from 1 to 64": {"--cluster=a", "--cluster-members=a=h:1"},
@@ -40,6 +42,33 @@ func TestCluster_Options(t *testing.T) {
 			t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, want, got.stderr)
 		}
 	}
+}
+
+// secretFile returns a file with the secret of a cluster.
+func secretFile(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte("0123456789abcdef0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestCluster_SecretForAll: a secret that other users can read is refused.
+func TestCluster_SecretForAll(t *testing.T) {
+	path := secretFile(t)
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-secret-file="+path, "--cluster-members=1=[::1]:1,2=[::1]:2,3=[::1]:3")
+	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-secret-file: "+path, "chmod 600")
+}
+
+// TestCluster_InsecureIsLogged: a node without certificates says so at each start.
+func TestCluster_InsecureIsLogged(t *testing.T) {
+	t.Parallel()
+	at, secret := clustertest.Addresses(t, 3), secretFile(t)
+	start(t, realNow, append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-secret-file="+secret,
+		fmt.Sprintf("--cluster-members=1=%s,2=%s,3=%s", at[0], at[1], at[2]))...).Await("the cluster is insecure")
 }
 
 // TestCluster_ForgottenSettings: a command without the cluster's settings does not change the directory of a node of a

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -17,13 +18,17 @@ import (
 
 // Cluster configures a node in a cluster. A node without Name is not in a cluster.
 type Cluster struct {
-	Name     string
-	Node     int      // number of this node, from 1; unique in the cluster, and the same at every start
-	Members  []Member // the three or five nodes that store the log of the cluster; the same list on each node
-	Listen   string   // address for other nodes; "" means the address of this node in Members
-	TLS      cluster.TLS
-	Insecure bool // no certificates; only with loopback addresses
-	Leave    bool // only without Name: the node leaves for good the cluster to which its data directory belongs
+	Name    string
+	Node    int      // number of this node, from 1; unique in the cluster, and the same at every start
+	Members []Member // the three or five nodes that store the log of the cluster; the same list on each node
+	Listen  string   // address for other nodes; "" means the address of this node in Members
+	TLS     cluster.TLS
+	// Guests are the hosts of nodes that are not members. Other nodes accept only certificates for these and for the hosts
+	// of members.
+	Guests     []string
+	SecretFile string // file with a secret that only the nodes know, on one line; "" means none
+	Insecure   bool   // no certificates; only with a secret and loopback addresses
+	Leave      bool   // only without Name: the node leaves for good the cluster to which its data directory belongs
 }
 
 // Member is a node that stores the log of a cluster.
@@ -42,7 +47,11 @@ func (o *Cluster) check(c *Config) error {
 	if !clusterSupported {
 		return errorf(Invalid, "Cluster", "not in this build, which was made with the tag nocluster; use a release, or build without the tag")
 	}
-	if err := o.config(c).Check(); err != nil {
+	config, err := o.config(c)
+	if err != nil {
+		return err
+	}
+	if err := config.Check(); err != nil {
 		return errorf(Invalid, "Cluster", "%w", err)
 	}
 	if o.TLS.Key == "" {
@@ -68,7 +77,7 @@ func (o *Cluster) checkFields() error {
 	switch {
 	case o.Name != "" && o.Leave:
 		return errorf(Invalid, "Cluster.Leave", "contradicts Cluster.Name: a node leaves its cluster or joins it")
-	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Insecure || o.TLS != cluster.TLS{}):
+	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.SecretFile != "" || len(o.Guests) > 0 || o.Insecure || o.TLS != cluster.TLS{}):
 		return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
 	case o.Name == "":
 		return nil
@@ -140,15 +149,42 @@ func (o *Cluster) leave(c *Config) error {
 	return nil
 }
 
-func (o *Cluster) config(c *Config) cluster.Config {
+func (o *Cluster) config(c *Config) (cluster.Config, error) {
 	config := cluster.Config{
-		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Dir: c.Dir, TLS: o.TLS, //nolint:gosec // a small number
-		Insecure: o.Insecure, Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
+		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Members: o.clusterMembers(), Dir: c.Dir, TLS: o.TLS, //nolint:gosec // a small number
+		Guests: o.Guests, Insecure: o.Insecure, Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
 	}
+	if o.SecretFile != "" {
+		secret, err := ReadSecret(o.SecretFile, c.Credentials)
+		if err != nil {
+			return config, &Error{BadFile, "Cluster.SecretFile", err}
+		}
+		config.Secret = secret.Reveal()
+	}
+	return config, nil
+}
+
+// TLSConfig returns the configuration of TLS with which the node connects to other nodes.
+func (o Cluster) TLSConfig(c Config) (*tls.Config, error) {
+	c = c.withDefaults()
+	config, err := o.config(&c)
+	if err != nil {
+		return nil, err
+	}
+	return config.TLSConfig()
+}
+
+// CheckCertificate returns an error if other nodes will refuse the host names of the certificate of this node.
+func (o *Cluster) CheckCertificate(leaf *x509.Certificate) error {
+	config := cluster.Config{Members: o.clusterMembers(), Guests: o.Guests}
+	return config.CheckCertificate(leaf)
+}
+
+func (o *Cluster) clusterMembers() (members []cluster.Member) {
 	for _, m := range o.Members {
-		config.Members = append(config.Members, cluster.Member{Name: NodeName(m.Node), Address: m.Address})
+		members = append(members, cluster.Member{Name: NodeName(m.Node), Address: m.Address})
 	}
-	return config
+	return members
 }
 
 // membership is the connection of a node to its cluster. cluster_enabled.go implements it; a build with the tag
@@ -180,7 +216,11 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	}
 	c.Logger.Info("joining the cluster "+o.Name, "node", o.Node, "address", o.Address())
 	o.warn(config)
-	member, err := openCluster(ctx, o.config(config))
+	clusterConfig, err := o.config(config)
+	if err != nil {
+		return nil, err
+	}
+	member, err := openCluster(ctx, clusterConfig)
 	if err != nil {
 		return nil, clusterError(ctx, config.Dir, err)
 	}
@@ -192,13 +232,22 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	return member, nil
 }
 
-// warn logs a warning if other nodes will reject the certificate. The node may then wait for them forever.
+// warn logs a warning if the cluster has no certificates, or if other nodes will reject the certificate. The node may
+// then wait for them forever.
 func (o *Cluster) warn(c *Config) {
+	if o.Insecure {
+		c.Logger.Warn("the cluster is insecure: its nodes have no certificates, and each program that can read the secret can change or delete "+
+			"all data; use this only for a trial on one machine", "file", o.SecretFile)
+	}
 	tlsConfig, err := o.TLS.Load()
 	if err != nil || tlsConfig == nil {
 		return // openCluster reports the error
 	}
-	if problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock()); problem != "" {
+	problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock())
+	if err := o.CheckCertificate(tlsConfig.Certificates[0].Leaf); err != nil && problem == "" {
+		problem = err.Error()
+	}
+	if problem != "" {
 		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.TLS.Certificate)
 	}
 }

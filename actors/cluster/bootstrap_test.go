@@ -64,17 +64,18 @@ func allMembers(t *testing.T, f *testCluster) {
 func onlyAuthenticated(t *testing.T, f *testCluster, ours TLS) {
 	guest := func() Config {
 		c := f.guest()
-		c.TLS = ours
+		c.TLS, c.Insecure = ours, false
 		return c
 	}
-	foreign, plain, known := guest(), guest(), guest()
+	foreign, plain, known, stranger := guest(), guest(), guest(), guest()
 	theirs := newCertificate(t)
 	foreign.TLS.Certificate, foreign.TLS.Key = theirs.Certificate, theirs.Key
 	plain.TLS, plain.Insecure = TLS{}, true
+	stranger.Secret = strings.ToUpper(testSecret)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var outside sync.WaitGroup
-	for what, c := range map[string]Config{"another authority": foreign, "no certificate": plain} {
+	for what, c := range map[string]Config{"another authority": foreign, "no certificate": plain, "another secret": stranger} {
 		outside.Go(func() {
 			n, err := startNode(ctx, c)
 			switch {

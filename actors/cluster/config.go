@@ -3,14 +3,11 @@ package cluster
 import (
 	"cmp"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +17,7 @@ import (
 )
 
 // Config configures a node of a cluster. The required fields are Cluster, Name, Node, Members, Listen, Dir and Clock,
-// and either TLS or Insecure.
+// and either TLS or Insecure and Secret.
 type Config struct {
 	// Cluster is the name of the cluster. It is the same on all nodes.
 	Cluster string
@@ -42,7 +39,14 @@ type Config struct {
 	Log wal.Options
 	// TLS names the certificate files with which nodes authenticate each other.
 	TLS TLS
-	// Insecure allows a cluster without TLS. All addresses must be loopback addresses.
+	// Guests are the host names or IP addresses in the certificates of guests. Nodes accept only certificates for these
+	// and for the hosts of Members.
+	Guests []string
+	// Secret is known only to the nodes: secretBytesMin or more random characters. With TLS it is optional, and nodes
+	// must have both the secret and a certificate.
+	Secret string
+	// Insecure allows a cluster without TLS. Nodes authenticate each other with the Secret. All addresses must be loopback
+	// addresses.
 	Insecure bool
 
 	// Version is the version of the program. Other nodes show it in their Status.
@@ -70,11 +74,6 @@ type Member struct {
 	Name    string
 	Address string // host:port for other nodes
 }
-
-// TLS has the paths of PEM files. Authority is the certificate of the authority that signed the certificates of all
-// nodes. Certificate and Key belong to this node. Certificate must be valid as client and as server, and for the host
-// name that other nodes dial.
-type TLS struct{ Authority, Certificate, Key string }
 
 const (
 	membersMin            = 3
@@ -113,12 +112,6 @@ func checkAddress(address string) error {
 		return fmt.Errorf("%q: want HOST:PORT, as 10.0.0.1:6222", address)
 	}
 	return nil
-}
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // Check returns an error that lists all problems of the configuration.
@@ -184,55 +177,8 @@ func (c *Config) checkMembers() error {
 	return err
 }
 
-// checkSecurity requires TLS, or Insecure and only loopback addresses.
-func (c *Config) checkSecurity() error {
-	t := c.TLS
-	if t != (TLS{}) {
-		if t.Authority == "" || t.Certificate == "" || t.Key == "" {
-			return errors.New("TLS is given in part: name the files of the authority, the certificate and the key")
-		}
-		return nil
-	}
-	if !c.Insecure {
-		return errors.New("neither TLS nor insecure: name the files of the authority, the certificate and the key")
-	}
-	addresses := []string{c.Listen}
-	for _, m := range c.Members {
-		addresses = append(addresses, m.Address)
-	}
-	if i := slices.IndexFunc(addresses, func(a string) bool { return !isLoopback(a) }); i >= 0 {
-		return fmt.Errorf("insecure, and %s is not a loopback address: name the files of the authority, the certificate and the key",
-			addresses[i])
-	}
-	return nil
-}
-
 func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
-}
-
-// Load reads the files, and returns a configuration for connections in both directions: as client and as server.
-// Certificates[0] of the result is the certificate of this node. If t names no files, the result is nil.
-func (t TLS) Load() (*tls.Config, error) {
-	if t == (TLS{}) {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate of this node: %w", err)
-	}
-	authority, err := os.ReadFile(t.Authority)
-	if err != nil {
-		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("read the authority of the cluster: %s has no certificate", t.Authority)
-	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool,
-		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-	}, nil
 }

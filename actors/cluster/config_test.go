@@ -9,10 +9,12 @@ import (
 	"testing"
 )
 
+const testSecret = "the secret of nodes that run tests"
+
 // valid returns a configuration for one machine.
 func valid() Config {
 	return Config{
-		Cluster: "c", Name: "n1", Node: 1, Listen: "127.0.0.1:6222", Dir: "data", Insecure: true, Clock: realClock,
+		Cluster: "c", Name: "n1", Node: 1, Listen: "127.0.0.1:6222", Dir: "data", Insecure: true, Secret: testSecret, Clock: realClock,
 		Members: []Member{{"n1", "127.0.0.1:6222"}, {"n2", "127.0.0.1:6223"}, {"n3", "127.0.0.1:6224"}},
 	}
 }
@@ -36,7 +38,10 @@ func TestConfig_Refused(t *testing.T) {
 		{"an address twice", "is listed twice", func(c *Config) { c.Members[1].Address = c.Members[0].Address }},
 		{"a member without port", "address of member n3", func(c *Config) { c.Members[2].Address = "127.0.0.1" }},
 		{"no TLS", "neither TLS nor insecure", func(c *Config) { c.Insecure = false }},
-		{"half of TLS", "TLS is given in part", func(c *Config) { c.TLS = whole; c.TLS.Key = "" }},
+		{"half of TLS", "TLS is given in part", func(c *Config) { c.TLS, c.Insecure = TLS{"ca.pem", "node.pem", ""}, false }},
+		{"TLS and insecure", "choose one", func(c *Config) { c.TLS = whole }},
+		{"no secret", "no secret is given", func(c *Config) { c.Secret = "" }},
+		{"a short secret", "has 9 characters: want 32", func(c *Config) { c.Secret = "swordfish" }},
 		{"insecure and listening to all", "0.0.0.0:6222 is not a loopback address", func(c *Config) { c.Listen = "0.0.0.0:6222" }},
 		{"insecure and far", "10.0.0.2:6222 is not a loopback address", func(c *Config) { c.Members[2].Address = "10.0.0.2:6222" }},
 		{"insecure and a name", "db:6222 is not a loopback address", func(c *Config) { c.Listen = "db:6222" }},
@@ -52,7 +57,7 @@ func TestConfig_Refused(t *testing.T) {
 		})
 	}
 	c := valid()
-	c.Insecure, c.TLS, c.Members[1].Address = false, whole, "db.example:6222"
+	c.Insecure, c.Secret, c.TLS, c.Members[1].Address = false, "", whole, "db.example:6222"
 	if err := c.Check(); err != nil {
 		t.Errorf("with TLS: %v", err)
 	}

@@ -8,8 +8,9 @@
 // # Members and guests
 //
 // Three or five nodes, the members, store the stream. Every node has the same list of members, which never changes. A
-// node outside the list is a guest: it writes and has a log, but no part of the stream and no vote. To replace a lost
-// machine, start a node with its name, its ID and an empty directory. Of two processes with one name the second stops.
+// node outside the list is a guest: it writes and has a log, but no part of the stream and no vote. Nodes present
+// certificates, or keys derived from a secret, to each other's gate. To replace a lost machine, start a node with its
+// name, its ID and an empty directory. Of two processes with one name the second stops.
 //
 // # The stream
 //

@@ -107,7 +107,7 @@ func (f *testCluster) config(name string, number int, listen, dir string) Config
 		level = slog.LevelDebug
 	}
 	return Config{
-		Cluster: "test", Name: name, Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Insecure: true,
+		Cluster: "test", Name: name, Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Insecure: true, Secret: testSecret,
 		Version: "test", Clock: realClock, Log: wal.Options{ReserveBytes: -1},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("node", name),
 	}

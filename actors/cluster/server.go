@@ -3,15 +3,13 @@
 package cluster
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 const (
 	routePingInterval  = 3 * time.Second // the server closes a connection after two pings without a reply
 	handshakeSeconds   = 5
+	clientConnsMax     = 64 // with those that inProcessOnly will reject
 	listenTimeout      = 15 * time.Second
 	listenPollInterval = 100 * time.Millisecond
 	stopTimeout        = 30 * time.Second
@@ -36,6 +35,7 @@ type embeddedServer struct {
 	nats    *server.Server
 	conn    *nats.Conn
 	js      jetstream.JetStream
+	gate    *gate // accepts the connections of other nodes
 	running sync.WaitGroup
 
 	certificate *x509.Certificate // certificate of this node; nil without TLS
@@ -54,18 +54,18 @@ func (inProcessOnly) Check(c server.ClientAuthentication) bool {
 // serverLogger forwards the log of the NATS server to the node's logger. When the server reports a fatal error
 // (Fatalf), the process does not exit. Instead, startServer returns an error.
 type serverLogger struct {
-	logger *slog.Logger
-	fatal  chan string // gets the message of the first Fatalf
+	gate  *gate
+	fatal chan string // gets the message of the first Fatalf
 }
 
 // Noticef implements server.Logger.
-func (l serverLogger) Noticef(format string, v ...any) { l.log(slog.LevelDebug, format, v) }
+func (l serverLogger) Noticef(format string, v ...any) { l.write(slog.LevelDebug, format, v) }
 
 // Warnf implements server.Logger.
-func (l serverLogger) Warnf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
+func (l serverLogger) Warnf(format string, v ...any) { l.write(slog.LevelWarn, format, v) }
 
 // Errorf implements server.Logger.
-func (l serverLogger) Errorf(format string, v ...any) { l.log(slog.LevelWarn, format, v) }
+func (l serverLogger) Errorf(format string, v ...any) { l.write(slog.LevelWarn, format, v) }
 
 // Debugf implements server.Logger.
 func (l serverLogger) Debugf(string, ...any) {}
@@ -75,40 +75,46 @@ func (l serverLogger) Tracef(string, ...any) {}
 
 // Fatalf implements server.Logger.
 func (l serverLogger) Fatalf(format string, v ...any) {
-	l.log(slog.LevelError, format, v)
+	l.write(slog.LevelError, format, v)
 	select {
 	case l.fatal <- fmt.Sprintf(format, v...):
 	default:
 	}
 }
 
-func (l serverLogger) log(level slog.Level, format string, v []any) {
-	l.logger.Log(context.Background(), level, "NATS server", "message", fmt.Sprintf(format, v...))
+func (l serverLogger) write(level slog.Level, format string, v []any) {
+	message := fmt.Sprintf(format, v...)
+	if address, rest, ok := strings.Cut(message, " - "); ok {
+		message = l.gate.remoteAddress(address) + " - " + rest
+	}
+	l.gate.log.writeAs(message, level, "NATS server", "message", message)
 }
 
 // startServer starts the embedded server and connects to it. It does not wait for other nodes.
 func startServer(c *Config) (*embeddedServer, error) {
-	options, err := serverOptions(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkPortFree(c.Listen); err != nil {
-		return nil, fmt.Errorf("start the node's server: %w", err)
-	}
-	s, err := server.NewServer(options)
+	g, err := listen(c)
 	if err != nil {
 		return nil, fmt.Errorf("start the node's server: %w", err)
 	}
-	log := serverLogger{c.Logger, make(chan string, 1)}
-	s.SetLoggerV2(log, false, false, false)
-	e := &embeddedServer{nats: s}
-	if tlsConfig := options.Cluster.TLSConfig; tlsConfig != nil {
-		e.certificate = tlsConfig.Certificates[0].Leaf
+	options, err := serverOptions(c, g)
+	e := &embeddedServer{gate: g}
+	if err == nil {
+		e.nats, err = server.NewServer(options)
 	}
-	e.running.Go(s.Start)
-	if err := e.awaitListening(c, log.fatal); err != nil {
+	if err != nil {
+		g.close()
+		return nil, fmt.Errorf("start the node's server: %w", err)
+	}
+	natsLog := serverLogger{g, make(chan string, 1)}
+	e.nats.SetLoggerV2(natsLog, false, false, false)
+	if c.TLS != (TLS{}) {
+		e.certificate = options.Cluster.TLSConfig.Certificates[0].Leaf
+	}
+	e.running.Go(e.nats.Start)
+	if err := e.awaitListening(c, natsLog.fatal); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the node's server: %w", err), e.stop(failedStopTimeout))
 	}
+	g.start(e.nats.ClusterAddr().String())
 	if err := e.connect(c); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to the node's server: %w", err), e.stop(stopTimeout))
 	}
@@ -135,15 +141,6 @@ func hintMoveStream(c *Config) string {
 		"start again: this node copies its part of the stream from them. Never do so at two nodes at once", filepath.Join(c.Dir, streamDirName))
 }
 
-// checkPortFree returns an error if the port is in use. The server itself would only log this error.
-func checkPortFree(address string) error {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	return l.Close()
-}
-
 func (e *embeddedServer) connect(c *Config) (err error) {
 	e.conn, err = nats.Connect("", nats.InProcessServer(e.nats), nats.Name(c.Name), nats.MaxReconnects(-1),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -167,6 +164,7 @@ func (e *embeddedServer) stop(timeout time.Duration) error {
 		e.nats.Shutdown()
 		e.nats.WaitForShutdown()
 		e.running.Wait()
+		e.gate.close() // last, because the leadership is transferred through it
 	}()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -178,29 +176,25 @@ func (e *embeddedServer) stop(timeout time.Duration) error {
 	}
 }
 
-func serverOptions(c *Config) (*server.Options, error) {
-	host, portText, err := net.SplitHostPort(c.Listen)
-	port, portErr := strconv.Atoi(portText)
-	if err = errors.Join(err, portErr); err != nil {
-		return nil, err
-	}
-
-	tlsConfig, err := c.TLS.Load()
+func serverOptions(c *Config, g *gate) (*server.Options, error) {
+	tlsConfig, err := c.TLSConfig()
 	if err != nil {
 		return nil, err
 	}
 	o := &server.Options{
-		ServerName: c.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: inProcessOnly{},
+		ServerName: c.Name, CustomRouterAuthentication: g,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: inProcessOnly{}, MaxConn: clientConnsMax,
 		NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: payloadBytesMax,
 		JetStream: c.selfIsMember(), StoreDir: filepath.Join(c.Dir, streamDirName), SyncAlways: true,
 		JetStreamMaxMemory: jetStreamMemory, JetStreamMaxStore: jetStreamBytesMax,
 		Cluster: server.ClusterOpts{
-			Name: c.Cluster, Host: host, Port: port, Advertise: c.advertise, NoAdvertise: true, PoolSize: 1,
+			Name: c.Cluster, Host: "127.0.0.1", Port: server.RANDOM_PORT, Advertise: c.advertise, NoAdvertise: true, PoolSize: 1,
 			PingInterval: routePingInterval, TLSConfig: tlsConfig, TLSTimeout: handshakeSeconds,
+			Username: routeUser, Password: g.password, // so that the server closes connections that do not authenticate themselves
 		},
 	}
 	for _, m := range c.Members { // with this node too: the size of the raft group is derived from the routes
-		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: m.Address})
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, g.password), Host: m.Address})
 	}
 	return o, nil
 }

@@ -81,13 +81,14 @@ func (r *nodeCluster) endpoints() (all []*endpoint) {
 // newNode prepares a node without starting it.
 func (r *nodeCluster) newNode(place string, number int, host string) *clusterNode {
 	p := &clusterNode{
-		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), tlsFlags: []string{"--cluster-insecure"},
+		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), tlsFlags: []string{"--cluster-insecure", "--cluster-secret-file", filepath.Join(place, "secret")},
 		endpoint: endpoint{number: number, url: fmt.Sprintf("http://%s:%d", host, servePort)},
 	}
 	if r.network != nil {
 		p.tlsFlags, p.prefix = r.network.tlsFlags, r.network.prefix(number)
 	}
 	noError(r.t, os.MkdirAll(p.data, 0o700))
+	noError(r.t, os.WriteFile(filepath.Join(place, "secret"), []byte("the secret of nodes that run tests\n"), 0o600))
 	p.admin = newAdminClient(filepath.Join(p.data, "admin.sock"))
 	r.t.Cleanup(p.admin.close)
 	return p

@@ -26,11 +26,13 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.add(findingOK, "cluster", "", "none (--cluster)")
 		return
 	}
-	tlsConfig, err := o.TLS.Load()
+	tlsConfig, err := o.TLSConfig(d.config())
 	if err != nil {
 		return // impossible: o.Check has loaded the same files
 	}
-	if tlsConfig != nil {
+	if o.Insecure {
+		d.add(findingWarn, "cluster", "use certificates unless this is a trial", "insecure: each program that can read %s can change all data", o.SecretFile)
+	} else {
 		d.clusterCertificate(o, tlsConfig)
 	}
 	d.checkAddress("cluster", o.Address(), "Cluster.Listen")
@@ -54,6 +56,8 @@ func (d *doctor) clusterCertificate(o *node.Cluster, tlsConfig *tls.Config) {
 		d.add(findingFail, "cluster", renew, "the other nodes will refuse %s: %v", o.TLS.Certificate, chainErr)
 	case leaf.VerifyHostname(host) != nil:
 		d.add(findingFail, "cluster", renew, "other nodes connect to %s, and the certificate is for %s", host, strings.Join(certificateNames(&tlsConfig.Certificates[0]), ", "))
+	case o.CheckCertificate(leaf) != nil:
+		d.add(findingFail, "cluster", "name the host of this node in --cluster-guests of all nodes", "the other nodes will refuse this node: %v", o.CheckCertificate(leaf))
 	case leaf.NotAfter.Sub(now) < certificateWarnBefore:
 		d.add(findingWarn, "cluster", renew, "the certificate of this node expires in %s", terminal.FormatDays(leaf.NotAfter.Sub(now)))
 	default:
@@ -106,11 +110,9 @@ func (d *doctor) readGreeting(ctx context.Context, address string, tlsConfig *tl
 			return err
 		}
 	}
-	if tlsConfig != nil {
-		tlsConfig = tlsConfig.Clone()
-		tlsConfig.ServerName, _, _ = net.SplitHostPort(address)
-		conn = tls.Client(conn, tlsConfig)
-	}
+	tlsConfig = tlsConfig.Clone()
+	tlsConfig.ServerName, _, _ = net.SplitHostPort(address)
+	conn = tls.Client(conn, tlsConfig)
 	const greeting = "INFO "
 	prefix := make([]byte, len(greeting))
 	if _, err := io.ReadFull(conn, prefix); err != nil {

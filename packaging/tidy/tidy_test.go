@@ -18,6 +18,7 @@ func goroutineFiles() map[string]string {
 	return map[string]string{
 		"actors/cluster/tasks.go":                  "taskGroup.wait, in Cluster.Close",
 		"actors/cluster/server.go":                 "embedded.stop, in Cluster.Close",
+		"actors/cluster/gate.go":                   "gate.close, in embedded.stop",
 		"actors/internal/commitlog/follower.go":    "follower.stop, in System.Close",
 		"actors/mail/mailer.go":                    "Mailer.Close, which waits for the worker",
 		"actors/mail/session.go":                   "the caller of closeAtEnd, by what it returns",

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -137,7 +139,9 @@ func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	flags.Var(Path(&o.TLS.Authority, "FILE"), "cluster-ca", "PEM `FILE` with the authority of the nodes' certificates")
 	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "PEM `FILE` with this node's certificate")
 	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with its private key, readable only by owner and group")
-	BoolFlag(flags, &o.Insecure, "cluster-insecure", "no certificates; only with loopback addresses")
+	flags.Var(hostsValue(&o.Guests), "cluster-guests", "`LIST` of the hosts of guests; only certificates for these and members count")
+	flags.Var(Path(&o.SecretFile, "FILE"), "cluster-secret-file", "a `FILE` with a secret of all nodes, readable only by its owner")
+	BoolFlag(flags, &o.Insecure, "cluster-insecure", "no certificates, only the secret; only with loopback addresses")
 	BoolFlag(flags, &o.Leave, "cluster-leave", "leave the cluster for good: its records stay, the cluster never takes them back")
 }
 
@@ -158,8 +162,8 @@ func Groups() []Group {
 		{"Collecting", []string{"sources", "collect-spread", "no-collect"}},
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
 		{"Cluster", []string{
-			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-insecure",
-			"cluster-leave",
+			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-guests",
+			"cluster-secret-file", "cluster-insecure", "cluster-leave",
 		}},
 		{"Logging", []string{"log-format", "log-level", "access-log", "metrics-listen"}},
 	}
@@ -247,6 +251,20 @@ func membersValue(target *[]node.Member) pflag.Value {
 	return &value[[]node.Member]{target, "members", parse, format}
 }
 
+// hostsValue returns a value that accepts a list of host names and IP addresses.
+func hostsValue(target *[]string) pflag.Value {
+	parse := func(text string) ([]string, error) {
+		hosts := strings.Split(text, ",")
+		if slices.ContainsFunc(hosts, func(host string) bool {
+			return host == "" || strings.ContainsAny(host, " \t/[]") || strings.Contains(host, ":") && net.ParseIP(host) == nil
+		}) {
+			return nil, fmt.Errorf("%q: want host names or IP addresses without ports, separated by commas", text)
+		}
+		return hosts, nil
+	}
+	return &value[[]string]{target, "hosts", parse, func(hosts []string) string { return strings.Join(hosts, ",") }}
+}
+
 // contactValue returns a value that accepts an e-mail address or the address of a page. The text can be part of a
 // comment in the header field User-Agent.
 func contactValue(target *string) *value[string] {
@@ -305,7 +323,7 @@ func flagForField(field string) string {
 		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
 		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
 		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",
-		"Cluster.Listen": "--cluster-listen", "Cluster.TLS.Key": "--cluster-key", "Cluster.Leave": "--cluster-leave",
+		"Cluster.Listen": "--cluster-listen", "Cluster.TLS.Key": "--cluster-key", "Cluster.SecretFile": "--cluster-secret-file", "Cluster.Leave": "--cluster-leave",
 	}[field]
 }
 
