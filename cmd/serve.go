@@ -65,12 +65,19 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
 	config := setting.NodeConfig(p.Process, &o.Node, log)
+	sockets, err := p.takeSockets(&config.HTTP)
+	if err != nil {
+		return err
+	}
 	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
 	}
 	log.Info("tasard is starting", "version", config.Version, "pid", os.Getpid(), "data", config.Dir)
 	log.Info("listening on " + n.URL())
+	if sockets > 0 {
+		log.Info("the service manager opened the sockets: they stay open over a restart, --listen and --https-redirect are not used", "sockets", sockets)
+	}
 	if config.MailMethod() == admin.MailOff {
 		log.Info(setting.NoMailNotice)
 	}

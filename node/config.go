@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"time"
@@ -51,7 +53,12 @@ type HTTP struct {
 	Listen   string       // address; "" means a free port of 127.0.0.1
 	Listener net.Listener // if not nil, it is used instead of Listen; the node closes it
 
+	// ListenerKept says that another process keeps Listener open, such as systemd. A stopping node then leaves the
+	// connections that it has not accepted to the node that is started next with the same listener.
+	ListenerKept bool
+
 	TLS                TLS
+	ACME               ACME
 	AllowUnknown       bool   // accept unknown query parameters
 	AllowAuthorization bool   // let browsers send the Authorization header
 	FeeNotice          string // sentence about fees, in responses that convert an amount; "" means engine.FeeNotice
@@ -72,6 +79,16 @@ type HTTP struct {
 type TLS struct {
 	Certificate string // PEM chain, the node's own certificate first
 	Key         string // private key; rejected if users outside of the file's owner and group can read it
+}
+
+// ACME configures a certificate that the node gets from an ACME authority by itself, and renews. It is kept in the
+// data directory.
+type ACME struct {
+	Name             string       // DNS name of the certificate; "" means that the node gets none
+	Authority        string       // URL of the authority's directory; "" means Let's Encrypt
+	Redirect         string       // address for the authority's checks and redirects to HTTPS; "" means ":80"
+	RedirectListener net.Listener // if not nil, it is used instead of Redirect; the node closes it
+	Client           *http.Client // for requests to the authority; nil means a client with the proxies of the environment
 }
 
 // Accounts configures the quotas of accounts and their API keys.
@@ -115,9 +132,11 @@ func (c Config) withDefaults() Config {
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
-	if c.HTTP.Listen == "" {
-		c.HTTP.Listen = "127.0.0.1:0"
+	if acme := &c.HTTP.ACME; acme.Name != "" {
+		c.HTTP.Listen, c.HTTP.PublicURL = cmp.Or(c.HTTP.Listen, ":443"), cmp.Or(c.HTTP.PublicURL, "https://"+acme.Name)
+		acme.Redirect = cmp.Or(acme.Redirect, ":80")
 	}
+	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, "127.0.0.1:0")
 	if c.HTTP.FeeNotice == "" {
 		c.HTTP.FeeNotice = engine.FeeNotice
 	}
@@ -140,6 +159,16 @@ func (c *Config) seed() uint64 {
 	return binary.LittleEndian.Uint64(bytes[:])
 }
 
+// Addresses returns the addresses on which the node listens for clients: HTTP.Listen or its default, and with HTTP.ACME
+// that for plain HTTP.
+func (c Config) Addresses() []string {
+	c = c.withDefaults()
+	if c.HTTP.ACME.Name == "" {
+		return []string{c.HTTP.Listen}
+	}
+	return []string{c.HTTP.Listen, c.HTTP.ACME.Redirect}
+}
+
 // Check returns all errors that Open would return, except those that depend on the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
@@ -148,8 +177,11 @@ func (c Config) Check() error {
 		_, err := LoadReferenceData(c.Catalogue, c.Definitions)
 		problems = append(problems, err)
 	}
-	_, err := loadCertificate(c.HTTP.TLS, c.Credentials)
-	problems = append(problems, err, checkListen(c.HTTP.Listen))
+	_, err := c.loadCertificate()
+	problems = append(problems, err, checkListen(c.HTTP.Listen, "HTTP.Listen"))
+	if c.HTTP.ACME.Name != "" {
+		problems = append(problems, checkListen(c.HTTP.ACME.Redirect, "HTTP.ACME.Redirect"))
+	}
 	if c.Mail.check() == nil {
 		_, err := c.Mail.client(&c)
 		problems = append(problems, err)

@@ -28,6 +28,15 @@ func (c *liveCollector) condition() engine.Condition {
 	return engine.HealthyCondition("sources")
 }
 
+// ownConditions returns the conditions of the parts that are not in the core.
+func (n *Node) ownConditions() []engine.Condition {
+	conditions := []engine.Condition{n.mailer.condition(), n.collector.condition()}
+	if n.certificate.managed() {
+		conditions = append(conditions, n.certificateCondition())
+	}
+	return conditions
+}
+
 // conditionInterval is the time between two checks of the health conditions. A problem that ends before the next check
 // may not be logged.
 const conditionInterval = time.Second

@@ -12,6 +12,7 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/node/core"
 	"github.com/tasard/tasard/node/metrics"
 	"github.com/tasard/tasard/wal"
@@ -28,6 +29,7 @@ type Node struct {
 	mailer      *codeMailer
 	collector   *liveCollector
 	certificate *certificate // nil for plain HTTP
+	redirect    *redirectServer // nil without HTTP.ACME
 	metrics     http.Handler
 	server      *httpServer
 
@@ -55,6 +57,9 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	}
 	n.runContext, n.cancel = context.WithCancel(context.Background())
 	n.background.Go(func() { n.run(n.runContext) })
+	if n.certificate.managed() {
+		n.background.Go(func() { n.certificate.manager.Run(n.runContext) })
+	}
 	return n, nil
 }
 
@@ -86,7 +91,7 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	if n.reference, err = c.reference(); err != nil {
 		return err
 	}
-	if n.certificate, err = loadCertificate(c.HTTP.TLS, c.Credentials); err != nil {
+	if n.certificate, err = c.loadCertificate(); err != nil {
 		return err
 	}
 	n.certificate.warn(c.Logger, c.Clock())
@@ -95,6 +100,13 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 			return err
 		}
 		opened.add(listener.Close)
+	}
+	if c.HTTP.ListenerKept {
+		listener = conn.Kept(listener)
+	}
+	redirectListener, err := n.listenRedirect(opened)
+	if err != nil {
+		return err
 	}
 	var metricsListener net.Listener
 	if c.Admin.Metrics != "" {
@@ -110,10 +122,14 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	if err := n.openCore(ctx, opened, listener); err != nil {
 		return err
 	}
+	if err := n.openACME(); err != nil {
+		return err
+	}
 	socket, err := n.openSocket(ctx)
 	if err != nil {
 		return err
 	}
+	n.startRedirect(redirectListener)
 	n.startServer(listener)
 	if socket != nil {
 		n.core.Admin.ServeSocket(socket)
@@ -147,7 +163,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 		coreConfig.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
 	coreConfig.HTTP.Limits, coreConfig.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
-	coreConfig.Conditions = func() []engine.Condition { return []engine.Condition{n.mailer.condition(), n.collector.condition()} }
+	coreConfig.Conditions = n.ownConditions
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	if n.cluster != nil {
 		coreConfig.Cluster = n.describeCluster
@@ -332,6 +348,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.waitDrainDelay()
 	n.collector.stop()
 	n.transferLeadership(ctx)
+	n.redirect.stop()
 	err := errors.Join(n.server.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
 	n.mailer.close(ctx)
 	return err

@@ -43,7 +43,7 @@ func (n *Node) Reload() (changes []string, err error) {
 
 func (n *Node) readPair(files *reloadedFiles) error {
 	c := n.certificate
-	if c == nil {
+	if c == nil || c.managed() {
 		return nil
 	}
 	pair, err := c.read()

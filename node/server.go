@@ -16,6 +16,10 @@ import (
 // shorter.
 const shutdownMax = 15 * time.Second
 
+// acceptDelayMax is how long a node with a listener that was open before may wait for its log before it accepts
+// connections and answers 503.
+const acceptDelayMax = 2 * time.Second
+
 // descriptorsReserved is the number of file descriptors for the log, collectors, mail and management, and for client
 // connections above the maximum, which get 503.
 const descriptorsReserved = 256
@@ -57,7 +61,7 @@ func Listen(address, field string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, errorf(Busy, field, "listen on %s: %w by another program; stop it or choose another address", address, syscall.EADDRINUSE)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, errorf(BadFile, field, "listen on %s: permission denied; choose a port from 1024 up", address)
+		return nil, errorf(BadFile, field, "listen on %s: permission denied; choose a port from 1024 up, or let systemd open it", address)
 	}
 	var cause syscall.Errno
 	if errors.As(err, &cause) {
@@ -68,8 +72,8 @@ func Listen(address, field string) (net.Listener, error) {
 
 // checkListen checks that an address belongs to this machine. An address in use is not an error, because the program
 // that uses it may be the node that is about to be restarted.
-func checkListen(address string) error {
-	listener, err := Listen(address, "HTTP.Listen")
+func checkListen(address, field string) error {
+	listener, err := Listen(address, field)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil
 	}
@@ -88,8 +92,23 @@ func (n *Node) startServer(listener net.Listener) {
 	n.server = &httpServer{server: n.core.Server, url: n.certificate.scheme() + listener.Addr().String(), done: make(chan struct{})}
 	go func() {
 		defer close(n.server.done)
+		if n.config.HTTP.ListenerKept {
+			n.awaitLog()
+		}
 		n.server.err = n.server.server.Serve(listener)
 	}()
+}
+
+// awaitLog waits until the log has been read, but no longer than acceptDelayMax. Meanwhile connections wait in the
+// backlog of a listener that was open before the node. So clients notice no restart that is shorter than this.
+func (n *Node) awaitLog() {
+	timer := time.NewTimer(acceptDelayMax)
+	defer timer.Stop()
+	select {
+	case <-n.system.Ready():
+	case <-n.system.Done():
+	case <-timer.C:
+	}
 }
 
 // stop stops the server. It waits for requests in flight, but no longer than shutdownMax.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/node/acme"
 	"github.com/tasard/tasard/node/metrics"
 )
 
@@ -23,23 +24,30 @@ type certificate struct {
 	files       TLS
 	credentials string // directory of systemd credentials (Config.Credentials)
 	pair        atomic.Pointer[tls.Certificate]
+	manager     *acme.Manager // if not nil, it has the certificate; set before the server starts
 }
 
-// loadCertificate reads the certificate and its key. It returns nil if none is configured.
-func loadCertificate(files TLS, credentials string) (*certificate, error) {
+// loadCertificate reads the certificate and its key. It returns nil if none is configured. A certificate of an ACME
+// authority is read later, by openACME, when the data directory is open.
+func (c *Config) loadCertificate() (*certificate, error) {
+	files, credentials := c.HTTP.TLS, c.Credentials
 	switch {
+	case c.HTTP.ACME.Name != "" && files != (TLS{}):
+		return nil, errorf(Invalid, "HTTP.ACME.Name", "the node has a certificate already (--tls-cert); give only one of both")
+	case c.HTTP.ACME.Name != "":
+		return &certificate{}, nil
 	case files.Certificate == "" && files.Key == "":
 		return nil, nil
 	case files.Certificate == "" || files.Key == "":
 		return nil, errorf(Invalid, "HTTP.TLS", "one is missing; give both")
 	}
-	c := &certificate{files: files, credentials: credentials}
-	pair, err := c.read()
+	loaded := &certificate{files: files, credentials: credentials}
+	pair, err := loaded.read()
 	if err != nil {
 		return nil, err
 	}
-	c.pair.Store(pair)
-	return c, nil
+	loaded.pair.Store(pair)
+	return loaded, nil
 }
 
 func (c *certificate) read() (*tls.Certificate, error) {
@@ -73,8 +81,22 @@ func checkKeyFile(path, credentials, field string) error {
 	return nil
 }
 
-func (c *certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *certificate) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c.managed() {
+		return c.manager.GetCertificate(hello)
+	}
 	return c.pair.Load(), nil
+}
+
+// managed reports whether the certificate is one of HTTP.ACME.
+func (c *certificate) managed() bool { return c != nil && c.manager != nil }
+
+// expiry returns the expiry of the certificate in use, or the zero time if there is none yet.
+func (c *certificate) expiry() time.Time {
+	if pair, err := c.getCertificate(nil); err == nil {
+		return pair.Leaf.NotAfter
+	}
+	return time.Time{}
 }
 
 // certificateFunc returns getCertificate, or nil without a certificate.
@@ -108,12 +130,12 @@ func (c *certificate) forMetrics() []metrics.Certificate {
 	if c == nil {
 		return nil
 	}
-	return []metrics.Certificate{{Peer: metrics.PeerClients, ExpiresAt: func() time.Time { return c.pair.Load().Leaf.NotAfter }}}
+	return []metrics.Certificate{{Peer: metrics.PeerClients, ExpiresAt: c.expiry}}
 }
 
 // warn logs a warning if clients will reject the certificate.
 func (c *certificate) warn(log *slog.Logger, now time.Time) {
-	if c == nil {
+	if c == nil || c.pair.Load() == nil {
 		return
 	}
 	if problem := CertificateProblem(c.pair.Load().Leaf, now); problem != "" {
@@ -125,7 +147,10 @@ func formatInstant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04
 
 // LoadTLS reads the certificate and its key like Open. It returns nil if none is configured.
 func (c Config) LoadTLS() (*tls.Certificate, error) {
-	loaded, err := loadCertificate(c.HTTP.TLS, c.Credentials)
+	if c.HTTP.ACME.Name != "" {
+		return acme.Stored(c.acme())
+	}
+	loaded, err := c.loadCertificate()
 	if err != nil || loaded == nil {
 		return nil, err
 	}

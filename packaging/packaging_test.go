@@ -33,6 +33,9 @@ func TestPackaging_Unit(t *testing.T) {
 		}
 	}
 	settings := readFile(t, "packaging/tasard.toml")
+	if socket := readUnit(t, "packaging/systemd/tasard-redirect.socket"); socket["FileDescriptorName"][0] != "redirect" || socket["Service"][0] != "tasard.service" {
+		t.Errorf("packaging/systemd/tasard-redirect.socket: %v", socket)
+	}
 	credential := "/run/credentials/tasard.service/" + unit["LoadCredential"][0]
 	if !strings.Contains(settings, "#smtp-password-file = \""+credential+"\"\n") {
 		t.Errorf("packaging/tasard.toml does not name %s", credential)

@@ -15,7 +15,11 @@ import (
 func (r *release) stage(p *program) error {
 	stanza := fmt.Sprintf("tasard (%s-1) stable; urgency=medium\n\n  * Release %s: changelog.gz beside this file tells what changed.\n\n -- %s  %s\n",
 		strings.Replace(r.source.version, "-", "~", 1), r.source.version, "The tasard authors <tasard@users.noreply.github.com>", r.source.time.Format(time.RFC1123Z))
-	staged := map[string][]byte{"tasard": p.data, "LICENSES": p.notices, "changelog.Debian": []byte(stanza)}
+	install, err := r.source.read("packaging/README.md")
+	if err != nil {
+		return err
+	}
+	staged := map[string][]byte{"INSTALL.md": install, "tasard": p.data, "LICENSES": p.notices, "changelog.Debian": []byte(stanza)}
 	for name, data := range staged {
 		if err := r.source.write(name, data); err != nil {
 			return err
@@ -45,12 +49,13 @@ func (r *release) stage(p *program) error {
 // of its files in the clone. The archive has everything that is needed to install the program by hand.
 func archived() map[string][]string {
 	return map[string][]string{
-		"":                    {"tasard", "LICENSES", "README.md", "CHANGELOG.md", "LICENSE", "packaging/tasard.toml"},
+		"":                    {"tasard", "LICENSES", "README.md", "CHANGELOG.md", "LICENSE", "packaging/tasard.toml", "INSTALL.md"},
 		"systemd":             {"packaging/systemd/*"},
 		"completions":         {"completions/*"},
 		"man":                 {"man/*.1"},
 		"docs":                {"docs/*.md"},
 		"docs/images":         {"docs/images/*"},
+		"examples/cluster":    {"packaging/cluster/*"},
 		"examples/grafana":    {"packaging/grafana/*"},
 		"examples/prometheus": {"packaging/prometheus/*"},
 	}

@@ -45,7 +45,10 @@ func (d *doctor) descriptors(context.Context) {
 }
 
 func (d *doctor) address(context.Context) {
-	d.checkAddress("address", d.o.Config.HTTP.Listen, "HTTP.Listen")
+	fields := []string{"HTTP.Listen", "HTTP.ACME.Redirect"}
+	for i, address := range d.config().Addresses() {
+		d.checkAddress("address", address, fields[i])
+	}
 }
 
 // checkAddress checks that an address is free or in use by the running node. field is the name of the field in
@@ -68,20 +71,27 @@ func (d *doctor) certificate(context.Context) {
 	c, err := d.config().LoadTLS()
 	switch {
 	case err != nil: // the method settings reports the error
+	case c == nil && d.o.Config.HTTP.ACME.Name != "":
+		d.add(findingWarn, "certificate", "the node asks for one when it runs; port 80 of the name must lead to it", "none yet for %s", d.o.Config.HTTP.ACME.Name)
 	case c == nil:
-		d.add(findingOK, "certificate", "", "none: the node serves plain HTTP; put a proxy with HTTPS in front, or use --tls-cert")
+		d.add(findingOK, "certificate", "", "none: the node serves plain HTTP; put a proxy with HTTPS in front, or use --https or --tls-cert")
 	default:
 		d.certificateExpiry(c)
 	}
 }
 
 func (d *doctor) certificateExpiry(pair *tls.Certificate) {
-	now := d.Clock()
+	now, hint := d.Clock(), "renew it, then send SIGHUP to the node"
+	warnBefore := certificateWarnBefore
+	if d.o.Config.HTTP.ACME.Name != "" { // renewal begins when a third of the lifetime is left
+		hint = "the log of the node says why it is not renewed"
+		warnBefore = min(warnBefore, pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)/4)
+	}
 	switch problem := node.CertificateProblem(pair.Leaf, now); {
 	case problem != "":
-		d.add(findingFail, "certificate", "renew it, then send SIGHUP to the node", "%s", problem)
-	case pair.Leaf.NotAfter.Sub(now) < certificateWarnBefore:
-		d.add(findingWarn, "certificate", "renew it, then send SIGHUP to the node", "it expires in %s", terminal.FormatDays(pair.Leaf.NotAfter.Sub(now)))
+		d.add(findingFail, "certificate", hint, "%s", problem)
+	case pair.Leaf.NotAfter.Sub(now) < warnBefore:
+		d.add(findingWarn, "certificate", hint, "it expires in %s", terminal.FormatDays(pair.Leaf.NotAfter.Sub(now)))
 	default:
 		d.add(findingOK, "certificate", "", "for %s, valid until %s", strings.Join(certificateNames(pair), ", "), terminal.FormatInstant(pair.Leaf.NotAfter))
 	}

@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"log/slog"
+	"net"
 	"slices"
 	"time"
 )
@@ -18,10 +19,20 @@ const (
 	drainPollsMin = 4
 )
 
+// Kept marks a listener that another process keeps open, such as systemd. StopAccepting leaves the connections in its
+// backlog to the next program that gets the listener.
+func Kept(ln net.Listener) net.Listener { return keptListener{ln} }
+
+type keptListener struct{ net.Listener }
+
 // StopAccepting makes listeners accept only the connections that are already in their backlogs. Where the system can't
 // do that, StopAccepting closes the listener and logs a warning.
 func StopAccepting(listeners []*Listener, log *slog.Logger) {
 	for _, l := range listeners {
+		if _, kept := l.Listener.(keptListener); kept {
+			_ = l.Close() // the next Close returns the same error
+			continue
+		}
 		if err := dropNewSYNs(l.Listener); err != nil {
 			log.Warn("connections in the accept backlog are closed: this system can't tell them from new ones", "cause", err.Error())
 			_ = l.Close() // the next Close returns the same error

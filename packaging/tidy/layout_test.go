@@ -47,8 +47,9 @@ var layout = map[string]row{
 	"cmd/internal/input":    {may: "cmd/internal/exit"},
 	"cmd/internal/terminal": {may: "cmd/internal/exit"},
 	"cmd/internal/exit":     {may: "actors wal engine node"},
-	"node": {may: "node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin " +
-		"collectors collectors/source collectors/fetch"},
+	"node": {may: "node/acme node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/conn " +
+		"collectors collectors/source collectors/fetch golang.org/x/net"},
+	"node/acme":       {may: "golang.org/x/crypto"},
 	"node/core":       {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
 	"node/metrics":    {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
 	"httpapi/admin":   {may: "engine engine/account", exact: true},

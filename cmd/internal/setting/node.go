@@ -35,6 +35,7 @@ const (
 	urlBytesMax            = 2000
 	contactRunesMax        = 200
 	clusterNodesMax        = 64
+	dnsNameBytesMax        = 253
 	drainDelayMax          = 10 * time.Minute
 	spreadDefault          = 5 * time.Minute
 	spreadMax              = time.Hour
@@ -81,6 +82,9 @@ func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
 	c.Collect.Dial, c.Collect.Roots = p.Dial, p.Roots
 	c.Mail.Print = p.Stdout
+	if c.HTTP.ACME.Name != "" && c.HTTP.Listen == ListenDefault {
+		c.HTTP.Listen = "" // the node chooses the port of HTTPS
+	}
 	switch o.accessLog {
 	case accessErrors:
 		c.HTTP.AccessLog, c.HTTP.AccessFrom = p.Stderr, http.StatusBadRequest
@@ -95,6 +99,9 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	AddListen(flags, &h.Listen)
 	flags.Var(Path(&h.TLS.Certificate, "FILE"), "tls-cert", "serve HTTPS with the PEM certificate chain in `FILE`; SIGHUP reads it again")
 	flags.Var(Path(&h.TLS.Key, "FILE"), "tls-key", "a `FILE` with its private key, readable only by owner and group")
+	flags.Var(dnsName(&h.ACME.Name), "https", "serve HTTPS for this `NAME`, by default on :443, with a certificate of an ACME authority, whose terms you accept")
+	flags.Var(URL(&h.ACME.Authority), "https-authority", "directory of the ACME authority; default Let's Encrypt")
+	flags.Var(Address(&h.ACME.Redirect), "https-redirect", "address for the authority's checks and redirects to HTTPS; default :80 with --https")
 	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "maximum of open connections, 30 KiB each; others get 503")
 	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address", "maximum for one client address (IPv6: /64); more are closed; 0 means unlimited")
 	flags.Var(Duration(&h.DrainDelay, 0, drainDelayMax), "drain-delay", "keep answering for this time after a stop was requested")
@@ -157,7 +164,7 @@ func Groups() []Group {
 	return []Group{
 		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
 		{"Data", []string{"import", "catalogue", "admin-socket"}},
-		{"HTTP", []string{"tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact", "account-url"}},
+		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact", "account-url"}},
 		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
 		{"Collecting", []string{"sources", "collect-spread", "no-collect"}},
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
@@ -318,7 +325,8 @@ func checkImport(p *process.Process, name string) error {
 func flagForField(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
-		"HTTP.Listen": "--listen", "HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
+		"HTTP.Listen": "--listen", "HTTP.ACME": "--https", "HTTP.ACME.Name": "--https", "HTTP.ACME.Redirect": "--https-redirect",
+		"HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
 		"Mail.Method": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
 		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
 		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",

@@ -295,6 +295,17 @@ func SiteURL(target *string) pflag.Value {
 	})
 }
 
+// dnsName is a DNS name for which an authority issues certificates.
+func dnsName(target *string) pflag.Value {
+	pattern := regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]$`)
+	return textValue(target, "NAME", func(text string) error {
+		if len(text) > dnsNameBytesMax || !pattern.MatchString(text) {
+			return fmt.Errorf("%q: want a DNS name in lower case, such as tasas.example.com", text)
+		}
+		return nil
+	})
+}
+
 // prefixesValue is a list of networks, separated by commas. Each use of the flag adds networks.
 func prefixesValue(target *[]netip.Prefix) pflag.Value {
 	parse := func(text string) ([]netip.Prefix, error) {

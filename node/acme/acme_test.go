@@ -1,0 +1,198 @@
+package acme
+
+import (
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const name = "tasas.example.com"
+
+// authority is an ACME authority for one client. It checks challenges, but no signatures.
+// The fault tests use a real one.
+type authority struct {
+	*httptest.Server
+	lifetime time.Duration
+	plain    string // where it checks challenges
+	orders   atomic.Int32
+	state    string // of the authorization
+	chain    []byte
+}
+
+func newAuthority(t *testing.T, lifetime time.Duration) *authority {
+	a := &authority{lifetime: lifetime}
+	a.Server = httptest.NewServer(a)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var signed, sent struct{ Payload, CSR string }
+	_ = json.NewDecoder(r.Body).Decode(&signed)
+	payload, _ := base64.RawURLEncoding.DecodeString(signed.Payload)
+	_ = json.Unmarshal(payload, &sent)
+	w.Header().Set("Replay-Nonce", "n")
+	w.Header().Set("Location", a.URL+r.URL.Path+"/1")
+	order := `{"status":"%s","authorizations":["` + a.URL + `/authz"],"finalize":"` + a.URL + `/finalize","certificate":"` + a.URL + `/chain"}`
+	switch r.URL.Path {
+	case "/":
+		fmt.Fprintf(w, `{"newNonce":"%[1]s/nonce","newAccount":"%[1]s/account","newOrder":"%[1]s/order"}`, a.URL)
+	case "/order":
+		a.orders.Add(1)
+		a.state = "pending"
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, order, "pending")
+	case "/challenge":
+		res, err := http.Get(a.plain + "/.well-known/acme-challenge/token")
+		a.state = "invalid"
+		if err == nil {
+			text, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if strings.HasPrefix(string(text), "token.") {
+				a.state = "valid"
+			}
+		}
+		fallthrough
+	case "/authz":
+		fmt.Fprintf(w, `{"status":"%s","challenges":[{"type":"http-01","url":"%s/challenge","token":"token","error":{"detail":"unreachable"}}]}`, a.state, a.URL)
+	case "/finalize":
+		der, _ := base64.RawURLEncoding.DecodeString(sent.CSR)
+		a.chain = issue(der, a.lifetime)
+		fmt.Fprintf(w, order, "valid")
+	case "/order/1":
+		fmt.Fprintf(w, order, "ready")
+	case "/chain":
+		_, _ = w.Write(a.chain)
+	default: // nonce, account
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "{}")
+	}
+}
+
+func issue(request []byte, lifetime time.Duration) []byte {
+	csr, err := x509.ParseCertificateRequest(request)
+	if err != nil {
+		return nil
+	}
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	now := time.Now()
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), DNSNames: csr.DNSNames, NotBefore: now, NotAfter: now.Add(lifetime)}
+	der, _ := x509.CreateCertificate(rand.Reader, leaf, leaf, csr.PublicKey, key)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// open opens a manager and serves plain HTTP for it.
+func (a *authority) open(t *testing.T, dir string) *Manager {
+	m, err := Open(Config{Name: name, Dir: dir, Authority: a.URL, Client: a.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := httptest.NewServer(m)
+	t.Cleanup(plain.Close)
+	a.plain = plain.URL
+	return m
+}
+
+// run runs a manager until done holds.
+func run(t *testing.T, m *Manager, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); m.Run(ctx) }()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // waits for the network
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not done after a minute; failure: %+v", m.Failure())
+		}
+	}
+	cancel()
+	<-ended
+}
+
+// TestRun_ObtainsAndKeeps: a certificate is obtained once, stored for its owner only, and used by the next start.
+func TestRun_ObtainsAndKeeps(t *testing.T) {
+	a, dir := newAuthority(t, 90*24*time.Hour), t.TempDir()
+	m := a.open(t, dir)
+	if _, err := m.GetCertificate(nil); err != ErrNoCertificate { //nolint:errorlint // it is returned as it is
+		t.Errorf("before the first certificate: %v", err)
+	}
+	run(t, m, func() bool { return m.Certificate() != nil })
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "*"))
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", file, info, err)
+		}
+	}
+	again := a.open(t, dir)
+	if again.Certificate() == nil || !again.Certificate().Leaf.Equal(m.Certificate().Leaf) || again.untilRenewal() < 59*24*time.Hour {
+		t.Error("the next start has another certificate")
+	}
+	if len(files) != 2 || a.orders.Load() != 1 || m.token("/.well-known/acme-challenge/token") != "" {
+		t.Errorf("%d files, %d orders, token %q", len(files), a.orders.Load(), m.token("/.well-known/acme-challenge/token"))
+	}
+}
+
+// TestRun_Renews: a certificate stays in use until a new one has replaced it.
+func TestRun_Renews(t *testing.T) {
+	a := newAuthority(t, 3*time.Second)
+	m := a.open(t, t.TempDir())
+	var first *tls.Certificate
+	run(t, m, func() bool {
+		first = cmp.Or(first, m.Certificate())
+		return first != nil && (m.Certificate() == nil || m.Certificate() != first)
+	})
+	if m.Certificate() == nil || a.orders.Load() != 2 {
+		t.Errorf("after %d orders: %v", a.orders.Load(), m.Certificate())
+	}
+}
+
+// TestRun_SaysWhatFails: the reason of a failure is kept, and the next attempt is not at once.
+func TestRun_SaysWhatFails(t *testing.T) {
+	a := newAuthority(t, time.Hour)
+	m := a.open(t, t.TempDir())
+	a.plain = "http://127.0.0.1:1"
+	run(t, m, func() bool { return m.Failure() != nil })
+	if err := m.Failure().Err.Error(); !strings.Contains(err, "port 80 of "+name) || a.orders.Load() != 1 {
+		t.Errorf("%d orders, %s", a.orders.Load(), err)
+	}
+}
+
+func TestServeHTTP(t *testing.T) {
+	m := newAuthority(t, time.Hour).open(t, t.TempDir())
+	for _, c := range []struct{ target, key, location string }{
+		{"/v1/rates?currency=USD", "", "https://" + name + "/v1/rates?currency=USD"},
+		{"http://other.example/%2e//x", "", "https://" + name + "/%2e//x"},
+		{"/v1/rates", "Bearer k", ""},
+	} {
+		r, w := httptest.NewRequest(http.MethodGet, c.target, nil), httptest.NewRecorder()
+		if c.key != "" {
+			r.Header.Set("Authorization", c.key)
+		}
+		m.ServeHTTP(w, r)
+		want := map[bool]int{true: http.StatusForbidden, false: http.StatusPermanentRedirect}[c.location == ""]
+		if w.Code != want || w.Header().Get("Location") != c.location {
+			t.Errorf("%s: %d %q", c.target, w.Code, w.Header().Get("Location"))
+		}
+	}
+}
