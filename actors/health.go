@@ -32,8 +32,8 @@ func clusterCondition(health commitlog.ClusterHealth) engine.Condition {
 	}
 	return engine.Condition{
 		Name: "cluster", State: "no_majority", Since: health.Since.Round(0).UTC(),
-		Detail: "Too few nodes reach each other: this node rejects changes, and requests with a key once its quota lease is used up. Reads go on, but " +
-			"may be outdated. Look at the other nodes and at the network between them.",
+		Detail: "No majority of the cluster's members is reachable: changes are rejected, and requests with a key once its quota lease is used up. " +
+			"Reads go on, but may be outdated. Look at the other nodes and at the network between them.",
 	}
 }
 

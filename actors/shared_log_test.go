@@ -14,6 +14,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 // sharedLog is a log that several nodes write, in memory: one order of records, and nodes that hear of them each in
@@ -42,6 +43,7 @@ type sharedNode struct {
 	copy  *memoryJournal // what is on the node's disk
 	off   bool           // cut off
 	waits bool           // its offer is not decided
+	full  bool           // its disk is
 	held  bool           // it receives nothing, although it is not cut off
 	deaf  bool           // the planted bug: what other nodes have written is hidden from it
 	since time.Time
@@ -104,7 +106,16 @@ func (j *sharedJournal) Node() engine.NodeID { return j.node.id }
 func (j *sharedJournal) ClusterHealth() commitlog.ClusterHealth {
 	j.node.log.mu.Lock()
 	defer j.node.log.mu.Unlock()
-	return commitlog.ClusterHealth{Majority: j.node.majority(), Since: j.node.since, Leader: "one"}
+	return commitlog.ClusterHealth{Majority: j.node.majority(), Since: j.node.since, Leader: "one", DiskFull: j.node.full}
+}
+
+func (j *sharedJournal) CheckSpace(int64) (err error) {
+	j.node.log.with(func() {
+		if j.node.full {
+			err = wal.ErrNoSpace
+		}
+	})
+	return err
 }
 
 // Append waits until a record follows expected and the node can know whose.
@@ -122,6 +133,8 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 		switch {
 		case j.closed:
 			return 0, errSharedClosed
+		case j.node.full:
+			return 0, wal.ErrNoSpace
 		case l.stuck || !j.node.majority():
 		case uint64(len(l.records)) > expected && !l.lax:
 			l.lost++
@@ -164,7 +177,7 @@ func (j *sharedJournal) next(ctx context.Context) (uint64, []byte) {
 	defer l.mu.Unlock()
 	for ctx.Err() == nil {
 		last := j.Last()
-		if !j.node.off && !j.node.held && last < uint64(len(l.records)) {
+		if !j.node.off && !j.node.held && !j.node.full && last < uint64(len(l.records)) {
 			record := l.records[last]
 			if _, err := j.memoryJournal.Append(last, [][]byte{record}); err != nil {
 				panic(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/wal"
 )
 
 func codeOfError(err error) engine.Code {
@@ -171,6 +172,52 @@ func TestShared_A11_CloseWithoutMajority(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestShared_S15_OneCause: a change that waits for the other nodes does not mean a slow disk; a full disk of one node is
+// named as such, by its condition and by the errors of its changes, and not as a lost majority.
+func TestShared_S15_OneCause(t *testing.T) { synctest.Test(t, oneCause) }
+
+func oneCause(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{})
+	defer f.stop()
+	node, second := f.nodes[0], 0
+	change := func() error {
+		second++
+		_, err := node.Observe([]engine.Refresh{saying("infodolar", bubbleNow(), "USD", fmt.Sprint(57+second), "63", "popular")})
+		return err
+	}
+	pass := func(d time.Duration) {
+		for range d / (100 * time.Millisecond) {
+			node.monotonic.mu.Lock()
+			node.monotonic.now += 100 * time.Millisecond
+			node.monotonic.mu.Unlock()
+			after(100 * time.Millisecond)
+		}
+	}
+	f.log.with(func() { f.log.stuck = true })
+	var waiting sync.WaitGroup
+	waiting.Go(func() { _ = change() })
+	node.offers()
+	pass(2 * time.Second)
+	wantState(t, node, "disk", engine.ConditionOK)
+	f.log.with(func() { f.log.stuck = false })
+	waiting.Wait()
+
+	f.log.with(func() { node.node.full = true })
+	if err := change(); codeOfError(err) != engine.CodeReadOnly || !errors.Is(err, wal.ErrNoSpace) {
+		t.Errorf("a change on a full disk: %v", err)
+	}
+	pass(showsWithin)
+	wantState(t, node, "disk", "read_only")
+	wantState(t, node, "cluster", engine.ConditionOK)
+	wantState(t, f.nodes[1], "disk", engine.ConditionOK)
+	f.log.with(func() { node.node.full = false })
+	pass(goesWithin)
+	wantState(t, node, "disk", engine.ConditionOK)
+	if err := change(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -209,8 +209,14 @@ func withoutOthers(t *testing.T, nodes []caller, data string) {
 		t.Errorf("alone it answers %s", body)
 	}
 	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
-	if status := runAdmin(t, data, "cluster", "status"); !strings.Contains(status, "no majority") {
-		t.Errorf("the operator reads\n%s", status)
+	const cause = "no majority of the cluster's members is reachable"
+	if status := run(t, nil, nil, "admin", "cluster", "status", "--data", data); status.code != exit.Unavailable || !strings.Contains(status.stderr, cause) {
+		t.Errorf("status: code %d, %s", status.code, status.stderr)
+	}
+	run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--data", data).fails(t, exit.Unavailable, cause)
+	report, got := runDoctor(t, nodes[0].node.Cmd.Args[2:]...)
+	if found := report.about("cluster"); got.code != exit.CheckFailed || !strings.Contains(found, "FAIL "+cause) {
+		t.Errorf("doctor: code %d\n%s", got.code, found)
 	}
 	nodes[0].node.stop(syscall.SIGTERM)
 }

@@ -72,22 +72,26 @@ func unsubscribe(s *nats.Subscription) error {
 }
 
 // persist appends the records of frames (a frame is a record with its checksums) to the local log, as one batch. It
-// waits while the disk is full.
+// waits while the disk is full. ClusterHealth shows this wait.
 func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	records := make([][]byte, len(frames))
 	for i := range frames {
 		records[i] = frames[i].record
 	}
 	for {
+		began := j.cluster.config.Clock()
+		j.diskSince.Store(&began)
 		_, err := j.Log.Append(records)
+		j.diskSince.Store(nil)
+		full := errors.Is(err, wal.ErrNoSpace)
+		j.diskFull.Store(full)
 		if err == nil {
 			j.committed(frames)
 			return nil
 		}
-		if !errors.Is(err, wal.ErrNoSpace) {
+		if !full {
 			return err
 		}
-		j.cluster.logger.Warn("node falls behind: no disk space for records of others", "next", frames[0].sequence)
 		if err := sleep(ctx, spaceRetryInterval); err != nil {
 			return err
 		}

@@ -42,9 +42,11 @@ type Journal struct {
 
 	cluster          *Cluster
 	request          func(context.Context, *nats.Msg) (*nats.Msg, error)
-	snapshotSequence atomic.Uint64 // sequence of the newest snapshot
-	wake             chan struct{} // makes Follow look for new records
-	stop             chan error    // makes Follow return the error
+	snapshotSequence atomic.Uint64             // sequence of the newest snapshot
+	wake             chan struct{}             // makes Follow look for new records
+	stop             chan error                // makes Follow return the error
+	diskFull         atomic.Bool               // the local log waits for space on the disk
+	diskSince        atomic.Pointer[time.Time] // when the append to the local log began that is in progress, or nil
 
 	mu                sync.Mutex // guards the fields below
 	last              uint64     // sequence of the newest record in the local log
@@ -91,7 +93,14 @@ func lastChecksum(log *wal.Log) (sum uint32, err error) {
 func (j *Journal) Node() engine.NodeID { return j.cluster.config.Node }
 
 // ClusterHealth implements actors.Shared.
-func (j *Journal) ClusterHealth() actors.ClusterHealth { return j.cluster.Health() }
+func (j *Journal) ClusterHealth() actors.ClusterHealth {
+	h := j.cluster.Health()
+	h.DiskFull = j.diskFull.Load()
+	if since := j.diskSince.Load(); since != nil {
+		h.DiskSince = *since
+	}
+	return h
+}
 
 // WriteSnapshot implements actors.Journal.
 func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
@@ -117,6 +126,10 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	}
 	if size := len(records[0]); size == 0 || size > wal.RecordBytesMax {
 		return 0, fmt.Errorf("append %d bytes to the stream: %w: want 1 to %d", size, wal.ErrLimit, wal.RecordBytesMax)
+	}
+	// A node that has no space for its own record must not propose it: it would not learn that it is committed.
+	if err := j.CheckSpace(int64(len(records[0]))); err != nil {
+		return 0, fmt.Errorf("append to the stream: %w", err)
 	}
 	p, message, err := j.propose(expected, records[0])
 	if err != nil {
@@ -171,12 +184,12 @@ func (j *Journal) publish(p *proposal, message *nats.Msg) {
 	}
 }
 
-// stalled reports whether a proposal has been pending for longer than stalledAfter. The node should then reject new
-// changes. Append still waits.
+// stalled reports whether a proposal has been pending for longer than stalledAfter although this node's disk has space.
+// The node should then reject new changes. Append still waits.
 func (j *Journal) stalled(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.pending != nil && now.Sub(j.pending.proposedAt) > stalledAfter
+	return j.pending != nil && !j.diskFull.Load() && now.Sub(j.pending.proposedAt) > stalledAfter
 }
 
 // noteAvailable makes Follow look for the record at the sequence at short intervals.

@@ -86,7 +86,7 @@ func (c *Cluster) updateHealth() {
 	if before.Majority == next.Majority {
 		next.Since = before.Since
 	} else {
-		c.logger.Info("cluster health changed", "majority", next.Majority, "leader", next.Leader)
+		c.logger.Debug("cluster health changed", "majority", next.Majority, "leader", next.Leader)
 	}
 	c.health.Store(&next)
 }

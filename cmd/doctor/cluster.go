@@ -36,10 +36,18 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.clusterCertificate(o, tlsConfig)
 	}
 	d.checkAddress("cluster", o.Address(), "Cluster.Listen")
+	reachable := 0
 	for _, m := range o.Members {
-		if m.Node != o.Node && ctx.Err() == nil {
-			d.checkMember(ctx, m, tlsConfig)
+		if ctx.Err() != nil {
+			return
 		}
+		if m.Node == o.Node || d.checkMember(ctx, m, tlsConfig) {
+			reachable++
+		}
+	}
+	if 2*reachable <= len(o.Members) {
+		d.add(findingFail, "cluster", "start the other members, or mend the network between",
+			"no majority of the cluster's members is reachable: %d of %d with this one, so changes are refused", reachable, len(o.Members))
 	}
 }
 
@@ -85,16 +93,18 @@ func verifyCertificate(pair *tls.Certificate, authority *x509.CertPool, now time
 	return nil
 }
 
-// checkMember connects to another node of the cluster, as this node would at its start, and disconnects.
-func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.Config) {
+// checkMember connects to another node of the cluster, as this node would at its start, and disconnects. It returns
+// whether the node is reachable.
+func (d *doctor) checkMember(ctx context.Context, m node.Member, tlsConfig *tls.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
 	if err := d.readGreeting(ctx, m.Address, tlsConfig); err != nil {
 		d.add(findingWarn, "cluster", "check that it runs, and the network between; changes need more than half of the members",
 			"%s at %s is not reachable: %v", node.NodeName(m.Node), m.Address, err)
-		return
+		return false
 	}
 	d.add(findingOK, "cluster", "", "%s at %s is reachable", node.NodeName(m.Node), m.Address)
+	return true
 }
 
 // readGreeting connects to the cluster address of a node and reads the greeting, with which a node begins every

@@ -187,11 +187,14 @@ func (r *invocation) clusterStatus() *cobra.Command {
 		Long: `status shows for each node whether it is reachable, how many records of the log it lacks, and which node leads. A
 member whose copy of the log is incomplete does not count for a majority. After a start it catches up within seconds;
 if it does not, its files are damaged: stop it, move the directory stream in its data directory away, and start it;
-never two nodes at once. When nodes do not see each other, ask each of them.`,
+never two nodes at once. When nodes do not see each other, ask each of them. Without a majority status exits with 69.`,
 		Example: `  tasard admin cluster status --data ./data
   tasard admin cluster status --data ./data --json`,
 		Run: func(ctx context.Context, _ []string) error {
-			_, err := call(ctx, r, admin.ShowCluster, admin.NoBody{}, printCluster)
+			state, err := call(ctx, r, admin.ShowCluster, admin.NoBody{}, printCluster)
+			if err == nil && !state.Majority {
+				err = exit.Errorf(exit.Unavailable, "no majority of the cluster's members is reachable; look at the other nodes and at the network between them")
+			}
 			return err
 		},
 	})

@@ -76,7 +76,7 @@ func faultErrors() map[int][]engine.Error {
 		http.StatusServiceUnavailable: {
 			{Code: engine.CodeDataUnavailable, Message: "the data is not available at the moment"},
 			{Code: engine.CodeOverloaded, Message: "too many requests at the moment"},
-			{Code: engine.CodeReadOnly, Message: "the node cannot write to its log at the moment, which changes and new quota leases need; try again later"},
+			{Code: engine.CodeReadOnly, Message: "the disk of the node is nearly full, so changes and new quota leases must wait; try again later"},
 		},
 	}
 }

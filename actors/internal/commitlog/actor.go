@@ -76,8 +76,8 @@ func (a *Actor) Receive(msg mailbox.Message) {
 		a.written(m)
 	case *Delivered:
 		a.delivered(m)
-	case *majorityLost:
-		a.majorityLost()
+	case *writesBlocked:
+		a.writesBlocked()
 	case *dropped:
 		a.dropped(m)
 	case *snapshotWritten:
@@ -90,7 +90,7 @@ func (a *Actor) Receive(msg mailbox.Message) {
 		a.finishRequest = m
 	case *nodeStopping:
 		a.replication.stopping = true
-		a.majorityLost()
+		a.writesBlocked()
 	case *mailbox.Halt:
 		a.stop(m.Err)
 	}
@@ -103,14 +103,15 @@ func (a *Actor) Fatal(mailbox.Message) bool { return true }
 // Abort implements mailbox.Actor.
 func (a *Actor) Abort(cause *engine.Error) { a.stop(cause) }
 
-// enqueue queues a write. It rejects the write if its records were made from an outdated state, or if the cluster has
-// no majority.
+// enqueue queues a write. It rejects the write if its records were made from an outdated state, or if it cannot become
+// durable now.
 func (a *Actor) enqueue(w *Write) {
+	problem := a.writeProblem()
 	switch {
 	case a.replication != nil && a.replication.stale(w):
 		w.From.Send(&Committed{Err: ErrConflict})
-	case a.noMajority():
-		w.From.Send(&Committed{Err: ReadOnly(ErrNoMajority)})
+	case problem != nil:
+		w.From.Send(&Committed{Err: ReadOnly(problem)})
 	default:
 		a.log.Health.noteQueued()
 		a.waiting = append(a.waiting, w) // bounded: each owner has at most one Write in flight
@@ -250,9 +251,7 @@ func (a *Actor) written(m *written) {
 	if result.Code == engine.CodeInternalError {
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
-	for _, w := range batch {
-		w.From.Send(&Committed{Err: result})
-	}
+	rejectWrites(batch, result)
 }
 
 // commit sends the notifications and then Committed for each write of a durable batch.

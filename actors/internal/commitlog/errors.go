@@ -21,7 +21,7 @@ var ErrConflict = &engine.Error{
 }
 
 // ErrNoMajority is the cause of write errors while this node cannot reach a majority of the cluster.
-var ErrNoMajority = errors.New("too few nodes of the cluster can reach each other")
+var ErrNoMajority = errors.New("no majority of the cluster's members is reachable")
 
 // ErrOutcomeUnknown is returned for a change that was being written when the cluster lost its majority.
 var ErrOutcomeUnknown = &engine.Error{
@@ -29,10 +29,14 @@ var ErrOutcomeUnknown = &engine.Error{
 	Cause: ErrNoMajority,
 }
 
-// ReadOnly returns the error for a write that the journal cannot accept now.
+// ReadOnly returns the error for a write that the journal cannot accept now, because of ErrNoMajority or wal.ErrNoSpace.
 func ReadOnly(cause error) *engine.Error {
+	reason := "the disk of the node is nearly full"
+	if errors.Is(cause, ErrNoMajority) {
+		reason = ErrNoMajority.Error()
+	}
 	return &engine.Error{
-		Code: engine.CodeReadOnly, Message: "the node cannot write to its log at the moment, which changes and new quota leases need; try again later", RetryAfter: retryReadOnly, Cause: cause,
+		Code: engine.CodeReadOnly, Message: reason + ", so changes and new quota leases must wait; try again later", RetryAfter: retryReadOnly, Cause: cause,
 	}
 }
 

@@ -17,8 +17,8 @@ const (
 	// ReplicationWindow is the maximum number of records of a SharedJournal that are delivered but not yet applied. It
 	// must be much smaller than mailbox.ReserveDefault, which is the room that a mailbox has for one-way messages such as
 	// RemoteEvents.
-	ReplicationWindow     = 64
-	majorityCheckInterval = 250 * time.Millisecond
+	ReplicationWindow   = 64
+	healthCheckInterval = 250 * time.Millisecond
 )
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
@@ -76,7 +76,7 @@ type RemoteEvents[E any] struct {
 // Reject implements mailbox.Message. It is called if the owner has stopped, and drops the events.
 func (e *RemoteEvents[E]) Reject(*engine.Error) { e.Window.Release() }
 
-// follower sends the Actor the records of all nodes, and majorityLost while the cluster has no majority.
+// follower sends the Actor the records of all nodes, and writesBlocked while changes cannot become durable.
 type follower struct {
 	log     *Log
 	shards  int
@@ -155,10 +155,11 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 	return nil
 }
 
-// watch sends majorityLost to the Actor repeatedly while there is no majority.
+// watch updates the health of the disk, and sends writesBlocked to the Actor repeatedly while changes cannot become
+// durable. The writer does not check the disk while it waits for the cluster.
 func (f *follower) watch() {
 	defer f.done.Done()
-	ticker := time.NewTicker(majorityCheckInterval)
+	ticker := time.NewTicker(healthCheckInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -166,8 +167,13 @@ func (f *follower) watch() {
 			return
 		case <-ticker.C:
 		}
-		if !f.log.Shared.ClusterHealth().Majority {
-			f.log.Ref.Send(&majorityLost{})
+		health := f.log.Shared.ClusterHealth()
+		f.log.Health.noteCopy(health)
+		if !health.DiskFull {
+			f.log.checkSpace()
+		}
+		if (Quorum{f.log.Shared}).writeProblem() != nil {
+			f.log.Ref.Send(&writesBlocked{})
 		}
 	}
 }

@@ -15,6 +15,7 @@ type Health struct {
 	Clock     func() time.Time
 	Sequence  atomic.Uint64 // number (sequence) of the newest durable record
 	startTime time.Time
+	shared    bool // several nodes write the journal, so a write waits for other nodes too
 
 	diskFull        engine.Fault // the journal rejects writes because the disk has too little space
 	diskSlow        engine.Fault
@@ -61,20 +62,24 @@ func (h *Health) noteDone() {
 	h.oldestInFlight.Store(0)
 }
 
-// noteNoMajority is called when the cluster has no majority. Writes then do not wait for the disk, so a long wait does
-// not mean that the disk is slow.
-func (h *Health) noteNoMajority() {
-	h.oldestQueued.Store(0)
-	h.oldestInFlight.Store(0)
+// noteCopy is called with the health of this node's own copy of a SharedJournal.
+func (h *Health) noteCopy(copyHealth ClusterHealth) {
+	now := h.Clock()
+	if copyHealth.DiskFull {
+		h.diskFull.Begin(now)
+	} else if since := copyHealth.DiskSince; !since.IsZero() && now.Sub(since) > slowMin {
+		h.diskSlow.ReportSince(since.Add(slowMin), now)
+	}
 }
 
-// noteSlow reports a slow disk if a write older than slowMin is not durable.
+// noteSlow reports a slow disk if a write older than slowMin is not durable. A write to a SharedJournal may wait for
+// other nodes, so noteSlow ignores it, and noteCopy reports a slow disk.
 func (h *Health) noteSlow(now time.Time) {
 	oldest := h.oldestInFlight.Load()
 	if oldest == 0 {
 		oldest = h.oldestQueued.Load()
 	}
-	if oldest == 0 {
+	if oldest == 0 || h.shared {
 		return
 	}
 	if queuedAt := h.startTime.Add(time.Duration(oldest)); now.Sub(queuedAt) > slowMin {

@@ -56,6 +56,7 @@ func New(c Config) (*Log, error) {
 	if l.Shared == nil {
 		return l, nil
 	}
+	l.Health.shared = true
 	// Count tokens from a random number, so that they differ from the tokens of an earlier process of this node.
 	var token [8]byte
 	if _, err := io.ReadFull(c.Random, token[:]); err != nil {

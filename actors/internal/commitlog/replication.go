@@ -9,6 +9,7 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/wal"
 )
 
 // replication is the Actor's state for a SharedJournal, to which several nodes write. An owner is an actor that keeps a
@@ -26,7 +27,7 @@ import (
 // A rule that one owner enforces therefore holds across all nodes. A write is committed when its record is delivered,
 // not when Append returns. All nodes apply all records in the same order, so their snapshots at one sequence are equal.
 // The follower waits while ReplicationWindow records are delivered but not yet applied. While the cluster has no
-// majority, all writes are rejected. Reads still work, and accounts can still spend the quota that this node has
+// majority, or this node's disk is full, all writes are rejected. Reads still work, and accounts can still spend the quota that this node has
 // already leased.
 type replication struct {
 	currencies map[string]*mailbox.Ref
@@ -37,10 +38,10 @@ type replication struct {
 // stale reports whether the Actor has sent RemoteEvents that the owner had not received when it made the records.
 func (r *replication) stale(w *Write) bool { return w.RemoteSeq != r.sent[w.From] }
 
-func (a *Actor) noMajority() bool { return Quorum{a.log.Shared}.Lost() }
+func (a *Actor) writeProblem() error { return Quorum{a.log.Shared}.writeProblem() }
 
-// majorityLost tells the Actor that the cluster has no majority.
-type majorityLost struct{ mailbox.OneWay }
+// writesBlocked tells the Actor that changes of this node cannot become durable (Quorum.writeProblem).
+type writesBlocked struct{ mailbox.OneWay }
 
 // nodeStopping tells the Actor that the node is stopping. If the cluster has no majority, the Actor then abandons the
 // bundle that it has proposed.
@@ -58,8 +59,20 @@ func (a *Actor) propose(records [][]byte) {
 
 // proposalReturned handles the return of Append. It does not answer the writes: delivered does that.
 func (a *Actor) proposalReturned(m *written) {
-	if m.err != nil && !errors.Is(m.err, ErrPosition) && a.stopCause == nil {
+	switch {
+	case m.err == nil || errors.Is(m.err, ErrPosition) || a.stopCause != nil:
+	case errors.Is(m.err, wal.ErrNoSpace):
+		batch := a.inFlight
+		a.inFlight = nil
+		rejectWrites(batch, ReadOnly(m.err))
+	default:
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
+	}
+}
+
+func rejectWrites(batch []*Write, cause *engine.Error) {
+	for _, w := range batch {
+		w.From.Send(&Committed{Err: cause})
 	}
 }
 
@@ -127,10 +140,6 @@ func (r *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
 // revalidate is called after another node's record. It rejects the writes that the record made stale, and queues the
 // other writes again in their order.
 func (a *Actor) revalidate(batch []*Write) {
-	if len(batch) > 0 {
-		a.log.Health.noteDone()
-		a.log.Health.noteQueued()
-	}
 	all := slices.Concat(batch, a.waiting)
 	a.waiting = nil
 	for _, w := range all {
@@ -142,21 +151,18 @@ func (a *Actor) revalidate(batch []*Write) {
 	}
 }
 
-// majorityLost rejects waiting writes. The proposed bundle may still be committed. Only if the node is stopping,
-// majorityLost abandons it.
-func (a *Actor) majorityLost() {
+// writesBlocked rejects waiting writes. The proposed bundle may still be committed. Only if the node is stopping,
+// writesBlocked abandons it.
+func (a *Actor) writesBlocked() {
+	problem := a.writeProblem()
 	switch {
-	case !a.noMajority():
+	case problem == nil:
 		return
 	case a.replication.stopping:
 		a.stop(ErrOutcomeUnknown)
 		return
 	}
-	a.log.Health.noteNoMajority()
-	cause := ReadOnly(ErrNoMajority)
-	for _, w := range a.waiting {
-		w.From.Send(&Committed{Err: cause})
-	}
+	rejectWrites(a.waiting, ReadOnly(problem))
 	a.waiting = nil
 }
 
@@ -168,7 +174,5 @@ func (a *Actor) abandonProposal() {
 		cause = writeError(a.stopCause)
 	}
 	a.inFlight = nil
-	for _, w := range batch {
-		w.From.Send(&Committed{Err: cause})
-	}
+	rejectWrites(batch, cause)
 }

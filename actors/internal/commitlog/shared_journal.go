@@ -7,6 +7,7 @@ import (
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
 )
 
 // SharedJournal is a Journal to which several nodes write. All nodes get the same records in the same order and reach
@@ -16,7 +17,8 @@ import (
 //
 //	Last, Read  have the records that this node's copy had when the journal was opened
 //	Append      proposes one record for the sequence after expected. It returns nil if the record gets that sequence,
-//	            and ErrPosition if another record does. It waits for either, or for Close, even without a majority.
+//	            and ErrPosition if another record does. It waits for either, or for Close, even without a majority. It
+//	            returns wal.ErrNoSpace and proposes nothing if this node's disk has no space for the record.
 //	Follow      delivers all later records, also those of this node, before or after their Append returns
 type SharedJournal interface {
 	Journal
@@ -34,6 +36,11 @@ type ClusterHealth struct {
 	Majority bool      // the node reaches a majority, so writes can become durable
 	Since    time.Time // when Majority got its present value
 	Leader   string    // name of the node that orders writes; "" = unknown
+
+	// DiskFull means that this node's own copy of the journal waits for space on its disk.
+	DiskFull bool
+	// DiskSince is when the write to this node's own copy began that is in progress, or zero.
+	DiskSince time.Time
 }
 
 // Quorum tells whether the cluster has a majority. The zero value is for a node without a cluster.
@@ -41,6 +48,20 @@ type Quorum struct{ Shared SharedJournal }
 
 // Lost reports whether the cluster has no majority. Without a cluster it returns false.
 func (q Quorum) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth().Majority }
+
+// writeProblem returns why a change of this node cannot become durable now: ErrNoMajority, wal.ErrNoSpace, or nil.
+func (q Quorum) writeProblem() error {
+	if q.Shared == nil {
+		return nil
+	}
+	switch h := q.Shared.ClusterHealth(); {
+	case !h.Majority:
+		return ErrNoMajority
+	case h.DiskFull:
+		return wal.ErrNoSpace
+	}
+	return nil
+}
 
 // AskChange asks an owner, which is the actor that keeps the state, for a change and returns the answer. It converts
 // the error with TimeoutError.

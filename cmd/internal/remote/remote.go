@@ -76,10 +76,8 @@ func explainError(r *admin.Error) error {
 	switch r.Code {
 	case engine.CodeInvalidParameters, engine.CodeNotFound:
 		code = exit.Usage
-	case engine.CodeDataUnavailable, engine.CodeOverloaded:
+	case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
 		code = exit.Unavailable
-	case engine.CodeReadOnly:
-		code = exit.CannotWrite
 	case admin.CodeNotConfigured:
 		code = exit.BadData
 	case admin.CodeStopping:
