@@ -177,6 +177,16 @@ func (c *Config) checkMembers() error {
 	return err
 }
 
+// memberNames returns the names of the members, sorted.
+func (c *Config) memberNames() []string {
+	var names []string
+	for _, m := range c.Members {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {

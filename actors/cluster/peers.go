@@ -31,6 +31,7 @@ type heartbeat struct {
 	Previous      string        `json:"previous,omitempty"` // ID of the process that ran before in the same directory
 	Address       string        `json:"address"`
 	Version       string        `json:"version"`
+	Members       []string      `json:"members"`            // names of the members in the node's configuration, sorted
 	Stream        string        `json:"stream,omitempty"`   // ID of the stream to which the local log belongs
 	Bootstrapping bool          `json:"founding,omitempty"` // the node is creating the stream
 	Last          uint64        `json:"last"`               // sequence of the newest record in the local log
@@ -125,7 +126,7 @@ func (c *Cluster) otherProcessError() error {
 func (c *Cluster) sendHeartbeat() {
 	self := c.self.Load()
 	h := heartbeat{
-		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Version: c.config.Version,
+		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Version: c.config.Version, Members: c.config.memberNames(),
 		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
 		Majority: c.Health().Majority,
 	}

@@ -36,7 +36,7 @@ func TestRunning(t *testing.T) {
 	f.runSteps(t,
 		step{"OneWinner", oneWinner}, step{"Limits", limits}, step{"SlowOwner", slowDelivery},
 		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
-		step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
+		step{"FullDisk", fullDisk}, step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
 		step{"Seal", oneCodeKey}, step{"Lease", leases}, step{"PipeOnly", inProcessClientsOnly},
 		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, stopsAtDamage(otherHistory))
 }
@@ -105,6 +105,32 @@ func slowDelivery(t *testing.T, f *testCluster) {
 	if log := f.awaitSameRecords(before); len(log) != 3*tailBuffer {
 		t.Errorf("%d records, want %d", len(log), 3*tailBuffer)
 	}
+}
+
+// fullDisk takes the space from one node: the node reports its disk and not a lost majority, however long it waits, and
+// its own changes are rejected. With space it has all records.
+func fullDisk(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(0)
+	f.stop(2)
+	f.configs[2].Log.ReserveBytes = 1 << 60
+	n := f.start(2)
+	j := n.cluster.Journal()
+	f.nodes[0].mustAppend(t, "no space for this")
+	eventually(t, "a full disk", func() bool { return j.ClusterHealth().DiskFull })
+	if _, err := j.Append(j.Last(), [][]byte{[]byte("nor for this")}); !errors.Is(err, wal.ErrNoSpace) {
+		t.Errorf("append on a full disk: %v", err)
+	}
+	j.mu.Lock()
+	j.pending = &proposal{cancel: func() {}} // since the year 1
+	j.mu.Unlock()
+	eventually(t, "a majority", func() bool { return j.ClusterHealth().Majority })
+	if j.stalled(realClock()) {
+		t.Error("a proposal that waits for this node's disk is taken for one that the cluster does not commit")
+	}
+	f.stop(2)
+	f.configs[2].Log.ReserveBytes = -1
+	f.start(2)
+	f.awaitSameRecords(0)
 }
 
 // stalledProposal keeps a record undecided although the nodes reach each other: the node reports no majority until it

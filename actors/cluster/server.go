@@ -21,7 +21,8 @@ import (
 const (
 	routePingInterval  = 3 * time.Second // the server closes a connection after two pings without a reply
 	handshakeSeconds   = 5
-	clientConnsMax     = 64 // with those that inProcessOnly will reject
+	attemptsPerReport  = 600 // of these failed attempts to connect to a node, one a second, the first is logged
+	clientConnsMax     = 64  // with those that inProcessOnly will reject
 	listenTimeout      = 15 * time.Second
 	listenPollInterval = 100 * time.Millisecond
 	stopTimeout        = 30 * time.Second
@@ -41,14 +42,23 @@ type embeddedServer struct {
 	certificate *x509.Certificate // certificate of this node; nil without TLS
 }
 
-// inProcessOnly rejects all clients except the one in this process. It is necessary because the server always listens
-// on a port for clients.
-type inProcessOnly struct{}
+// inProcessOnly rejects all clients except those in this process. It is necessary because the server always listens on
+// a port for clients.
+type inProcessOnly struct{ server *embeddedServer }
+
+// systemUser is the user name of a client in this process that uses the server's system account.
+const systemUser = "system"
 
 // Check implements server.Authentication.
-func (inProcessOnly) Check(c server.ClientAuthentication) bool {
+func (a inProcessOnly) Check(c server.ClientAuthentication) bool {
 	from := c.RemoteAddress()
-	return from != nil && from.Network() == "pipe"
+	if from == nil || from.Network() != "pipe" {
+		return false
+	}
+	if c.GetOpts().Username == systemUser {
+		c.RegisterUser(&server.User{Username: systemUser, Account: a.server.nats.SystemAccount()})
+	}
+	return true
 }
 
 // serverLogger forwards the log of the NATS server to the node's logger. When the server reports a fatal error
@@ -96,8 +106,8 @@ func startServer(c *Config) (*embeddedServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the node's server: %w", err)
 	}
-	options, err := serverOptions(c, g)
 	e := &embeddedServer{gate: g}
+	options, err := e.options(c)
 	if err == nil {
 		e.nats, err = server.NewServer(options)
 	}
@@ -176,25 +186,26 @@ func (e *embeddedServer) stop(timeout time.Duration) error {
 	}
 }
 
-func serverOptions(c *Config, g *gate) (*server.Options, error) {
+func (e *embeddedServer) options(c *Config) (*server.Options, error) {
 	tlsConfig, err := c.TLSConfig()
 	if err != nil {
 		return nil, err
 	}
 	o := &server.Options{
-		ServerName: c.Name, CustomRouterAuthentication: g,
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: inProcessOnly{}, MaxConn: clientConnsMax,
+		ServerName: c.Name, CustomRouterAuthentication: e.gate,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: inProcessOnly{e}, MaxConn: clientConnsMax,
 		NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: payloadBytesMax,
+		ConnectErrorReports: attemptsPerReport, ReconnectErrorReports: attemptsPerReport,
 		JetStream: c.selfIsMember(), StoreDir: filepath.Join(c.Dir, streamDirName), SyncAlways: true,
 		JetStreamMaxMemory: jetStreamMemory, JetStreamMaxStore: jetStreamBytesMax,
 		Cluster: server.ClusterOpts{
 			Name: c.Cluster, Host: "127.0.0.1", Port: server.RANDOM_PORT, Advertise: c.advertise, NoAdvertise: true, PoolSize: 1,
 			PingInterval: routePingInterval, TLSConfig: tlsConfig, TLSTimeout: handshakeSeconds,
-			Username: routeUser, Password: g.password, // so that the server closes connections that do not authenticate themselves
+			Username: routeUser, Password: e.gate.password, // so that the server closes connections that do not authenticate themselves
 		},
 	}
 	for _, m := range c.Members { // with this node too: the size of the raft group is derived from the routes
-		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, g.password), Host: m.Address})
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, e.gate.password), Host: m.Address})
 	}
 	return o, nil
 }

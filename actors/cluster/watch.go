@@ -22,14 +22,14 @@ const (
 	// for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its leader only
 	// several seconds after the newest message of the leader.
 	leaderChangeMax = time.Second
-	trimTicks       = 8 // trim runs once in this number of watch intervals
+	trimTicks       = 8 // trim and resize run once in this number of watch intervals
 )
 
 // This line compiles only if leaderChangeMax is at most reachableWithin.
 const _ = uint(reachableWithin - leaderChangeMax)
 
 // watch updates this node's health, sends a heartbeat and checks for conflicts (stopOnConflict), every watchInterval.
-// It also removes old records from the stream (trim).
+// It also removes old records from the stream (trim), and applies a new list of members (resize).
 func (c *Cluster) watch() {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -39,6 +39,7 @@ func (c *Cluster) watch() {
 		c.stopOnConflict()
 		if tick%trimTicks == 0 {
 			c.trim()
+			c.resize()
 		}
 		select {
 		case <-ticker.C:

@@ -1,0 +1,111 @@
+//go:build !nocluster
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/tasard/tasard/actors/cluster/clustertest"
+)
+
+// TestResize changes the list of members of a running cluster while a node writes: from three to five, and back to
+// three without two of the first. No acknowledged record is lost, and the members that are left need no others.
+func TestResize(t *testing.T) {
+	t.Parallel()
+	f := newTestCluster(t)
+	f.startAll()
+	if _, err := f.nodes[0].cluster.LoginCodeKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range clustertest.Addresses(t, 2) {
+		f.members = append(f.members, Member{Name: fmt.Sprintf("n%d", i+4), Address: at})
+	}
+	for i, m := range f.members[3:] {
+		f.configs, f.nodes = append(f.configs, f.config(m.Name, i+4, m.Address, t.TempDir())), append(f.nodes, nil)
+	}
+	for i := range 3 {
+		f.relist(i, f.members)
+	}
+	written := f.mustAppendSome("before")
+	if got := f.replicas(); !slices.Equal(got, []int{3, 3}) {
+		t.Errorf("replicas %v while two of five members were never seen", got)
+	}
+	f.start(3)
+	f.start(4)
+	eventually(t, "five replicas", func() bool { return slices.Equal(f.replicas(), []int{5, 5}) })
+	eventually(t, "five complete replicas", func() bool { return f.currentMembers() == 5 })
+	written = append(written, f.mustAppendSome("five")...)
+
+	left := f.members[2:]
+	for _, i := range []int{2, 3, 4} {
+		f.relist(i, left)
+		eventually(t, "complete replicas", func() bool { return f.currentMembers() >= 3 })
+	}
+	f.stop(0)
+	f.stop(1)
+	written = append(written, f.mustAppendSome("three of five")...)
+	eventually(t, "three replicas", func() bool { return slices.Equal(f.replicas(), []int{3, 3}) })
+	eventually(t, "a metadata group of three", func() bool {
+		return !slices.ContainsFunc(f.nodes[2:], func(n *testNode) bool {
+			info, err := n.cluster.server.nats.Jsz(&server.JSzOptions{})
+			return err != nil || info.Meta == nil || info.Meta.Size != 3
+		})
+	})
+	f.stop(4)
+	written = append(written, f.mustAppendSome("two of three")...)
+	if log := f.awaitSameRecords(0); !slices.Equal(log, written) {
+		t.Errorf("the log has %q, acknowledged were %q", log, written)
+	}
+}
+
+// relist restarts a node with another list of members.
+func (f *testCluster) relist(i int, members []Member) {
+	f.t.Helper()
+	f.stop(i)
+	f.configs[i].Members = members
+	f.start(i)
+	eventually(f.t, "the restarted node is current", func() bool {
+		return f.nodes[i].cluster.server.nats.JetStreamIsStreamCurrent(accountName, streamName) || !f.configs[i].selfIsMember()
+	})
+}
+
+var someCount atomic.Int64
+
+// mustAppendSome appends records through the leader and returns them.
+func (f *testCluster) mustAppendSome(what string) (records []string) {
+	f.t.Helper()
+	for range 5 {
+		records = append(records, fmt.Sprint(what, " ", someCount.Add(1)))
+		f.nodes[f.leader()].mustAppend(f.t, records[len(records)-1])
+	}
+	return records
+}
+
+// replicas returns the configured number of replicas of each stream.
+func (f *testCluster) replicas() (replicas []int) {
+	info, err := f.nodes[f.leader()].cluster.server.nats.Jsz(&server.JSzOptions{Account: accountName, Streams: true, Config: true})
+	if err != nil {
+		return nil
+	}
+	for _, account := range info.AccountDetails {
+		for i := range account.Streams {
+			replicas = append(replicas, account.Streams[i].Config.Replicas)
+		}
+	}
+	return replicas
+}
+
+func (f *testCluster) currentMembers() int {
+	count := 0
+	for _, n := range f.nodes[f.leader()].cluster.Status().Nodes {
+		if n.Current {
+			count++
+		}
+	}
+	return count
+}
