@@ -175,8 +175,8 @@ func TestShared_A11_CloseWithoutMajority(t *testing.T) {
 	}
 }
 
-// TestShared_S15_OneCause: a change that waits for the other nodes does not mean a slow disk; a full disk of one node is
-// named as such, by its condition and by the errors of its changes, and not as a lost majority.
+// TestShared_S15_OneCause: a change that waits for the other nodes does not mean a slow disk. A full disk of one node
+// is named as such, by its condition and by the errors of its changes, and not as a lost majority.
 func TestShared_S15_OneCause(t *testing.T) { synctest.Test(t, oneCause) }
 
 func oneCause(t *testing.T) {

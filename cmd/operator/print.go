@@ -143,9 +143,9 @@ func printPublished(out io.Writer, offer *admin.Offer) {
 // requests from those parts of the quotas that it has reserved (leased) before. LACKS is the number of log records that
 // a node does not have yet.
 func printCluster(out io.Writer, c *admin.Cluster) {
-	state := "a majority of the members is reachable: changes are possible"
+	state := "a majority of the nodes is there: changes are possible"
 	if !c.Majority {
-		state = "no majority of the members is reachable: reads and leased requests go on, changes are refused"
+		state = "no majority: reads and leased requests go on, changes are refused"
 	}
 	terminal.Fprintf(out, "%s: %s, since %s\n\n", terminal.Sanitize(c.Cluster), state, terminal.FormatInstant(c.Since))
 	table := terminal.NewTable(out, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")

@@ -29,7 +29,7 @@ var ErrOutcomeUnknown = &engine.Error{
 	Cause: ErrNoMajority,
 }
 
-// ReadOnly returns the error for a write that the journal cannot accept now, because of ErrNoMajority or wal.ErrNoSpace.
+// ReadOnly returns the error for a write that the journal cannot accept now. cause is ErrNoMajority or wal.ErrNoSpace.
 func ReadOnly(cause error) *engine.Error {
 	reason := "the disk of the node is nearly full"
 	if errors.Is(cause, ErrNoMajority) {

@@ -27,8 +27,8 @@ import (
 // A rule that one owner enforces therefore holds across all nodes. A write is committed when its record is delivered,
 // not when Append returns. All nodes apply all records in the same order, so their snapshots at one sequence are equal.
 // The follower waits while ReplicationWindow records are delivered but not yet applied. While the cluster has no
-// majority, or this node's disk is full, all writes are rejected. Reads still work, and accounts can still spend the quota that this node has
-// already leased.
+// majority, or this node's disk is full, all writes are rejected. Reads still work, and accounts can still spend the
+// quota that this node has already leased.
 type replication struct {
 	currencies map[string]*mailbox.Ref
 	sent       map[*mailbox.Ref]uint64 // number of RemoteEvents messages sent to each owner
