@@ -42,6 +42,7 @@ func (p *commands) run(ctx context.Context) int {
 		err = exit.Errorf(exit.IOError, "write to standard output: %w", writeErr)
 	}
 	p.Report(executed.CommandPath(), err)
+	p.CloseLog()
 	return exit.Code(err)
 }
 

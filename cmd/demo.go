@@ -97,7 +97,7 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 
 // demo runs the demo until ctx ends. listenSet reports whether the user has set the address of the HTTP server.
 func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (err error) {
-	log := p.Logger(o.log)
+	log := p.NodeLogger(o.log)
 	ctx, shutdown := p.demoContext(ctx)
 	defer shutdown.release()
 	reference, err := demoReference()

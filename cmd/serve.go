@@ -1,12 +1,15 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/tasard/tasard/cmd/intake"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/input"
+	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -56,7 +60,8 @@ tasard help settings, signals and quotas explain more.`,
 func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	hangups, release := hangupSignals()
 	defer release()
-	log := p.Logger(o.Log)
+	signal.Ignore(syscall.SIGPIPE) // or a log whose reader has ended would end the node
+	log := p.NodeLogger(o.Log)
 	var file *input.File
 	if o.ImportFile != "" {
 		if file, err = p.openImport(o); err != nil {
@@ -69,11 +74,14 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	if err != nil {
 		return err
 	}
+	codes := terminal.NewLogQueue(p.Stdout) // with --mail log; nothing waits for their reader either
+	defer codes.Close()
+	config.Mail.Print, config.Collect.Deferred = codes, true
 	n, err := node.Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	log.Info("tasard is starting", "version", config.Version, "pid", os.Getpid(), "data", config.Dir)
+	logStart(log, &config, n.URL())
 	log.Info("listening on " + n.URL())
 	if sockets > 0 {
 		log.Info("the service manager opened the sockets: they stay open over a restart, --listen and --https-redirect are not used", "sockets", sockets)
@@ -91,6 +99,22 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// logStart logs which program starts, on which directory, and the addresses on which it listens.
+func logStart(log *slog.Logger, c *node.Config, url string) {
+	build, _ := debug.ReadBuildInfo()
+	directory, err := filepath.Abs(c.Dir)
+	if err != nil {
+		directory = c.Dir // the working directory was removed
+	}
+	attrs := []any{"version", c.Version, "commit", cmp.Or(process.Commit(build), "unknown"), "pid", os.Getpid(), "data", directory, "listen", url}
+	for _, address := range [][2]string{{"metrics", c.Admin.Metrics}, {"cluster", c.Cluster.Name}, {"clusterListen", c.Cluster.Listen}} {
+		if address[1] != "" {
+			attrs = append(attrs, address[0], address[1])
+		}
+	}
+	log.Info("tasard is starting", attrs...)
 }
 
 // serveLoop has the parameters of runNode.
@@ -122,6 +146,7 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 	if !loop.collects {
 		loop.log.Info("nothing is collected (--no-collect)")
 	}
+	n.Collect() // only now, so that the lines above come before those about problems
 	loop.notifier.ready(statusLine(n))
 	if loop.file != nil {
 		if err := p.importWhileServing(ctx, n, loop.file, loop.log); err != nil {

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/wal"
 )
@@ -34,19 +36,9 @@ func (p *commands) version(context.Context, []string) error {
 }
 
 func printVersion(out io.Writer, build *debug.BuildInfo) {
-	version, commit := "(unknown)", "(unknown)"
+	version, commit := "(unknown)", cmp.Or(process.Commit(build), "(unknown)")
 	if build != nil {
 		version = build.Main.Version
-		settings := map[string]string{}
-		for _, setting := range build.Settings {
-			settings[setting.Key] = setting.Value
-		}
-		if revision := settings["vcs.revision"]; revision != "" {
-			commit = revision
-			if settings["vcs.modified"] == "true" {
-				commit += ", with changes"
-			}
-		}
 	}
 	terminal.Fprintf(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
 		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, contractVersion, wal.FormatVersion)

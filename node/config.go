@@ -40,12 +40,14 @@ type Config struct {
 	Cluster  Cluster
 	Admin    Admin
 
-	Logger      *slog.Logger         // nil means no log
-	Clock       func() time.Time     // nil means time.Now
-	Monotonic   func() time.Duration // a clock that never goes back; nil means that of the operating system
-	Random      io.Reader            // for secrets; safe for concurrent use; nil means crypto/rand.Reader
-	Version     string               // of the program, for User-Agent, backups and metrics
-	Credentials string               // directory of systemd credentials: secret files that only the service can read; "" means none
+	Logger *slog.Logger // nil means no log
+	// DroppedLogLines returns how many lines of the log were dropped, for the metrics; nil means unknown.
+	DroppedLogLines func() uint64
+	Clock           func() time.Time     // nil means time.Now
+	Monotonic       func() time.Duration // a clock that never goes back; nil means that of the operating system
+	Random          io.Reader            // for secrets; safe for concurrent use; nil means crypto/rand.Reader
+	Version         string               // of the program, for User-Agent, backups and metrics
+	Credentials     string               // directory of systemd credentials: secret files that only the service can read; "" means none
 }
 
 // HTTP configures the HTTP server.

@@ -207,7 +207,7 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 func (n *Node) metricsHandler() http.Handler {
 	config := metrics.Config{
 		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.SourceHealth,
-		Certificates: n.certificate.forMetrics(),
+		Certificates: n.certificate.forMetrics(), DroppedLogLines: n.config.DroppedLogLines,
 	}
 	if n.mailer.smtp != nil {
 		config.Mail = n.mailer.smtp.Stats

@@ -178,8 +178,8 @@ func TestPackaging_Dashboard(t *testing.T) {
 	if want := []string{"Now", "Traffic", "Latency", "Refusals", "Log and disk", "Rates and sources", "Accounts", "Process", "Cluster"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
-	// Metrics that others express better, or that are only for occasional queries.
-	spared := []string{"log_segments", "log_first_record", "currency_fresh_until_timestamp_seconds", "snapshots"}
+	// Metrics that others express better, or that are only for alerts and occasional queries.
+	spared := []string{"log_segments", "log_first_record", "currency_fresh_until_timestamp_seconds", "snapshots", "stderr_dropped_lines_total"}
 	for name := range metrics {
 		short, ours := strings.CutPrefix(name, "tasard_")
 		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")

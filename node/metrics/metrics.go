@@ -33,6 +33,8 @@ type Config struct {
 	Mail         func() mail.Stats
 	Cluster      func() cluster.Status
 	Certificates []Certificate
+	// DroppedLogLines returns how many lines of the program's log were dropped.
+	DroppedLogLines func() uint64
 }
 
 // System has the methods of actors.System from which metrics are read.

@@ -104,6 +104,7 @@ func all() Config {
 		Mail: func() mail.Stats {
 			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
 		},
+		DroppedLogLines: func() uint64 { return 66 },
 		Certificates: []Certificate{
 			{PeerClients, func() time.Time { return time.Unix(64, 0) }}, {PeerNodes, func() time.Time { return time.Unix(65, 0) }},
 		},

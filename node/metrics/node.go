@@ -4,6 +4,9 @@ import "github.com/tasard/tasard/wal"
 
 func (c *Config) build(s *emitter) {
 	gauge(s, "build_info", "1 for the version of the running program.", 1, "version", c.Version)
+	if c.DroppedLogLines != nil {
+		counter(s, "stderr_dropped_lines_total", "Lines of the program's log that were dropped, because nothing read them in time.", c.DroppedLogLines())
+	}
 }
 
 // state emits the metrics of mailboxes, accounts, currencies and rates. While the node still reads its log, state emits

@@ -40,7 +40,9 @@ type Process struct {
 
 	OnReady func() // called when a node is ready; may be nil
 
-	errorLog *slog.Logger // logger that Report uses if logs are JSON; otherwise nil
+	errorLog *slog.Logger       // logger that Report uses if logs are JSON; otherwise nil
+	logQueue *terminal.LogQueue // standard error of a node, see NodeLogger; otherwise nil
+	endLog   func()             // ends the logger of the node
 }
 
 // ProgramName returns a name with which a shell can run this program again.
@@ -79,18 +81,60 @@ func (p *Process) Getenv(name string) string {
 
 // Logger returns a logger that writes to standard error. If it writes JSON, Report uses it too.
 func (p *Process) Logger(o terminal.LogOptions) *slog.Logger {
-	logger := terminal.NewLogger(p.Stderr, o)
-	if _, isJSON := logger.Handler().(*slog.JSONHandler); isJSON {
+	return p.reportWith(terminal.NewLogger(p.Stderr, o), o)
+}
+
+// reportWith makes Report use a logger of standard error if it writes JSON.
+func (p *Process) reportWith(logger *slog.Logger, o terminal.LogOptions) *slog.Logger {
+	if o.IsJSON(p.Stderr) {
 		p.errorLog = logger
 	}
 	return logger
+}
+
+// NodeLogger is like Logger, but for a node: from now on nothing waits for the reader of standard error. CloseLog must
+// be called at the end.
+func (p *Process) NodeLogger(o terminal.LogOptions) (logger *slog.Logger) {
+	p.logQueue = terminal.NewLogQueue(p.Stderr)
+	p.Stderr = p.logQueue
+	logger, p.endLog = terminal.NewNodeLogger(p.logQueue, o)
+	return p.reportWith(logger, o)
+}
+
+// CloseLog writes the lines of the log that wait, if there was a node. It waits a second for a reader that does not
+// read.
+func (p *Process) CloseLog() {
+	if p.logQueue != nil {
+		p.endLog()
+		p.logQueue.Close()
+	}
 }
 
 // CompleteConfig sets the fields in the configuration of a node that depend on the process, such as the clock. It
 // returns the result.
 func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.Clock, p.Random, Version(), p.Getenv(CredentialsVariable)
+	if p.logQueue != nil {
+		c.DroppedLogLines = p.logQueue.Dropped
+	}
 	return c
+}
+
+// Commit returns the commit of a build, followed by "with changes" if the checkout had uncommitted ones, or "" if it is
+// unknown. build may be nil.
+func Commit(build *debug.BuildInfo) string {
+	if build == nil {
+		return ""
+	}
+	settings := map[string]string{}
+	for _, setting := range build.Settings {
+		settings[setting.Key] = setting.Value
+	}
+	commit := settings["vcs.revision"]
+	if commit != "" && settings["vcs.modified"] == "true" {
+		commit += ", with changes"
+	}
+	return commit
 }
 
 // Version returns the module version of this build, or "" if it is unknown.

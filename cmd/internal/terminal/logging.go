@@ -21,20 +21,42 @@ type LogOptions struct {
 	Level  string // debug, info, warn, error
 }
 
-// NewLogger returns a logger. Format "auto" means text on a terminal, and JSON elsewhere.
-func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
+// NewLogger returns a logger.
+func NewLogger(out io.Writer, o LogOptions) *slog.Logger { return slog.New(newHandler(out, o)) }
+
+func newHandler(out io.Writer, o LogOptions) slog.Handler {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.Level)); err != nil {
 		level = slog.LevelInfo // cannot happen: the flag accepts only known levels
 	}
-	if o.Format == "json" || o.Format == "auto" && !IsTerminal(out) {
-		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: redactAttr}))
+	if o.IsJSON(out) {
+		return slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: redactAttr})
 	}
-	return slog.New(&textHandler{out: out, mu: new(sync.Mutex), level: level})
+	return &textHandler{out: out, mu: new(sync.Mutex), level: level}
+}
+
+// IsJSON reports whether a logger with these options writes JSON to out. Format "auto" means text on a terminal, and
+// JSON elsewhere.
+func (o LogOptions) IsJSON(out io.Writer) bool {
+	return o.Format == "json" || o.Format == "auto" && !IsTerminal(out)
+}
+
+// NewNodeLogger returns the logger of a node. It logs the same error of many requests at most once in ten seconds, with
+// their number, and says how many lines the queue had to drop. The caller must call end before it closes the queue.
+func NewNodeLogger(queue *LogQueue, o LogOptions) (logger *slog.Logger, end func()) {
+	handler := newRepeatLimiter(newHandler(queue, o))
+	logger = slog.New(handler)
+	queue.OnDropped(func(lines uint64) {
+		logger.Warn("lines of the log were dropped, because nothing read them", "lines", lines)
+	})
+	return logger, handler.close
 }
 
 // IsTerminal reports whether out is a terminal or another character device, such as /dev/null.
 func IsTerminal(out any) bool {
+	if queue, ok := out.(*LogQueue); ok {
+		out = queue.out
+	}
 	file, ok := out.(*os.File)
 	if !ok {
 		return false
@@ -48,15 +70,18 @@ func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }
 
-// redactAttr hides secrets and converts times to UTC. It shows the attribute code if its value is a word: error codes
-// are words, but login codes have digits.
+// redactAttr hides secrets, converts times to UTC, and writes durations with their unit. It shows the attribute code if
+// its value is a word: error codes are words, but login codes have digits.
 func redactAttr(_ []string, attr slog.Attr) slog.Attr {
 	name := strings.ToLower(attr.Key)
 	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
 		return slog.String(attr.Key, "(hidden)")
 	}
-	if attr.Value.Kind() == slog.KindTime {
+	switch attr.Value.Kind() {
+	case slog.KindTime:
 		return slog.Time(attr.Key, attr.Value.Time().UTC())
+	case slog.KindDuration:
+		return slog.String(attr.Key, attr.Value.String())
 	}
 	return attr
 }
