@@ -29,8 +29,6 @@ TOOL_DEPS := $(TOOLS_MOD) .ci/tools.sum
 LINT      := .tools/golangci-lint
 BENCHSTAT := .tools/benchstat
 GOVULN    := .tools/govulncheck
-# The release program is a module of its own, so that its libraries are pinned separately from the developers' tools.
-RELEASE   := .tools/release
 
 .PHONY: help
 help: ## list the targets
@@ -49,7 +47,7 @@ test: ## every test that a change must pass: needs nothing but Go; packages that
 	$(GO) test ./...
 
 .PHONY: check
-check: test lint race sweeps contract release-test licences ## test, and: lint, race detector, whole sweeps, the contract, the release program
+check: test lint race sweeps contract licences ## test, and: lint, race detector, whole sweeps, the contract, licences
 
 .PHONY: verify
 verify: test-faults fuzz bench-check pages-test worlds ## the checks that take hours: faults, fuzzing, costs, a browser, unusual machines
@@ -87,9 +85,9 @@ test-faults: build ## crashes, power cuts, full disks, overload, hostile clients
 	@.ci/faults $(FAULTS)
 
 .PHONY: release
-release: $(RELEASE) ## archives, .deb, OCI image, SBOM and sums of the commit in dist; VERSION=1.2.3, else its tag's
+release: ## archives, .deb, OCI image, SBOM and sums of the commit in dist; VERSION=1.2.3, else its tag's
 	rm -rf dist
-	GOTOOLCHAIN=$(RELEASE_GO) $(RELEASE) -version "$(VERSION)" -out dist
+	GOTOOLCHAIN=$(RELEASE_GO) .ci/release/release $(VERSION)
 
 .PHONY: release-check
 release-check: ## make release twice, in two clones with their own caches, and compare the bytes; 10 minutes
@@ -100,10 +98,6 @@ package-check: ## install the .deb of dist in a Debian that boots, run the image
 	@.ci/debian package
 	@.ci/package-check dist
 	@.ci/image-check dist
-
-.PHONY: release-test
-release-test: $(LINT) ## lint and tests of the program that makes releases
-	cd .ci/release && ../../$(LINT) run && $(GO) mod verify && $(GO) test -race -shuffle=on ./...
 
 .PHONY: vuln
 vuln: $(GOVULN) ## known vulnerabilities of Go and of modules that our code can reach; VULNDB=file:///dir without a network
@@ -188,8 +182,4 @@ $(BENCHSTAT): $(TOOL_DEPS)
 
 $(GOVULN): $(TOOL_DEPS)
 	$(GO) build -modfile=$(TOOLS_MOD) -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
-	@touch $@
-
-$(RELEASE): Makefile $(wildcard .ci/release/*.go .ci/release/go.*)
-	cd .ci/release && GOTOOLCHAIN=$(RELEASE_GO) $(GO) build -trimpath -o ../../$@ .
 	@touch $@

@@ -1,7 +1,9 @@
 package packaging_test
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -88,13 +90,13 @@ func TestPackaging_OneGo(t *testing.T) {
 
 // TestPackaging_OneImage wants the Dockerfile to build the image of a release: same user, same files, same command.
 func TestPackaging_OneImage(t *testing.T) {
-	dockerfile, released := readFile(t, "Dockerfile"), readFile(t, ".ci/release/image.go")
+	dockerfile, released := readFile(t, "Dockerfile"), readFile(t, ".ci/release/release")
 	for _, both := range [][2]string{
-		{"USER 65532:65532", "imageUser = 65532"},
+		{"USER 65532:65532", `User: "65532:65532"`},
 		{"TASARD_CONFIG=/etc/tasard/tasard.toml", "TASARD_CONFIG=/etc/tasard/tasard.toml"},
 		{"packaging/image/tasard.toml", "packaging/image/tasard.toml"},
-		{`ENTRYPOINT ["/usr/bin/tasard"]`, `[]string{"/usr/bin/tasard"}`},
-		{`CMD ["serve"]`, `[]string{"serve"}`},
+		{`ENTRYPOINT ["/usr/bin/tasard"]`, `Entrypoint: ["/usr/bin/tasard"]`},
+		{`CMD ["serve"]`, `Cmd: ["serve"]`},
 		{"VOLUME /var/lib/tasard", `"/var/lib/tasard": {}`},
 		{"EXPOSE 8080", `"8080/tcp": {}`},
 	} {
@@ -107,5 +109,39 @@ func TestPackaging_OneImage(t *testing.T) {
 	if !strings.Contains(dockerfile, "CMD "+health) || !strings.Contains(readFile(t, "packaging/compose.yaml"), "test: "+compose) ||
 		!strings.Contains(readFile(t, "cmd/testdata/help.txt"), "$ tasard ping --help\n") {
 		t.Errorf("Dockerfile and compose file do not both ask %s", health)
+	}
+}
+
+// TestRelease_Refuses checks which versions of which commits a release refuses, before it builds anything.
+func TestRelease_Refuses(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, ".ci", "release", "release")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(script), 0o700), os.MkdirAll(filepath.Join(dir, "dist", "old"), 0o700),
+		os.WriteFile(script, []byte(readFile(t, ".ci/release/release")), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	git := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"}, args...)
+		if output, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, output)
+		}
+	}
+	git("init", "--quiet")
+	git("commit", "--quiet", "--allow-empty", "-m", "one")
+	git("tag", "--no-sign", "v1.0.0")
+	git("commit", "--quiet", "--allow-empty", "-m", "two")
+	for version, want := range map[string]string{
+		"":           "has no tag like v1.2.3; tag it, or give VERSION=1.2.3",
+		"1.0.0":      "the tag v1.0.0 is on commit",
+		"v1.1.0":     `version "v1.1.0": want one like`,
+		"1.1":        `version "1.1": want one like`,
+		"1.1.0+x":    `version "1.1.0+x": want one like`,
+		"1.1.0-rc.2": "dist: not empty; remove it",
+	} {
+		output, err := exec.CommandContext(t.Context(), "bash", script, version).CombinedOutput()
+		if err == nil || !strings.Contains(string(output), want) {
+			t.Errorf("%q: %v, %s; want %q", version, err, output, want)
+		}
 	}
 }
