@@ -117,10 +117,10 @@ licences: ## the licence of each linked module; fails on an unknown or copyleft 
 	@.ci/licences
 
 .PHONY: bench
-bench: build ## the node under load against baselines, 25 minutes; the report and the figures in the documents; BENCHFLAGS="-goals F1 -quick"
+bench: build ## the node under load against baselines, 25 minutes; prints the figures and writes them into the documents; BENCHFLAGS="-goals F1 -quick"
 	@.ci/debian bench
 	$(GO) build -trimpath -o .tools/bench ./bench
-	.tools/bench -tasard ./tasard -out bench-report $(if $(findstring -quick,$(BENCHFLAGS)),,-docs .) $(BENCHFLAGS)
+	.tools/bench -tasard ./tasard $(if $(findstring -quick,$(BENCHFLAGS)),,-docs .) $(BENCHFLAGS)
 
 .PHONY: bench-check
 bench-check: build ## compare the cost of a request with the accepted one: system calls, bytes, allocations, instructions, CPU time
@@ -169,7 +169,7 @@ tools: $(LINT) $(BENCHSTAT) $(GOVULN) ## build the pinned tools into .tools
 
 .PHONY: clean
 clean: ## remove built files and reports; data directories stay
-	rm -rf .tools tasard dist bench-report cover.html cover.out
+	rm -rf .tools tasard dist cover.html cover.out
 
 $(LINT): $(TOOL_DEPS)
 	@echo "building golangci-lint (once, some minutes)"

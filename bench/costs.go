@@ -3,13 +3,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
-	"strings"
 )
 
 // cost is the work that one request causes in a node. Its figures vary little between runs and machines.
@@ -102,49 +99,4 @@ func sum(calls map[string]float64) (total float64) {
 		total += count
 	}
 	return total
-}
-
-// table formats the measured costs, with the accepted costs in parentheses.
-func (accepted costList) table(measured costList) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%-8s %22s %18s %18s %24s\n", "request", "system calls", "bytes", "allocations", "CPU of the bare server")
-	for _, name := range slices.Sorted(maps.Keys(measured)) {
-		want, got := accepted[name], measured[name]
-		calls := "not counted"
-		if len(got.Calls) > 0 {
-			calls = fmt.Sprintf("%.2f (%.2f)", sum(got.Calls), sum(want.Calls))
-		}
-		fmt.Fprintf(&text, "%-8s %22s %10.0f (%5.0f) %10.2f (%5.2f) %10.2f, %.2f–%.2f (%.2f)\n", name, calls,
-			got.Bytes, want.Bytes, got.Allocations, want.Allocations, got.CPU.Median, got.CPU.Low, got.CPU.High, want.CPU.Median)
-		if len(got.Calls) > 0 {
-			fmt.Fprintf(&text, "%9s%-14s %7.2f (%.2f)\n", "", "failed", got.Failed, want.Failed)
-		}
-		for _, call := range slices.Sorted(maps.Keys(got.Calls)) {
-			fmt.Fprintf(&text, "%9s%-14s %7.2f (%.2f)\n", "", call, got.Calls[call], want.Calls[call])
-		}
-	}
-	text.WriteString("in parentheses: what is accepted\n")
-	return text.String()
-}
-
-func readCosts(path string) (list costList, err error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the accepted costs: %w", err)
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("read the accepted costs in %s: %w", path, err)
-	}
-	return list, nil
-}
-
-func (accepted costList) write(path string) error {
-	text, err := json.MarshalIndent(accepted, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(text, '\n'), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("keep the accepted costs: %w", err)
-	}
-	return nil
 }

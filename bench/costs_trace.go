@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -48,7 +49,7 @@ func waitCalls() []string {
 	}
 }
 
-// runCosts is the subcommand bench costs check|accept|show. It measures the costs of requests and compares them with
+// runCosts is the subcommand bench costs check|accept. It measures the costs of requests and compares them with
 // the accepted costs, which are stored in a file.
 func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("bench costs", flag.ContinueOnError)
@@ -59,31 +60,29 @@ func runCosts(ctx context.Context, args []string, out, progress io.Writer) (err 
 		return err
 	}
 	action := flags.Arg(0)
-	if flags.NArg() != 1 || !slices.Contains([]string{"check", "accept", "show"}, action) {
-		return fmt.Errorf("bench costs: want check, accept or show, found %q", flags.Args())
+	if flags.NArg() != 1 || !slices.Contains([]string{"check", "accept"}, action) {
+		return fmt.Errorf("bench costs: want check or accept, found %q", flags.Args())
 	}
-	accepted, err := readCosts(*file)
-	if err != nil && !(action == "accept" && errors.Is(err, os.ErrNotExist)) {
+	if action == "accept" {
+		measured, err := measureCosts(ctx, *tasard, progress, costMixes(), acceptTraces)
+		if err != nil {
+			return err
+		}
+		return writeJSON(*file, measured)
+	}
+	var accepted costList
+	if err := readJSON(*file, &accepted); err != nil {
 		return err
 	}
-	traces := 1
-	if action == "accept" {
-		traces = acceptTraces
-	}
-	measured, err := measureCosts(ctx, *tasard, progress, costMixes(), traces)
+	measured, err := measureCosts(ctx, *tasard, progress, costMixes(), 1)
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(out, accepted.table(measured)); err != nil {
-		return err
+	if text, err := json.Marshal(measured); err == nil {
+		_, _ = fmt.Fprintf(out, "measured: %s\n", text)
 	}
-	switch action {
-	case "accept":
-		return measured.write(*file)
-	case "check":
-		if problems := accepted.exceeded(measured); len(problems) > 0 {
-			return fmt.Errorf("requests cost more than %s accepts:\n  %s\nmend it, or accept it with make bench-accept and say in the commit why", *file, strings.Join(problems, "\n  "))
-		}
+	if problems := accepted.exceeded(measured); len(problems) > 0 {
+		return fmt.Errorf("requests cost more than %s accepts:\n  %s\nmend it, or accept it with make bench-accept and say in the commit why", *file, strings.Join(problems, "\n  "))
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Command bench measures a whole node under load, compares it with baselines in the same run, and reports which
 // performance goals it meets.
 //
-//	make bench                                   installs and builds everything it needs; the report is in bench-report
+//	make bench                                   installs and builds everything it needs
 //	make bench BENCHFLAGS="-goals F1,F12 -quick"   only the goals with these IDs (see goals.go), roughly
 //
 // # Processes
@@ -31,6 +31,6 @@
 //	comparison of servers   runner.go
 //	requests                mix.go; the load generator: package load
 //	servers                 server.go (node, bare server), nginx.go, postgres.go; processes: process.go; data: fixture.go
-//	the report              report.go; the tables in README.md and docs/performance.md: tables.go
+//	figures                 results.go, also the tables in README.md and docs/performance.md
 //	the cost of a request   costs.go, costs_trace.go
 package main

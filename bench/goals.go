@@ -3,11 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // scenario is a performance goal and the function that measures it.
@@ -21,13 +24,15 @@ func scenarios() []scenario {
 		{"F1", "the ten best rates, with a key, against the bare server", measureBestRates},
 		{"F1c", "the same with 20,000 accounts and leases of 16", measureLeasedAccounts},
 		{"F1d", "the same with 30,000 accounts at the default quotas, on their first request", measureFirstRequests},
-		{"F2", "a full page against the bare server", measureFullPage},
-		{"F3", "every other operation against the bare server", measureOtherOperations},
+		{"F2", "a full page against the bare server", against(rival{mixFull, bareName, 1}, rival{mixGzip, bareName, 1})},
+		{"F3", "every other operation against the bare server", against(
+			rival{mixConvert, bareName, 0.80}, rival{mixRates, bareName, 1}, rival{mixHistory, bareName, 1},
+			rival{mixCurrencies, bareName, 1}, rival{mixInstitutions, bareName, 1}, rival{mixInstitution, bareName, 1})},
 		{"F4", "allocations and system calls of a request, warm", measureAllocations},
 		{"F5", "latency at half of the bare server's capacity", measureLatency},
 		{"F5w", "latency while the leases of 20,000 accounts are written", measureLatencyWithLeases},
-		{"F6", "against nginx with the same bytes as a file", measureNginx},
-		{"F7", "against net/http with PostgreSQL", measurePostgres},
+		{"F6", "against nginx with the same bytes as a file", against(rival{mixBestRates, nginxName, 1.15}, rival{mixBestRates, nginxTunedName, 0.80})},
+		{"F7", "against net/http with PostgreSQL", against(rival{mixBestRates, postgresName, 10})},
 		{"F8", "from the start to the first answer", measureStartup},
 		{"F9", "memory for accounts that were active today", measureAccountHeap},
 		{"F10", "observations imported, validated and durable", measureImport},
@@ -57,22 +62,40 @@ func selectGoals(list string) (selected []scenario, err error) {
 	return selected, nil
 }
 
-// measureGoal measures the figures of a goal and adds them to the report. If a program that the measurement needs is
-// not installed, the report lists the goal as skipped.
-func (r *runner) measureGoal(ctx context.Context, s scenario) error {
-	_, _ = fmt.Fprintf(r.progress, "%s  %s\n", s.goal, s.title)
-	result := goal{ID: s.goal, Title: s.title}
-	err := errors.Join(s.run(ctx, r, &result), r.stopStarted())
+// measureGoal measures the figures of a goal, prints them and adds them to r.goals. If a program that the measurement
+// needs is not installed, it prints that the goal is skipped.
+func (r *runner) measureGoal(ctx context.Context, s scenario, out io.Writer) error {
+	_, _ = fmt.Fprintf(out, "\n%s  %s\n", s.goal, s.title)
+	g := goal{ID: s.goal, Title: s.title, Date: time.Now().UTC().Format(time.DateOnly), Machine: thisMachine()}
+	err := errors.Join(s.run(ctx, r, &g), r.stopStarted())
 	var missing *missingError
 	switch {
 	case errors.As(err, &missing):
-		r.report.Skipped = append(r.report.Skipped, s.goal+", "+missing.Error())
+		_, err = fmt.Fprintf(out, "  not measured: %v\n", missing)
 	case err != nil:
-		return fmt.Errorf("%s, %s: %w", s.goal, s.title, err)
+		err = fmt.Errorf("%s, %s: %w", s.goal, s.title, err)
 	default:
-		r.report.Goals = append(r.report.Goals, result)
+		r.goals = append(r.goals, g)
+		_, err = io.WriteString(out, g.text())
 	}
-	return nil
+	return err
+}
+
+// summary returns a line with the number of bounds and the goals that miss one.
+func (r *runner) summary() string {
+	var bounds int
+	var short []string
+	for _, g := range r.goals {
+		for i := range g.Measures {
+			if g.Measures[i].Bound != "" {
+				bounds++
+			}
+			if !g.Measures[i].met() && !slices.Contains(short, g.ID) {
+				short = append(short, g.ID)
+			}
+		}
+	}
+	return fmt.Sprintf("\n%d bounds; short: %s\n", bounds, cmp.Or(strings.Join(short, ", "), "none"))
 }
 
 // addComparison adds three ratios of the node to another server: requests per second, CPU time of a request, and p99.
@@ -90,25 +113,37 @@ func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCP
 	g.add(ratioOf("p99 under full load, "+label, "ns", pairs, names, p99))
 }
 
-// againstBaseline compares the node with a baseline, such as nginx, on the requests of one mix (a set of requests). It
-// adds the result to a goal.
-func (r *runner) againstBaseline(ctx context.Context, g *goal, mix, baseline string, wantRate, wantCPU float64) ([]pair, error) {
-	pairs, err := r.compareBaseline(ctx, mix, baseline)
-	label := mix
-	if baseline != bareName {
-		label += ", against " + baseline
+// rival is a baseline, such as nginx. On the requests of one mix, the node must answer at least wantRate times as many
+// requests per second.
+type rival struct {
+	mix, baseline string
+	wantRate      float64
+}
+
+// against returns the measurement of a goal that compares the node with baselines.
+func against(rivals ...rival) func(context.Context, *runner, *goal) error {
+	return func(ctx context.Context, r *runner, g *goal) error {
+		for _, rival := range rivals {
+			pairs, err := r.compareBaseline(ctx, rival.mix, rival.baseline)
+			if err != nil {
+				return err
+			}
+			label := rival.mix
+			if rival.baseline != bareName {
+				label += ", against " + rival.baseline
+			}
+			g.addComparison(pairs, rival.baseline, label, rival.wantRate, 0)
+		}
+		return nil
 	}
-	if err == nil {
-		g.addComparison(pairs, baseline, label, wantRate, wantCPU)
-	}
-	return pairs, err
 }
 
 func measureBestRates(ctx context.Context, r *runner, g *goal) error {
-	pairs, err := r.againstBaseline(ctx, g, mixBestRates, bareName, 1.20, 0.85)
+	pairs, err := r.compareBaseline(ctx, mixBestRates, bareName)
 	if err != nil {
 		return err
 	}
+	g.addComparison(pairs, bareName, mixBestRates, 1.20, 0.85)
 	share := measurement{Name: "part of its core that the load generator used, against bare", Unit: "×"}
 	// If this share is close to 1, the load generator limits requests per second, and CPU time is the better figure.
 	for i := range pairs {
@@ -116,37 +151,6 @@ func measureBestRates(ctx context.Context, r *runner, g *goal) error {
 	}
 	g.add(share)
 	return nil
-}
-
-func measureFullPage(ctx context.Context, r *runner, g *goal) error {
-	_, err := r.againstBaseline(ctx, g, mixFull, bareName, 1, 0)
-	if err == nil {
-		_, err = r.againstBaseline(ctx, g, mixGzip, bareName, 1, 0)
-	}
-	return err
-}
-
-func measureOtherOperations(ctx context.Context, r *runner, g *goal) error {
-	_, err := r.againstBaseline(ctx, g, mixConvert, bareName, 0.80, 0)
-	for _, mix := range []string{mixRates, mixHistory, mixCurrencies, mixInstitutions, mixInstitution} {
-		if err == nil {
-			_, err = r.againstBaseline(ctx, g, mix, bareName, 1, 0)
-		}
-	}
-	return err
-}
-
-func measureNginx(ctx context.Context, r *runner, g *goal) error {
-	_, err := r.againstBaseline(ctx, g, mixBestRates, nginxName, 1.15, 0)
-	if err == nil {
-		_, err = r.againstBaseline(ctx, g, mixBestRates, nginxTunedName, 0.80, 0)
-	}
-	return err
-}
-
-func measurePostgres(ctx context.Context, r *runner, g *goal) error {
-	_, err := r.againstBaseline(ctx, g, mixBestRates, postgresName, 10, 0)
-	return err
 }
 
 const (

@@ -65,12 +65,11 @@ const (
 
 // settings are the parsed command line.
 type settings struct {
-	// tasard is the path of the node's program, and out the directory for the report. docs is the directory of the
-	// repository if the figures are to be accepted: stored there as the reference, and written into its documents.
-	// Otherwise docs is "".
-	tasard, out, docs string
-	goals             []scenario // performance goals to measure, which have IDs such as F1
-	options           runOptions
+	// tasard is the path of the node's program. docs is the directory of the repository if the figures are to be
+	// accepted: stored there as the reference, and written into its documents. Otherwise docs is "".
+	tasard, docs string
+	goals        []scenario // performance goals to measure, which have IDs such as F1
+	options      runOptions
 
 	target string // address of the running node, as host:port; "" without -against
 	mix    string
@@ -86,7 +85,7 @@ const usage = `bench measures a whole node under load against baselines in the s
                                                 a load on a running node: latency at 5,000 requests a second
   bench -against http://127.0.0.1:8080 -keys keys.txt -mix best
                                                 its capacity, with the keys in a file, one per line
-  bench costs check|accept|show                 the cost of a request, against the accepted cost (.ci/costs.json)
+  bench costs check|accept                      the cost of a request, against the accepted cost (.ci/costs.json)
 
 It needs Linux and two cores: servers run on the first, the load on the second. Figures are medians of ratios within one
 run; absolute times mean little on a shared machine.
@@ -104,7 +103,6 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	}
 	quick := flags.Bool("quick", false, "fewer and shorter rounds: rough figures")
 	flags.StringVar(&s.tasard, "tasard", "", "`path` of the node's program")
-	flags.StringVar(&s.out, "out", "bench-report", "`directory` for the report, as text and as JSON")
 	flags.StringVar(&s.docs, "docs", "", "`directory` of the repository: accept the figures, and write them into README.md and docs/performance.md")
 	flags.StringVar(&list, "goals", "", "`list` of goals such as F1,F12; \"\" is all")
 	flags.IntVar(&o.Rounds, "rounds", 15, "`number` of rounds of a comparison")
@@ -162,31 +160,25 @@ func readAddress(text string) (string, error) {
 	return u.Host, nil
 }
 
-// measureGoals measures the figures of the selected goals and writes the report.
+// measureGoals measures and prints the figures of the selected goals.
 func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (err error) {
 	r, err := newRunner(s.options, s.tasard, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
+	o := &s.options
+	_, _ = fmt.Fprintf(out, "%s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: quartiles of the rounds, medians of the sides.\n",
+		thisMachine(), o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts)
 	for _, scenario := range s.goals {
-		if err := r.measureGoal(ctx, scenario); err != nil {
+		if err := r.measureGoal(ctx, scenario, out); err != nil {
 			return err
 		}
 	}
-	r.report.Took = time.Since(r.report.Started)
-	if err := r.report.write(s.out); err != nil {
+	if _, err := io.WriteString(out, r.summary()); err != nil || s.docs == "" {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s\nThe reports are in %s: report.txt and report.json.\n", r.report.text(), s.out); err != nil {
-		return err
-	}
-	if s.docs != "" {
-		if err := r.report.accept(s.docs); err != nil {
-			return err
-		}
-	}
-	return nil
+	return acceptFigures(s.docs, r.goals)
 }
 
 // runLoad generates a load on a running node and prints the results.

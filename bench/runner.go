@@ -23,14 +23,14 @@ const (
 // mallocsMetric counts the objects that a node has allocated.
 const mallocsMetric = "go_memstats_mallocs_total"
 
-// runner measures the figures of performance goals and collects them in a report.
+// runner measures the figures of performance goals and collects them.
 type runner struct {
 	options  runOptions
 	tasard   string // path of the node's program
 	self     string // path of this program, to run its subcommands
 	dir      string // scratch directory, removed at the end
 	progress io.Writer
-	report   report
+	goals    []goal // measured so far
 
 	fixture *fixture
 	node    *server   // the node that serves fixture
@@ -46,7 +46,7 @@ func newRunner(options runOptions, tasard string, progress io.Writer) (*runner, 
 	if err != nil {
 		return nil, fmt.Errorf("make a scratch directory: %w", err)
 	}
-	return &runner{options: options, tasard: tasard, self: self, dir: dir, progress: progress, report: newReport(options)}, nil
+	return &runner{options: options, tasard: tasard, self: self, dir: dir, progress: progress}, nil
 }
 
 // close stops all servers and removes the scratch directory.
