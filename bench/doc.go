@@ -9,7 +9,7 @@
 //	core 0   the node: tasard serve, with data from package apitest; the baselines, with which the node is compared
 //	core 1   the bench, with the load generator (package load)
 //
-// Only one server has load at a time. Baselines that are not installed are skipped and named in the report:
+// Only one server has load at a time. Goals whose baselines are not installed are not measured:
 //
 //	bare       the same HTTP library, which sends the same bytes from memory (subcommand bench bare)
 //	nginx      the same body as a static file
@@ -19,8 +19,8 @@
 //
 // Absolute times mean little on a shared machine, so most figures are ratios between two servers. The bench puts load
 // on both servers alternately, round by round, in changing order. A figure is the median of the ratios of all rounds.
-// If the distance between the quartiles of these ratios is larger than the distance of the median from 1, the report
-// says "no difference shown".
+// If the distance between the quartiles of these ratios is larger than the distance of the median from 1, the bench
+// prints "no difference shown".
 //
 // CPU time counts all processes of a server. If the load generator uses nearly all of its core, CPU time says more
 // than requests per second.

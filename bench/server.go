@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -100,9 +101,9 @@ func (s *server) start(ctx context.Context, cmd *command, core int, key string) 
 		if s.address == "" {
 			var line string
 			line, err = p.awaitLine(ctx, listeningText)
-			_, s.address, _ = strings.Cut(line, listeningText)
-			s.address = strings.TrimPrefix(strings.TrimPrefix(s.address, "s"), "://")
-			s.address, _, _ = strings.Cut(strings.ReplaceAll(s.address, `"`, " "), " ")
+			if match := regexp.MustCompile(listeningText + `s?://([^" ]+)`).FindStringSubmatch(line); match != nil {
+				s.address = match[1]
+			}
 		}
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ const root = "../../"
 // files returns all files of the repository except those of .gitignore, which are repeated here as folders and file
 // extensions. It reads the folders, so that the test cache notices a new file.
 var files = sync.OnceValue(func() (names []string) {
-	folders := []string{".git", ".tools", "dist", "bench-report", "data", ".demo", "testdata/rapid"}
+	folders := []string{".git", ".tools", "dist", "data", ".demo", "testdata/rapid"}
 	ignored := []string{"tasard", "bench/bench", "cover.html"}
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
