@@ -48,6 +48,12 @@ func TestBackup_OfARunningNode(t *testing.T) {
 		t.Errorf("in the directory is %q", named)
 	}
 	p.stop(syscall.SIGTERM)
+	again := startNode(t, data)
+	metric := regexp.MustCompile(`\ntasard_backup_success 1\n(#.*\n)*tasard_backup_timestamp_seconds 1\.\d+e\+09\n(.*\n)*tasard_disk_free_bytes \d`)
+	if told := askSocket(t, data, admin.MetricsPath); !metric.MatchString(told) {
+		t.Error("after a start the metrics do not tell of the last backup, or of the free disk")
+	}
+	again.stop(syscall.SIGTERM)
 	mustRun(t, "backup", "--data", data, "--to", dir+"/resting.tar.zst")
 	for name, from := range map[string]string{
 		"running": dir + "/running.tar.zst", "named": named[0], "resting": dir + "/resting.tar.zst", "piped": "-",

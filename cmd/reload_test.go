@@ -107,6 +107,9 @@ func TestReload_Certificate(t *testing.T) {
 	}
 	files.write(t, files.cert, "no certificate")
 	p.hangUp("nothing was reloaded")
+	if told := askSocket(t, data, admin.MetricsPath); !strings.Contains(told, "\ntasard_reload_success 0\n") || !strings.Contains(told, "\ntasard_reload_timestamp_seconds ") {
+		t.Error("the metrics do not tell that a reload failed")
+	}
 	if line := p.Await("reload: "); !strings.Contains(line, files.cert) {
 		t.Errorf("%q does not name the file", line)
 	}

@@ -28,8 +28,10 @@ type Node struct {
 	cluster     membership     // nil if the node is not in a cluster
 	mailer      *codeMailer
 	collector   *liveCollector
-	certificate *certificate // nil for plain HTTP
+	certificate *certificate    // nil for plain HTTP
 	redirect    *redirectServer // nil without HTTP.ACME
+	backups     outcome
+	reloads     outcome
 	metrics     http.Handler
 	server      *httpServer
 
@@ -163,7 +165,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 		coreConfig.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
 	coreConfig.HTTP.Limits, coreConfig.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
-	coreConfig.Conditions = n.ownConditions
+	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	if n.cluster != nil {
 		coreConfig.Cluster = n.describeCluster
@@ -175,6 +177,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	n.system = n.core.System
 	opened.add(func() error { return closeSystem(n.system) })
 	n.collector = newLiveCollector(c, n.system, n.reference.Sources)
+	n.readLastBackup()
 	n.metrics = n.metricsHandler()
 	return nil
 }
@@ -208,6 +211,8 @@ func (n *Node) metricsHandler() http.Handler {
 	config := metrics.Config{
 		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.SourceHealth,
 		Certificates: n.certificate.forMetrics(), DroppedLogLines: n.config.DroppedLogLines,
+		DiskFree: func() (int64, error) { return wal.FreeSpace(n.config.Dir) },
+		Backup:   n.backups.last, Reload: n.reloads.last,
 	}
 	if n.mailer.smtp != nil {
 		config.Mail = n.mailer.smtp.Stats

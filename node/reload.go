@@ -23,6 +23,7 @@ type reloadedFiles struct {
 // the definitions of sources, which say how their rates are fetched and read. If one of them is invalid, Reload uses
 // none, and the error has all problems. changes describes for the log what has changed.
 func (n *Node) Reload() (changes []string, err error) {
+	defer func() { n.reloads.record(err == nil, n.config.Clock()) }()
 	files := &reloadedFiles{}
 	if err := errors.Join(n.readSources(files), n.readPair(files), n.readPassword(files)); err != nil {
 		return nil, err

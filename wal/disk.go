@@ -35,7 +35,7 @@ func realDisk() *disk {
 			_, err := f.WriteAt(data, offset)
 			return err
 		},
-		freeBytes:     freeSpace,
+		freeBytes:     FreeSpace,
 		dropPageCache: dropPageCache,
 	}
 }
@@ -85,7 +85,8 @@ func syncDir(dir string) error {
 	return withFile(dir, fileRead, (*os.File).Sync)
 }
 
-func freeSpace(dir string) (int64, error) {
+// FreeSpace returns the number of bytes that this process can still write on the file system of dir.
+func FreeSpace(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, fmt.Errorf("query the free space of %s: %w", dir, err)

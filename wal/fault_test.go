@@ -249,7 +249,7 @@ func TestW7_NoSpaceDoesNotPoison(t *testing.T) {
 }
 
 func TestReserveOptions(t *testing.T) {
-	real, err := freeSpace(t.TempDir())
+	real, err := FreeSpace(t.TempDir())
 	if err != nil || real <= 0 {
 		t.Fatalf("%d, %v", real, err)
 	}

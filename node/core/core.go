@@ -35,6 +35,7 @@ type Config struct {
 	Sources    func() admin.Sources
 	Cluster    func() admin.Cluster
 	Metrics    http.Handler
+	BackedUp   func(error) // called after each backup, with its error
 }
 
 // Core is a system (the actors with their log) with its HTTP server and its management server. The servers accept
@@ -114,6 +115,9 @@ func (n *Core) readiness() admin.Readiness {
 
 func (n *Core) backup(out io.Writer, pace func(int) error) (admin.BackupInfo, error) {
 	info, err := n.System.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Actors.Clock, Throttle: pace})
+	if n.config.BackedUp != nil {
+		n.config.BackedUp(err)
+	}
 	return admin.BackupInfo{Last: info.Last, Snapshot: info.Snapshot}, err
 }
 

@@ -19,6 +19,37 @@ type Certificate struct {
 	ExpiresAt func() time.Time // returns the expiry of the certificate now in use
 }
 
+// Outcome is the result of the last of the operator's actions of one kind.
+type Outcome struct {
+	Known   bool      // there was one
+	OK      bool      // the last one succeeded
+	Success time.Time // time of the last one that succeeded; zero if there was none
+}
+
+// operator emits what an operator must take care of: the disk, backups, and files that are read again.
+func (c *Config) operator(s *emitter) {
+	if c.DiskFree != nil {
+		if free, err := c.DiskFree(); err == nil {
+			gauge(s, "disk_free_bytes", "Bytes that can still be written on the disk of the data directory.", free)
+		}
+	}
+	if backup := outcomeOf(c.Backup); backup.Known {
+		gauge(s, "backup_success", "1 if the last backup of the running node was complete, else 0.", boolValue(backup.OK))
+		s.timestamp("backup_timestamp_seconds", "Time of the last complete backup of the running node.", backup.Success)
+	}
+	if reload := outcomeOf(c.Reload); reload.Known {
+		gauge(s, "reload_success", "1 if the last reload (SIGHUP) succeeded, 0 if the node goes on with old files.", boolValue(reload.OK))
+		s.timestamp("reload_timestamp_seconds", "Time of the last successful reload.", reload.Success)
+	}
+}
+
+func outcomeOf(last func() Outcome) Outcome {
+	if last == nil {
+		return Outcome{}
+	}
+	return last()
+}
+
 func (c *Config) certificates(s *emitter) {
 	for _, cert := range c.Certificates {
 		s.timestamp("certificate_expiry_timestamp_seconds",

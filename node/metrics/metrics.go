@@ -35,6 +35,9 @@ type Config struct {
 	Certificates []Certificate
 	// DroppedLogLines returns how many lines of the program's log were dropped.
 	DroppedLogLines func() uint64
+	DiskFree        func() (int64, error) // bytes that can still be written on the disk of the data directory
+	Backup          func() Outcome
+	Reload          func() Outcome
 }
 
 // System has the methods of actors.System from which metrics are read.
@@ -60,6 +63,7 @@ func registry(c Config) *prometheus.Registry {
 	}{
 		{true, c.build}, {c.Sources != nil, c.sources}, {c.Health != nil, c.conditions}, {c.Mail != nil, c.mail}, {c.Server != nil, c.http},
 		{c.System != nil, c.quarantine}, {c.System != nil, c.state}, {c.System != nil, c.log}, {c.Cluster != nil, c.cluster}, {true, c.certificates},
+		{true, c.operator},
 	} {
 		if part.enabled {
 			registry.MustRegister(part.collect)

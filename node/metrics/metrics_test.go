@@ -105,6 +105,9 @@ func all() Config {
 			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
 		},
 		DroppedLogLines: func() uint64 { return 66 },
+		DiskFree:        func() (int64, error) { return 69, nil },
+		Backup:          func() Outcome { return Outcome{Known: true, OK: true, Success: time.Unix(67, 0)} },
+		Reload:          func() Outcome { return Outcome{Known: true, Success: time.Unix(68, 0)} },
 		Certificates: []Certificate{
 			{PeerClients, func() time.Time { return time.Unix(64, 0) }}, {PeerNodes, func() time.Time { return time.Unix(65, 0) }},
 		},
