@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -112,9 +114,9 @@ func clusterArgs(node int, at []string, f *pairFiles) []string {
 }
 
 // clusterNodes starts three nodes that are one service, and waits until each has read the log.
-func clusterNodes(t *testing.T, box *mailServer) (nodes []caller, directories []string) {
+func clusterNodes(t *testing.T, box *mailServer, files *pairFiles) (nodes []caller, directories []string) {
 	t.Helper()
-	at, files := clustertest.Addresses(t, 3), newPairFiles(t)
+	at := clustertest.Addresses(t, 3)
 	for i := range at {
 		data := t.TempDir()
 		p := start(t, realNow, limitedArgs(data, box, clusterArgs(i+1, at, files)...)...)
@@ -144,7 +146,8 @@ func has(t *testing.T, data string, records uint64) bool {
 func TestCluster_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	box := newMailServer(t)
-	nodes, directories := clusterNodes(t, box)
+	files := newPairFiles(t)
+	nodes, directories := clusterNodes(t, box, files)
 	runAdmin(t, directories[0], "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--by", "ana")
 
 	const email = "ana@example.com"
@@ -178,6 +181,13 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		return err == nil && left <= 997
 	})
 
+	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC) })
+	for i, one := range nodes { // a node that is started later knows only the new authority
+		one.node.hangUp("the certificate for other nodes, valid until 2199-01-02T03:04:05Z")
+		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 7.226") {
+			t.Errorf("node %d does not tell when its new certificate ends", i+1)
+		}
+	}
 	nodes[1].node.signal(syscall.SIGKILL)
 	eventually(t, "the two that are left write", func() bool {
 		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.OK

@@ -194,6 +194,7 @@ type membership interface {
 	Health() actors.ClusterHealth
 	Status() cluster.Status
 	Certificate() *x509.Certificate
+	SetTLS(tlsConfig *tls.Config) error
 	StepDown(ctx context.Context) error
 	Close() error
 	journal() actors.Journal

@@ -219,8 +219,8 @@ func (n *Node) metricsHandler() http.Handler {
 	}
 	if n.cluster != nil {
 		config.Cluster = n.cluster.Status
-		if cert := n.cluster.Certificate(); cert != nil {
-			config.Certificates = append(config.Certificates, metrics.Certificate{Peer: metrics.PeerNodes, ExpiresAt: func() time.Time { return cert.NotAfter }})
+		if n.cluster.Certificate() != nil {
+			config.Certificates = append(config.Certificates, metrics.Certificate{Peer: metrics.PeerNodes, ExpiresAt: func() time.Time { return n.cluster.Certificate().NotAfter }})
 		}
 	}
 	return metrics.Handler(config)

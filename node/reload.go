@@ -15,22 +15,30 @@ import (
 type reloadedFiles struct {
 	set      *source.Set      // nil if the definitions have not changed
 	pair     *tls.Certificate // nil without a certificate
+	cluster  *tls.Config      // nil without certificates of a cluster
 	password *account.Secret  // nil without a mail server
 	changes  []string         // descriptions of the changes, which Reload returns
 }
 
-// Reload reads the files that may change while a node runs: certificate and key, the password for the mail server, and
-// the definitions of sources, which say how their rates are fetched and read. If one of them is invalid, Reload uses
+// Reload reads the files that may change while a node runs: the certificates for clients and for other nodes with their
+// keys and authority, the password for the mail server, and the definitions of sources, which say how their rates are
+// fetched and read. If one of them is invalid, Reload uses
 // none, and the error has all problems. changes describes for the log what has changed.
 func (n *Node) Reload() (changes []string, err error) {
 	defer func() { n.reloads.record(err == nil, n.config.Clock()) }()
 	files := &reloadedFiles{}
-	if err := errors.Join(n.readSources(files), n.readPair(files), n.readPassword(files)); err != nil {
+	if err := errors.Join(n.readSources(files), n.readPair(files), n.readClusterTLS(files), n.readPassword(files)); err != nil {
 		return nil, err
 	}
 	if files.pair != nil {
 		n.certificate.pair.Store(files.pair)
 		n.certificate.warn(n.config.Logger, n.config.Clock())
+	}
+	if files.cluster != nil {
+		if err := n.cluster.SetTLS(files.cluster); err != nil {
+			return nil, err
+		}
+		n.config.Cluster.warn(&n.config)
 	}
 	if files.password != nil {
 		n.mailer.password = *files.password
@@ -53,6 +61,24 @@ func (n *Node) readPair(files *reloadedFiles) error {
 	}
 	if files.pair = pair; !pair.Leaf.Equal(c.pair.Load().Leaf) {
 		files.changes = append(files.changes, "the certificate, valid until "+formatInstant(pair.Leaf.NotAfter))
+	}
+	return nil
+}
+
+func (n *Node) readClusterTLS(files *reloadedFiles) error {
+	o := &n.config.Cluster
+	if n.cluster == nil || o.TLS.Key == "" {
+		return nil
+	}
+	if err := checkKeyFile(o.TLS.Key, n.config.Credentials, "Cluster.TLS.Key"); err != nil {
+		return err
+	}
+	var err error
+	if files.cluster, err = o.TLS.Load(); err != nil {
+		return errorf(BadFile, "Cluster", "%w", err)
+	}
+	if leaf := files.cluster.Certificates[0].Leaf; !leaf.Equal(n.cluster.Certificate()) {
+		files.changes = append(files.changes, "the certificate for other nodes, valid until "+formatInstant(leaf.NotAfter))
 	}
 	return nil
 }

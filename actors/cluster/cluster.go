@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
@@ -130,7 +131,11 @@ func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 func (c *Cluster) Health() actors.ClusterHealth { return *c.health.Load() }
 
 // Certificate returns the certificate that this node presents to other nodes, or nil without TLS.
-func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate }
+func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate.Load() }
+
+// SetTLS changes the certificate of this node and the authority of the cluster, as TLS.Load returns them. Only new
+// connections use them.
+func (c *Cluster) SetTLS(tlsConfig *tls.Config) error { return c.server.setTLS(&c.config, tlsConfig) }
 
 // Close transfers the leadership of the JetStream stream, stops the server, and waits for all goroutines of the
 // Cluster. Journal.Close must be called first.

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -39,7 +41,7 @@ type embeddedServer struct {
 	gate    *gate // accepts the connections of other nodes
 	running sync.WaitGroup
 
-	certificate *x509.Certificate // certificate of this node; nil without TLS
+	certificate atomic.Pointer[x509.Certificate] // certificate of this node; nil without TLS
 }
 
 // inProcessOnly rejects all clients except those in this process. It is necessary because the server always listens on
@@ -107,9 +109,9 @@ func startServer(c *Config) (*embeddedServer, error) {
 		return nil, fmt.Errorf("start the node's server: %w", err)
 	}
 	e := &embeddedServer{gate: g}
-	options, err := e.options(c)
+	tlsConfig, err := c.TLSConfig()
 	if err == nil {
-		e.nats, err = server.NewServer(options)
+		e.nats, err = server.NewServer(e.options(c, tlsConfig))
 	}
 	if err != nil {
 		g.close()
@@ -118,7 +120,7 @@ func startServer(c *Config) (*embeddedServer, error) {
 	natsLog := serverLogger{g, make(chan string, 1)}
 	e.nats.SetLoggerV2(natsLog, false, false, false)
 	if c.TLS != (TLS{}) {
-		e.certificate = options.Cluster.TLSConfig.Certificates[0].Leaf
+		e.certificate.Store(tlsConfig.Certificates[0].Leaf)
 	}
 	e.running.Go(e.nats.Start)
 	if err := e.awaitListening(c, natsLog.fatal); err != nil {
@@ -186,11 +188,16 @@ func (e *embeddedServer) stop(timeout time.Duration) error {
 	}
 }
 
-func (e *embeddedServer) options(c *Config) (*server.Options, error) {
-	tlsConfig, err := c.TLSConfig()
-	if err != nil {
-		return nil, err
+// setTLS changes the certificate and the authority for new connections.
+func (e *embeddedServer) setTLS(c *Config, tlsConfig *tls.Config) error {
+	if err := e.nats.ReloadOptions(e.options(c, tlsConfig)); err != nil {
+		return fmt.Errorf("change the certificate of the node's server: %w", err)
 	}
+	e.certificate.Store(tlsConfig.Certificates[0].Leaf)
+	return nil
+}
+
+func (e *embeddedServer) options(c *Config, tlsConfig *tls.Config) *server.Options {
 	o := &server.Options{
 		ServerName: c.Name, CustomRouterAuthentication: e.gate,
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, CustomClientAuthentication: inProcessOnly{e}, MaxConn: clientConnsMax,
@@ -207,7 +214,7 @@ func (e *embeddedServer) options(c *Config) (*server.Options, error) {
 	for _, m := range c.Members { // with this node too: the size of the raft group is derived from the routes
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, e.gate.password), Host: m.Address})
 	}
-	return o, nil
+	return o
 }
 
 // payloadBytesMax is the size of the largest message: a frame (a record with its checksums) and the headers that the
