@@ -219,6 +219,9 @@ func withoutOthers(t *testing.T, nodes []caller, data string) {
 		t.Errorf("alone it answers %s", body)
 	}
 	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
+	if said := nodes[0].node.Output(); strings.Contains(said, "(attempt 2)") || strings.Count(said, `"msg":"node not reachable","node":"node-3"`) != 1 {
+		t.Errorf("the loss of a node is not logged once:\n%s", said)
+	}
 	const cause = "no majority of the cluster's members is reachable"
 	if status := run(t, nil, nil, "admin", "cluster", "status", "--data", data); status.code != exit.Unavailable || !strings.Contains(status.stderr, cause) {
 		t.Errorf("status: code %d, %s", status.code, status.stderr)

@@ -195,6 +195,7 @@ type membership interface {
 	Status() cluster.Status
 	Certificate() *x509.Certificate
 	SetTLS(tlsConfig *tls.Config) error
+	Forget(name string) error
 	StepDown(ctx context.Context) error
 	Close() error
 	journal() actors.Journal

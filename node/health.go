@@ -168,7 +168,7 @@ func (n *Node) describeCluster() admin.Cluster {
 		peer := &status.Nodes[i]
 		result.Nodes = append(result.Nodes, admin.ClusterNode{
 			Name: peer.Name, Address: peer.Address, Version: peer.Version, Self: peer.Self, Member: peer.Member, Reachable: peer.Reachable,
-			SeenAt: peer.LastSeen, Leader: peer.Leader, Current: peer.Current, Record: peer.Last, Lag: peer.Lag, Snapshot: peer.Snapshot,
+			SeenAt: peer.LastSeen, Leader: peer.Leader, OtherMembers: peer.OtherMembers, Current: peer.Current, Record: peer.Last, Lag: peer.Lag, Snapshot: peer.Snapshot,
 		})
 	}
 	return result

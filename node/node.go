@@ -168,7 +168,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	if n.cluster != nil {
-		coreConfig.Cluster = n.describeCluster
+		coreConfig.Cluster, coreConfig.Forget = n.describeCluster, n.cluster.Forget
 	}
 	coreConfig.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
 	if n.core, err = core.Open(coreConfig); err != nil {

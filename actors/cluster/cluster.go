@@ -143,6 +143,10 @@ func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
 		c.cancel()
 		c.tasks.wait()
+		if c.peers != nil && !c.config.selfIsMember() {
+			c.publishHeartbeat(true)
+			_ = c.server.conn.FlushTimeout(requestTimeout) // without it the operator has to call Forget
+		}
 		if c.server != nil {
 			c.closeErr = c.server.stop(stopTimeout)
 		}

@@ -19,7 +19,8 @@ import (
 
 const (
 	subjectHeartbeat = "tasard.report"
-	peersMax         = 64 // maximum number of nodes in peerTable
+	subjectForget    = "tasard.forget" // the body is the name of a node
+	peersMax         = 64              // maximum number of nodes in peerTable
 )
 
 // heartbeat has the state of one node. In it, the stream is the JetStream stream that is the log of the cluster, and
@@ -41,6 +42,7 @@ type heartbeat struct {
 	MetaLeader    bool          `json:"meta,omitempty"`     // the node is the leader of JetStream's metadata group
 	Majority      bool          `json:"majority,omitempty"` // the node reaches a majority of the members
 	Current       bool          `json:"current,omitempty"`  // the node's replica of the stream is complete
+	Leaving       bool          `json:"leaving,omitempty"`  // the node is a guest and stops
 	// Accepted has the ID of the process of each node that this node reaches, by node name. If two processes run under one
 	// node name, Accepted has the first of them.
 	Accepted map[string]string `json:"accepted,omitempty"`
@@ -56,16 +58,19 @@ type peerTable struct {
 
 	mu      sync.Mutex
 	byName  map[string]receivedHeartbeat
-	ignored string // ID of a process whose heartbeats are ignored; kept so that this is logged only once
+	ignored string          // ID of a process whose heartbeats are ignored; kept so that this is logged only once
+	lost    map[string]bool // nodes whose loss was logged
 }
 
 func newPeerTable(c *Cluster) *peerTable {
-	return &peerTable{cluster: c, byName: map[string]receivedHeartbeat{}}
+	return &peerTable{cluster: c, byName: map[string]receivedHeartbeat{}, lost: map[string]bool{}}
 }
 
 func (t *peerTable) subscribe() error {
-	_, err := t.cluster.server.conn.Subscribe(subjectHeartbeat, t.receive) // the subscription ends with the connection
-	return err
+	// The subscriptions end with the connection.
+	_, err := t.cluster.server.conn.Subscribe(subjectHeartbeat, t.receive)
+	_, forgetErr := t.cluster.server.conn.Subscribe(subjectForget, func(m *nats.Msg) { _ = t.forget(string(m.Data)) })
+	return errors.Join(err, forgetErr)
 }
 
 func (t *peerTable) receive(m *nats.Msg) {
@@ -86,8 +91,65 @@ func (t *peerTable) receive(m *nats.Msg) {
 			t.cluster.logger.Warn("another process runs as "+h.Name+" and is refused", "address", h.Address, "accepted", first.Address)
 		}
 		return
+	case h.Leaving && !t.cluster.config.isMember(h.Name):
+		delete(t.byName, h.Name)
+		delete(t.lost, h.Name)
+		return
 	}
 	t.byName[h.Name] = receivedHeartbeat{h, now}
+}
+
+// forget removes a node that will not come back from the table. It returns an error if the node is a member, runs, or
+// is unknown.
+func (t *peerTable) forget(name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, known := t.byName[name]
+	switch {
+	case t.cluster.config.isMember(name):
+		return requestError(engine.CodeInvalidParameters, "%s is a member; take it out of the list of members of each node first", name)
+	case !known:
+		return requestError(engine.CodeNotFound, "%s is no node of the cluster", name)
+	case t.cluster.config.Clock().Sub(h.receivedAt) < reachableWithin:
+		return requestError(engine.CodeInvalidParameters, "%s is reachable; stop it first", name)
+	}
+	delete(t.byName, name)
+	delete(t.lost, name)
+	return nil
+}
+
+func requestError(code engine.Code, format string, args ...any) error {
+	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Forget makes all reachable nodes forget a node that has stopped and will not come back, so that it is no longer in
+// their Status. The error is an *engine.Error if the request was wrong.
+func (c *Cluster) Forget(name string) error {
+	if err := c.peers.forget(name); err != nil {
+		return err
+	}
+	if err := c.server.conn.Publish(subjectForget, []byte(name)); err != nil {
+		return fmt.Errorf("make the other nodes forget %s: %w", name, err)
+	}
+	return nil
+}
+
+// logChanges logs once that a node is not reachable, and that it is reachable again.
+func (t *peerTable) logChanges() {
+	now := t.cluster.config.Clock()
+	for _, h := range t.all() {
+		lost := now.Sub(h.receivedAt) >= reachableWithin
+		t.mu.Lock()
+		changed := t.lost[h.Name] != lost
+		t.lost[h.Name] = lost
+		t.mu.Unlock()
+		switch {
+		case changed && lost:
+			t.cluster.logger.Warn("node not reachable", "node", h.Name, "address", h.Address)
+		case changed:
+			t.cluster.logger.Info("node reachable again", "node", h.Name, "address", h.Address)
+		}
+	}
 }
 
 // accepted returns the ID of the process of each reachable node, by node name.
@@ -123,12 +185,14 @@ func (c *Cluster) otherProcessError() error {
 		"empty directory and a number of its own", c.config.Name)
 }
 
-func (c *Cluster) sendHeartbeat() {
+func (c *Cluster) sendHeartbeat() { c.publishHeartbeat(false) }
+
+func (c *Cluster) publishHeartbeat(leaving bool) {
 	self := c.self.Load()
 	h := heartbeat{
 		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Version: c.config.Version, Members: c.config.memberNames(),
 		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
-		Majority: c.Health().Majority,
+		Majority: c.Health().Majority, Leaving: leaving,
 	}
 	if s := c.server.nats; c.config.selfIsMember() {
 		h.Leader, h.MetaLeader, h.Current = c.isLeader(), s.JetStreamIsLeader(), s.JetStreamIsStreamCurrent(accountName, streamName)
@@ -278,13 +342,14 @@ func (c *Cluster) Status() Status {
 	for _, m := range c.config.Members {
 		nodes[m.Name] = NodeStatus{Name: m.Name, Address: m.Address, Member: true, Self: m.Name == c.config.Name}
 	}
-	newest := uint64(0)
+	newest, own := uint64(0), c.config.memberNames()
 	for _, h := range c.peers.all() {
 		reachable := now.Sub(h.receivedAt) < reachableWithin
 		nodes[h.Name] = NodeStatus{
 			Name: h.Name, Node: h.Node, Address: h.Address, Version: h.Version, Self: h.Name == c.config.Name,
 			Member: nodes[h.Name].Member, Reachable: reachable, LastSeen: h.receivedAt.Round(0).UTC(),
 			Leader: h.Leader && reachable, MetaLeader: h.MetaLeader && reachable, Current: h.Current && reachable, Last: h.Last, Snapshot: h.Snapshot,
+			OtherMembers: reachable && !slices.Equal(h.Members, own),
 		}
 		newest = max(newest, h.Last)
 	}

@@ -38,7 +38,7 @@ func TestRunning(t *testing.T) {
 		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
 		step{"FullDisk", fullDisk}, step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
 		step{"Seal", oneCodeKey}, step{"Lease", leases}, step{"PipeOnly", inProcessClientsOnly},
-		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, stopsAtDamage(otherHistory))
+		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, step{"Forget", forgetNodes}, stopsAtDamage(otherHistory))
 }
 
 // oneWinner has three nodes append at once: each record is in the stream once, in the same order on every node.
@@ -131,6 +131,39 @@ func fullDisk(t *testing.T, f *testCluster) {
 	f.configs[2].Log.ReserveBytes = -1
 	f.start(2)
 	f.awaitSameRecords(0)
+}
+
+// forgetNodes wants a guest that stops to be forgotten at once, and one that was killed when the operator says so.
+func forgetNodes(t *testing.T, f *testCluster) {
+	know := func(name string) (count int) {
+		for _, n := range f.nodes {
+			if slices.ContainsFunc(n.cluster.Status().Nodes, func(s NodeStatus) bool { return s.Name == name }) {
+				count++
+			}
+		}
+		return count
+	}
+	guest, err := startNode(t.Context(), f.guest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a guest that all know", func() bool { return know("guest") == 3 })
+	if err := guest.stop(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "a guest that left", func() bool { return know("guest") == 0 })
+
+	if err := f.nodes[0].cluster.server.conn.Publish(subjectHeartbeat, []byte(`{"name":"killed"}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a guest that all know", func() bool { return know("killed") == 3 })
+	for name, words := range map[string]string{"killed": "stop it first", "n2": "is a member", "n9": "no node"} {
+		if err := f.nodes[0].cluster.Forget(name); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("forget %s: %v, want %q", name, err, words)
+		}
+	}
+	eventually(t, "a forgotten node", func() bool { return f.nodes[0].cluster.Forget("killed") == nil })
+	eventually(t, "a node that all have forgotten", func() bool { return know("killed") == 0 })
 }
 
 // stalledProposal keeps a record undecided although the nodes reach each other: the node reports no majority until it

@@ -18,18 +18,19 @@ type Status struct {
 // NodeStatus is the state of one node, from its newest heartbeat. For a member without a heartbeat only Name, Address,
 // Member and Self are set.
 type NodeStatus struct {
-	Name       string
-	Node       engine.NodeID
-	Address    string
-	Version    string
-	Self       bool      // the node that returned the Status
-	Member     bool      // the node stores the stream
-	Reachable  bool      // the newest heartbeat is recent
-	LastSeen   time.Time // when the newest heartbeat arrived
-	Leader     bool      // leader of the stream, which handles all writes
-	MetaLeader bool      // leader of JetStream's metadata group
-	Current    bool      // the node's replica of the stream is complete; false for guests
-	Last       uint64    // sequence of the newest record in the node's own log
-	Lag        uint64    // number of records that the node's log lacks, compared with the longest log of a node
-	Snapshot   uint64    // sequence of the newest snapshot
+	Name         string
+	Node         engine.NodeID
+	Address      string
+	Version      string
+	Self         bool      // the node that returned the Status
+	Member       bool      // the node stores the stream
+	Reachable    bool      // the newest heartbeat is recent
+	LastSeen     time.Time // when the newest heartbeat arrived
+	Leader       bool      // leader of the stream, which handles all writes
+	MetaLeader   bool      // leader of JetStream's metadata group
+	OtherMembers bool      // the list of members in the node's configuration is another one than that of this node
+	Current      bool      // the node's replica of the stream is complete; false for guests
+	Last         uint64    // sequence of the newest record in the node's own log
+	Lag          uint64    // number of records that the node's log lacks, compared with the longest log of a node
+	Snapshot     uint64    // sequence of the newest snapshot
 }

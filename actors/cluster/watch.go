@@ -36,6 +36,7 @@ func (c *Cluster) watch() {
 	for tick := 0; ; tick++ {
 		c.updateHealth()
 		c.sendHeartbeat()
+		c.peers.logChanges()
 		c.stopOnConflict()
 		if tick%trimTicks == 0 {
 			c.trim()

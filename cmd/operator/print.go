@@ -178,6 +178,9 @@ func clusterNodeState(n *admin.ClusterNode) string {
 	case !n.Current && (n.Self || n.Reachable):
 		parts = append(parts, "its copy of the log is incomplete")
 	}
+	if n.OtherMembers {
+		parts = append(parts, "has another list of members")
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -43,7 +43,7 @@ func TestCluster_StatusInWords(t *testing.T) {
 	since := time.Unix(61, 0)
 	shown := admin.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []admin.ClusterNode{
 		{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Record: 62, Lag: 1},
-		{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Record: 63},
+		{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, OtherMembers: true, Record: 63},
 		{Name: "node-3", Address: "10.0.0.3:6222", SeenAt: since, Lag: 63},
 	}}
 	var out strings.Builder
@@ -52,7 +52,7 @@ func TestCluster_StatusInWords(t *testing.T) {
 
 NODE    ADDRESS        STATE                                                  RECORD  LACKS  VERSION
 node-1  10.0.0.1:6222  this one, its copy of the log is incomplete            62      1      -
-node-2  10.0.0.2:6222  reachable, leads                                       63      0      -
+node-2  10.0.0.2:6222  reachable, leads, has another list of members          63      0      -
 node-3  10.0.0.3:6222  unreachable, last seen at 1970-01-01T00:01:01Z, guest  0       63     -
 `
 	if out.String() != want {

@@ -48,6 +48,7 @@ var (
 
 	ListSources = Operation[NoBody, Sources]{http.MethodGet, "/sources"}
 	ShowCluster = Operation[NoBody, Cluster]{http.MethodGet, "/cluster"}
+	ForgetNode  = Operation[Author, Cluster]{http.MethodDelete, "/cluster/nodes/{node}"}
 )
 
 // Paths of the other calls.

@@ -45,8 +45,9 @@ type Config struct {
 
 	Readiness func() Readiness
 	Sources   func() Sources
-	Cluster   func() Cluster // nil if the node is not in a cluster
-	Metrics   http.Handler   // for Prometheus
+	Cluster   func() Cluster          // nil if the node is not in a cluster
+	Forget    func(node string) error // makes the cluster forget a node that has stopped for good
+	Metrics   http.Handler            // for Prometheus
 	// Backup writes a backup of the node to out. Before each write it calls pace with the number of bytes, and it fails
 	// if pace fails.
 	Backup func(out io.Writer, pace func(bytes int) error) (BackupInfo, error)
@@ -123,6 +124,7 @@ func (s *Server) Handler() http.Handler {
 	WithdrawRate.register(mux, s.withdrawRate)
 	ListSources.register(mux, func(*http.Request, NoBody) (Sources, error) { return s.config.Sources(), nil })
 	ShowCluster.register(mux, s.showCluster)
+	ForgetNode.register(mux, s.forgetNode)
 	mux.HandleFunc("GET "+ReadyzPath, s.readiness)
 	mux.Handle("GET "+MetricsPath, s.config.Metrics)
 	mux.HandleFunc("GET "+backupPath, s.backup)

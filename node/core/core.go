@@ -34,6 +34,7 @@ type Config struct {
 	Readiness  func(*admin.Readiness) // adds the state of these parts to the readiness of the core
 	Sources    func() admin.Sources
 	Cluster    func() admin.Cluster
+	Forget     func(node string) error
 	Metrics    http.Handler
 	BackedUp   func(error) // called after each backup, with its error
 }
@@ -72,7 +73,7 @@ func Open(c Config) (*Core, error) {
 	}
 	n.Admin = admin.New(admin.Config{
 		Node: system, Catalogue: c.Actors.Catalogue, DefaultQuota: c.Actors.QuotaPolicy.DefaultQuota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
-		Readiness: n.readiness, Sources: n.config.Sources, Cluster: c.Cluster, Metrics: n.config.Metrics, Backup: n.backup,
+		Readiness: n.readiness, Sources: n.config.Sources, Cluster: c.Cluster, Forget: c.Forget, Metrics: n.config.Metrics, Backup: n.backup,
 	})
 	return n, nil
 }
