@@ -7,10 +7,10 @@
 //
 // # Members and guests
 //
-// Three or five nodes, the members, store the stream. Every node has the same list of members, which never changes. A
-// node outside the list is a guest: it writes and has a log, but no part of the stream and no vote. Nodes present
-// certificates, or keys derived from a secret, to each other's gate. To replace a lost machine, start a node with its
-// name, its ID and an empty directory. Of two processes with one name the second stops.
+// Three or five nodes, the members, store the stream. When all nodes have another list of members, the leader changes
+// the replicas (resize.go). A node outside the list is a guest: it writes and has a log, but no part of the stream and
+// no vote. Nodes present certificates, or keys derived from a secret, to each other's gate. To replace a lost machine,
+// start a node with its name, ID and an empty directory. Of two processes with one name the second stops.
 //
 // # The stream
 //
@@ -51,8 +51,8 @@
 //	7549        serves damaged files          checksums (Test*/Damage); systemd units limit the server's memory
 //	                                          (TestFaultsCluster_DiskDamage)
 //	7556        damaged snapshots delete data local logs have the records (TestTrimmed/LostStream)
-//	7545        member changes lose records   members never change (TestConfig_Refused); Follow reads which record was
-//	                                          stored (TestRunning/LostAnswers, ControlTrustsAnswers)
+//	7545        member changes lose records   only while all members are reachable (TestResize); local logs; Follow reads
+//	                                          which record was stored (TestRunning/LostAnswers, ControlTrustsAnswers)
 //
 // Not promised: an isolated node may report a majority for three seconds; two nodes may hold a Lease at the same time
 // if their clocks differ by more than leaseMargin; records that two disks lose at the same time may be lost.

@@ -109,7 +109,7 @@ func (t *peerTable) forget(name string) error {
 	case t.cluster.config.isMember(name):
 		return requestError(engine.CodeInvalidParameters, "%s is a member; take it out of the list of members of each node first", name)
 	case !known:
-		return requestError(engine.CodeNotFound, "%s is no node of the cluster", name)
+		return requestError(engine.CodeNotFound, "%s is not a node of the cluster", name)
 	case t.cluster.config.Clock().Sub(h.receivedAt) < reachableWithin:
 		return requestError(engine.CodeInvalidParameters, "%s is reachable; stop it first", name)
 	}

@@ -157,7 +157,7 @@ func forgetNodes(t *testing.T, f *testCluster) {
 		t.Fatal(err)
 	}
 	eventually(t, "a guest that all know", func() bool { return know("killed") == 3 })
-	for name, words := range map[string]string{"killed": "stop it first", "n2": "is a member", "n9": "no node"} {
+	for name, words := range map[string]string{"killed": "stop it first", "n2": "is a member", "n9": "not a node"} {
 		if err := f.nodes[0].cluster.Forget(name); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("forget %s: %v, want %q", name, err, words)
 		}

@@ -53,7 +53,7 @@ func (d *doctor) cluster(ctx context.Context) {
 
 // clusterCertificate checks the certificate of this node, in the same way as the other nodes will check it.
 func (d *doctor) clusterCertificate(o *node.Cluster, tlsConfig *tls.Config) {
-	const renew = "make a new one and restart this node; see packaging/cluster/README.md"
+	const renew = "make a new one and send SIGHUP to the node; see packaging/cluster/README.md"
 	leaf, now := tlsConfig.Certificates[0].Leaf, d.Clock()
 	host, _, _ := net.SplitHostPort(o.Address())
 	chainErr := verifyCertificate(&tlsConfig.Certificates[0], tlsConfig.RootCAs, now)
