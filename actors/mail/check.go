@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Check connects to the mail server, logs in and disconnects. The error names the step that failed. It contains no text
-// of the server's SMTP replies.
+// Check connects to the mail server, logs in, asks whether it accepts the sender, and disconnects without an email. The
+// error names the step that failed. It contains no text of the server's SMTP replies.
 func Check(ctx context.Context, config Config) error {
 	config, err := config.complete()
 	if err != nil {
@@ -21,7 +21,11 @@ func Check(ctx context.Context, config Config) error {
 	if fail != nil {
 		return fail.operatorError()
 	}
-	sess.quit(ctx)
+	defer sess.quit(ctx)
+	defer closeOnDone(ctx, sess.conn)()
+	if err := sess.client.Mail("<" + config.From.String() + ">"); err != nil {
+		return newFailure(ctx, stageSender, err).operatorError()
+	}
 	return nil
 }
 

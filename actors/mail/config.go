@@ -62,6 +62,7 @@ type Config struct {
 	breaker                                    breakerSettings
 	backoffFirst, backoffMax                   time.Duration // delay after the first failed attempt; maximum delay
 	connectTimeout, emailTimeout, drainTimeout time.Duration
+	silenceTimeout                             time.Duration
 	dial                                       func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -78,6 +79,7 @@ const (
 	connectDefault      = 15 * time.Second // maximum time for TCP, TLS, greeting and login together
 	emailDefault        = 30 * time.Second // maximum time for the SMTP dialog of one email
 	drainDefault        = 10 * time.Second // maximum time for which Close waits until the queued emails are sent
+	silenceDefault      = 2 * time.Second  // maximum time for which Close waits for the server to accept an email
 	quitTimeout         = 2 * time.Second
 	sessionEmailsMax    = 50      // maximum number of emails on one connection; many servers have such a limit
 	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection; a server usually sends 10 KiB
@@ -95,7 +97,7 @@ func (c Config) complete() (Config, error) {
 	c.backoffFirst = cmp.Or(c.backoffFirst, backoffFirstDefault)
 	c.backoffMax = cmp.Or(c.backoffMax, max(backoffMaxDefault, c.backoffFirst))
 	c.connectTimeout, c.emailTimeout = cmp.Or(c.connectTimeout, connectDefault), cmp.Or(c.emailTimeout, emailDefault)
-	c.drainTimeout = cmp.Or(c.drainTimeout, drainDefault)
+	c.drainTimeout, c.silenceTimeout = cmp.Or(c.drainTimeout, drainDefault), cmp.Or(c.silenceTimeout, silenceDefault)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -70,6 +70,7 @@ type receivedMail struct {
 
 // smtpServer is a real SMTP server that keeps what it receives. Hooks that are set before serve decide its answers.
 type smtpServer struct {
+	onMail     func() error
 	onRcpt     func(to string) error
 	onData     func(text []byte, conn net.Conn) error
 	onLogin    func(user, password string) error
@@ -126,6 +127,9 @@ func (d *smtpSession) Logout() error { return nil }
 
 func (d *smtpSession) Mail(from string, _ *gosmtp.MailOptions) error {
 	d.got = receivedMail{from: from}
+	if d.onMail != nil {
+		return d.onMail()
+	}
 	return nil
 }
 

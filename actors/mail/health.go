@@ -2,9 +2,12 @@ package mail
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // fullHysteresisDivisor says when a queue that was full no longer counts as full: when 1/fullHysteresisDivisor of its
@@ -21,6 +24,40 @@ func (m *Mailer) updateFull(now time.Time) {
 	}
 }
 
+// rejectedRecipientsMin is the number of recipients whose emails must be rejected, while none is accepted, until all
+// emails count as rejected. A few users mistype their address.
+const rejectedRecipientsMin = 3
+
+// rejections are the emails that the server has rejected since it last accepted one. Mailer.mu guards them.
+type rejections struct {
+	recipients []account.Email // some of their recipients, each once
+	ofSender   bool            // the server rejected the sender, so it would reject every email
+	code       int             // newest SMTP status
+	since      time.Time
+}
+
+// record notes the result of an attempt. Failures of the server say nothing about rejections.
+func (r *rejections) record(to account.Email, fail *failure, now time.Time) {
+	switch {
+	case fail == nil:
+		*r = rejections{}
+		return
+	case fail.isServerFailure():
+		return
+	case r.since.IsZero():
+		r.since = now
+	}
+	r.code, r.ofSender = fail.code, r.ofSender || fail.ofSender
+	if len(r.recipients) < rejectedRecipientsMin && !slices.Contains(r.recipients, to) {
+		r.recipients = append(r.recipients, to)
+	}
+}
+
+// ofAll reports whether the server seems to reject every email.
+func (r *rejections) ofAll() bool {
+	return r.ofSender || len(r.recipients) >= rejectedRecipientsMin
+}
+
 // Condition reports whether the mailer can send emails. It does not wait for the server.
 func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
@@ -31,6 +68,12 @@ func (m *Mailer) Condition() engine.Condition {
 		return engine.Condition{
 			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
 			Detail: "The mail queue is full, so no login code is accepted; API keys still work. Check the mail server.",
+		}
+	case m.rejections.ofAll():
+		return engine.Condition{
+			Name: "mail", State: "refusing", Since: m.rejections.since.Round(0).UTC(),
+			Detail: fmt.Sprintf("The mail server refuses every email, the last one with status %d, so login codes do not arrive; API keys still work. "+
+				"Check what it demands of the sender --mail-from, the login and this machine; the log has each refusal.", m.rejections.code),
 		}
 	case !failingSince.IsZero():
 		return engine.Condition{

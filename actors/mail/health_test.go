@@ -2,6 +2,7 @@ package mail
 
 import (
 	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,4 +66,42 @@ func TestS15_FullDoesNotFlap(t *testing.T) {
 		settleAfter(5 * time.Second)
 		wantMail(t, m, engine.ConditionOK)
 	})
+}
+
+// TestRefusing: a server that refuses the sender, or the emails to three recipients, permanently or for now, shows until
+// it accepts an email. Refusals for one user do not.
+func TestRefusing(t *testing.T) {
+	var refused error
+	refuse := func(err *error) error { return *err }
+	for name, tt := range map[string]struct {
+		server     smtpServer
+		code       int
+		recipients []string
+		want       string
+	}{
+		"sender": {smtpServer{onMail: func() error { return refuse(&refused) }}, 550, []string{"a"}, "refusing"},
+		"550":    {smtpServer{onRcpt: func(string) error { return refuse(&refused) }}, 550, []string{"a", "b", "c"}, "refusing"},
+		"451":    {smtpServer{onData: func([]byte, net.Conn) error { return refuse(&refused) }}, 451, []string{"a", "b", "c"}, "refusing"},
+		"typo":   {smtpServer{onRcpt: func(string) error { return refuse(&refused) }}, 550, []string{"a", "b", "a", "b", "a"}, engine.ConditionOK},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			refused = refusal(tt.code, "no")
+			m := newTestMailer(t, &tt.server, nil)
+			for _, name := range tt.recipients {
+				wantMail(t, m, engine.ConditionOK)
+				m.mustSend(t, name+"@example.do")
+				settleAfter(time.Second)
+			}
+			if wantMail(t, m, tt.want); t.Failed() {
+				t.Fatal(name)
+			}
+			if err := Check(t.Context(), m.config); (name == "sender") != (err != nil && err.Error() == "at sender: the server answers 550") {
+				t.Errorf("%s: the check says %v", name, err)
+			}
+			refused = nil
+			m.mustSend(t, "d@example.do")
+			settleAfter(time.Second)
+			wantMail(t, m, engine.ConditionOK)
+		})
+	}
 }

@@ -22,12 +22,15 @@ type Mailer struct {
 	wake   chan struct{} // makes the worker check the queue
 	done   chan struct{} // closed when the worker has returned
 
-	mu        sync.Mutex // guards the fields below; never held during I/O
-	queue     queue
-	breaker   breaker
-	fullSince time.Time // time since which the queue counts as full (updateFull); zero = it is not full
-	counts    Stats
-	closing   bool // Close was called
+	sent chan struct{} // receives a value, if there is room, when an email was sent
+
+	mu         sync.Mutex // guards the fields below; never held during I/O
+	queue      queue
+	breaker    breaker
+	rejections rejections
+	fullSince  time.Time // time since which the queue counts as full (updateFull); zero = it is not full
+	counts     Stats
+	closing    bool // Close was called
 }
 
 // Stats counts emails since Open. Each email that Send has accepted is counted in exactly one of Waiting, Sent,
@@ -66,7 +69,7 @@ func Open(config Config) (*Mailer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mailer{config: config, dialer: server, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	m := &Mailer{config: config, dialer: server, wake: make(chan struct{}, 1), done: make(chan struct{}), sent: make(chan struct{}, 1)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.breaker.settings = config.breaker
 	go m.work()
@@ -145,8 +148,9 @@ func (m *Mailer) wakeWorker() {
 }
 
 // Close stops the worker. From then on Send accepts no email. Before the worker stops, it makes one attempt for each
-// queued email that it has not attempted yet. When ctx ends or drainTimeout has passed, Close closes the connection and
-// drops the other emails. The error has the number of emails that were dropped.
+// queued email that it has not attempted yet. When ctx ends, when drainTimeout has passed, or when the server has
+// accepted no email for silenceTimeout, Close closes the connection and drops the other emails. The error has the
+// number of emails that were dropped.
 func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -154,16 +158,30 @@ func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, m.config.drainTimeout)
 	defer cancel()
-	select {
-	case <-m.done:
-	case <-ctx.Done():
-	}
+	m.awaitDrained(ctx)
 	m.cancel()
 	<-m.done
 	if abandoned := m.Stats().Abandoned; abandoned > 0 {
 		return fmt.Errorf("close the mailer: unsent emails: %d", abandoned)
 	}
 	return nil
+}
+
+// awaitDrained waits until the worker has ended, until ctx ends, or until the server is silent.
+func (m *Mailer) awaitDrained(ctx context.Context) {
+	silence := time.NewTimer(m.config.silenceTimeout)
+	defer silence.Stop()
+	for {
+		select {
+		case <-m.sent:
+			silence.Reset(m.config.silenceTimeout)
+			continue
+		case <-m.done:
+		case <-ctx.Done():
+		case <-silence.C:
+		}
+		return
+	}
 }
 
 // Stats returns the counts so far.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,30 +218,47 @@ func TestClose_Drains(t *testing.T) {
 	})
 }
 
-// TestClose_Bounded checks that Close ends within the drain timeout or with its context, whatever the server does,
-// and leaves nothing running.
+// TestClose_Bounded checks that Close ends within the drain timeout, with its context or when the server is silent,
+// whatever the server does, and leaves nothing running.
 func TestClose_Bounded(t *testing.T) {
 	greeting := "220 x\r\n250 x\r\n250 ok\r\n"
 	for _, tt := range []struct {
-		says  string
-		drain time.Duration
-	}{{"", time.Minute}, {greeting, time.Minute}, {greeting + "250 ok\r\n354 go on\r\n", time.Minute}, {"", 2 * time.Second}} {
+		says       string
+		drain, ctx time.Duration
+	}{
+		{"", time.Minute, time.Minute}, {greeting, time.Minute, time.Minute}, {greeting + "250 ok\r\n354 go on\r\n", time.Minute, time.Minute},
+		{"", time.Second, time.Minute}, {"", time.Minute, time.Second},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newTestMailer(t, script(tt.says), func(c *Config) { c.drainTimeout = tt.drain })
 			m.mustSend(t, addresses(3)...)
 			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), tt.ctx)
 			defer cancel()
 			began := clock()
 			err := m.Close(ctx)
-			if took := clock().Sub(began); err == nil || took != min(tt.drain, 3*time.Second) {
-				t.Errorf("close: %v after %s, want after the context's 3s, or %s", err, took, tt.drain)
+			if took := clock().Sub(began); err == nil || took != min(tt.drain, tt.ctx, silenceDefault) {
+				t.Errorf("close: %v after %s, want after the least of %+v and %s", err, took, tt, silenceDefault)
 			}
 			if stats := m.Stats(); stats.Abandoned != 3 || !stats.sums(3) || stats.CircuitOpen {
 				t.Errorf("got %+v", stats)
 			}
 		})
 	}
+}
+
+// TestClose_Slow checks that Close waits for a slow server as long as it accepts emails.
+func TestClose_Slow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestMailer(t, &smtpServer{onData: func([]byte, net.Conn) error {
+			<-time.NewTimer(silenceDefault * 3 / 4).C
+			return nil
+		}}, nil)
+		m.mustSend(t, addresses(4)...)
+		if err := m.Close(t.Context()); err != nil || m.Stats().Sent != 4 {
+			t.Errorf("%v, %+v", err, m.Stats())
+		}
+	})
 }
 
 // TestSend_Concurrent sends from many goroutines, half of them to the same addresses; every email is counted once.

@@ -49,6 +49,8 @@ type failure struct {
 	code    int    // SMTP status; 0 = none
 	detail  string // text of the error; empty if the server may have included a secret in the text
 	timeout bool
+	// ofSender means that the server rejected the sender of the email.
+	ofSender bool
 }
 
 type stage string
@@ -58,6 +60,7 @@ const (
 	stageTLS      stage = "tls"
 	stageGreeting stage = "greeting"
 	stageLogin    stage = "login"
+	stageSender   stage = "sender" // only in Check
 	stageEmail    stage = "email"
 )
 
@@ -215,7 +218,7 @@ func newFailure(ctx context.Context, step stage, err error) *failure {
 	var netErr net.Error
 	switch {
 	case errors.As(err, &sendErr):
-		f.code = sendErr.ErrorCode()
+		f.code, f.ofSender = sendErr.ErrorCode(), sendErr.Reason == gomail.ErrSMTPMailFrom && sendErr.ErrorCode() != 0
 	case errors.As(err, &replyErr):
 		f.code = replyErr.Code
 	case errors.As(err, &protocolErr):

@@ -129,12 +129,19 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	now := m.config.Clock()
 	// After ctx is canceled the cause of a failure is Close, not the server.
 	changed := m.ctx.Err() == nil && m.breaker.record(fail, now)
+	m.rejections.record(e.mail.To, fail, now)
 	open := m.breaker.open()
 	result := m.classify(e, fail, now)
 	if e.sending = false; result != outcomeRetry {
 		m.queue.remove(e)
 	}
 	m.mu.Unlock()
+	if result == outcomeSent {
+		select {
+		case m.sent <- struct{}{}:
+		default:
+		}
+	}
 	m.logAttempt(e, result, fail)
 	if changed {
 		m.logBreaker(open, fail)

@@ -73,8 +73,8 @@ flags of serve; a node may be running or not. Each line begins with OK, WARN or 
 code is 1 if a line is FAIL.
 
 It changes nothing that lasts. While no node runs it times the disk with a scratch file in the data directory. It logs
-in to the mail server and sends no e-mail. With --network it connects to the host of each source and sends no request;
-tasard sources check does.
+in to the mail server, asks whether it accepts the sender, and sends no e-mail. With --network it connects to the host
+of each source and sends no request; tasard sources check does.
 
 At the end it shows the answers to a client without a key 14 days before keys are required, at that instant, and a day
 later. They come from a temporary node whose clock is set to these instants. The instant is the announced one, that of
