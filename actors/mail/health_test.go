@@ -68,25 +68,24 @@ func TestS15_FullDoesNotFlap(t *testing.T) {
 	})
 }
 
-// TestRefusing: a server that refuses the sender, or the emails to three recipients, permanently or for now, shows until
-// it accepts an email. Refusals for one user do not.
+// TestRefusing: a server that refuses the sender, or the emails to three recipients, permanently or for now, shows
+// until it accepts an email. Refusals for one user do not.
 func TestRefusing(t *testing.T) {
 	var refused error
-	refuse := func(err *error) error { return *err }
 	for name, tt := range map[string]struct {
-		server     smtpServer
+		server     *smtpServer
 		code       int
 		recipients []string
 		want       string
 	}{
-		"sender": {smtpServer{onMail: func() error { return refuse(&refused) }}, 550, []string{"a"}, "refusing"},
-		"550":    {smtpServer{onRcpt: func(string) error { return refuse(&refused) }}, 550, []string{"a", "b", "c"}, "refusing"},
-		"451":    {smtpServer{onData: func([]byte, net.Conn) error { return refuse(&refused) }}, 451, []string{"a", "b", "c"}, "refusing"},
-		"typo":   {smtpServer{onRcpt: func(string) error { return refuse(&refused) }}, 550, []string{"a", "b", "a", "b", "a"}, engine.ConditionOK},
+		"sender": {&smtpServer{onMail: func() error { return refused }}, 550, []string{"a"}, "refusing"},
+		"550":    {&smtpServer{onRcpt: func(string) error { return refused }}, 550, []string{"a", "b", "c"}, "refusing"},
+		"451":    {&smtpServer{onData: func([]byte, net.Conn) error { return refused }}, 451, []string{"a", "b", "c"}, "refusing"},
+		"typo":   {&smtpServer{onRcpt: func(string) error { return refused }}, 550, []string{"a", "b", "a", "b", "a"}, engine.ConditionOK},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			refused = refusal(tt.code, "no")
-			m := newTestMailer(t, &tt.server, nil)
+			m := newTestMailer(t, tt.server, nil)
 			for _, name := range tt.recipients {
 				wantMail(t, m, engine.ConditionOK)
 				m.mustSend(t, name+"@example.do")
