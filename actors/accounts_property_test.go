@@ -254,6 +254,10 @@ func (w *world) makeKey(t *rapid.T, r *reference) {
 	key, secret, err := w.CreateKey(r.token, "")
 	switch full := r.active() == account.KeysActiveMax; {
 	case w.suffered(err):
+	case r.suspended:
+		if !isCode(err, engine.CodeAccountSuspended) {
+			t.Fatalf("a new key of a suspended account: %v", err)
+		}
 	case full && !isCode(err, engine.CodeKeyLimitReached), !full && err != nil:
 		t.Fatalf("%d keys are active: %v", r.active(), err)
 	case !full:

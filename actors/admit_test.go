@@ -145,7 +145,7 @@ func TestGateIsClosedWhileTheLogReplays(t *testing.T) {
 	}
 	close(journal.gate)
 	<-s.Ready()
-	if err := s.RequestCode(mustEmail(t, "a@example.com"), client(1)); !isCode(err, engine.CodeDataUnavailable) {
+	if err := s.RequestCode(mustEmail(t, "a@example.com"), client(1)); !isCode(err, engine.CodeMailUnavailable) {
 		t.Errorf("without a mailer: %v", err)
 	}
 }

@@ -62,7 +62,7 @@ type Config struct {
 	// Random gives the random bytes of API keys, login codes and session tokens. nil = crypto/rand. Other sources are for
 	// tests.
 	Random io.Reader
-	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeDataUnavailable.
+	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeMailUnavailable.
 	Mailer Mailer
 	// Monotonic is a monotonic clock: it does not go back when the wall clock is set back. nil = the monotonic reading
 	// of the times that Clock returns.

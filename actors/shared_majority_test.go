@@ -296,7 +296,7 @@ func (f *testCluster) sendAtOnce(seed uint64, tokens []account.Digest, rounds in
 		random := rand.New(rand.NewPCG(seed, uint64(s.node.id)*10+uint64(time)))
 		for round := range rounds {
 			switch err := f.command(s, random, tokens, round); codeOfError(err) {
-			case "", engine.CodeKeyLimitReached, engine.CodeNotFound:
+			case "", engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeAccountSuspended:
 			default:
 				f.t.Fatalf("node %d: %v", s.node.id, err)
 			}

@@ -112,7 +112,7 @@ func TestServe_WithoutMail(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())
 	node.Await(setting.NoMailNotice)
-	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "data_unavailable")
+	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "mail_unavailable")
 	r := newBrowser(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
 	if strings.Contains(r.text, "<form") {
 		t.Errorf("there is a form:\n%s", r.text)

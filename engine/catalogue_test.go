@@ -401,3 +401,21 @@ func FuzzCatalogue(f *testing.F) {
 		}
 	})
 }
+
+// TestNearest: a mistyped id, code or name finds its entry; an inactive institution and what resembles nothing do not.
+func TestNearest(t *testing.T) {
+	c := DefaultCatalogue()
+	for text, want := range map[string]string{
+		"popuar": "popular", "POPULAR": "popular", "bhdd": "bhd", "banco populr dominicano": "popular", "progresso": "", "": "", "zzzzzz": "",
+		strings.Repeat("popular", 1000): "",
+	} {
+		if got := c.NearestInstitution(text); got != want {
+			t.Errorf("%.30q: %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"US": "USD", "usd": "USD", "euros": "EUR", "XQZ": ""} {
+		if got := c.NearestCurrency(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -96,7 +96,11 @@ func (m *MarketView) listInstitutions() []InstitutionItem {
 func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 	institution, known := m.catalogue.Institution(id)
 	if !known || !institution.Active {
-		return nil, &Error{Code: CodeInstitutionNotFound, Message: "no active institution has this id; GET /v1/institutions lists them"}
+		message := "no active institution has this id; GET /v1/institutions lists them"
+		if nearest := m.catalogue.NearestInstitution(id); nearest != "" {
+			message += "; the nearest id is " + nearest
+		}
+		return nil, &Error{Code: CodeInstitutionNotFound, Message: message}
 	}
 	var rates []*Rate
 	for _, view := range m.views {

@@ -39,6 +39,7 @@ const (
 	CodePayloadTooLarge     Code = "payload_too_large"
 	CodeInternalError       Code = "internal_error"
 	CodeDataUnavailable     Code = "data_unavailable"
+	CodeMailUnavailable     Code = "mail_unavailable"
 	CodeOverloaded          Code = "overloaded"
 	CodeReadOnly            Code = "read_only"
 )

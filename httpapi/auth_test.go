@@ -37,13 +37,14 @@ func authorizations() map[string]bool {
 	}
 }
 
-// TestK4_ReadAuthorization: a malformed key is refused without a look-up. TestS6_SecretElsewhere checks that no other
-// header counts.
+// TestK4_ReadAuthorization: a malformed key is refused without a look-up. The response says that it was ignored.
+// TestS6_SecretElsewhere checks that no other header counts.
 func TestK4_ReadAuthorization(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.allowance.Minute = 1000
 	for line, hasKey := range authorizations() {
-		if a := g.get(t, bestTarget, line); a.status != 200 {
+		a := g.get(t, bestTarget, line)
+		if a.status != 200 {
 			t.Errorf("%s: %d before keys are required (K6)", line, a.status)
 			continue
 		}
@@ -51,6 +52,9 @@ func TestK4_ReadAuthorization(t *testing.T) {
 		sent := strings.HasPrefix(strings.ToLower(line), "authorization:")
 		if c.HasKey != hasKey || c.HasMalformedKey != (sent && !hasKey) || hasKey && c.Key != digestOf(testKey(1)) || c.Address != netip.MustParseAddr(peerDefault) {
 			t.Errorf("%s: %+v", line, c)
+		}
+		if status := a.header.Get("X-Key-Status"); (status == "ignored") != (sent && !hasKey) {
+			t.Errorf("%s: X-Key-Status %q", line, status)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -10,8 +11,15 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// maxAgeSeconds is the maximum max-age of a response.
-const maxAgeSeconds = 60
+const (
+	// maxAgeSeconds is the maximum max-age of a response, and staleSecondsMax its maximum stale-while-revalidate.
+	maxAgeSeconds   = 60
+	staleSecondsMax = 60
+)
+
+// cacheControl has the Cache-Control header lines of responses, indexed by the time in seconds for which the response
+// cannot change by itself.
+type cacheControl [maxAgeSeconds + staleSecondsMax + 1][]byte
 
 // currentSecond has the values that depend only on the current second. All requests in this second share it.
 type currentSecond struct {
@@ -49,21 +57,26 @@ func newCurrentSecond(now time.Time) *currentSecond {
 	return m
 }
 
-// newCacheControlLines returns the Cache-Control header lines, indexed by max-age.
-func newCacheControlLines() (lines [maxAgeSeconds + 1][]byte) {
+// newCacheControl returns the header lines. With shared, they are for responses that are the same for all callers: a
+// cache in front of the node may keep them, and may send them while it asks for newer ones (stale-while-revalidate).
+func newCacheControl(shared bool) (lines cacheControl) {
 	for seconds := range lines {
-		lines[seconds] = appendHeaderLine(nil, fasthttp.HeaderCacheControl, strconv.AppendInt([]byte("private, max-age="), int64(seconds), 10))
+		value := "private, max-age=" + strconv.Itoa(min(seconds, maxAgeSeconds))
+		if shared {
+			value = fmt.Sprintf("public, max-age=%d, stale-while-revalidate=%d", min(seconds, maxAgeSeconds), max(0, seconds-maxAgeSeconds))
+		}
+		lines[seconds] = appendHeaderLine(nil, fasthttp.HeaderCacheControl, bytesOf(value))
 	}
 	return lines
 }
 
-// maxAge returns the max-age of a response in seconds, at most maxAgeSeconds. changesAt is the next expiry of a rate in
-// the response, or zero. The result is rounded down, so that no cache uses the response after changesAt or after
-// nextChange.
-func (now requestTime) maxAge(changesAt time.Time) int {
+// unchangedFor returns the time in seconds for which a response cannot change by itself, as an index of cacheControl.
+// changesAt is the next expiry of a rate in the response, or zero. The result is rounded down, so that no cache uses
+// the response after changesAt or after nextChange.
+func (now requestTime) unchangedFor(changesAt time.Time) int {
 	nextChange := now.nextChange
 	if !changesAt.IsZero() {
 		nextChange = min(nextChange, changesAt.UnixNano())
 	}
-	return int(max(0, min(maxAgeSeconds, (nextChange-now.nanos)/int64(time.Second))))
+	return int(max(0, min(maxAgeSeconds+staleSecondsMax, (nextChange-now.nanos)/int64(time.Second))))
 }

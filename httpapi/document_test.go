@@ -223,7 +223,9 @@ func (d *openAPI) grammarProblems(name string, op params.Operation, row params.P
 	table := params.NewTable()
 	refused := func(value string) bool {
 		_, details := table.Read(op, []byte(params.InstitutionPath+"x"), []byte(table[row].Name+"="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(value)), d.options)
-		return slices.ContainsFunc(details, func(d params.Problem) bool { return d.Name == table[row].Name && d.Message == table[row].Grammar })
+		return slices.ContainsFunc(details, func(d params.Problem) bool {
+			return d.Name == table[row].Name && strings.HasPrefix(d.Message, table[row].Grammar)
+		})
 	}
 	for _, value := range probes() {
 		if taken := d.takes(pointer+"/schema", value); taken == refused(value) {

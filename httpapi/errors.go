@@ -34,7 +34,7 @@ type codeStatus struct {
 }
 
 // codesMax is the length of codes.
-const codesMax = 23
+const codesMax = 24
 
 // codes returns the codes of API errors with their HTTP statuses, in the order of Stats.Errors.
 func codes() [codesMax]codeStatus {
@@ -60,6 +60,7 @@ func codes() [codesMax]codeStatus {
 		{engine.CodeRequestedTooSoon, fasthttp.StatusTooManyRequests},
 		{engine.CodeInternalError, fasthttp.StatusInternalServerError},
 		{engine.CodeDataUnavailable, fasthttp.StatusServiceUnavailable},
+		{engine.CodeMailUnavailable, fasthttp.StatusServiceUnavailable},
 		{engine.CodeOverloaded, fasthttp.StatusServiceUnavailable},
 		{engine.CodeReadOnly, fasthttp.StatusServiceUnavailable},
 	}

@@ -187,7 +187,7 @@ func (s *Server) appendResponseHead(out []byte, a *requestState, r *expressRespo
 	out = append(out, s.dateLine(now)...)
 	out = fields.AppendNumber(append(out, fasthttp.HeaderContentLength+": "...), int64(len(r.body)))
 	out = append(out, "\r\n"...)
-	out = s.appendHead(out, a, r.etag, a.now.maxAge(r.changesAt), r.coding)
+	out = s.appendHead(out, a, r.etag, a.now.unchangedFor(r.changesAt), r.coding)
 	out = append(out, s.constantHeaders.withBody...)
 	return append(out, "\r\n"...)
 }

@@ -110,6 +110,7 @@ func limitCases() []goldenCase {
 		}
 		add(operation+"-500", target, panics("a planted panic"), key)
 	}
+	add("best-200-ignored-key", bestTarget, nil, bearer(testKey(3)))
 	add("institution-404", "/v1/institutions/no-such", nil, key)
 	add("best-500-error", bestTarget, fails(errors.New("a cause")), key)
 	add("best-503", bestTarget, fails(fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", time.Minute)), key)

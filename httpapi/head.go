@@ -64,6 +64,8 @@ type requestState struct {
 	admission      account.Admission
 	admitErr       error     // from Config.Admitter
 	limitsEnforced bool      // quotas apply: the response must have the rate-limit headers for admission
+	isShared       bool      // the response is the same for all callers: caches may share it
+	keyIgnored     bool      // the request has a key that is not usable; it counts as anonymous
 	headWritten    bool      // writeHead was called
 	route          routeID   // for the counters
 	id             RequestID // set by appendHead; other responses have the id only in their header
@@ -87,16 +89,20 @@ type requestScratch struct {
 }
 
 // appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".
-func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, maxAge int, coding string) []byte {
+func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
 	a.id = s.newID(a)
 	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
-	lines = append(lines, s.cacheControlLines[maxAge]...)
+	caching := &s.privateCaching
+	if a.isShared {
+		caching = &s.sharedCaching
+	}
+	lines = append(lines, caching[unchangedFor]...)
 	lines = appendHeaderLine(lines, fasthttp.HeaderETag, etag)
 	if coding != "" {
 		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(coding))
 	}
 	if a.limitsEnforced {
-		lines = s.appendLimits(lines, &a.admission.QuotaResult, a.now.nanos)
+		lines = s.appendLimits(lines, a)
 	}
 	if n := s.deprecationNotice(); n != nil {
 		lines = append(lines, n.lines...)
@@ -105,9 +111,9 @@ func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, maxAge i
 }
 
 // writeHead sets the header lines of a 200 or 304. coding is "" or "gzip".
-func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, maxAge int, coding string) {
+func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int, coding string) {
 	var room [headBufferBytes]byte
-	lines := s.appendHead(room[:0], a, etag, maxAge, coding)
+	lines := s.appendHead(room[:0], a, etag, unchangedFor, coding)
 	constant := s.constantHeaders.withBody
 	if ctx.Response.StatusCode() == fasthttp.StatusNotModified {
 		constant = s.constantHeaders.withoutBody
@@ -121,12 +127,12 @@ func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byt
 }
 
 // notModified answers 304 and returns true if the client has the response with this ETag.
-func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, maxAge int) bool {
+func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int) bool {
 	if !a.HasIfNoneMatch || !fields.IfNoneMatchHits(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
 		return false
 	}
 	ctx.SetStatusCode(fasthttp.StatusNotModified)
-	s.writeHead(ctx, a, etag, maxAge, "")
+	s.writeHead(ctx, a, etag, unchangedFor, "")
 	return true
 }
 

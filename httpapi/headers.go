@@ -12,8 +12,11 @@ const (
 	contentTypeJSON   = "application/json; charset=utf-8"
 	headerDeprecation = "Deprecation"
 	headerSunset      = "Sunset"
-	noStore           = "no-store"
-	methodsAllowed    = "GET, HEAD, OPTIONS"
+	// keyIgnoredLine is the header line of a response to an unusable API key before keys are required. The request was
+	// answered as an anonymous one.
+	keyIgnoredLine = "X-Key-Status: ignored\r\n"
+	noStore        = "no-store"
+	methodsAllowed = "GET, HEAD, OPTIONS"
 	// contentPolicy is for a browser that shows a response as a page. The browser must not execute or load anything in it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	// exposedHeaders are the headers of a response that a web page of another origin may read.
@@ -21,10 +24,11 @@ const (
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
 	// preflightSeconds is the time for which a browser may cache the response to OPTIONS.
 	preflightSeconds = "86400"
-	// preflightHeaders are the headers of a request that a web page of another origin may set.
-	preflightHeaders = "If-None-Match"
+	// preflightHeaders are the headers of a request that a web page of another origin may set. Browser libraries set some
+	// of them on a GET; they are harmless.
+	preflightHeaders = "Accept, Content-Type, If-None-Match, X-Request-Id"
 	// preflightHeadersWithAuth is used instead of preflightHeaders if Config.AllowAuthorizationHeader is set.
-	preflightHeadersWithAuth = "If-None-Match, Authorization"
+	preflightHeadersWithAuth = preflightHeaders + ", Authorization"
 )
 
 // templateLines returns the names and values of the headers that all responses of the API have, except Content-Type.

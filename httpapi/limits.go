@@ -52,6 +52,7 @@ func (s *Server) admit(a *requestState, caller account.Caller) {
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
 	if admitter == nil || !a.limitsEnforced && !admitter.KeyPolicy().Required(s.config.Clock()) {
 		a.now, a.admitDone = s.requestTime(), true
+		a.isShared = admitter == nil || admitter.KeyPolicy().RequiredAt.IsZero()
 		return
 	}
 	a.admission, a.admitErr = admitter.Admit(caller)
@@ -60,6 +61,7 @@ func (s *Server) admit(a *requestState, caller account.Caller) {
 		return
 	}
 	s.counters.countAdmission(a, a.admission.Account != 0, a.admission.DenyCode)
+	a.keyIgnored = (caller.HasKey || caller.HasMalformedKey) && a.admission.Account == 0
 	if a.connState != nil {
 		a.connState.keyed = a.admission.Account != 0 && a.admission.Admitted
 	}
@@ -111,7 +113,7 @@ func (s *Server) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 		admission.Minute.Remaining = min(admission.Minute.Limit, admission.Minute.Remaining+1)
 	}
 	var room [headBufferBytes]byte
-	setHeaderLines(&ctx.Response.Header, s.appendLimits(room[:0], &admission.QuotaResult, a.now.nanos))
+	setHeaderLines(&ctx.Response.Header, s.appendLimits(room[:0], a))
 }
 
 // rateLimitPolicy is the RateLimit-Policy header line for a quota.
@@ -133,10 +135,14 @@ func (s *Server) rateLimitPolicyLine(day, minute int) []byte {
 	return p.line
 }
 
-// appendLimits appends the rate-limit header lines. now is in Unix nanoseconds. The X-RateLimit headers describe the
-// tighter of the two quota windows, day and minute. RateLimit-Policy and RateLimit describe both windows, as in
-// draft-ietf-httpapi-ratelimit-headers-08 and later.
-func (s *Server) appendLimits(dst []byte, q *account.QuotaResult, now int64) []byte {
+// appendLimits appends the rate-limit header lines. The X-RateLimit headers describe the tighter of the two quota
+// windows, day and minute. RateLimit-Policy and RateLimit describe both windows, as in
+// draft-ietf-httpapi-ratelimit-headers-08 and later. A request with an unusable key also gets X-Key-Status.
+func (s *Server) appendLimits(dst []byte, a *requestState) []byte {
+	q, now := &a.admission.QuotaResult, a.now.nanos
+	if a.keyIgnored {
+		dst = append(dst, keyIgnoredLine...)
+	}
 	tighter := q.TighterWindow()
 	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
 	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))

@@ -77,8 +77,8 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a 
 		return
 	}
 	var room [len(`W/""`) + 2*fields.ETagDigestBytes]byte
-	etag, maxAge := template.appendETag(room[:0], q.Amount), a.now.maxAge(page.ChangesAt)
-	if s.notModified(ctx, a, etag, maxAge) {
+	etag, unchangedFor := template.appendETag(room[:0], q.Amount), a.now.unchangedFor(page.ChangesAt)
+	if s.notModified(ctx, a, etag, unchangedFor) {
 		return
 	}
 	body := ctx.Response.SwapBody(nil)[:0]
@@ -88,7 +88,7 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a 
 		coding = rendered.Gzip
 		s.gzipResponse(ctx)
 	}
-	s.writeHead(ctx, a, etag, maxAge, coding)
+	s.writeHead(ctx, a, etag, unchangedFor, coding)
 	s.keepHead(ctx, r, q, a)
 	a.queueBody(ctx)
 }
@@ -140,13 +140,13 @@ func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query,
 		s.answerError(ctx, err)
 		return
 	}
-	maxAge := a.now.maxAge(page.changesAt)
-	if s.notModified(ctx, a, page.rendered.ETag(), maxAge) {
+	unchangedFor := a.now.unchangedFor(page.changesAt)
+	if s.notModified(ctx, a, page.rendered.ETag(), unchangedFor) {
 		return
 	}
 	body, coding := page.rendered.Body(&a.now.Second, a.acceptsGzip(ctx))
 	ctx.Response.SetBodyRaw(body)
-	s.writeHead(ctx, a, page.rendered.ETag(), maxAge, coding)
+	s.writeHead(ctx, a, page.rendered.ETag(), unchangedFor, coding)
 	s.keepHead(ctx, r, q, a)
 	a.queueBody(ctx)
 }

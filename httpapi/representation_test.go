@@ -87,32 +87,39 @@ func TestQ12_ETag(t *testing.T) {
 	}
 }
 
+// TestQ13_CacheControl: max-age ends where the answer may change. Without limits the answer is the same for all, so
+// caches may share it, and use it a little longer while they ask for a newer one, but not after it may have changed.
 func TestQ13_CacheControl(t *testing.T) {
 	at := func(hour, minute, second, nanosecond int) time.Time {
 		return time.Date(2025, 11, 21, hour, minute, second, nanosecond, engine.Location())
 	}
 	for name, test := range map[string]struct {
 		now, changesAt time.Time
-		want           string
+		want, stale    string
 	}{
-		"far from everything":        {at(10, 0, 0, 0), time.Time{}, "60"},
-		"before a refresh":           {at(11, 59, 30, 0), time.Time{}, "30"},
-		"just before a refresh":      {at(11, 59, 59, 1), time.Time{}, "0"},
-		"at a refresh":               {at(12, 0, 0, 0), time.Time{}, "60"},
-		"before midnight":            {at(23, 59, 15, 0), time.Time{}, "45"},
-		"an expiry":                  {at(10, 0, 0, 0), at(10, 0, 20, 0), "20"},
-		"an expiry in a fraction":    {at(10, 0, 0, 500), at(10, 0, 20, 0), "19"},
-		"an expiry passed":           {at(10, 0, 0, 0), at(9, 59, 59, 0), "0"},
-		"an expiry after a refresh ": {at(16, 59, 50, 0), at(17, 0, 20, 0), "10"},
+		"far from everything":        {at(10, 0, 0, 0), time.Time{}, "60", "60"},
+		"before a refresh":           {at(11, 59, 30, 0), time.Time{}, "30", "0"},
+		"just before a refresh":      {at(11, 59, 59, 1), time.Time{}, "0", "0"},
+		"at a refresh":               {at(12, 0, 0, 0), time.Time{}, "60", "60"},
+		"before midnight":            {at(23, 59, 15, 0), time.Time{}, "45", "0"},
+		"an expiry":                  {at(10, 0, 0, 0), at(10, 0, 20, 0), "20", "0"},
+		"an expiry later":            {at(10, 0, 0, 0), at(10, 1, 20, 0), "60", "20"},
+		"an expiry in a fraction":    {at(10, 0, 0, 500), at(10, 0, 20, 0), "19", "0"},
+		"an expiry passed":           {at(10, 0, 0, 0), at(9, 59, 59, 0), "0", "0"},
+		"an expiry after a refresh ": {at(16, 59, 50, 0), at(17, 0, 20, 0), "10", "0"},
 	} {
-		f := newFixture(t, nil)
-		f.clock.set(test.now)
-		f.get(t, bestTarget)
-		for _, page := range f.service.pages {
-			page.(*engine.Page[*engine.Rate]).ChangesAt = test.changesAt
-		}
-		if got := f.get(t, bestTarget).header.Get("Cache-Control"); got != "private, max-age="+test.want {
-			t.Errorf("%s: %q, want %s", name, got, test.want)
+		for f, want := range map[*fixture]string{
+			newFixture(t, nil):           "public, max-age=" + test.want + ", stale-while-revalidate=" + test.stale,
+			newFixtureWithLimits(t, nil): "private, max-age=" + test.want,
+		} {
+			f.clock.set(test.now)
+			f.get(t, bestTarget)
+			for _, page := range f.service.pages {
+				page.(*engine.Page[*engine.Rate]).ChangesAt = test.changesAt
+			}
+			if got := f.get(t, bestTarget).header.Get("Cache-Control"); got != want {
+				t.Errorf("%s: %q, want %s", name, got, want)
+			}
 		}
 	}
 }

@@ -129,29 +129,29 @@ func (l *Limits) setDefaults() {
 
 // Server answers requests over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
-	config            Config // with the defaults filled in
-	proxies           fields.TrustedProxies
-	load              *serverLoad
-	counters          *counters
-	tls               *tls.Config       // nil without TLS
-	shedder           *conn.LoadShedder // nil with a Harness
-	harness           *harness          // nil without a Harness
-	http              *fasthttp.Server
-	paths             map[string]endpoint // the keys are patterns of paths
-	router            *router.Router
-	params            params.Table
-	heads             *knownHeads
-	numbers           requestNumbers
-	lastDate          atomic.Pointer[dateLine]
-	errorHeaders      fasthttp.ResponseHeader // template; see fillErrorHeaders
-	accountHeaders    fasthttp.ResponseHeader // template; see fillAccountHeaders
-	constantHeaders   constantHeaders
-	cacheControlLines [maxAgeSeconds + 1][]byte
-	rateLimitPolicy   atomic.Pointer[rateLimitPolicy]
-	deprecation       atomic.Pointer[deprecationNotice]
-	currentSecond     atomic.Pointer[currentSecond]
-	compressors       sync.Pool
-	requestStates     sync.Pool // of *requestState
+	config                        Config // with the defaults filled in
+	proxies                       fields.TrustedProxies
+	load                          *serverLoad
+	counters                      *counters
+	tls                           *tls.Config       // nil without TLS
+	shedder                       *conn.LoadShedder // nil with a Harness
+	harness                       *harness          // nil without a Harness
+	http                          *fasthttp.Server
+	paths                         map[string]endpoint // the keys are patterns of paths
+	router                        *router.Router
+	params                        params.Table
+	heads                         *knownHeads
+	numbers                       requestNumbers
+	lastDate                      atomic.Pointer[dateLine]
+	errorHeaders                  fasthttp.ResponseHeader // template; see fillErrorHeaders
+	accountHeaders                fasthttp.ResponseHeader // template; see fillAccountHeaders
+	constantHeaders               constantHeaders
+	privateCaching, sharedCaching cacheControl
+	rateLimitPolicy               atomic.Pointer[rateLimitPolicy]
+	deprecation                   atomic.Pointer[deprecationNotice]
+	currentSecond                 atomic.Pointer[currentSecond]
+	compressors                   sync.Pool
+	requestStates                 sync.Pool // of *requestState
 
 	mu        sync.Mutex
 	stopped   bool
@@ -171,7 +171,7 @@ func New(c Config) *Server {
 	s := &Server{
 		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock}, counters: newCounters(c.Limits.WriteTimeout),
 		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), heads: newKnownHeads(),
-		constantHeaders: newConstantHeaders(c.Admitter != nil), cacheControlLines: newCacheControlLines(),
+		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
 	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
 	fillAccountHeaders(&s.accountHeaders, &s.errorHeaders)

@@ -285,8 +285,11 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 }
 
 // CreateKey returns the event that adds a key. Keys that are being written to the log count towards KeysActiveMax. The
-// caller must write the event to the log and then call Apply, or else AbortKey.
+// caller must write the event to the log and then call Apply, or else AbortKey. A suspended account gets no new keys.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
+	if !a.record.SuspendedAt.IsZero() {
+		return nil, &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account is suspended and gets no new keys"}
+	}
 	active := a.keysPending
 	for i := range a.keys {
 		if a.keys[i].record.Active() {

@@ -26,6 +26,7 @@ const (
 	CodeQuotaExceeded       = "quota_exceeded"
 	CodeRequestedTooSoon    = "code_requested_too_soon"
 	CodeDataUnavailable     = "data_unavailable"
+	CodeMailUnavailable     = "mail_unavailable"
 	CodeOverloaded          = "overloaded"
 )
 

@@ -54,7 +54,7 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodOptions:
 		header.Set("Allow", allowedMethods)
 		header.Set("Access-Control-Allow-Methods", allowedMethods)
-		header.Set("Access-Control-Allow-Headers", "If-None-Match")
+		header.Set("Access-Control-Allow-Headers", "Accept, Content-Type, If-None-Match, X-Request-Id")
 		header.Set("Access-Control-Max-Age", "86400")
 		header.Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)

@@ -8,9 +8,9 @@ import (
 // Errors that tell a caller of the API why its API key is missing or not accepted. The values are shared: do not change
 // them.
 var (
-	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required; send it as Authorization: Bearer"}
-	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid"}
-	errRevokedKey = &engine.Error{Code: engine.CodeRevokedKey, Message: "the key is revoked"}
+	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required: make a free one at /account and send it as Authorization: Bearer KEY"}
+	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid: check that it is complete, or make a new one at /account"}
+	errRevokedKey = &engine.Error{Code: engine.CodeRevokedKey, Message: "the key is revoked: make a new one at /account"}
 	errSuspended  = &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account of the key is suspended"}
 )
 

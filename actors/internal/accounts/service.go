@@ -23,7 +23,7 @@ const byOwner = "owner"
 const retryNoMail = time.Minute
 
 var errNoMail = &engine.Error{
-	Code: engine.CodeDataUnavailable, Message: "this node sends no e-mail, so logins are not possible; its operator has to set up a mail server",
+	Code: engine.CodeMailUnavailable, Message: "this node sends no e-mail, so logins are not possible; its operator has to set up a mail server",
 	RetryAfter: retryNoMail,
 }
 
@@ -141,7 +141,7 @@ func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, acco
 // releaseKey removes a key from the index of keys if err guarantees that the key was not created.
 func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) {
 	switch AsEngineError(err).Code {
-	case engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeReadOnly:
+	case engine.CodeKeyLimitReached, engine.CodeAccountSuspended, engine.CodeNotFound, engine.CodeReadOnly:
 		t.keys.Release(digest, account)
 	}
 }

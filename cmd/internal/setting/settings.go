@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/engine"
 )
 
 // A setting is a flag that an environment variable or a line of the configuration file can set too. Each command uses
@@ -248,7 +249,7 @@ func lineOfKey(text, key string) int {
 func DidYouMean(word string, known []string) string {
 	nearest, distanceMin := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {
-		if d := editDistance(word, candidate); d < distanceMin {
+		if d := engine.EditDistance(word, candidate); d < distanceMin {
 			nearest, distanceMin = candidate, d
 		}
 	}
@@ -256,25 +257,4 @@ func DidYouMean(word string, known []string) string {
 		return ""
 	}
 	return " (did you mean " + nearest + "?)"
-}
-
-// editDistance returns how many bytes must be inserted, deleted or changed to turn a into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -199,7 +199,7 @@ func moreMutations() map[string]map[string]*mutation {
 		"Q10": {"plain text": replaceHeader(withStatus(404), "Content-Type", "text/plain"), "sniffing": replaceHeader(withStatus(200), "X-Content-Type-Options", "")},
 		"Q11": {"never compressed": {changeRequest: func(r *http.Request) { r.Header.Set("Accept-Encoding", "identity") }}},
 		"Q12": {"never 304": {changeRequest: func(r *http.Request) { r.Header.Del("If-None-Match") }}, "strong": replaceHeader(withStatus(200), "ETag", `"x"`)},
-		"Q13": {"kept for an hour": replaceHeader(data, "Cache-Control", "private, max-age=3600"), "shared": replaceHeader(data, "Cache-Control", "public, max-age=1"), "errors are kept": replaceHeader(withStatus(404), "Cache-Control", "private, max-age=5")},
+		"Q13": {"kept for an hour": replaceHeader(data, "Cache-Control", "private, max-age=3600"), "shared": replaceHeader(data, "Cache-Control", "public, max-age=1, stale-while-revalidate=1"), "errors are kept": replaceHeader(withStatus(404), "Cache-Control", "private, max-age=5")},
 		"Q14": {"no CORS on errors": replaceHeader(withStatus(400), "Access-Control-Allow-Origin", ""), "CORS on accounts": replaceHeader(account, "Access-Control-Allow-Origin", "*")},
 		"Q15": {"with credentials": replaceHeader(func(r *http.Request, _ int) bool { return r.Method == "OPTIONS" }, "Access-Control-Allow-Credentials", "true")},
 		"Q16": {"one id for all": replaceHeader(always, "X-Request-Id", "1"), "none on errors": replaceHeader(withStatus(405), "X-Request-Id", "")},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -188,12 +189,22 @@ func checkETags(k *ruleRun) {
 
 const maxAgeLimit = 60 // longest max-age that a response may have, in seconds
 
+// cacheControl returns max-age and stale-while-revalidate, in seconds. Only a response without limits may be public: it
+// is the same for all callers.
+func cacheControl(header http.Header) (age, stale int, ok bool) {
+	text := header.Get("Cache-Control")
+	if _, err := fmt.Sscanf(text, "public, max-age=%d, stale-while-revalidate=%d", &age, &stale); err == nil {
+		return age, stale, header.Get("X-RateLimit-Limit") == "" && text == fmt.Sprintf("public, max-age=%d, stale-while-revalidate=%d", age, stale)
+	}
+	_, err := fmt.Sscanf(text, "private, max-age=%d", &age)
+	return age, 0, err == nil && text == fmt.Sprintf("private, max-age=%d", age)
+}
+
 func checkMaxAge(k *ruleRun) {
 	for _, target := range k.operationPaths() {
 		res := k.getOK(target)
-		value, isPrivate := strings.CutPrefix(res.header.Get("Cache-Control"), "private, max-age=")
-		age, err := strconv.Atoi(value)
-		if !isPrivate || err != nil || age < 0 || age > maxAgeLimit {
+		age, stale, ok := cacheControl(res.header)
+		if !ok || age > maxAgeLimit || stale > maxAgeLimit {
 			k.errorf("%s: Cache-Control is %q", res, res.header.Get("Cache-Control"))
 			continue
 		}
@@ -201,11 +212,11 @@ func checkMaxAge(k *ruleRun) {
 		if json.Unmarshal(res.body, &body) != nil || body.Meta.GeneratedAt == "" {
 			continue // the list of all currencies and the response about one institution have no field meta
 		}
-		cachedUntil := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age) * time.Second)
+		cachedUntil := k.parseGeneratedAt(body.Meta.GeneratedAt).Add(time.Duration(age+stale) * time.Second)
 		for _, raw := range body.Data {
 			var r client.Rate
 			if json.Unmarshal(raw, &r) == nil && r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && cachedUntil.After(r.ExpiresAt.Add(time.Second)) {
-				k.errorf("%s: max-age allows caching until %s, but %s expires %s", res, cachedUntil, r.ID, r.ExpiresAt)
+				k.errorf("%s: Cache-Control allows caching until %s, but %s expires %s", res, cachedUntil, r.ID, r.ExpiresAt)
 			}
 		}
 	}

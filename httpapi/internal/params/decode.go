@@ -3,7 +3,6 @@ package params
 import (
 	"bytes"
 	"net/url"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -32,29 +31,4 @@ func PathID(encoded []byte) ([]byte, bool) {
 		return nil, false
 	}
 	return id, true
-}
-
-// editDistance returns the Damerau-Levenshtein distance (optimal string alignment) of two names, ignoring case. The
-// running time grows with the product of the lengths, so unknown names must be truncated.
-func editDistance(a, b string) int {
-	a, b = strings.ToLower(a), strings.ToLower(b)
-	beforeLast, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], beforeLast[j-1]+1)
-			}
-		}
-		beforeLast, last, row = last, row, beforeLast
-	}
-	return last[len(b)]
 }

@@ -4,6 +4,6 @@
 //
 //	params.go  the table of parameters: names, grammars, and the operations that allow or require them
 //	query.go   parsing of each value
-//	decode.go  percent-decoding, and the edit distance of two names
+//	decode.go  percent-decoding
 //	reader.go  parsing of a request: Table.Read
 package params

@@ -96,7 +96,7 @@ func (t *Table) nearest(op Operation, name string) string {
 		if t[p].AllowedBy&op == 0 {
 			continue
 		}
-		if distance := editDistance(name, t[p].Name); best == "" || distance < bestDistance {
+		if distance := engine.EditDistance(name, t[p].Name); best == "" || distance < bestDistance {
 			best, bestDistance = t[p].Name, distance
 		}
 	}

@@ -126,8 +126,24 @@ func (r *queryReader) readPair(pair []byte) {
 	case !ok:
 		r.report(row.Name, 0, problemEncoding)
 	case !r.query.set(p, value, r.options.Catalogue):
-		r.report(row.Name, 0, row.Grammar)
+		r.report(row.Name, 0, row.Grammar+r.suggestion(p, value))
 	}
+}
+
+// suggestion returns the end of the message for an invalid currency or institution: the known one that is most similar
+// to the value, if one is similar.
+func (r *queryReader) suggestion(p Param, value []byte) string {
+	var nearest string
+	switch text := TruncatedName(value); p {
+	case ParamCurrency:
+		nearest = r.options.Catalogue.NearestCurrency(text)
+	case ParamInstitution:
+		nearest = r.options.Catalogue.NearestInstitution(text)
+	}
+	if nearest == "" {
+		return ""
+	}
+	return "; the nearest known one is " + nearest
 }
 
 // readUnknown reports an unknown name once. If it may be the name of a credential, the message says where keys go.

@@ -48,6 +48,7 @@ func formErrorOf(err error) *formError {
 		engine.CodeRequestedTooSoon:  http.StatusTooManyRequests,
 		engine.CodeRateLimited:       http.StatusTooManyRequests,
 		engine.CodeDataUnavailable:   http.StatusServiceUnavailable,
+		engine.CodeMailUnavailable:   http.StatusServiceUnavailable,
 		engine.CodeOverloaded:        http.StatusServiceUnavailable,
 		engine.CodeReadOnly:          http.StatusServiceUnavailable,
 	}
