@@ -33,7 +33,7 @@ func (c *Cluster) resize() {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
 	if err := c.resizeStep(ctx, info); err != nil && !errors.Is(err, context.Canceled) {
-		c.logger.Warn("the members of the cluster are not changed yet", "cause", err.Error())
+		c.logger.Info("the members of the cluster are not changed yet", "cause", err.Error())
 	}
 }
 

@@ -38,6 +38,7 @@ type nodeCluster struct {
 	mail    *mailServer
 	flags   []string
 	nodes   []*clusterNode
+	members []*clusterNode // of the next start of a node; nil: the first three
 }
 
 // clusterNode is one node of a cluster over all its processes: directory and addresses stay.
@@ -127,7 +128,11 @@ func freeHosts(t *testing.T, count int) []string {
 // launch starts the node's next process and does not wait.
 func (p *clusterNode) launch() *node {
 	var list []string
-	for _, p := range p.cluster.nodes[:3] {
+	members := p.cluster.members
+	if members == nil {
+		members = p.cluster.nodes[:3]
+	}
+	for _, p := range members {
 		list = append(list, fmt.Sprintf("%d=%s:%d", p.number, p.host, clusterPort))
 	}
 	args := []string{
@@ -190,8 +195,8 @@ type clusterHealth struct {
 	Majority bool
 	Leader   string
 	Nodes    []struct {
-		Reachable   bool
-		Record, Lag uint64
+		Reachable, Current bool
+		Record, Lag        uint64
 	}
 }
 

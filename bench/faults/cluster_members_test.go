@@ -1,0 +1,109 @@
+//go:build faults
+
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestFaultsCluster_Members changes the members of a cluster under load, as docs/members.md says: from three to five,
+// where two nodes may be lost at once, and to three others, where one may be lost. The checker finds every lost change,
+// every stale read and every request beyond a quota.
+func TestFaultsCluster_Members(t *testing.T) {
+	g := newClusterTest(t, program(t), nil)
+	g.stopLoad()
+	place := t.TempDir()
+	for i, host := range freeHosts(t, 2) {
+		g.cluster.nodes = append(g.cluster.nodes, g.cluster.newNode(place, i+4, host))
+	}
+	all := g.cluster.nodes
+	g.stop = make(chan struct{})
+	g.over.Store(false)
+	g.load()
+
+	g.restart(all, all[:3])
+	for _, p := range all[3:] {
+		p.launch()
+	}
+	g.awaitCopies(all)
+	g.kill(all[:2])
+	g.awaitCopies(all)
+
+	g.restart(all[2:], all[2:])
+	for _, p := range all[:2] {
+		p.stop()
+	}
+	removed := func() (count int) {
+		for _, p := range all[2:] {
+			count += strings.Count(p.process.Load().Output(), "removing a member from the cluster")
+		}
+		return count
+	}
+	if !eventually(healMax, func() bool { return removed() == 2 }) {
+		t.Errorf("%d of two members were removed", removed())
+	}
+	for _, p := range all[:2] {
+		got, err := all[2].admin.do(http.MethodDelete, fmt.Sprintf("http://node/cluster/nodes/node-%d", p.number), "", map[string]string{})
+		if err != nil || !got.good() {
+			t.Error(got.failure("forget a node", err))
+		}
+	}
+	g.kill(all[4:])
+	g.stopLoad()
+	g.cluster.nodes = all[2:]
+	g.finish()
+	figure(t, "three members, five, three others: %d restarts and kills; changes went on within %s after a kill; %v", g.faults, quantiles(g.writeGaps), g.checker)
+}
+
+// restart restarts nodes one after the other with a list of members.
+func (g *clusterTest) restart(members, nodes []*clusterNode) {
+	g.t.Helper()
+	g.cluster.members = members
+	for _, p := range nodes {
+		p.stop()
+		p.launch()
+		p.ready(true)
+		g.faults++
+		g.awaitCopies(nil)
+	}
+}
+
+// awaitCopies waits until some members, or all reachable nodes, have complete copies of the log.
+func (g *clusterTest) awaitCopies(members []*clusterNode) {
+	g.t.Helper()
+	for _, p := range members {
+		p.ready(true)
+	}
+	if !eventually(healMax, func() bool {
+		s, ok := g.cluster.nodes[2].health()
+		current, reachable := 0, 0
+		for _, n := range s.Nodes {
+			if n.Reachable {
+				reachable++
+			}
+			if n.Current {
+				current++
+			}
+		}
+		return ok && current == reachable && current >= len(members)
+	}) {
+		g.t.Fatal("the nodes do not have complete copies of the log")
+	}
+}
+
+// kill kills nodes at once, waits until changes go on without them, and starts them again.
+func (g *clusterTest) kill(nodes []*clusterNode) {
+	g.t.Helper()
+	for _, p := range nodes {
+		p.kill()
+		g.faults++
+	}
+	g.awaitWrite(g.checker.now())
+	for _, p := range nodes {
+		p.launch()
+		p.ready(true)
+	}
+}
