@@ -57,6 +57,11 @@ func (o *Cluster) check(c *Config) error {
 	if o.TLS.Key == "" {
 		return nil
 	}
+	for _, path := range []string{o.TLS.Authority, o.TLS.Certificate} {
+		if err := checkRegular(path); err != nil {
+			return &Error{BadFile, "Cluster", err}
+		}
+	}
 	if err := checkKeyFile(o.TLS.Key, c.Credentials, "Cluster.TLS.Key"); err != nil {
 		return err
 	}

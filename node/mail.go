@@ -81,6 +81,11 @@ func (m *Mail) client(c *Config) (mail.Config, error) {
 	if config.TLS == "" {
 		config.TLS = mail.StartTLS
 	}
+	if m.CAFile != "" {
+		if err := checkRegular(m.CAFile); err != nil {
+			return config, &Error{BadFile, "Mail.CAFile", err}
+		}
+	}
 	if m.method() != admin.MailSMTP || m.PasswordFile == "" {
 		return config, nil
 	}
@@ -155,10 +160,10 @@ func (p *codeMailer) close(ctx context.Context) {
 // ReadSecret reads a secret from a file of one line. It rejects a file that other users can access. Only files in the
 // directory credentials are exempt, because systemd protects that directory.
 func ReadSecret(path, credentials string) (account.Secret, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return account.Secret{}, fmt.Errorf("%s: no such file", path)
+	if err := checkRegular(path); err != nil {
+		return account.Secret{}, err
 	}
+	file, err := os.Open(path)
 	if err != nil {
 		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
@@ -179,6 +184,21 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 		return account.Secret{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return account.SecretOf(text), nil
+}
+
+// checkRegular returns an error if path is not a regular file. Opening a named pipe could wait for ever, and Reload
+// reads files again, which a pipe does not allow.
+func checkRegular(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: no such file", path)
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: want a regular file, found a directory, pipe or device", path)
+	}
+	return nil
 }
 
 // isCredential reports whether a file is in the directory credentials. systemd protects that directory with access

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -27,11 +28,22 @@ func TestSecret_Files(t *testing.T) {
 		{name: "empty", text: "\n", mode: 0o600, why: "found nothing"},
 		{name: "two lines", text: word + "\n" + word + "\n", mode: 0o600, why: "found several"},
 		{name: "binary", text: word + "\x00", mode: 0o600, why: "control characters"},
+		{name: "pipe", why: "want a regular file"},
 		{name: "long", text: strings.Repeat("x", secretBytesMax+1), mode: 0o600, why: "more than 4096 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := dir + "/password"
+			if test.name == "pipe" {
+				if err := syscall.Mkfifo(path, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				_, err := ReadSecret(path, "")
+				if err == nil || !strings.Contains(err.Error(), test.why) || checkKeyFile(path, "", "") == nil {
+					t.Error(err)
+				}
+				return
+			}
 			if err := errors.Join(os.WriteFile(path, []byte(test.text), 0o600), os.Chmod(path, test.mode)); err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package node
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -66,10 +65,10 @@ func loadCatalogue(path string) (*engine.Catalogue, error) {
 	if path == "" {
 		return engine.DefaultCatalogue(), nil
 	}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errorf(BadFile, "Catalogue", "%s: no such catalogue file", path)
+	if err := checkRegular(path); err != nil {
+		return nil, &Error{BadFile, "Catalogue", err}
 	}
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, errorf(BadFile, "Catalogue", "read catalogue: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -52,8 +51,8 @@ func (c *Config) loadCertificate() (*certificate, error) {
 
 func (c *certificate) read() (*tls.Certificate, error) {
 	var missing error
-	if _, err := os.Stat(c.files.Certificate); errors.Is(err, fs.ErrNotExist) {
-		missing = errorf(BadFile, "HTTP.TLS.Certificate", "%s: no such file", c.files.Certificate)
+	if err := checkRegular(c.files.Certificate); err != nil {
+		missing = &Error{BadFile, "HTTP.TLS.Certificate", err}
 	}
 	if err := errors.Join(missing, checkKeyFile(c.files.Key, c.credentials, "HTTP.TLS.Key")); err != nil {
 		return nil, err
@@ -68,11 +67,11 @@ func (c *certificate) read() (*tls.Certificate, error) {
 // checkKeyFile returns an error for a private key that other users can read. Only keys in the directory credentials are
 // exempt, because systemd protects that directory.
 func checkKeyFile(path, credentials, field string) error {
+	if err := checkRegular(path); err != nil {
+		return &Error{BadFile, field, err}
+	}
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errorf(BadFile, field, "%s: no such file", path)
-	case err != nil:
+	if err != nil {
 		return errorf(BadFile, field, "read private key: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&keyModeForbidden != 0 && !isCredential(path, credentials) {
