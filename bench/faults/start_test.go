@@ -303,6 +303,10 @@ func withoutMoment(text []byte, fields ...string) ([]byte, error) {
 		if err := decoder.Decode(&one); err != nil {
 			return nil, err
 		}
+		if list, isList := one.([]any); isList { // as its elements, one after the other
+			value = append(value, list...)
+			continue
+		}
 		value = append(value, one)
 	}
 	var strip func(any)

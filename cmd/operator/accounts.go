@@ -36,7 +36,7 @@ func (r *invocation) listAccounts() *cobra.Command {
 		Example: `  tasard admin accounts list --data ./data
   tasard admin accounts list --data ./data --json | jq 'select(.suspended)'`,
 		Run: func(ctx context.Context, _ []string) error {
-			return list(ctx, r, admin.ListAccounts, nil, printAccounts)
+			return list(ctx, r, admin.ListAccounts, printAccounts)
 		},
 	})
 }

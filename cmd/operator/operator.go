@@ -2,9 +2,7 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,24 +83,18 @@ func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 }
 
 // list calls an operation that returns a list. It prints the list as a table, or with --json one JSON object per line.
-func list[T any](ctx context.Context, r *invocation, op admin.List[T], query url.Values, table func(io.Writer, []T)) (err error) {
-	stream, err := op.Call(ctx, r.node.Client, query)
+func list[T any](ctx context.Context, r *invocation, op admin.Operation[admin.NoBody, []T], table func(io.Writer, []T), values ...string) error {
+	items, err := remote.Call(ctx, r.node, op, admin.NoBody{}, values...)
 	if err != nil {
-		return r.node.Explain(err)
+		return err
 	}
-	defer func() { err = errors.Join(err, stream.Close()) }()
-	if r.JSON {
-		if _, err := io.Copy(r.Stdout, stream); err != nil {
-			return exit.Errorf(exit.IOError, "pass the list on: %w", err)
-		}
-		return nil
+	if !r.JSON {
+		table(r.Stdout, items)
 	}
-	items, err := op.ReadAll(stream)
-	if err != nil {
-		return exit.Errorf(exit.IOError, "read the list: %w", err)
+	for i := 0; r.JSON && i < len(items) && err == nil; i++ {
+		err = terminal.WriteAnswer(r.Stdout, true, items[i], nil)
 	}
-	table(r.Stdout, items)
-	return nil
+	return err
 }
 
 // call calls an operation and prints the result, as a table or as JSON.

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"io"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -155,13 +154,7 @@ its document. With --json it prints one JSON object a line, with whole digests.`
 			flags.Var(setting.Line(&source, "ID", admin.IDMax), "source", "only values of this source")
 		},
 		Run: func(ctx context.Context, _ []string) error {
-			query := url.Values{}
-			for name, text := range map[string]string{"currency": currency, "source": source} {
-				if text != "" {
-					query.Set(name, text)
-				}
-			}
-			return list(ctx, r, admin.ListQuarantine, query, printQuarantine)
+			return list(ctx, r, admin.ListQuarantine, printQuarantine, currency, source)
 		},
 	})
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -94,17 +93,15 @@ func (a Author) author() string { return a.Name }
 
 func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
 
-func (s *Server) listAccounts(*http.Request) (iter.Seq[ListedAccount], error) {
+func (s *Server) listAccounts(*http.Request, NoBody) ([]ListedAccount, error) {
 	accounts, err := s.config.Node.ListAccounts()
 	slices.SortFunc(accounts, func(a, b account.Summary) int { return cmp.Compare(a.ID, b.ID) })
-	return func(yield func(ListedAccount) bool) {
-		for i := range accounts {
-			a := &accounts[i]
-			if !yield(ListedAccount{a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, s.limits(a.Quota), a.SpentToday}) {
-				return
-			}
-		}
-	}, err
+	list := make([]ListedAccount, len(accounts))
+	for i := range accounts {
+		a := &accounts[i]
+		list[i] = ListedAccount{a.ID, a.Email.String(), a.CreatedAt, a.ActiveKeys, a.Suspended, s.limits(a.Quota), a.SpentToday}
+	}
+	return list, err
 }
 
 func (s *Server) showAccount(r *http.Request, _ NoBody) (Account, error) {

@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"mime"
 	"net/http"
 	"net/url"
@@ -21,15 +19,12 @@ import (
 // Operation is a call of the management API. Body and Response are the JSON types of its request and its response.
 type Operation[Body, Response any] struct{ method, path string }
 
-// List is a call whose response has one JSON object per line.
-type List[Item any] struct{ path string }
-
 // NoBody is the Body of an operation whose request has no body.
 type NoBody struct{}
 
 // The operations. The path parameter account is the number of an account or its e-mail address.
 var (
-	ListAccounts   = List[ListedAccount]{"/accounts"}
+	ListAccounts   = Operation[NoBody, []ListedAccount]{http.MethodGet, "/accounts"}
 	ShowAccount    = Operation[NoBody, Account]{http.MethodGet, "/accounts/{account}"}
 	SuspendAccount = Operation[Suspension, Account]{http.MethodPost, "/accounts/{account}/suspend"}
 	RestoreAccount = Operation[Author, Account]{http.MethodPost, "/accounts/{account}/restore"}
@@ -39,7 +34,7 @@ var (
 	Announce             = Operation[Announcement, KeyPolicy]{http.MethodPost, "/keys-required"}
 	WithdrawAnnouncement = Operation[Author, KeyPolicy]{http.MethodDelete, "/keys-required"}
 
-	ListQuarantine     = List[QuarantineEntry]{"/quarantine"} // the query may select currency and source
+	ListQuarantine     = Operation[NoBody, []QuarantineEntry]{http.MethodGet, "/quarantine?currency={currency}&source={source}"} // "" selects all
 	ReleaseQuarantined = Operation[Author, QuarantineResult]{http.MethodPost, "/quarantine/{currency}/{number}/release"}
 	RejectQuarantined  = Operation[Author, QuarantineResult]{http.MethodPost, "/quarantine/{currency}/{number}/reject"}
 
@@ -61,7 +56,8 @@ const (
 )
 
 func (o Operation[Body, Response]) register(mux *http.ServeMux, handle func(r *http.Request, body Body) (Response, error)) {
-	mux.HandleFunc(o.method+" "+o.path, func(w http.ResponseWriter, r *http.Request) {
+	path, _, _ := strings.Cut(o.path, "?")
+	mux.HandleFunc(o.method+" "+path, func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody[Body](r)
 		if err != nil {
 			writeError(w, err)
@@ -73,26 +69,6 @@ func (o Operation[Body, Response]) register(mux *http.ServeMux, handle func(r *h
 			return
 		}
 		writeJSON(w, http.StatusOK, response)
-	})
-}
-
-// register adds the list to mux. The handler writes the items one by one, so a long list is never in memory as a whole.
-func (l List[Item]) register(mux *http.ServeMux, list func(r *http.Request) (iter.Seq[Item], error)) {
-	mux.HandleFunc("GET "+l.path, func(w http.ResponseWriter, r *http.Request) {
-		items, err := list(r)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", typeLines)
-		out := bufio.NewWriter(w)
-		defer func() { _ = out.Flush() }() // an error means that the client is gone
-		encoder := json.NewEncoder(out)
-		for item := range items {
-			if encoder.Encode(item) != nil {
-				return
-			}
-		}
 	})
 }
 
@@ -109,39 +85,19 @@ func (o Operation[Body, Response]) Call(ctx context.Context, c *Client, body Bod
 	return response, decode(stream, &response)
 }
 
-// Call returns the response as a stream of JSON lines, which the caller must close.
-func (l List[Item]) Call(ctx context.Context, c *Client, query url.Values) (io.ReadCloser, error) {
-	return c.call(ctx, http.MethodGet, l.path+"?"+query.Encode(), nil)
-}
-
-// ReadAll reads a list to its end.
-func (l List[Item]) ReadAll(r io.Reader) (items []Item, err error) {
-	for decoder := json.NewDecoder(r); ; {
-		var item Item
-		switch err := decoder.Decode(&item); {
-		case errors.Is(err, io.EOF):
-			return items, nil
-		case err != nil:
-			return nil, protocolErrorf("read the node's answer: %w", err)
-		}
-		items = append(items, item)
-	}
-}
-
-// expandPath replaces the parameters of a path, such as {account}, in order.
+// expandPath replaces the parameters of a path or query, such as {account}, in order.
 func expandPath(path string, values []string) string {
 	for _, value := range values {
 		before, remaining, _ := strings.Cut(path, "{")
 		_, after, _ := strings.Cut(remaining, "}")
-		path = before + url.PathEscape(value) + after
+		path = before + strings.ReplaceAll(url.QueryEscape(value), "+", "%20") + after
 	}
 	return path
 }
 
 const (
-	bodyMax   = 4 << 10 // largest size of a request body in bytes
-	typeJSON  = "application/json"
-	typeLines = "application/x-ndjson"
+	bodyMax  = 4 << 10 // largest size of a request body in bytes
+	typeJSON = "application/json"
 )
 
 // Error codes in addition to the engine's.

@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"net/http"
 	"strconv"
 	"time"
@@ -39,17 +38,17 @@ type (
 	}
 )
 
-func (s *Server) listQuarantine(r *http.Request) (iter.Seq[QuarantineEntry], error) {
+func (s *Server) listQuarantine(r *http.Request, _ NoBody) ([]QuarantineEntry, error) {
 	query := r.URL.Query()
 	currency, source := query.Get("currency"), query.Get("source")
 	values, err := s.config.Node.Quarantine(currency)
-	return func(yield func(QuarantineEntry) bool) {
-		for i := range values {
-			if (source == "" || values[i].SourceID == source) && !yield(describeQuarantined(&values[i])) {
-				return
-			}
+	list := []QuarantineEntry{}
+	for i := range values {
+		if source == "" || values[i].SourceID == source {
+			list = append(list, describeQuarantined(&values[i]))
 		}
-	}, err
+	}
+	return list, err
 }
 
 func describeQuarantined(value *engine.Quarantined) QuarantineEntry {
