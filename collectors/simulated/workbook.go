@@ -41,25 +41,22 @@ func workbook(sheets []sheet, padding int64) []byte {
 			panic("simulated: writing into memory fails: " + err.Error())
 		}
 	}
-	shared := &sharedStrings{index: map[string]int{}}
 	var types, names, relations strings.Builder
 	for i, s := range sheets {
 		number := i + 1
 		fmt.Fprintf(&types, `<Override PartName="/xl/worksheets/sheet%d.xml" ContentType="%s.worksheet+xml"/>`, number, officeType)
 		fmt.Fprintf(&names, `<sheet name="%s" sheetId="%d" r:id="rId%d"/>`, escaped(s.name), number, number)
 		fmt.Fprintf(&relations, `<Relationship Id="rId%d" Type="%s/worksheet" Target="worksheets/sheet%d.xml"/>`, number, relationSpace, number)
-		part(fmt.Sprintf("xl/worksheets/sheet%d.xml", number), s.xml(shared), padding)
+		part(fmt.Sprintf("xl/worksheets/sheet%d.xml", number), s.xml(), padding)
 		padding = 0
 	}
-	part("xl/sharedStrings.xml", shared.xml(), 0)
 	part("xl/workbook.xml", fmt.Sprintf(`<workbook xmlns="%s" xmlns:r="%s"><sheets>%s</sheets></workbook>`, mainSpace, relationSpace, &names), 0)
-	part("xl/_rels/workbook.xml.rels", fmt.Sprintf(`<Relationships xmlns="%srelationships">%s<Relationship Id="rId%d" Type="%s/sharedStrings" Target="sharedStrings.xml"/></Relationships>`,
-		packageSpace, &relations, len(sheets)+1, relationSpace), 0)
+	part("xl/_rels/workbook.xml.rels", fmt.Sprintf(`<Relationships xmlns="%srelationships">%s</Relationships>`, packageSpace, &relations), 0)
 	part("_rels/.rels", fmt.Sprintf(`<Relationships xmlns="%srelationships"><Relationship Id="rId1" Type="%s/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
 		packageSpace, relationSpace), 0)
 	part("[Content_Types].xml", fmt.Sprintf(`<Types xmlns="%scontent-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>`+
 		`<Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="%s.sheet.main+xml"/>`+
-		`<Override PartName="/xl/sharedStrings.xml" ContentType="%s.sharedStrings+xml"/>%s</Types>`, packageSpace, officeType, officeType, &types), 0)
+		`%s</Types>`, packageSpace, officeType, &types), 0)
 	if err := archive.Close(); err != nil {
 		panic("simulated: writing into memory fails: " + err.Error())
 	}
@@ -68,7 +65,7 @@ func workbook(sheets []sheet, padding int64) []byte {
 
 const officeType = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 
-func (s *sheet) xml(shared *sharedStrings) string {
+func (s *sheet) xml() string {
 	var rows strings.Builder
 	for i, row := range s.rows {
 		fmt.Fprintf(&rows, `<row r="%d">`, i+1)
@@ -80,36 +77,12 @@ func (s *sheet) xml(shared *sharedStrings) string {
 			case jsonNumber.MatchString(cell):
 				fmt.Fprintf(&rows, `<c r="%s"><v>%s</v></c>`, reference, cell)
 			default:
-				fmt.Fprintf(&rows, `<c r="%s" t="s"><v>%d</v></c>`, reference, shared.indexOf(cell))
+				fmt.Fprintf(&rows, `<c r="%s" t="inlineStr"><is><t>%s</t></is></c>`, reference, escaped(cell))
 			}
 		}
 		rows.WriteString("</row>")
 	}
 	return fmt.Sprintf(`<worksheet xmlns="%s"><sheetData>%s</sheetData></worksheet>`, mainSpace, &rows)
-}
-
-// sharedStrings is the table of texts of a workbook; cells refer to a text by its index.
-type sharedStrings struct {
-	index map[string]int
-	all   []string
-}
-
-func (t *sharedStrings) indexOf(text string) int {
-	index, known := t.index[text]
-	if !known {
-		index = len(t.all)
-		t.index[text] = index
-		t.all = append(t.all, text)
-	}
-	return index
-}
-
-func (t *sharedStrings) xml() string {
-	var items strings.Builder
-	for _, text := range t.all {
-		fmt.Fprintf(&items, `<si><t>%s</t></si>`, escaped(text))
-	}
-	return fmt.Sprintf(`<sst xmlns="%s" uniqueCount="%d">%s</sst>`, mainSpace, len(t.all), &items)
 }
 
 func escaped(text string) string {
