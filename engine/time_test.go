@@ -155,6 +155,18 @@ func TestX3_TheBestSourceOfTheDayHasTheRow(t *testing.T) {
 	f.wantHistory("2026-06-17 57.4 bhd-site")
 }
 
+// TestX4_OperatorWithAClockBehind: a rate that an operator sets counts, also at a node whose clock is behind.
+func TestX4_OperatorWithAClockBehind(t *testing.T) {
+	f := newFixture(t)
+	for i, buy := range []string{"57.3", "57.4"} {
+		f.apply(Observe{[]Refresh{{SourceID: "manual", ObservedAt: f.now.Add(-time.Duration(i) * time.Second), By: "ana",
+			Observations: []Observation{usd("bhd", buy, "60")}}}})
+	}
+	if got := f.rate("bhd"); got.Buy.String() != "57.4" || !got.LastCheckedAt.Equal(f.now) {
+		t.Errorf("the second value does not count: %+v", got)
+	}
+}
+
 func TestX4_ABackfillOnlyFillsHistory(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57.1", "60"))

@@ -59,12 +59,28 @@ func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now tim
 	if currency, known := c.catalogue.Currency(c.currency); known {
 		v.defaultRange.Lowest, v.defaultRange.Highest = currency.Lowest, currency.Highest
 	}
-	v.refresh.ObservedAt = plainUTC(refresh.ObservedAt)
+	v.refresh.ObservedAt = plainUTC(v.observedAt(refresh))
 	for i := range refresh.Observations {
 		v.yielder.step(1)
 		v.read(i, &refresh.Observations[i])
 	}
 	return v
+}
+
+// observedAt returns the time of a refresh. A value of an operator replaces the last one of an operator, also if the
+// clock was set back, or if another node, whose clock is ahead, accepted the last one.
+func (v *validator) observedAt(refresh *Refresh) time.Time {
+	at := refresh.ObservedAt
+	if refresh.By == "" {
+		return at
+	}
+	for i := range refresh.Observations {
+		last := v.store.quote(refresh.Observations[i].Key()).sourceQuote(refresh.SourceID)
+		if last != nil && at.Before(last.LastCheckedAt) {
+			at = last.LastCheckedAt
+		}
+	}
+	return at
 }
 
 func (v *validator) read(i int, observation *Observation) {

@@ -27,6 +27,8 @@ const (
 	overForfeited   violation = "forfeited" // a crash cost an account more than a lease
 	wentBack        violation = "risen"     // Remaining rose within a day, or an older rate followed a newer one
 	unexplained     violation = "strange"   // an answer without explanation
+	twoOwners       violation = "owners"    // two nodes collect at the same time
+	misused         violation = "misused"   // a wrong command was carried out
 )
 
 // violationsKept bounds the descriptions; all violations are counted.
@@ -246,8 +248,8 @@ func (l *checker) String() string {
 	}
 	b := l.violations
 	text := fmt.Sprintf("acknowledged/refused/unknown: %s (refused: %s); %d facts checked: %d lost, %d over-granted, %d wrongly accepted, "+
-		"%d forfeited beyond a lease, %d older than seen, %d strange",
-		strings.Join(parts, ", "), strings.Join(reasons, ", "), l.checks, b[lostWrite], b[overGranted], b[wronglyAccepted], b[overForfeited], b[wentBack], b[unexplained])
+		"%d forfeited beyond a lease, %d older than seen, %d strange, %d with two owners, %d misused",
+		strings.Join(parts, ", "), strings.Join(reasons, ", "), l.checks, b[lostWrite], b[overGranted], b[wronglyAccepted], b[overForfeited], b[wentBack], b[unexplained], b[twoOwners], b[misused])
 	if l.singleNode() {
 		return text + fmt.Sprintf("; %d forfeited by requests that were refused while they waited for a lease of one", l.raced)
 	}

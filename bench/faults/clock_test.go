@@ -287,8 +287,13 @@ func newWallClock(t *testing.T) *wallClock {
 	return w
 }
 
-// env makes a node use this clock.
-func (w *wallClock) env() []string { return []string{clockVariable + "=" + w.file} }
+// env makes a node use this clock. nil is the real clock.
+func (w *wallClock) env() []string {
+	if w == nil {
+		return nil
+	}
+	return []string{clockVariable + "=" + w.file}
+}
 
 // step moves the clock by whole seconds.
 func (w *wallClock) step(by time.Duration) {

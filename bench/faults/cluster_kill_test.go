@@ -70,59 +70,71 @@ func TestFaultsCluster_LeaderKilled(t *testing.T) {
 // written.
 func TestFaultsCluster_NodesKilled(t *testing.T) {
 	injectFaults(t, "CLUSTER_KILLS", 10, false, func(g *clusterTest, chance *rand.Rand) {
-		wait(upTo(chance, time.Second))
-		first := chance.IntN(3)
-		victims := []*clusterNode{g.cluster.nodes[first]}
+		count := 1
 		g.chosenKind = "of two nodes at once"
 		if chance.IntN(8) == 0 {
-			victims = append(victims, g.cluster.nodes[(first+1)%3])
+			count = 2
 			g.chosenFaults++
 		}
-		fault := g.checker.now()
-		for _, p := range victims {
-			g.faults++
-			p.kill()
-		}
-		wait(upTo(chance, 2*time.Second))
-		for _, p := range victims {
-			p.launch()
-		}
-		for _, p := range victims {
-			p.ready(chance.IntN(2) == 0 || len(victims) > 1)
-		}
-		g.awaitWrite(fault)
+		g.killNodes(chance, count)
 	})
+}
+
+// killNodes kills a number of nodes at once and starts them again.
+func (g *clusterTest) killNodes(chance *rand.Rand, count int) {
+	wait(upTo(chance, time.Second))
+	first := chance.IntN(3)
+	fault := g.checker.now()
+	var victims []*clusterNode
+	for i := range count {
+		victims = append(victims, g.cluster.nodes[(first+i)%3])
+		g.faults++
+		victims[i].kill()
+	}
+	wait(upTo(chance, 2*time.Second))
+	for _, p := range victims {
+		p.launch()
+	}
+	for _, p := range victims {
+		p.ready(chance.IntN(2) == 0 || count > 1)
+	}
+	g.awaitWrite(fault)
 }
 
 // TestFaultsCluster_NodesPaused stops the process of a node, leader or not, for longer than an election takes, and
 // continues it: it must neither accept a change as a former leader nor spend what it leased a minute ago.
 func TestFaultsCluster_NodesPaused(t *testing.T) {
-	injectFaults(t, "CLUSTER_PAUSES", 3, false, func(g *clusterTest, chance *rand.Rand) {
-		victim := g.cluster.awaitLeader()
-		g.chosenKind = "of the leader"
-		if chance.IntN(2) == 0 {
-			victim = g.cluster.nodes[victim.number%3]
-		} else {
-			g.chosenFaults++
-		}
-		g.faults++
-		fault := g.checker.now()
-		victim.pause(true)
-		wait(time.Second + upTo(chance, 15*time.Second))
-		victim.pause(false)
-		g.awaitWrite(fault)
-		victim.ready(true)
-		wait(upTo(chance, 3*time.Second))
-	})
+	injectFaults(t, "CLUSTER_PAUSES", 3, false, (*clusterTest).pauseNode)
+}
+
+func (g *clusterTest) pauseNode(chance *rand.Rand) {
+	victim := g.cluster.awaitLeader()
+	g.chosenKind = "of the leader"
+	if chance.IntN(2) == 0 {
+		victim = g.cluster.nodes[victim.number%3]
+	} else {
+		g.chosenFaults++
+	}
+	g.faults++
+	fault := g.checker.now()
+	victim.pause(true)
+	wait(time.Second + upTo(chance, 15*time.Second))
+	victim.pause(false)
+	g.awaitWrite(fault)
+	victim.ready(true)
+	wait(upTo(chance, 3*time.Second))
 }
 
 // pause stops or continues the process. No new requests are sent to it meanwhile.
 func (p *clusterNode) pause(on bool) {
 	p.up.Store(!on)
+	now := p.lives[len(p.lives)-1]
 	if on {
+		now.pauses = append(now.pauses, [2]time.Time{time.Now()})
 		p.process.Load().Send(syscall.SIGSTOP)
 	} else {
 		p.process.Load().Send(syscall.SIGCONT)
+		now.pauses[len(now.pauses)-1][1] = time.Now()
 	}
 }
 
@@ -178,16 +190,19 @@ func TestFaultsCluster_CutOff(t *testing.T) {
 	needRoot(t)
 	need(t, "iproute2", "ip")
 	var ways atomic.Int64
-	injectFaults(t, "CLUSTER_CUTS", 5, true, func(g *clusterTest, chance *rand.Rand) {
-		kinds := partitionsOf(g.cluster.awaitLeader().number, chance)
-		one := kinds[int(ways.Add(1)-1)%len(kinds)]
-		g.faults++
-		if g.partitions.ways == nil {
-			g.partitions.ways = map[string]int{}
-		}
-		g.partitions.ways[one.name]++
-		g.breakNetwork(&one, &g.partitions, chance)
-	})
+	injectFaults(t, "CLUSTER_CUTS", 5, true, func(g *clusterTest, chance *rand.Rand) { g.cutOff(chance, int(ways.Add(1)-1)) })
+}
+
+// cutOff partitions the network in one of its ways.
+func (g *clusterTest) cutOff(chance *rand.Rand, way int) {
+	kinds := partitionsOf(g.cluster.awaitLeader().number, chance)
+	one := kinds[way%len(kinds)]
+	g.faults++
+	if g.partitions.ways == nil {
+		g.partitions.ways = map[string]int{}
+	}
+	g.partitions.ways[one.name]++
+	g.breakNetwork(&one, &g.partitions, chance)
 }
 
 func (m *partitionStats) String() string {

@@ -44,13 +44,14 @@ type clusterTest struct {
 	chosenFaults int // of the kind chosenKind
 	chosenKind   string
 	writeGaps    []time.Duration // from a fault to the first write after it
+	clocksDiffer bool            // by more than a lease of the task to collect allows
 	partitions   partitionStats
 }
 
 // newClusterTest starts a cluster, signs up accounts at its nodes and starts the load.
-func newClusterTest(t *testing.T, program string, s *virtualNetwork) *clusterTest {
+func newClusterTest(t *testing.T, program string, s *virtualNetwork, clocks ...*wallClock) *clusterTest {
 	t.Helper()
-	g := &clusterTest{t: t, cluster: newNodeCluster(t, program, s), checker: newChecker(limits{}), seed: newSeed(t), stop: make(chan struct{})}
+	g := &clusterTest{t: t, cluster: newNodeCluster(t, program, s, clocks...), checker: newChecker(limits{}), seed: newSeed(t), stop: make(chan struct{})}
 	g.checker.publishing(clusterWriters + 2*len(g.cluster.nodes))
 	for i := range minuteLimitAccounts + dayLimitAccounts {
 		day, minute := unreachedLimit, minuteLimit
@@ -187,6 +188,9 @@ func (g *clusterTest) checkAtRest() {
 	}
 	g.cluster.awaitSameRecords() // so that all nodes know the sessions
 	l.checkAll(g.cluster.endpoints()...)
+	if !g.clocksDiffer {
+		l.checkOwners(g.cluster.ownerships())
+	}
 }
 
 // awaitWrite waits until a write is acknowledged that was sent after a fault, and records how long that took.

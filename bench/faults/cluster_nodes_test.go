@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,7 @@ type nodeCluster struct {
 	flags   []string
 	nodes   []*clusterNode
 	members []*clusterNode // of the next start of a node; nil: the first three
+	spare   string         // an address for another node
 }
 
 // clusterNode is one node of a cluster over all its processes: directory and addresses stay.
@@ -49,13 +51,23 @@ type clusterNode struct {
 	data     string
 	tlsFlags []string
 	prefix   []string // runs its program in its own network
+	clock    *wallClock
 
 	process atomic.Pointer[node] // the newest
 	up      atomic.Bool          // it has been ready, and was not stopped since
+	lives   []*life              // its processes
+}
+
+// life is one process of a node.
+type life struct {
+	*node
+	clock  *wallClock
+	until  time.Time      // when it was killed or asked to stop
+	pauses [][2]time.Time // in which it was stopped with SIGSTOP
 }
 
 // newNodeCluster starts a cluster of three. On a virtual network each node has its own namespace.
-func newNodeCluster(t *testing.T, program string, s *virtualNetwork) *nodeCluster {
+func newNodeCluster(t *testing.T, program string, s *virtualNetwork, clocks ...*wallClock) *nodeCluster {
 	t.Helper()
 	r := &nodeCluster{t: t, program: program, network: s, mail: newMailServer(t, s.bridge())}
 	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
@@ -63,9 +75,13 @@ func newNodeCluster(t *testing.T, program string, s *virtualNetwork) *nodeCluste
 	if s != nil {
 		hosts = s.hosts
 	}
+	r.spare = hosts[3]
 	place := t.TempDir()
 	for i, host := range hosts[:3] {
 		r.nodes = append(r.nodes, r.newNode(place, i+1, host))
+		if i < len(clocks) {
+			r.nodes[i].clock = clocks[i]
+		}
 	}
 	r.startAll()
 	return r
@@ -86,7 +102,7 @@ func (r *nodeCluster) newNode(place string, number int, host string) *clusterNod
 		endpoint: endpoint{number: number, url: fmt.Sprintf("http://%s:%d", host, servePort)},
 	}
 	if r.network != nil {
-		p.tlsFlags, p.prefix = r.network.tlsFlags, r.network.prefix(number)
+		p.tlsFlags, p.prefix = r.network.tlsFlags, r.network.prefix(1+slices.Index(r.network.hosts, host))
 	}
 	noError(r.t, os.MkdirAll(p.data, 0o700))
 	noError(r.t, os.WriteFile(filepath.Join(place, "secret"), []byte("the secret of nodes that run tests\n"), 0o600))
@@ -136,14 +152,15 @@ func (p *clusterNode) launch() *node {
 		list = append(list, fmt.Sprintf("%d=%s:%d", p.number, p.host, clusterPort))
 	}
 	args := []string{
-		"--listen", fmt.Sprintf("%s:%d", p.host, servePort), "--cluster", "rd", "--cluster-node", fmt.Sprint(p.number),
+		"--log-format", "json", "--listen", fmt.Sprintf("%s:%d", p.host, servePort), "--cluster", "rd", "--cluster-node", fmt.Sprint(p.number),
 		"--cluster-members", strings.Join(list, ","),
 	}
-	if p.number > 3 {
+	if p.number > 3 || p.host != p.cluster.nodes[p.number-1].host {
 		args = append(args, "--cluster-listen", fmt.Sprintf("%s:%d", p.host, clusterPort))
 	}
 	args = append(append(append(args, p.tlsFlags...), p.cluster.flags...), p.cluster.mail.args()...)
-	n := launch(p.cluster.t, command{program: p.cluster.program, wrapper: p.prefix, args: serveArgs(p.data, args...)})
+	n := launch(p.cluster.t, command{program: p.cluster.program, wrapper: p.prefix, args: serveArgs(p.data, args...), env: p.clock.env()})
+	p.lives = append(p.lives, &life{node: n, clock: p.clock})
 	p.process.Store(n)
 	p.up.Store(false)
 	return n
@@ -173,6 +190,7 @@ func (p *clusterNode) stop() { p.end((*node).stop) }
 func (p *clusterNode) end(how func(*node)) {
 	p.cluster.t.Helper()
 	p.up.Store(false)
+	p.lives[len(p.lives)-1].until = time.Now()
 	how(p.process.Load())
 	p.admin.close()
 }

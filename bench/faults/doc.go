@@ -26,6 +26,7 @@
 // starting a process, it shows the checker each kind of violation.
 //
 // Tests of clusters cut networks in network namespaces (virtualNetwork). The environment sets their number of faults:
-// CLUSTER_LEADERS, CLUSTER_KILLS, CLUSTER_CUTS, CLUSTER_PAUSES. CLUSTER_SIDES is the number of clusters that share
+// CLUSTER_LEADERS, CLUSTER_KILLS, CLUSTER_CUTS, CLUSTER_PAUSES. TestFaultsCluster_Run mixes them with misuse and clocks
+// that differ (CLUSTER_RUN). CLUSTER_SIDES is the number of clusters that share
 // these faults. As many clusters run at once as there are processors, or as go test -parallel says.
 package faults
