@@ -127,8 +127,23 @@ func fullDisk(t *testing.T, f *testCluster) {
 	if j.stalled(realClock()) {
 		t.Error("a proposal that waits for this node's disk is taken for one that the cluster does not commit")
 	}
+	if err := n.cluster.server.nats.ShutdownJetStream(); err != nil { // as the server does after a failed write
+		t.Error(err)
+	}
+	if err := n.cluster.storageError(j); err != nil || !n.cluster.Health().Majority {
+		t.Errorf("on a full disk the node stops to read: %v", err)
+	}
 	f.stop(2)
 	f.configs[2].Log.ReserveBytes = -1
+	n = f.start(2)
+	f.awaitSameRecords(0)
+	if err := n.cluster.server.nats.ShutdownJetStream(); err != nil {
+		t.Error(err)
+	}
+	if err := n.awaitEnd(t); err == nil || !strings.Contains(err.Error(), "start the node again") {
+		t.Errorf("with space the node ends with %v", err)
+	}
+	f.stop(2)
 	f.start(2)
 	f.awaitSameRecords(0)
 }

@@ -28,8 +28,8 @@ const (
 // This line compiles only if leaderChangeMax is at most reachableWithin.
 const _ = uint(reachableWithin - leaderChangeMax)
 
-// watch updates this node's health, sends a heartbeat and checks for conflicts (stopOnConflict), every watchInterval.
-// It also removes old records from the stream (trim), and applies a new list of members (resize).
+// watch updates this node's health, sends a heartbeat and checks whether this node must stop (stopOnProblem), every
+// watchInterval. It also removes old records from the stream (trim), and applies a new list of members (resize).
 func (c *Cluster) watch() {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -37,7 +37,7 @@ func (c *Cluster) watch() {
 		c.updateHealth()
 		c.sendHeartbeat()
 		c.peers.logChanges()
-		c.stopOnConflict()
+		c.stopOnProblem()
 		if tick%trimTicks == 0 {
 			c.trim()
 			c.resize()
@@ -50,9 +50,10 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnConflict makes Follow return an error if this node must stop because another node has the same node ID, or
-// because most other nodes have accepted another process with this node's name while they did not reach this process.
-func (c *Cluster) stopOnConflict() {
+// stopOnProblem makes Follow return an error if this node must stop because another node has the same node ID, because
+// most other nodes have accepted another process with this node's name while they did not reach this process, or because
+// of storageError.
+func (c *Cluster) stopOnProblem() {
 	j := c.Journal()
 	if j == nil {
 		return
@@ -61,12 +62,25 @@ func (c *Cluster) stopOnConflict() {
 	if peers, _, refusing := c.acceptance(); err == nil && 2*refusing > peers {
 		err = c.otherProcessError()
 	}
+	if err == nil {
+		err = c.storageError(j)
+	}
 	if err != nil {
 		select {
 		case j.stop <- err:
 		default: // Follow has not read an earlier error yet
 		}
 	}
+}
+
+// storageError returns an error if the server no longer stores the stream, as after a write to a full disk. Only
+// a new process can start this again. While the disk is full, storageError returns nil, so that the node serves reads.
+func (c *Cluster) storageError(j *Journal) error {
+	if !c.config.selfIsMember() || c.server.nats.JetStreamEnabled() || j.CheckSpace(0) != nil {
+		return nil
+	}
+	return errors.New("the node's server no longer stores the stream, because its disk was full or the other nodes have removed this member: " +
+		"start the node again")
 }
 
 func (c *Cluster) updateHealth() {
