@@ -50,9 +50,9 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnProblem makes Follow return an error if this node must stop because another node has the same node ID, because
-// most other nodes have accepted another process with this node's name while they did not reach this process, or because
-// of storageError.
+// stopOnProblem makes Follow return an error if this node must stop: because another node has the same node ID, because
+// most other nodes have accepted another process with this node's name while they did not reach this process, or
+// because of storageError.
 func (c *Cluster) stopOnProblem() {
 	j := c.Journal()
 	if j == nil {

@@ -151,14 +151,14 @@ func printCluster(out io.Writer, c *admin.Cluster) {
 	table := terminal.NewTable(out, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION\n")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Sanitize(n.Name), terminal.Sanitize(n.Address), clusterNodeState(n), n.Record, n.Lag, terminal.Sanitize(n.Version))
+		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", terminal.Sanitize(n.Name), terminal.Sanitize(n.Address), clusterNodeState(n, c.Majority), n.Record, n.Lag, terminal.Sanitize(n.Version))
 	}
 	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }
 
 // clusterNodeState describes a node of a cluster in a few words. A guest is a node that only answers requests: it is
-// not a member of the cluster.
-func clusterNodeState(n *admin.ClusterNode) string {
+// not a member of the cluster. Without a majority no copy of the log is known to be complete.
+func clusterNodeState(n *admin.ClusterNode, majority bool) string {
 	parts := []string{"unreachable"}
 	switch {
 	case n.Reachable:
@@ -175,7 +175,7 @@ func clusterNodeState(n *admin.ClusterNode) string {
 	switch {
 	case !n.Member:
 		parts = append(parts, "guest")
-	case !n.Current && (n.Self || n.Reachable):
+	case majority && !n.Current && (n.Self || n.Reachable):
 		parts = append(parts, "its copy of the log is incomplete")
 	}
 	if n.OtherMembers {

@@ -60,7 +60,8 @@ node-3  10.0.0.3:6222  unreachable, last seen at 1970-01-01T00:01:01Z, guest  0 
 	}
 	shown.Majority = false
 	out.Reset()
-	if printCluster(&out, &shown); !strings.Contains(out.String(), "no majority: reads and leased requests go on") {
+	if printCluster(&out, &shown); !strings.Contains(out.String(), "no majority: reads and leased requests go on") ||
+		strings.Contains(out.String(), "incomplete") {
 		t.Error(out.String())
 	}
 }

@@ -109,7 +109,7 @@ func (c *Config) cluster(s *emitter) {
 		if reachable {
 			gauge(s, "cluster_node_lag_records", "Records of the log that a node lacks.", n.Lag, "node", n.Name)
 		}
-		if n.Member && reachable {
+		if n.Member && reachable && status.Health.Majority { // without a majority no copy is known to be complete
 			gauge(s, "cluster_node_current", "1 if a member's copy of the log is complete and up to date, else 0.", boolValue(n.Current), "node", n.Name)
 		}
 	}
