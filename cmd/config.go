@@ -70,7 +70,7 @@ configuration is valid.`,
 	}.Command(p.Process)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		problems := []error{setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)}
-		if problem := errors.Join(append(problems, setting.CheckServe(p.Process, o))...); problem != nil {
+		if problem := errors.Join(append(problems, setting.CheckServe(p.Process, cmd.Flags(), o))...); problem != nil {
 			return exit.Wrap(exit.BadData, problem)
 		}
 		terminal.Fprintf(p.Stdout, "The configuration is valid: %s set, the others have their defaults.\n", terminal.Plural(countSet(cmd.Flags()), "setting"))

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -230,4 +231,55 @@ func TestConfig_CheckIsContent(t *testing.T) {
 	if _, err := os.Stat(data); err == nil {
 		t.Error("the data directory was made")
 	}
+}
+
+// TestConfig_CheckListsAll wants every problem, and none that comes only from another one: a value that is wrong, a
+// name that is nearly right and a file that can't be read leave values unknown, and nothing is said about these.
+func TestConfig_CheckListsAll(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file string
+		args string
+		want []string // part of each line
+	}{
+		"lists":    {"data = '/tmp/x'\ntrusted-proxy = ['10.0.0.0/8', 'fd00::/8']\ncluster-members = []", "", nil},
+		"no lists": {"data = '/tmp/x'\nlog-level = ['info']\nquota-day = [1]", "", []string{":2: log-level: want one value, found a list", ":3: quota-day: want a text"}},
+		"name":     {"dta = '/tmp/x'", "", []string{":1: unknown key"}},
+		"data":     {"data = 5.5", "", []string{":1: data: want a text"}},
+		"syntax":   {"data = ", "", []string{":1: "}},
+		"values":   {"data = '/tmp/x'\nlisten = 'x'\nlog-level = 'y'", "", []string{":3: log-level", ":2: listen"}},
+		"mail":     {"data = '/tmp/x'\nmail = 'smtp'\nsmtp-addr = 'x'\nmail-from = 'y'", "", []string{":4: mail-from", ":3: smtp-addr"}},
+		"login":    {"data = '/tmp/x'\nsmtp-addr = 'x:1'\nmail-from = 'a@example.com'\nsmtp-user = ''\nsmtp-password-file = 'p'", "", []string{":4: smtp-user"}},
+		"cluster":  {"data = '/tmp/x'\ncluster-name = 'c'\ncluster-node = 'one'", "--cluster c --cluster-members 1=10.0.0.1:1", []string{":2: unknown key", ":3: cluster-node"}},
+		"independent": {"listen = 'x'", "--data d --cluster c --catalogue /n --tls-cert /n --smtp-addr x:1 --mail-from a@example.com --smtp-ca-file /n --admin-socket /n/s --metrics-listen 203.0.113.1:1", []string{
+			":1: listen", "--cluster-node: missing", "--cluster-members: missing", "--catalogue: ", "--tls-cert and --tls-key: ", "--smtp-ca-file: ", "--admin-socket: ", "--metrics-listen: ",
+		}},
+	} {
+		args := append([]string{"config", "check", "--config", writeFile(t, "t.toml", tt.file+"\n")}, strings.Fields(tt.args)...)
+		if !strings.Contains(tt.file, "listen") {
+			args = append(args, "--listen", "127.0.0.1:0")
+		}
+		got := run(t, nil, nil, args...)
+		lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+		if len(tt.want) == 0 && got.code == exit.OK {
+			continue
+		}
+		if got.code != exit.BadData || len(lines) != len(tt.want) {
+			t.Errorf("%s: exit code %d, want the problems %q:\n%s", name, got.code, tt.want, got.stderr)
+			continue
+		}
+		contains(t, got.stderr, tt.want...)
+	}
+}
+
+// TestServe_FewOpenFiles wants a node to say how many it needs.
+func TestServe_FewOpenFiles(t *testing.T) {
+	t.Parallel()
+	const script = `ulimit -n 64 && exec "$0" "$@"`
+	cmd := exec.Command("sh", append([]string{"-c", script, os.Args[0]}, serveArgs(t.TempDir())...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=now")
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != exit.BadData {
+		t.Errorf("exit code %d", code)
+	}
+	oneLine(t, string(out), "the limit of open files is 64: a node needs at least 288, and 16640 for 16384 connections; raise it (LimitNOFILE, ulimit -n)")
 }

@@ -86,14 +86,18 @@ func (o *Cluster) checkFields() error {
 		return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
 	case o.Name == "":
 		return nil
-	case o.Node == 0:
-		return errorf(Invalid, "Cluster.Node", "missing: the number of this node, from 1 on")
-	case len(o.Members) == 0:
-		return errorf(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…")
-	case o.Address() == "":
+	}
+	var problems []error
+	if o.Node == 0 {
+		problems = append(problems, errorf(Invalid, "Cluster.Node", "missing: the number of this node, from 1 on"))
+	}
+	if len(o.Members) == 0 {
+		problems = append(problems, errorf(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…"))
+	}
+	if problems == nil && o.Address() == "" {
 		return errorf(Invalid, "Cluster.Listen", "missing: node %d is not one of the members, so it needs an address for other nodes", o.Node)
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // Address returns the address for other nodes, or "" if none is configured.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -174,7 +175,7 @@ func (c Config) Addresses() []string {
 // Check returns all errors that Open would return, except those that depend on the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
-	problems := []error{c.Cluster.check(&c), c.Mail.check()}
+	problems := []error{c.HTTP.checkDescriptors(), c.Cluster.check(&c), c.Mail.check()}
 	if c.Reference == nil {
 		_, err := LoadReferenceData(c.Catalogue, c.Definitions)
 		problems = append(problems, err)
@@ -184,14 +185,28 @@ func (c Config) Check() error {
 	if c.HTTP.ACME.Name != "" {
 		problems = append(problems, checkListen(c.HTTP.ACME.Redirect, "HTTP.ACME.Redirect"))
 	}
+	if c.Admin.Metrics != "" {
+		problems = append(problems, checkListen(c.Admin.Metrics, "Admin.Metrics"))
+	}
 	if c.Mail.check() == nil {
-		_, err := c.Mail.client(&c)
-		problems = append(problems, err)
+		problems = append(problems, c.Mail.checkFiles(&c))
 	}
-	if err := admin.CheckSocket(c.Admin.Socket); err != nil && !c.Admin.Off {
-		problems = append(problems, &Error{BadFile, "Admin.Socket", err})
+	return errors.Join(append(problems, c.checkSocket())...)
+}
+
+// checkSocket returns an error if the management socket can't have its name.
+func (c *Config) checkSocket() error {
+	if c.Admin.Off {
+		return nil
 	}
-	return errors.Join(problems...)
+	if err := admin.CheckSocket(c.Admin.Socket); err != nil {
+		return &Error{BadFile, "Admin.Socket", err}
+	}
+	directory := filepath.Dir(c.Admin.Socket)
+	if info, err := os.Stat(directory); directory != filepath.Clean(c.Dir) && (err != nil || !info.IsDir()) { // Open creates Dir
+		return errorf(Unwritable, "Admin.Socket", "%s: no such directory; create it, or choose another place", directory)
+	}
+	return nil
 }
 
 func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config {

@@ -97,6 +97,18 @@ func (m *Mail) client(c *Config) (mail.Config, error) {
 	return config, nil
 }
 
+// checkFiles returns an error if a file of the mail client can't be used.
+func (m *Mail) checkFiles(c *Config) error {
+	config, err := m.client(c)
+	if err != nil || m.method() != admin.MailSMTP {
+		return err
+	}
+	if err := config.Validate(); err != nil {
+		return &Error{BadFile, "Mail.CAFile", err}
+	}
+	return nil
+}
+
 // MailClient returns the configuration of the node's mail client, for a check of the mail server.
 func (c Config) MailClient() (mail.Config, error) {
 	c = c.withDefaults()

@@ -30,12 +30,27 @@ func Descriptors(conns int) (needed, limit int) {
 	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
 }
 
+// connsMin is the smallest number of connections for which a node starts, unless fewer are configured.
+const connsMin = 32
+
+// checkDescriptors returns an error if the process may not open enough file descriptors to be of use.
+func (h *HTTP) checkDescriptors() error {
+	conns := cmp.Or(h.Conns, ConnsDefault)
+	needed, limit := Descriptors(conns)
+	least := descriptorsReserved + min(conns, connsMin)
+	if limit >= least {
+		return nil
+	}
+	return errorf(BadFile, "", "the limit of open files is %d: a node needs at least %d, and %d for %d connections; raise it (LimitNOFILE, ulimit -n)",
+		limit, least, needed, conns)
+}
+
 // limits returns the limits of the HTTP server. It lowers the number of connections if the process may not open enough
 // file descriptors.
 func (h *HTTP) limits() httpapi.Limits {
 	l := httpapi.Limits{ConnsMax: h.Conns, ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)}
 	if needed, limit := Descriptors(h.Conns); limit < needed {
-		l.ConnsMax = max(1, limit-descriptorsReserved)
+		l.ConnsMax = limit - descriptorsReserved // not less than connsMin, see checkDescriptors
 	}
 	return l
 }

@@ -87,6 +87,12 @@ const (
 
 var breakerDefault = breakerSettings{5, 30 * time.Second}
 
+// Validate returns the error that Open would return for this configuration.
+func (c Config) Validate() error {
+	_, err := c.complete()
+	return err
+}
+
 func (c Config) complete() (Config, error) {
 	c.TLS = cmp.Or(c.TLS, StartTLS)
 	if err := c.check(); err != nil {

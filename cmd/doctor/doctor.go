@@ -39,6 +39,7 @@ type finding struct {
 // doctorOptions are the settings of serve, which the doctor checks, and the flags of the doctor.
 type doctorOptions struct {
 	*setting.Serve
+	flags      *pflag.FlagSet
 	network    bool
 	json       bool
 	requiredAt time.Time // value of --required-at; zero if it is not given
@@ -93,6 +94,7 @@ later. They come from a temporary node whose clock is set to these instants. The
 		if err := errors.Join(setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)); err != nil {
 			return err
 		}
+		o.flags = cmd.Flags()
 		return examine(cmd.Context(), p, o)
 	}
 	return cmd
@@ -166,7 +168,7 @@ func printDoctor(p *process.Process, d *doctor) error {
 
 // settings checks the settings of serve (flags, variables and configuration file), as serve does at its start.
 func (d *doctor) settings(context.Context) {
-	if err := setting.CheckServe(d.Process, d.o.Serve); err != nil {
+	if err := setting.CheckServe(d.Process, d.o.flags, d.o.Serve); err != nil {
 		d.addLines(findingFail, "settings", "", err)
 		return
 	}

@@ -1,7 +1,6 @@
 package setting
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,8 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/actors/mail"
-	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
@@ -255,7 +252,7 @@ func membersValue(target *[]node.Member) pflag.Value {
 		}
 		return strings.Join(parts, ",")
 	}
-	return &value[[]node.Member]{target, "members", parse, format}
+	return &listValue[[]node.Member]{value[[]node.Member]{target, "members", parse, format}}
 }
 
 // hostsValue returns a value that accepts a list of host names and IP addresses.
@@ -269,7 +266,7 @@ func hostsValue(target *[]string) pflag.Value {
 		}
 		return hosts, nil
 	}
-	return &value[[]string]{target, "hosts", parse, func(hosts []string) string { return strings.Join(hosts, ",") }}
+	return &listValue[[]string]{value[[]string]{target, "hosts", parse, func(hosts []string) string { return strings.Join(hosts, ",") }}}
 }
 
 // contactValue returns a value that accepts an e-mail address or the address of a page. The text can be part of a
@@ -301,64 +298,4 @@ func AddServe(flags *pflag.FlagSet, o *Serve) {
 	addNode(flags, &o.Node)
 	AddLog(flags, &o.Log)
 	flags.Var(Path(&o.ImportFile, "FILE"), "import", "import this `FILE` of observations after the start; - is stdin")
-}
-
-// CheckServe returns all errors that would prevent serve from starting, except errors of the data directory.
-func CheckServe(p *process.Process, o *Serve) error {
-	return errors.Join(Explain(NodeConfig(p, &o.Node, slog.New(slog.DiscardHandler)).Check()), checkImport(p, o.ImportFile))
-}
-
-// checkImport checks that the file of --import can be opened. It does not open a pipe, because that would wait for a
-// writer.
-func checkImport(p *process.Process, name string) error {
-	if name == "" {
-		return nil
-	}
-	file, err := input.Open(name, p.Stdin)
-	if err != nil || file.Blocking {
-		return err
-	}
-	return file.Close()
-}
-
-// flagForField returns the names of the flags that set a field of node.Config, or "" if no flag does.
-func flagForField(field string) string {
-	return map[string]string{
-		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
-		"HTTP.Listen": "--listen", "HTTP.ACME": "--https", "HTTP.ACME.Name": "--https", "HTTP.ACME.Redirect": "--https-redirect",
-		"HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
-		"Mail.Method": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",
-		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
-		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
-		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",
-		"Cluster.Listen": "--cluster-listen", "Cluster.TLS.Key": "--cluster-key", "Cluster.SecretFile": "--cluster-secret-file", "Cluster.Leave": "--cluster-leave",
-	}[field]
-}
-
-// Explain changes an error of package node: it adds an exit code, and the name of the flag that sets the wrong field of
-// node.Config. If several errors are joined, it changes each of them.
-func Explain(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
-		var explained []error
-		for _, item := range joined.Unwrap() {
-			explained = append(explained, Explain(item))
-		}
-		return errors.Join(explained...)
-	}
-	var nodeErr *node.Error
-	if !errors.As(err, &nodeErr) {
-		return err
-	}
-	code := map[node.Kind]int{
-		node.Invalid: exit.Usage, node.BadFile: exit.BadData, node.Busy: exit.Busy, node.Unwritable: exit.CannotWrite,
-		node.Failed: exit.FailStop, node.Interrupted: exit.Interrupted,
-	}[nodeErr.Kind]
-	if coded := (*exit.Error)(nil); errors.As(err, &coded) {
-		return exit.Wrap(exit.Code(coded), Explain(coded.Unwrap()))
-	}
-	explained := nodeErr.Err
-	if flag := flagForField(nodeErr.Field); flag != "" {
-		explained = fmt.Errorf("%s: %w", flag, nodeErr.Err)
-	}
-	return exit.Wrap(code, explained)
 }

@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -27,6 +23,7 @@ const (
 	configVariable    = "TASARD_CONFIG"
 	configBytesMax    = 1 << 20
 	settingAnnotation = "setting" // annotation of a flag that is a setting
+	unknownAnnotation = "unknown" // annotation of a flag whose value is unknown, because the one that was given is wrong
 	OriginAnnotation  = "origin"  // annotation of a flag with the variable or line that has set it
 )
 
@@ -76,10 +73,10 @@ func Names(root *cobra.Command) []string {
 // configuration file. It returns all errors, joined.
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
-	variables, err := readVariables(environ, known)
-	problems := []error{err, apply(cmd, known, func(name string) (string, string, bool) {
+	variables, err := readVariables(cmd, environ, known)
+	problems := []error{err, apply(cmd, known, func(name string) (given, bool) {
 		text, ok := variables[Variable(name)]
-		return text, Variable(name), ok
+		return given{text: text, origin: Variable(name)}, ok
 	})}
 	path := variables[configVariable]
 	if config := cmd.Flags().Lookup("config"); config != nil {
@@ -93,31 +90,36 @@ func Resolve(cmd *cobra.Command, environ []string) error {
 
 // RequireData returns an error if the command needs a data directory and --data is not set.
 func RequireData(cmd *cobra.Command) error {
-	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed {
+	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed && !isUnknown(data) {
 		return exit.Errorf(exit.Usage, "no data directory; give --data DIR, TASARD_DATA or data in the configuration file")
 	}
 	return nil
 }
 
-func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
-	text, err := readConfigText(path)
-	if err != nil {
-		return err
+// markUnknown notes that the value of a setting of cmd is unknown, because the one that was given is wrong. Checks of
+// the other settings must not report a problem that comes only from this one.
+func markUnknown(cmd *cobra.Command, name string) {
+	if flag := cmd.Flags().Lookup(name); IsSetting(flag) && !flag.Changed {
+		flag.Annotations[unknownAnnotation] = nil
 	}
-	file, err := ParseConfig(path, text, known)
-	if err != nil {
-		return err
-	}
-	return apply(cmd, known, func(name string) (string, string, bool) {
-		line, ok := file[name]
-		return line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), ok
-	})
 }
 
-// apply sets the flags of cmd that have not been set yet to the texts that lookup returns. It returns the errors of all
-// bad values. Settings that only other commands have are checked too, with the flags of those commands, so that every
-// command refuses the same values.
-func apply(cmd *cobra.Command, known []string, lookup func(name string) (text, origin string, ok bool)) error {
+func isUnknown(flag *pflag.Flag) bool {
+	_, unknown := flag.Annotations[unknownAnnotation]
+	return unknown
+}
+
+// given is a value of a setting that a variable or the configuration file gives.
+type given struct {
+	text   string
+	origin string // the variable, or the line of the file
+	list   bool   // the value is a list; text has its elements with commas between
+}
+
+// apply sets the flags of cmd that have not been set yet to the values that lookup returns. It returns the errors of
+// all bad values. Settings that only other commands have are checked too, with the flags of those commands, so that
+// every command refuses the same values.
+func apply(cmd *cobra.Command, known []string, lookup func(name string) (given, bool)) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
 	for _, name := range known {
@@ -125,18 +127,26 @@ func apply(cmd *cobra.Command, known []string, lookup func(name string) (text, o
 		if !IsSetting(flag) {
 			flag = others[name]
 		}
-		text, origin, ok := lookup(name)
+		value, ok := lookup(name)
 		if flag.Changed || !ok {
 			continue
 		}
-		if err := flag.Value.Set(text); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", origin, err))
+		if err := value.set(flag); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", value.origin, err))
+			markUnknown(cmd, name)
 			continue
 		}
 		flag.Changed = true
-		flag.Annotations[OriginAnnotation] = []string{origin}
+		flag.Annotations[OriginAnnotation] = []string{value.origin}
 	}
 	return badSettings(problems)
+}
+
+func (g given) set(flag *pflag.Flag) error {
+	if _, ok := flag.Value.(interface{ acceptsList() }); g.list && !ok {
+		return errors.New("want one value, found a list")
+	}
+	return flag.Value.Set(g.text)
 }
 
 func badSettings(problems []error) error {
@@ -147,7 +157,7 @@ func badSettings(problems []error) error {
 }
 
 // readVariables returns the TASARD_ variables by name. An unknown variable is an error.
-func readVariables(environ, known []string) (map[string]string, error) {
+func readVariables(cmd *cobra.Command, environ, known []string) (map[string]string, error) {
 	names := []string{configVariable}
 	for _, setting := range known {
 		names = append(names, Variable(setting))
@@ -162,99 +172,27 @@ func readVariables(environ, known []string) (map[string]string, error) {
 			variables[name] = text
 		default:
 			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, DidYouMean(name, names)))
+			markUnknown(cmd, strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(nearest(name, names), variablePrefix), "_", "-")))
 		}
 	}
 	return variables, badSettings(problems)
 }
 
-// ConfigLine is the value of a setting in the configuration file.
-type ConfigLine struct {
-	Text   string // the value, as text for the flag
-	Number int    // line number, from 1
-}
-
-// ParseConfig parses a configuration file. It returns all errors, joined.
-func ParseConfig(path, text string, known []string) (map[string]ConfigLine, error) {
-	var keys map[string]any
-	if _, err := toml.Decode(text, &keys); err != nil {
-		var syntax toml.ParseError
-		if errors.As(err, &syntax) {
-			return nil, exit.Errorf(exit.BadData, "%s:%d: %s", path, max(1, syntax.Position.Line), syntax.Message)
-		}
-		return nil, exit.Errorf(exit.BadData, "%s: %w", path, err)
-	}
-	lines := map[string]ConfigLine{}
-	var problems []error
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		number := lineOfKey(text, key)
-		value, scalar := configValue(keys[key])
-		switch {
-		case !slices.Contains(known, key):
-			problems = append(problems, fmt.Errorf("%s:%d: unknown key %q%s", path, number, key, DidYouMean(key, known)))
-		case !scalar:
-			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number, true or false", path, number, key))
-		default:
-			lines[key] = ConfigLine{value, number}
-		}
-	}
-	return lines, badSettings(problems)
-}
-
-func readConfigText(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", exit.Errorf(exit.BadData, "%s: no such configuration file", path)
-	case err != nil:
-		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
-	case info.IsDir():
-		return "", exit.Errorf(exit.BadData, "%s: want a configuration file, found a directory", path)
-	case info.Size() > configBytesMax:
-		return "", exit.Errorf(exit.BadData, "%s: %d bytes; a configuration file has at most %d", path, info.Size(), configBytesMax)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
-	}
-	return string(text), nil
-}
-
-// configValue returns a value of the configuration file as text for the flag. It returns false for dates, lists, tables
-// and fractions, because no flag accepts them.
-func configValue(value any) (string, bool) {
-	switch v := value.(type) {
-	case string:
-		return v, true
-	case int64:
-		return strconv.FormatInt(v, 10), true
-	case bool:
-		return strconv.FormatBool(v), true
-	}
-	return "", false
-}
-
-// lineOfKey returns the line number of a top-level TOML key or table. The TOML library does not report line numbers.
-func lineOfKey(text, key string) int {
-	for i, line := range strings.Split(text, "\n") {
-		name, _, _ := strings.Cut(line, "=")
-		name, _, _ = strings.Cut(strings.Trim(strings.TrimSpace(name), "[]"), ".")
-		if strings.Trim(strings.TrimSpace(name), `"'`) == key {
-			return i + 1
-		}
-	}
-	return 1
-}
-
 // DidYouMean returns a suggestion of the known word that is nearest to word, or "" if none is near.
 func DidYouMean(word string, known []string) string {
-	nearest, distanceMin := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
+	if near := nearest(word, known); near != "" {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
+}
+
+// nearest returns the known word that is nearest to word, or "" if none is near.
+func nearest(word string, known []string) string {
+	near, distanceMin := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {
 		if d := engine.EditDistance(word, candidate); d < distanceMin {
-			nearest, distanceMin = candidate, d
+			near, distanceMin = candidate, d
 		}
 	}
-	if nearest == "" {
-		return ""
-	}
-	return " (did you mean " + nearest + "?)"
+	return near
 }

@@ -33,6 +33,11 @@ func NewValue[T any](target *T, kind string, parse func(string) (T, error), form
 	return &value[T]{target, kind, parse, format}
 }
 
+// listValue is a value that accepts several texts with commas between them. In the configuration file it may be a list.
+type listValue[T any] struct{ value[T] }
+
+func (*listValue[T]) acceptsList() {}
+
 // Set parses a text. The error quotes the text and says what would be accepted.
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
@@ -319,13 +324,13 @@ func prefixesValue(target *[]netip.Prefix) pflag.Value {
 		}
 		return prefixes, nil
 	}
-	return &value[[]netip.Prefix]{target, "CIDR", parse, func(list []netip.Prefix) string {
+	return &listValue[[]netip.Prefix]{value[[]netip.Prefix]{target, "CIDR", parse, func(list []netip.Prefix) string {
 		var texts []string
 		for _, prefix := range list {
 			texts = append(texts, prefix.String())
 		}
 		return strings.Join(texts, ",")
-	}}
+	}}}
 }
 
 // parsePrefix parses a network or an address of trusted proxies. It refuses a prefix of length 0: every client would

@@ -1,0 +1,135 @@
+package setting
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+)
+
+// resolveFromFile sets the flags of a command from the configuration file. It returns all errors, joined.
+func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
+	text, err := readConfigText(path)
+	var lines map[string]ConfigLine
+	if err == nil {
+		lines, err = ParseConfig(path, text, known)
+	}
+	if lines == nil { // the file can't be read, so all that it may set is unknown
+		for _, name := range known {
+			markUnknown(cmd, name)
+		}
+	}
+	problem := apply(cmd, known, func(name string) (given, bool) {
+		line, ok := lines[name]
+		return given{line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), line.List}, ok && !line.Wrong
+	})
+	for name, line := range lines {
+		if line.Wrong {
+			markUnknown(cmd, cmp.Or(nearest(name, known), name))
+		}
+	}
+	return errors.Join(err, problem)
+}
+
+// ConfigLine is the value of a setting in the configuration file.
+type ConfigLine struct {
+	Text   string // the value, as text for the flag; the elements of a list have commas between them
+	Number int    // line number, from 1
+	List   bool   // the value is a list
+	Wrong  bool   // there is no setting with this name, or no flag accepts such a value
+}
+
+// ParseConfig parses a configuration file. It returns all errors, joined. If the file is not TOML, there are no lines.
+func ParseConfig(path, text string, known []string) (map[string]ConfigLine, error) {
+	var keys map[string]any
+	if _, err := toml.Decode(text, &keys); err != nil {
+		var syntax toml.ParseError
+		if errors.As(err, &syntax) {
+			return nil, exit.Errorf(exit.BadData, "%s:%d: %s", path, max(1, syntax.Position.Line), syntax.Message)
+		}
+		return nil, exit.Errorf(exit.BadData, "%s: %w", path, err)
+	}
+	lines := map[string]ConfigLine{}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		number := lineOfKey(text, key)
+		value, isValue, isList := configValue(keys[key])
+		switch {
+		case !slices.Contains(known, key):
+			problems = append(problems, fmt.Errorf("%s:%d: unknown key %q%s", path, number, key, DidYouMean(key, known)))
+			lines[key] = ConfigLine{Number: number, Wrong: true}
+		case !isValue:
+			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number, true or false, or a list of texts", path, number, key))
+			lines[key] = ConfigLine{Number: number, Wrong: true}
+		case isList && value == "": // an empty list sets nothing
+		default:
+			lines[key] = ConfigLine{Text: value, Number: number, List: isList}
+		}
+	}
+	return lines, badSettings(problems)
+}
+
+func readConfigText(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", exit.Errorf(exit.BadData, "%s: no such configuration file", path)
+	case err != nil:
+		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
+	case info.IsDir():
+		return "", exit.Errorf(exit.BadData, "%s: want a configuration file, found a directory", path)
+	case info.Size() > configBytesMax:
+		return "", exit.Errorf(exit.BadData, "%s: %d bytes; a configuration file has at most %d", path, info.Size(), configBytesMax)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
+	}
+	return string(text), nil
+}
+
+// configValue returns a value of the configuration file as text for the flag. It returns false for dates, tables and
+// fractions, because no flag accepts them.
+func configValue(value any) (text string, isValue, isList bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true, false
+	case int64:
+		return strconv.FormatInt(v, 10), true, false
+	case bool:
+		return strconv.FormatBool(v), true, false
+	case []any:
+		var texts []string
+		for _, element := range v {
+			text, isText := element.(string)
+			if !isText {
+				return "", false, true
+			}
+			texts = append(texts, text)
+		}
+		return strings.Join(texts, ","), true, true
+	}
+	return "", false, false
+}
+
+// lineOfKey returns the line number of a top-level TOML key or table. The TOML library does not report line numbers.
+func lineOfKey(text, key string) int {
+	for i, line := range strings.Split(text, "\n") {
+		name, _, _ := strings.Cut(line, "=")
+		name, _, _ = strings.Cut(strings.Trim(strings.TrimSpace(name), "[]"), ".")
+		if strings.Trim(strings.TrimSpace(name), `"'`) == key {
+			return i + 1
+		}
+	}
+	return 1
+}
