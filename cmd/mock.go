@@ -47,13 +47,19 @@ func (p *commands) newMock() *cobra.Command {
 answers, byte for byte, on every machine. Its clock stands still until it is moved, quotas are off, and nothing is
 kept.
 
-A second listener, --control, serves the controls, as JSON over HTTP: /_mock/clock, rates, refresh, expire, faults,
-codes, keys, quota, requests, restart, crash, reset. docs/testing.md describes them. Only the tests should reach it.
+A second listener, --control, serves the controls, as JSON over HTTP: clock, rates, faults, keys, reset and others.
+GET /_mock/ there lists them. Only the tests should reach it. If standard output is a pipe, mock ends when its reader
+ends, so that it does not outlive the test program that started it.
 
 --fail answers a share of the requests with a real 429, 500 or 503.`,
 		Example: `  tasard mock
   tasard mock --listen 127.0.0.1:9000 --control 127.0.0.1:9001 --fail 503:0.01 --fail 429:0.5@/v1/rates/best
-  curl -H 'Content-Type: application/json' -d '{"advance":"26h"}' http://127.0.0.1:8081/_mock/clock`,
+  curl -H 'Content-Type: application/json' -d '{"advance":"26h"}' http://127.0.0.1:8081/_mock/clock
+
+JavaScript:
+  await fetch('http://127.0.0.1:8081/_mock/reset', {method: 'POST'})
+Python:
+  urllib.request.urlopen('http://127.0.0.1:8081/_mock/reset', data=b'')`,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddListen(flags, &o.listen)
 			flags.Var(setting.Address(&o.control), "control", "address of the controls; port 0 takes a free one")
@@ -110,6 +116,8 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	}
 	terminal.Fprintf(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\ncontrols on http://%s/_mock/\n",
 		o.seed, terminal.FormatInstant(mock.Clock.Now()), mock.URL, control.Addr())
+	ctx, stop := withReader(ctx, p.Stdout)
+	defer stop()
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 

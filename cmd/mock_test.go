@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/apitest"
 	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
@@ -204,4 +205,23 @@ func TestMCP_HTTP(t *testing.T) {
 		t.Error(err)
 	}
 	server.stop(os.Interrupt)
+}
+
+// TestMock_EndsWithItsReader: a mock whose output is a pipe does not outlive the program that reads it.
+func TestMock_EndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := withReader(t.Context(), &terminal.ErrWriter{W: write})
+	defer stop()
+	_ = read.Close()
+	<-ctx.Done()
+	_ = write.Close()
+	if ctx, stop := withReader(t.Context(), io.Discard); ctx.Err() != nil {
+		t.Error("without a pipe it ends at once")
+	} else {
+		stop()
+	}
 }

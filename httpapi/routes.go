@@ -37,6 +37,19 @@ func routes() []route {
 	}
 }
 
+// Routes returns the method and the path of every operation, such as "GET /v1/rates/best", and of the health requests.
+// An operation with GET also has HEAD, and all have OPTIONS. {id} as the last segment stands for any segment.
+func Routes() []string {
+	var all []string
+	for _, r := range routes() {
+		all = append(all, "GET "+r.pattern)
+	}
+	for _, op := range accountOperations() {
+		all = append(all, op.method+" "+op.pattern)
+	}
+	return append(all, "GET "+livezPath, "GET "+healthzPath, "GET "+readyzPath)
+}
+
 // endpoint answers all requests for a path, whatever their method is.
 type endpoint struct {
 	routeID routeID // for the counters
@@ -111,7 +124,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 		handler(ctx)
 		return
 	}
-	if s.hasPage(ctx, path) {
+	if s.HasPage(string(path), acceptOf(ctx)) {
 		a.route = routeSite
 		s.answerSite(ctx)
 		return

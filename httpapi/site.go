@@ -36,16 +36,17 @@ type Site interface {
 	Has(path, accept string) bool
 }
 
-// hasPage reports whether the site answers a path. Paths under /v1 never belong to the site.
-func (s *Server) hasPage(ctx *fasthttp.RequestCtx, path []byte) bool {
-	if s.config.Site == nil || string(path) == "/v1" || bytes.HasPrefix(path, []byte("/v1/")) {
-		return false
-	}
-	accept := ""
+// HasPage reports whether the site answers a path. Paths under /v1 never belong to the site. See Site.Has for accept.
+func (s *Server) HasPage(path, accept string) bool {
+	return s.config.Site != nil && path != "/v1" && !strings.HasPrefix(path, "/v1/") && s.config.Site.Has(path, accept)
+}
+
+// acceptOf returns the argument accept of HasPage for a request.
+func acceptOf(ctx *fasthttp.RequestCtx) string {
 	if ctx.IsGet() || ctx.IsHead() {
-		accept = string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))
+		return string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))
 	}
-	return s.config.Site.Has(string(path), accept)
+	return ""
 }
 
 // answerSite passes a request to Config.Site and sends the response.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"strconv"
@@ -11,82 +12,115 @@ import (
 	"time"
 )
 
-// ControlHandler serves the controls of a node (those methods of Server that change its time, data or failures) over
-// HTTP, for tests that are not written in Go. Bodies are JSON. If a control fails, the response is 400 with {"error":
-// "..."}. Danger: every client that can reach the handler controls the node. Serve it on a listener of its own.
-//
-//	GET    /_mock/clock                            {"now": "2026-03-02T16:00:00Z"}
-//	POST   /_mock/clock     {"advance": "26h"} or {"set": "2026-03-02T16:00:00Z"}
-//	POST   /_mock/rates     [{"institution": "ambar", "currency": "USD", "buy": "58.20", "sell": "59.20"}]
-//	                        and optionally channel, kind, source, effectiveDate, publishedAt, expiresAt
-//	POST   /_mock/refresh   every source publishes its newest rates again
-//	POST   /_mock/expire    {"institution": "ambar", "currency": "USD"}, both optional
-//	POST   /_mock/faults    {"route": "/v1/rates/best", "status": 503, "times": 3}; see Fault: code,
-//	                        retryAfter "2s", delay "1s", drop, truncate, share "0.01", seed
-//	DELETE /_mock/faults    removes all faults
-//	GET    /_mock/codes?email=ana@example.com      {"code": "..."}, the newest login code
-//	POST   /_mock/keys      {"email": "ana@example.com"} or no body; returns {"key": "..."}
-//	POST   /_mock/quota     {"account": a key or an e-mail address, "day": 100, "minute": 10}
-//	GET    /_mock/requests                         the requests that the node received
-//	DELETE /_mock/requests  empties the list of requests
-//	POST   /_mock/restart, /_mock/crash
-//	POST   /_mock/reset     restores the state that the node had when ControlHandler was called
-func (n *Node) ControlHandler() (http.Handler, error) {
-	var initial *State
-	if err := n.Do(func(s *Server) { initial = s.Snapshot() }); err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	for pattern, control := range map[string]controlFunc{
-		"GET /_mock/clock": func(s *Server, _ *http.Request) any { return s.Clock.reading() },
-		"POST /_mock/clock": withBody(func(s *Server, body *clockMove) any {
+// control is one row of the table of controls.
+type control struct {
+	method, path string
+	example      string // a body or a query string, "" = none
+	description  string
+	run          controlFunc
+}
+
+// controls returns the table of controls. initial is the state that reset restores.
+func controls(initial *State) []control {
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	return []control{
+		{get, "clock", "", "the time of the node", func(s *Server, _ *http.Request) any { return s.Clock.reading() }},
+		{post, "clock", `{"advance":"26h"}`, `moves the clock; or {"set":"2026-03-02T16:00:00Z"}`, withBody(func(s *Server, body *clockMove) any {
 			s.must(body.apply(s.Clock))
 			return s.Clock.reading()
-		}),
-		"POST /_mock/rates": withBody(func(s *Server, rates *[]Rate) any {
-			s.Publish(*rates...)
-			return nil
-		}),
-		"POST /_mock/refresh": withoutBody((*Server).Refresh),
-		"POST /_mock/expire": withBody(func(s *Server, body *struct{ Institution, Currency string }) any {
-			s.Expire(body.Institution, body.Currency)
-			return nil
-		}),
-		"POST /_mock/faults": withBody(func(s *Server, f *faultRequest) any {
-			s.must(f.parse())
-			s.Fault(f.Fault)
-			return nil
-		}),
-		"DELETE /_mock/faults": withoutBody(func(s *Server) { s.ClearFaults() }),
-		"GET /_mock/codes": func(s *Server, r *http.Request) any {
-			return map[string]string{"code": s.Code(r.URL.Query().Get("email"))}
+		})},
+		{
+			post, "rates", `[{"institution":"ambar","currency":"USD","buy":"58.20","sell":"59.20"}]`,
+			"publishes rates; optional: channel, kind, source, effectiveDate, publishedAt, expiresAt",
+			withBody(func(s *Server, rates *[]Rate) any {
+				s.Publish(*rates...)
+				return nil
+			}),
 		},
-		"POST /_mock/keys": withBody(func(s *Server, body *struct{ Email string }) any {
+		{post, "refresh", "", "every source publishes its newest rates again", withoutBody((*Server).Refresh)},
+		{
+			post, "expire", `{"institution":"ambar","currency":"USD"}`, "makes rates expire; without a body all",
+			withBody(func(s *Server, body *struct{ Institution, Currency string }) any {
+				s.Expire(body.Institution, body.Currency)
+				return nil
+			}),
+		},
+		{
+			post, "faults", `{"route":"/v1/rates/best","status":503,"times":3}`,
+			`makes requests fail: code, retryAfter "2s", delay "1s", drop, truncate, share "0.01", seed`,
+			withBody(func(s *Server, f *faultRequest) any {
+				s.must(f.parse())
+				s.Fault(f.Fault)
+				return nil
+			}),
+		},
+		{del, "faults", "", "removes all faults", withoutBody(func(s *Server) { s.ClearFaults() })},
+		{get, "codes", "?email=ana@example.com", "the newest login code of an address", func(s *Server, r *http.Request) any {
+			return map[string]string{"code": s.Code(r.URL.Query().Get("email"))}
+		}},
+		{post, "keys", `{"email":"ana@example.com"}`, "returns a new API key; without a body of a new account", withBody(func(s *Server, body *struct{ Email string }) any {
 			return map[string]string{"key": s.KeyOf(body.Email)}
-		}),
-		"POST /_mock/quota": withBody(func(s *Server, q *quotaRequest) any {
+		})},
+		{post, "quota", `{"account":"ana@example.com","day":100,"minute":10}`, "sets the quota of an account, named by e-mail address or key", withBody(func(s *Server, q *quotaRequest) any {
 			s.SetQuota(q.Account, q.Day, q.Minute)
 			return nil
-		}),
-		"GET /_mock/requests": func(s *Server, _ *http.Request) any {
+		})},
+		{get, "requests", "", "the requests that the node received", func(s *Server, _ *http.Request) any {
 			received := []recordedRequest{}
 			for _, r := range s.Requests() {
 				received = append(received, recordedRequest{r, string(r.Body)})
 			}
 			return map[string][]recordedRequest{"requests": received}
-		},
-		"DELETE /_mock/requests": withoutBody(func(s *Server) { s.ClearRequests() }),
-		"POST /_mock/restart":    withoutBody((*Server).Restart),
-		"POST /_mock/crash":      withoutBody((*Server).Crash),
-		"POST /_mock/reset": withoutBody(func(s *Server) {
+		}},
+		{del, "requests", "", "empties the list of requests", withoutBody(func(s *Server) { s.ClearRequests() })},
+		{post, "restart", "", "stops the node and starts it again", withoutBody((*Server).Restart)},
+		{post, "crash", "", "kills the node as SIGKILL does, and starts it again", withoutBody((*Server).Crash)},
+		{post, "reset", "", "restores the state at the start, without faults and requests", withoutBody(func(s *Server) {
 			s.ClearFaults()
 			s.ClearRequests()
 			s.Restore(initial)
-		}),
-	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { n.serveControl(w, r, control) })
+		})},
 	}
+}
+
+const controlPath = "/_mock/"
+
+// ControlHandler serves the controls of a node (those methods of Server that change its time, data or failures) over
+// HTTP, for tests that are not written in Go. GET /_mock/ lists them, as a page or as JSON. Bodies are JSON. If a
+// control fails, the response is 400 with {"error": "..."}. Danger: every client that can reach the handler controls
+// the node. Serve it on a listener of its own.
+func (n *Node) ControlHandler() (http.Handler, error) {
+	var initial *State
+	if err := n.Do(func(s *Server) { initial = s.Snapshot() }); err != nil {
+		return nil, err
+	}
+	mux, table := http.NewServeMux(), controls(initial)
+	for _, c := range table {
+		mux.HandleFunc(c.method+" "+controlPath+c.path, func(w http.ResponseWriter, r *http.Request) { n.serveControl(w, r, c.run) })
+	}
+	mux.HandleFunc("GET "+controlPath+"{$}", func(w http.ResponseWriter, r *http.Request) { writeControls(w, r, table) })
 	return mux, nil
+}
+
+// writeControls lists the controls, as a page for browsers and as JSON for programs.
+func writeControls(w http.ResponseWriter, r *http.Request, table []control) {
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		var list []map[string]string
+		for _, c := range table {
+			list = append(list, map[string]string{"method": c.method, "path": controlPath + c.path, "example": c.example, "description": c.description})
+		}
+		w.Header().Set("Content-Type", controlBodyType)
+		_ = json.NewEncoder(w).Encode(map[string]any{"controls": list}) // fails only if the client has disconnected
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"+
+		"<title>Controls of tasard mock</title><style>body{font:1rem/1.5 system-ui;margin:2rem;max-width:60rem}code{overflow-wrap:anywhere}</style>"+
+		"<h1>Controls of tasard mock</h1><dl>")
+	for _, c := range table {
+		_, _ = fmt.Fprintf(w, "<dt><code>%s %s%s %s</code><dd>%s", c.method, controlPath, c.path, html.EscapeString(c.example), html.EscapeString(c.description))
+	}
+	_, _ = io.WriteString(w, "</dl>")
 }
 
 // controlFunc runs the control at one path of ControlHandler. Its result is sent as JSON. The result nil is sent as {}.
@@ -97,12 +131,13 @@ const (
 	controlBodyType = "application/json"
 )
 
-// serveControl runs a control. A POST must have a JSON content type. A web page of another origin cannot send this
-// content type. It therefore cannot control the node.
+// serveControl runs a control. A body must have a JSON content type, which web pages of other sites cannot send. A
+// request without a body must not come from such a page: browsers say so in Sec-Fetch-Site.
 func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, control controlFunc) {
 	var result any
-	err := errors.New("the header Content-Type: application/json is missing")
-	if r.Method != http.MethodPost || strings.HasPrefix(r.Header.Get("Content-Type"), controlBodyType) {
+	err := errors.New("a body needs the header Content-Type: application/json, and a page of another site may not send requests")
+	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), controlBodyType)
+	if r.Method == http.MethodGet || isJSON || r.ContentLength == 0 && r.Header.Get("Sec-Fetch-Site") != "cross-site" {
 		err = n.Do(func(s *Server) { result = control(s, r) })
 	}
 	w.Header().Set("Content-Type", controlBodyType)

@@ -57,9 +57,36 @@ func TestControl(t *testing.T) {
 		{"POST", "/_mock/reset", "", 200, `{}`},
 		{"GET", "/_mock/clock", "", 200, `{"now":"2026-03-02T16:00:00Z"}`},
 		{"PUT", "/_mock/clock", "", 405, ``},
+		{"GET", "/_mock/", "", 200, `{"controls":[{"description":"the time of the node"`},
+		{"POST", "/_mock/faults", `{"route":"/v1/rate/best","status":503}`, 400, `nearest is GET /v1/rates/best`},
 	} {
 		if status, body := call(step.method, step.path, step.body); status != step.status || !strings.Contains(body, step.part) {
 			t.Errorf("%s %s %s: %d %s", step.method, step.path, step.body, status, body)
+		}
+	}
+}
+
+// TestControl_Browser: a browser gets a page of the controls. A call without body needs no content type, as fetch sends
+// none, but it must not come from a page of another site.
+func TestControl_Browser(t *testing.T) {
+	handler, err := Start(t).ControlHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, path, header, value string
+		status                      int
+		part                        string
+	}{
+		{"GET", "/_mock/", "Accept", "text/html,*/*", 200, "<dt><code>POST /_mock/reset"},
+		{"POST", "/_mock/reset", "Sec-Fetch-Site", "same-site", 200, "{}"},
+		{"POST", "/_mock/reset", "Sec-Fetch-Site", "cross-site", 400, "another site"},
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
+		request.Header.Set(c.header, c.value)
+		answer := httptest.NewRecorder()
+		if handler.ServeHTTP(answer, request); answer.Code != c.status || !strings.Contains(answer.Body.String(), c.part) {
+			t.Errorf("%s %s, %s %s: %d %s", c.method, c.path, c.header, c.value, answer.Code, answer.Body)
 		}
 	}
 }

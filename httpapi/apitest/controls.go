@@ -80,7 +80,12 @@ func (n *Node) republish(expires time.Time, match func(string, *engine.SourceQuo
 // Fault makes some requests fail, as the argument describes. It does not end earlier faults.
 func (s *Server) Fault(fault Fault) {
 	s.t.Helper()
-	s.must(s.faults.add(fault))
+	s.run(func() error {
+		if err := s.checkRoute(fault.Route); err != nil {
+			return err
+		}
+		return s.faults.add(fault)
+	})
 }
 
 // Fail answers the next requests of a route with status 429, 500 or 503. If times is 0, it answers all requests. route

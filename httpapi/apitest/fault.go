@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi"
 )
 
 // Fault makes requests fail. If several faults match a request, only the first one affects it.
 type Fault struct {
 	// Route is a path, such as "/v1/rates/best", or a method and a path, such as "POST /v1/account/codes". A segment in
-	// braces, as in "/v1/institutions/{id}", matches any segment. "" matches every request.
+	// braces, as in "/v1/institutions/{id}", matches any segment. "" matches every request. A route that the node does not
+	// have is an error.
 	Route string
 	// Status is the status of an error response that replaces the real response: 429, 500 or 503. 0 = the real response.
 	Status int
@@ -75,10 +77,39 @@ func faultErrors() map[int][]engine.Error {
 		http.StatusInternalServerError: {{Code: engine.CodeInternalError}},
 		http.StatusServiceUnavailable: {
 			{Code: engine.CodeDataUnavailable, Message: "the data is not available at the moment"},
+			{Code: engine.CodeMailUnavailable, Message: "this node sends no e-mail, so logins are not possible"},
 			{Code: engine.CodeOverloaded, Message: "too many requests at the moment"},
 			{Code: engine.CodeReadOnly, Message: "the disk of the node is nearly full, so changes and new quota leases must wait; try again later"},
 		},
 	}
+}
+
+// checkRoute returns an error if the node has no route like Fault.Route. Otherwise the fault would never make a request
+// fail, and a test would pass without it.
+func (n *Node) checkRoute(route string) error {
+	method, path, hasMethod := strings.Cut(route, " ")
+	if !hasMethod {
+		method, path = "", route
+	}
+	nearest, distance := "", len(path)
+	for _, known := range httpapi.Routes() {
+		knownMethod, knownPath, _ := strings.Cut(known, " ")
+		sameMethod := method == "" || method == knownMethod || method == http.MethodOptions || method == http.MethodHead && knownMethod == http.MethodGet
+		if sameMethod && (matchesPath(path, knownPath) || matchesPath(knownPath, path)) {
+			return nil
+		}
+		if d := engine.EditDistance(path, knownPath); d < distance {
+			nearest, distance = known, d
+		}
+	}
+	if route == "" || n.instance.server.HasPage(path, "") {
+		return nil
+	}
+	if nearest != "" {
+		nearest = "; the nearest is " + nearest
+	}
+	return fmt.Errorf("fault of %q: the node has no such route%s. A route is \"\", a path without query, or a method and a path. Operations: %s",
+		route, nearest, strings.Join(httpapi.Routes(), ", "))
 }
 
 // error returns the error with which the fault answers a request, or nil if Status or Code is unknown.
@@ -105,10 +136,12 @@ func (f *Fault) matches(method, path string) bool {
 		}
 		route = wantPath
 	}
-	if route == "" {
-		return true
-	}
-	want, have := strings.Split(route, "/"), strings.Split(path, "/")
+	return route == "" || matchesPath(route, path)
+}
+
+// matchesPath reports whether a path matches a pattern, in which a segment in braces matches any segment.
+func matchesPath(pattern, path string) bool {
+	want, have := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(want, have, func(want, have string) bool {
 		return want == have || strings.HasPrefix(want, "{") && strings.HasSuffix(want, "}") && have != ""
 	})
@@ -117,11 +150,14 @@ func (f *Fault) matches(method, path string) bool {
 type faults struct {
 	mu   sync.Mutex
 	list []*activeFault
+	// unused are faults that were cleared before any request was affected.
+	unused []Fault
 }
 
 type activeFault struct {
 	Fault
 	remaining int        // number of requests that the fault still affects, if Times is not 0
+	used      bool       // a request was affected
 	random    *rand.Rand // chooses at random which requests the fault affects, if PerMillion is not 0
 }
 
@@ -131,14 +167,27 @@ func (f *faults) add(fault Fault) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, &activeFault{fault, fault.Times, rand.New(rand.NewPCG(fault.Seed, million))})
+	f.list = append(f.list, &activeFault{Fault: fault, remaining: fault.Times, random: rand.New(rand.NewPCG(fault.Seed, million))})
 	return nil
 }
 
 func (f *faults) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for _, a := range f.list {
+		if !a.used {
+			f.unused = append(f.unused, a.Fault)
+		}
+	}
 	f.list = nil
+}
+
+// neverUsed clears the faults and returns all that affected no request.
+func (f *faults) neverUsed() []Fault {
+	f.clear()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unused
 }
 
 // take returns the first fault that affects a request, and counts the request.
@@ -149,6 +198,7 @@ func (f *faults) take(method, path string) (Fault, bool) {
 		if !a.matches(method, path) || a.PerMillion > 0 && a.random.IntN(million) >= a.PerMillion {
 			continue
 		}
+		a.used = true
 		if a.Times > 0 {
 			if a.remaining--; a.remaining == 0 {
 				f.list = slices.Delete(f.list, i, i+1)

@@ -34,8 +34,29 @@ func TestFail(t *testing.T) {
 			remaining = header.Get("X-RateLimit-Remaining")
 		}
 	}
-	if remaining != "53" { // after seven answered requests
+	if remaining != "52" { // after eight answered requests
 		t.Errorf("%s remaining", remaining)
+	}
+}
+
+// TestFault_Route: a fault that could never happen is refused, and one that did not happen is known at the end.
+func TestFault_Route(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	for route, valid := range map[string]bool{
+		"": true, "/v1/rates/best": true, "GET /v1/rates": true, "HEAD /v1/rates": true, "POST /v1/account/codes": true, "/readyz": true,
+		"/v1/institutions/{id}": true, "/v1/institutions/popular": true, "DELETE /v1/account/keys/{id}": true, "/account": true, "/openapi.json": true,
+		"/v1/rate/best": false, "v1/rates": false, "/v1/rates?currency=USD": false, "get /v1/rates": false, "POST /v1/rates": false, "/v1/rates/": false,
+	} {
+		err := srv.Do(func(s *Server) { s.Fail(route, 503, 1) })
+		if (err == nil) != valid {
+			t.Errorf("%q: %v", route, err)
+		}
+		srv.ClearFaults()
+	}
+	srv.Fail("/v1/rates", 503, 1)
+	get(t, srv.Client, srv.URL+"/v1/rates")
+	if unused := srv.faults.neverUsed(); len(unused) != 11 {
+		t.Errorf("%d faults happened to no request: %v", len(unused), unused)
 	}
 }
 

@@ -1,5 +1,7 @@
 package apitest
 
+import "cmp"
+
 // TB has the methods of testing.TB that this package uses.
 type TB interface {
 	Helper()
@@ -30,6 +32,9 @@ func Start(t TB, options ...Option) *Server {
 		if err := node.Close(); err != nil {
 			t.Errorf("apitest: end of %s: %v", t.Name(), err)
 			t.Logf("apitest: %s: its last requests were %s", t.Name(), node.requests.newest())
+		}
+		for _, fault := range node.faults.neverUsed() {
+			t.Logf("apitest: %s: the fault of %s affected no request", t.Name(), cmp.Or(fault.Route, "all routes"))
 		}
 	})
 	return &Server{node, t}
