@@ -163,7 +163,7 @@ func (w *world) step(t *rapid.T) {
 	case 6:
 		w.sweepAll()
 	case 7:
-		_, _, err := w.OpenSession(r.email, "wrong", client(1000+r.number))
+		_, _, err := w.OpenSession(r.email, "wrong", requester(1000+r.number))
 		if !isCode(err, engine.CodeInvalidCode) && !isCode(err, engine.CodeRateLimited) {
 			t.Fatalf("a wrong code: %v", err)
 		}
@@ -239,10 +239,10 @@ func (w *world) session(r *reference) bool {
 		return true
 	}
 	from := client(r.number)
-	if w.RequestCode(r.email, from) != nil {
+	if w.RequestCode(r.email, account.Requester{Address: from}) != nil {
 		return false
 	}
-	token, _, err := w.OpenSession(r.email, w.mail.code(r.email), from)
+	token, _, err := w.OpenSession(r.email, w.mail.code(r.email), account.Requester{Address: from})
 	r.token = token.Digest()
 	return err == nil
 }

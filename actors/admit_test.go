@@ -137,7 +137,7 @@ func TestGateIsClosedWhileTheLogReplays(t *testing.T) {
 	unavailable(t, "KeyUsage", err, 2*time.Second)
 	_, err = s.ListAccounts()
 	unavailable(t, "ListAccounts", err, 2*time.Second)
-	_, _, err = s.OpenSession(mustEmail(t, "a@example.com"), "12345678", client(1))
+	_, _, err = s.OpenSession(mustEmail(t, "a@example.com"), "12345678", requester(1))
 	unavailable(t, "OpenSession", err, 2*time.Second)
 	s.Refund(account.Admission{QuotaResult: account.QuotaResult{Admitted: true}})
 	if s.KeyPolicy() != (account.KeyPolicy{}) {
@@ -145,7 +145,7 @@ func TestGateIsClosedWhileTheLogReplays(t *testing.T) {
 	}
 	close(journal.gate)
 	<-s.Ready()
-	if err := s.RequestCode(mustEmail(t, "a@example.com"), client(1)); !isCode(err, engine.CodeMailUnavailable) {
+	if err := s.RequestCode(mustEmail(t, "a@example.com"), requester(1)); !isCode(err, engine.CodeMailUnavailable) {
 		t.Errorf("without a mailer: %v", err)
 	}
 }

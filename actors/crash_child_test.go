@@ -140,10 +140,10 @@ func (c *child) settleIn() error {
 		if err != nil {
 			return err
 		}
-		if err := c.RequestCode(email, client(number)); err != nil {
+		if err := c.RequestCode(email, requester(number)); err != nil {
 			return err
 		}
-		if _, _, err := c.OpenSession(email, mail.code(email), client(number)); err != nil {
+		if _, _, err := c.OpenSession(email, mail.code(email), requester(number)); err != nil {
 			return err
 		}
 	}

@@ -219,13 +219,15 @@ func client(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{203, byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
+func requester(n int) account.Requester { return account.Requester{Address: client(n)} }
+
 // login opens a session of an address, which gets an account if it has none.
 func login(t panicStops, s *System, mail *fakeMailer, email account.Email, from netip.Addr) account.Digest {
 	t.Helper()
-	if err := s.RequestCode(email, from); err != nil {
+	if err := s.RequestCode(email, account.Requester{Address: from}); err != nil {
 		t.Fatalf("request a code: %v", err)
 	}
-	token, _, err := s.OpenSession(email, mail.code(email), from)
+	token, _, err := s.OpenSession(email, mail.code(email), account.Requester{Address: from})
 	if err != nil {
 		t.Fatalf("open a session: %v", err)
 	}

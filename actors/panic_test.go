@@ -270,7 +270,7 @@ func (w *panicRun) operate(random *rand.Rand) {
 		}
 	case 3:
 		w.visitors++
-		w.note("code", w.RequestCode(mustEmail(w.t, fmt.Sprintf("visitor%d@example.com", w.visitors)), client(5000+w.visitors)))
+		w.note("code", w.RequestCode(mustEmail(w.t, fmt.Sprintf("visitor%d@example.com", w.visitors)), requester(5000+w.visitors)))
 	case 4:
 		_, err := w.ListAccounts()
 		w.note("list", err)

@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -136,7 +135,7 @@ type codeRace struct {
 }
 
 func (r *codeRace) open(email account.Email, code string) error {
-	_, _, err := r.accounts.OpenSession(email, code, client(int(1_000_000+r.clients.Add(1))))
+	_, _, err := r.accounts.OpenSession(email, code, requester(int(1_000_000+r.clients.Add(1))))
 	return err
 }
 
@@ -193,7 +192,7 @@ func raceForCodes(t *testing.T, plant func(account.Service) account.Service) *co
 }
 
 func (r *codeRace) send(email account.Email) string {
-	if err := r.accounts.RequestCode(email, client(int(1_000_000+r.clients.Add(1)))); err != nil {
+	if err := r.accounts.RequestCode(email, requester(int(1_000_000+r.clients.Add(1)))); err != nil {
 		r.faults = append(r.faults, fmt.Sprintf("a code for %s: %v", email, err))
 	}
 	return r.node.mail.code(email)
@@ -252,7 +251,7 @@ type generousAccounts struct {
 	used map[string]bool
 }
 
-func (g *generousAccounts) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
+func (g *generousAccounts) OpenSession(email account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
 	token, expires, err := g.Service.OpenSession(email, code, from)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -31,14 +31,14 @@ func (n *node) hold() (release func(), reached chan struct{}) {
 func TestK2_WrongTriesAreDurableBeforeTheyAreAnswered(t *testing.T) {
 	n := startNode(t, Config{})
 	email := mustEmail(t, "ana@example.com")
-	if err := n.RequestCode(email, client(1)); err != nil {
+	if err := n.RequestCode(email, requester(1)); err != nil {
 		t.Fatal(err)
 	}
 	release, reached := n.hold()
 	var answered atomic.Bool
 	refused := make(chan error, 1)
 	go func() {
-		_, _, err := n.OpenSession(email, "wrong", client(1))
+		_, _, err := n.OpenSession(email, "wrong", requester(1))
 		answered.Store(true)
 		refused <- err
 	}()
@@ -57,20 +57,20 @@ func TestK1_EmailsFollowTheLog(t *testing.T) {
 	n := startNode(t, Config{})
 	email := mustEmail(t, "ana@example.com")
 	n.fault(fmt.Errorf("planted: %w", wal.ErrNoSpace))
-	if err := n.RequestCode(email, client(1)); !isCode(err, engine.CodeReadOnly) || n.mail.count() != 0 {
+	if err := n.RequestCode(email, requester(1)); !isCode(err, engine.CodeReadOnly) || n.mail.count() != 0 {
 		t.Errorf("%v, %d letters", err, n.mail.count())
 	}
 	n.fault(nil)
 	n.pass(time.Minute)
-	if err := n.RequestCode(email, client(1)); err != nil || n.mail.count() != 1 {
+	if err := n.RequestCode(email, requester(1)); err != nil || n.mail.count() != 1 {
 		t.Errorf("%v, %d letters", err, n.mail.count())
 	}
-	if err := n.RequestCode(email, client(1)); !isCode(err, engine.CodeRequestedTooSoon) || n.mail.count() != 1 {
+	if err := n.RequestCode(email, requester(1)); !isCode(err, engine.CodeRequestedTooSoon) || n.mail.count() != 1 {
 		t.Errorf("at once again: %v, %d letters", err, n.mail.count())
 	}
 	n.pass(time.Minute)
 	n.mail.refuse = &engine.Error{Code: engine.CodeOverloaded, Message: "the queue is full"}
-	if err := n.RequestCode(email, client(1)); !isCode(err, engine.CodeOverloaded) {
+	if err := n.RequestCode(email, requester(1)); !isCode(err, engine.CodeOverloaded) {
 		t.Errorf("a full queue: %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestRegistrarGathers(t *testing.T) {
 	var all sync.WaitGroup
 	var failed atomic.Int64
 	ask := func(i int) {
-		if err := n.RequestCode(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), client(i)); err != nil {
+		if err := n.RequestCode(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), requester(i)); err != nil {
 			failed.Add(1)
 		}
 	}
@@ -110,7 +110,7 @@ func TestLoginsOfANodeThatStopsAreAnswered(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			if err := n.RequestCode(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), client(i)); err == nil {
+			if err := n.RequestCode(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), requester(i)); err == nil {
 				t.Error("a code on a node that failed")
 			}
 		})
@@ -130,7 +130,7 @@ func TestS3_ThrottledTriesAreInTheLog(t *testing.T) {
 	email := mustEmail(t, "ana@example.com")
 	for i := range 40 {
 		before := n.journal.Last()
-		if _, _, err := n.OpenSession(email, "wrong", client(i)); !isCode(err, engine.CodeInvalidCode) {
+		if _, _, err := n.OpenSession(email, "wrong", requester(i)); !isCode(err, engine.CodeInvalidCode) {
 			t.Fatalf("try %d: %v", i, err)
 		}
 		if n.journal.Last() != before+1 {

@@ -35,12 +35,12 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 	var lines bytes.Buffer
 	n := startNode(t, Config{Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	email := mustEmail(t, "canary.bird@example.com")
-	if err := n.RequestCode(email, client(1)); err != nil {
+	if err := n.RequestCode(email, requester(1)); err != nil {
 		t.Fatal(err)
 	}
 	code := n.mail.code(email)
-	_, _, _ = n.OpenSession(email, "not the code", client(1))
-	token, _, err := n.OpenSession(email, code, client(1))
+	_, _, _ = n.OpenSession(email, "not the code", requester(1))
+	token, _, err := n.OpenSession(email, code, requester(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,7 +206,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 		t.Errorf("%d admitted, %d refused", admitted, refused)
 	}
 	_, _, err := n.CreateKey(m.token, "second")
-	if !isCode(err, engine.CodeReadOnly) || n.RequestCode(m.email, client(9)) == nil {
+	if !isCode(err, engine.CodeReadOnly) || n.RequestCode(m.email, requester(9)) == nil {
 		t.Errorf("a key is made on a full disk: %v", err)
 	}
 	_, err = n.Observe([]engine.Refresh{saying("a", noon, "USD", "57", "61", "popular")})

@@ -16,14 +16,14 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 	for seed := range uint64(cases(8, 20)) {
 		f := startCluster(t, 3, seed, Config{})
 		email := mustEmail(t, "one@example.com")
-		if err := f.nodes[seed%3].RequestCode(email, client(1)); err != nil {
+		if err := f.nodes[seed%3].RequestCode(email, requester(1)); err != nil {
 			t.Fatal(err)
 		}
 		f.settled()
 		code := f.mail.code(email)
 		var opened atomic.Int64
 		f.allAccounts(3, func(s *clusterNode, time int) {
-			_, _, err := s.OpenSession(email, code, client(int(s.node.id)*10+time))
+			_, _, err := s.OpenSession(email, code, requester(int(s.node.id)*10+time))
 			switch {
 			case err == nil:
 				opened.Add(1)
@@ -49,7 +49,7 @@ func TestShared_K2_FiveTriesInAll(t *testing.T) {
 		for _, wrong := range []int{account.CodeTriesMax - 1, account.CodeTriesMax} {
 			f := startCluster(t, 3, seed, Config{})
 			email := mustEmail(t, "one@example.com")
-			if err := f.nodes[0].RequestCode(email, client(1)); err != nil {
+			if err := f.nodes[0].RequestCode(email, requester(1)); err != nil {
 				t.Fatal(err)
 			}
 			f.settled()
@@ -59,12 +59,12 @@ func TestShared_K2_FiveTriesInAll(t *testing.T) {
 				if next.Add(1) > int64(wrong) {
 					return
 				}
-				if _, _, err := s.OpenSession(email, notCode(code), client(2)); accounts.AsEngineError(err).Code != engine.CodeInvalidCode {
+				if _, _, err := s.OpenSession(email, notCode(code), requester(2)); accounts.AsEngineError(err).Code != engine.CodeInvalidCode {
 					t.Errorf("node %d: a wrong code: %v", s.node.id, err)
 				}
 			})
 			f.settled()
-			_, _, err := f.nodes[seed%3].OpenSession(email, code, client(3))
+			_, _, err := f.nodes[seed%3].OpenSession(email, code, requester(3))
 			if opens := wrong < account.CodeTriesMax; opens != (err == nil) {
 				t.Errorf("seed %d: behind %d wrong tries the right code: %v", seed, wrong, err)
 			}
@@ -89,11 +89,11 @@ func TestShared_NewAccountsAtOnce(t *testing.T) {
 	f.allAccounts(4, func(s *clusterNode, time int) {
 		email := mustEmail(t, fmt.Sprintf("user%d-%d@example.com", s.node.id, time))
 		from := client(int(s.node.id)*10 + time)
-		if err := s.RequestCode(email, from); err != nil {
+		if err := s.RequestCode(email, account.Requester{Address: from}); err != nil {
 			t.Errorf("node %d: request a code: %v", s.node.id, err)
 			return
 		}
-		if _, _, err := s.OpenSession(email, f.mail.code(email), from); err != nil {
+		if _, _, err := s.OpenSession(email, f.mail.code(email), account.Requester{Address: from}); err != nil {
 			t.Errorf("node %d: open a session: %v", s.node.id, err)
 		}
 	})

@@ -98,7 +98,7 @@ func (s *clusterNode) isCutOff(t *testing.T, caller account.Caller) {
 			_, err := s.Observe([]engine.Refresh{saying("infodolar", noon, "USD", "58", "60", "bhd")})
 			return err
 		},
-		"request a code": func() error { return s.RequestCode(mustEmail(t, "two@example.com"), client(2)) },
+		"request a code": func() error { return s.RequestCode(mustEmail(t, "two@example.com"), requester(2)) },
 		"suspend":        func() error { return s.SuspendAccount(1, "test", "test") },
 		"announce":       func() error { return s.WithdrawAnnouncement("test") },
 	}

@@ -18,7 +18,7 @@ import (
 // whether an account exists, because the response time would reveal it.
 
 func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	if err := s.config.Accounts.RequestCode(r.email, s.clientAddress(ctx)); err != nil {
+	if err := s.config.Accounts.RequestCode(r.email, account.Requester{Address: s.clientAddress(ctx)}); err != nil {
 		return err
 	}
 	body := encode.Int([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
@@ -28,7 +28,7 @@ func (s *Server) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error 
 }
 
 func (s *Server) openSession(ctx *fasthttp.RequestCtx, r *accountRequest) error {
-	token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))
+	token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, account.Requester{Address: s.clientAddress(ctx)})
 	if err != nil {
 		return err
 	}

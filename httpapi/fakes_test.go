@@ -411,13 +411,13 @@ func (f *fakeAccounts) change(session *account.Digest) error {
 	return err
 }
 
-func (f *fakeAccounts) RequestCode(_ account.Email, from netip.Addr) error {
-	f.from = from
+func (f *fakeAccounts) RequestCode(_ account.Email, from account.Requester) error {
+	f.from = from.Address
 	return f.change(nil)
 }
 
-func (f *fakeAccounts) OpenSession(_ account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
-	f.from = from
+func (f *fakeAccounts) OpenSession(_ account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
+	f.from = from.Address
 	if err := f.change(nil); err != nil {
 		return account.Secret{}, time.Time{}, err
 	}

@@ -107,14 +107,14 @@ func newConstantTimeAccounts() *constantTimeAccounts {
 	})}
 }
 
-func (e *constantTimeAccounts) RequestCode(to account.Email, _ netip.Addr) error {
+func (e *constantTimeAccounts) RequestCode(to account.Email, _ account.Requester) error {
 	if found := e.emails.find([]byte(to.String())); e.work != nil {
 		e.work(found == 1)
 	}
 	return nil
 }
 
-func (e *constantTimeAccounts) OpenSession(of account.Email, _ string, from netip.Addr) (account.Secret, time.Time, error) {
+func (e *constantTimeAccounts) OpenSession(of account.Email, _ string, from account.Requester) (account.Secret, time.Time, error) {
 	_ = e.RequestCode(of, from)
 	return account.Secret{}, time.Time{}, fault(engine.CodeInvalidCode, "The code is not valid.", 0)
 }

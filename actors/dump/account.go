@@ -105,6 +105,8 @@ func describeLogin(event any) accountLine {
 		}
 	case *account.SessionClosed:
 		return accountLine{Event: "sessionClosed", Token: shortDigest(e.Token)}
+	case *account.LoginUnlocked:
+		return accountLine{Event: "loginUnlocked", Email: e.Email.String(), At: formatTime(e.At), By: e.By}
 	case *account.Announced:
 		return accountLine{Event: "announced", KeysRequired: formatTime(e.RequiredAt), At: formatTime(e.AnnouncedAt), By: e.By}
 	case *account.AnnouncementWithdrawn:

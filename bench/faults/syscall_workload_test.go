@@ -277,10 +277,10 @@ func (l *workload) accountStep(n int) error {
 		return err
 	}
 	from := netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)})
-	if err := l.system.RequestCode(email, from); err != nil {
+	if err := l.system.RequestCode(email, account.Requester{Address: from}); err != nil {
 		return err
 	}
-	token, _, err := l.system.OpenSession(email, *l.mail.last.Load(), from)
+	token, _, err := l.system.OpenSession(email, *l.mail.last.Load(), account.Requester{Address: from})
 	if err != nil {
 		return err
 	}

@@ -20,11 +20,11 @@ const accountArgument = "one account, by its number or its e-mail address"
 func (r *invocation) accounts() *cobra.Command {
 	return command.Spec{
 		Use:   "accounts",
-		Short: "List, show, suspend, restore or limit accounts",
+		Short: "List, show, suspend, restore, limit or unlock accounts",
 		Long:  "accounts manages the accounts of a running node. An account is named by its number or its e-mail address.",
 		Example: `  tasard admin accounts list --data ./data
   tasard admin accounts show ana@example.com --data ./data`,
-		Subcommands: []*cobra.Command{r.listAccounts(), r.showAccount(), r.suspend(), r.restore(), r.limit()},
+		Subcommands: []*cobra.Command{r.listAccounts(), r.showAccount(), r.suspend(), r.restore(), r.limit(), r.unlock()},
 	}.Command(r.Process)
 }
 
@@ -120,6 +120,22 @@ the node's. It takes effect with the next request.`,
 				return exit.Errorf(exit.Usage, "no limit; give --day N, --minute N or both")
 			}
 			_, err := call(ctx, r, admin.LimitAccount, body, printChangedAccount("has these limits now"), args[0])
+			return err
+		},
+	})
+}
+
+func (r *invocation) unlock() *cobra.Command {
+	return r.newChangeCommand(command.Spec{
+		Use:   "unlock ACCOUNT",
+		Short: "Let an owner log in who is kept out by wrong codes",
+		Long: `unlock forgets today's wrong login codes and mails of an e-mail address, and the wrong codes of all addresses in the
+last hour. The owner can ask for a code at once. The address need not have an account yet.`,
+		Example: `  tasard admin accounts unlock ana@example.com --data ./data --by luis
+  tasard admin accounts unlock 7 --data ./data`,
+		Args: command.ExactArgs(1, accountArgument),
+		Run: func(ctx context.Context, args []string) error {
+			_, err := call(ctx, r, admin.UnlockLogin, r.author, printUnlocked, args[0])
 			return err
 		},
 	})

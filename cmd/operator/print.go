@@ -89,6 +89,10 @@ func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	}
 }
 
+func printUnlocked(out io.Writer, unlocked *admin.Unlocked) {
+	terminal.Fprintf(out, "%s can ask for a login code again.\n", unlocked.Email)
+}
+
 // digestCharacters is how many characters of a document's digest a table shows.
 const digestCharacters = 12
 

@@ -156,10 +156,11 @@ func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
 	from := clientAddress(0)
 	issued, err := r.RequestCode(idOf("a@b.do"), from, now)
 	must(t, err)
-	failed, _ := r.TryCode(idOf("a@b.do"), "12345678", digestOf("t"), from, now)
+	r.ApplyRemote(&CodeIssued{Email: idOf("t@b.do"), At: noon, Mailed: true, Sealed: CodeSeal{1}}, now)
+	failed, _ := r.TryCode(idOf("t@b.do"), "12345678", digestOf("t"), from, now)
 	r.ApplyRemote(&CodeIssued{Email: idOf("c@d.do"), At: noon}, now)
-	r.ApplyRemote(&CodeFailed{Email: idOf("a@b.do"), At: noon}, now)
-	if r.codesPending != 1 || r.triesPending != 1 || r.attemptCopy(idOf("a@b.do")).triesPending != 1 {
+	r.ApplyRemote(&CodeFailed{Email: idOf("t@b.do"), At: noon}, now)
+	if r.codesPending != 1 || r.triesPending != 1 || r.attemptCopy(idOf("t@b.do")).triesPending != 1 {
 		t.Errorf("%d codes, %d tries", r.codesPending, r.triesPending)
 	}
 	r.Rollback(failed)
@@ -167,10 +168,10 @@ func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
 	if r.codesPending != 0 || r.triesPending != 0 {
 		t.Errorf("%d codes, %d tries when all is void", r.codesPending, r.triesPending)
 	}
-	if _, err := r.RetryRequestCode(idOf("a@b.do"), now); err != nil {
+	if _, err := r.RetryRequestCode(idOf("a@b.do"), from, now); err != nil {
 		t.Errorf("a code that was void is refused: %v", err)
 	}
-	if codes := r.clients.get(from).codes.total(now.Monotonic); codes != 1 {
+	if codes := r.clients.get(ClientPrefix(from.Address)).codes.total(now.Monotonic); codes != 1 {
 		t.Errorf("the client has asked %d times", codes)
 	}
 }

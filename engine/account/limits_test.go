@@ -109,8 +109,8 @@ func TestK2_AbortNeverCountsBelowZero(t *testing.T) {
 	if state := fmt.Sprint(r.codesPending, r.triesPending, v.triesPending); state != "1 1 1" {
 		t.Errorf("one of two each is lost: %s are left, of %q", state, code)
 	}
-	r.endPendingTry(idOf("a@b.do"))
-	r.endPendingTry(idOf("a@b.do"))
+	r.endPendingTry(&CodeFailed{Email: idOf("a@b.do")})
+	r.endPendingTry(&CodeFailed{Email: idOf("a@b.do")})
 	if state := fmt.Sprint(r.triesPending, v.triesPending); state != "0 0" {
 		t.Errorf("after more ends than beginnings: %s", state)
 	}
@@ -122,8 +122,8 @@ func TestK2_AVisitorIsQuietFromTheEndOfTheCode(t *testing.T) {
 		want    bool
 	}{
 		"nothing known":     {loginAttempt{}, true},
-		"a code that lives": {loginAttempt{code: &pendingCode{CodeState: CodeState{Until: 11}}}, false},
-		"a code at its end": {loginAttempt{code: &pendingCode{CodeState: CodeState{Until: 10}}}, true},
+		"a code that lives": {loginAttempt{codes: []*pendingCode{{CodeState: CodeState{Until: 11}}}}, false},
+		"a code at its end": {loginAttempt{codes: []*pendingCode{{CodeState: CodeState{Until: 10}}}}, true},
 		"an account":        {loginAttempt{account: 1}, false},
 		"a try under way":   {loginAttempt{triesPending: 1}, false},
 		"asked before":      {loginAttempt{nextCodeAt: 10}, true},

@@ -9,32 +9,69 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
+// Requester is the client of a request for a login code or of a login attempt.
+type Requester struct {
+	Address netip.Addr
+	// Browser is the digest of a random id that only the browser knows. A code that a browser has requested can be used
+	// only by this browser, so that others can't use up its tries. Zero: the request is not from a browser.
+	Browser Digest
+}
+
 // Limits on the logins of one client address.
 const (
 	clientCodesHourMax = 30 // requests for a login code
 	clientTriesHourMax = 60 // login attempts
-	clientsMax         = 1 << 16
-	clientsKept        = clientsMax * 3 / 4 // number of clients that evict keeps
+	// frequentUses is the number of code requests and login attempts of a network on one day from which on it is
+	// frequent. Frequent networks get only a part of the limits that all clients share, see Registry.share.
+	frequentUses = 4
+	clientsMax   = 1 << 16
+	clientsKept  = clientsMax * 3 / 4 // number of clients that evict keeps
 )
 
-// loginClient counts the login requests of one client address.
-type loginClient struct{ codes, tries HourCounter }
+// loginClient counts the login requests of one client address or network.
+type loginClient struct {
+	codes, tries HourCounter
+	uses         DayCounter // both; only of the widest network of a client
+}
 
 func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest) }
 
-// loginClients is a table of at most clientsMax clients, in memory only.
+// loginClients is a table of at most clientsMax clients and networks, in memory only.
 type loginClients map[netip.Prefix]*loginClient
+
+// clientNetwork is a prefix of an address. It may do as much as a number of clients; 0 means that it has no limit.
+type clientNetwork struct{ bits, clients int }
+
+// clientNetworks returns the prefixes by which an address is counted: the client itself first (see ClientPrefix), then
+// wider networks. The holder of an IPv6 /48 has 65,536 /64s.
+func clientNetworks(addr netip.Addr) []clientNetwork {
+	if addr.Unmap().Is4() {
+		return ipv4Networks[:]
+	}
+	return ipv6Networks[:]
+}
+
+var (
+	ipv4Networks = [...]clientNetwork{{32, 1}, {24, 0}}
+	ipv6Networks = [...]clientNetwork{{64, 1}, {56, network56Clients}, {48, network48Clients}}
+)
+
+// Limits of IPv6 networks, in multiples of the limit of one client. Providers of mobile networks give each phone a /64,
+// so a network may have many clients.
+const (
+	network56Clients = 16
+	network48Clients = 64
+)
+
+func networkPrefix(addr netip.Addr, bits int) netip.Prefix {
+	prefix, _ := addr.Unmap().WithZone("").Prefix(bits)
+	return prefix
+}
 
 // ClientPrefix returns the prefix by which clients are counted: the /32 of an IPv4 address, or the /64 of an IPv6
 // address.
 func ClientPrefix(addr netip.Addr) netip.Prefix {
-	addr = addr.Unmap().WithZone("")
-	bits := 64
-	if addr.Is4() {
-		bits = 32
-	}
-	prefix, _ := addr.Prefix(bits)
-	return prefix
+	return networkPrefix(addr, clientNetworks(addr)[0].bits)
 }
 
 // LoggedNetwork returns the network of an address for logs: the /24 of an IPv4 address, the /48 of an IPv6 address, or
@@ -51,8 +88,33 @@ func LoggedNetwork(addr netip.Addr) string {
 	return network.String()
 }
 
-func (t loginClients) get(addr netip.Addr) *loginClient {
-	prefix := ClientPrefix(addr)
+// charge counts a request of an address in the counter that of selects. It returns an error if the client or one of its
+// networks is at the limit.
+func (t loginClients) charge(addr netip.Addr, of func(*loginClient) *HourCounter, limit int, now ClockReading) error {
+	for _, n := range clientNetworks(addr) {
+		if c := t[networkPrefix(addr, n.bits)]; c != nil && n.clients > 0 {
+			if wait := of(c).wait(now.Monotonic, n.clients*limit); wait > 0 {
+				return errTooManyAttempts(wait)
+			}
+		}
+	}
+	var widest *loginClient
+	for _, n := range clientNetworks(addr) {
+		widest = t.get(networkPrefix(addr, n.bits))
+		of(widest).add(now.Monotonic)
+	}
+	widest.uses.add(now.today())
+	return nil
+}
+
+// frequent reports whether the network of an address has made more than frequentUses requests today.
+func (t loginClients) frequent(addr netip.Addr, now ClockReading) bool {
+	networks := clientNetworks(addr)
+	c := t[networkPrefix(addr, networks[len(networks)-1].bits)]
+	return c != nil && c.uses.on(now.today()) > frequentUses
+}
+
+func (t loginClients) get(prefix netip.Prefix) *loginClient {
 	c := t[prefix]
 	if c == nil {
 		t.evict()

@@ -2,7 +2,7 @@ package account
 
 import (
 	"crypto/hmac"
-	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -10,15 +10,18 @@ import (
 
 // Limits of logins.
 const (
-	CodeLifetime        = 10 * time.Minute
-	CodeTriesMax        = 5 // wrong tries of one code
-	CodeResendAfter     = time.Minute
-	SessionLifetime     = 15 * time.Minute
-	wrongTriesDayMax    = 25   // of one e-mail address
-	wrongTriesHourMax   = 1000 // of all e-mail addresses
-	mailsDayMax         = 10   // mails to one address; later requests get the same response, but no mail is sent
-	codesHourMax        = 5000 // code requests of all e-mail addresses
-	sessionsPerEmailMax = 8
+	CodeLifetime      = 10 * time.Minute
+	CodeTriesMax      = 5 // wrong tries of one code
+	CodeResendAfter   = time.Minute
+	SessionLifetime   = 15 * time.Minute
+	wrongTriesDayMax  = 25   // of one e-mail address
+	wrongTriesHourMax = 1000 // of all e-mail addresses
+	// The limits on wrong tries and mails are parts of the whole for strangers, so that no stranger can use them up for
+	// the owner of an address: see Registry.share.
+	strangerShare, frequentShare, wholeShare = 4, 2, 5
+	mailsDayMax                              = 10   // mails to one address; later requests get the same response, but no mail is sent
+	codesHourMax                             = 5000 // code requests of all e-mail addresses
+	sessionsPerEmailMax                      = 8
 
 	// An address without an account is removed by the first sweep (sweepAddresses) after it had no events for forgetAfter.
 	// By then its daily counters no longer matter.
@@ -53,15 +56,37 @@ type Registry struct {
 
 // loginAttempt has the data of an e-mail address that AddressState lacks.
 type loginAttempt struct {
-	account      uint64        // account id in a login that is being written to the log, or 0
-	nextCodeAt   time.Duration // AddressState.NextCodeAt of a code that is being written to the log
-	triesPending int           // wrong tries that are being written to the log
-	code         *pendingCode
-	sessions     []Digest // by the time of login
+	account      uint64         // account id in a login that is being written to the log, or 0
+	nextCodeAt   time.Duration  // AddressState.NextCodeAt of a code that is being written to the log
+	askedBy      Digest         // Requester.Browser of the newest request for a code
+	codesPending int            // code requests that are being written to the log
+	triesPending int            // wrong tries that are being written to the log
+	pendingBy    map[Digest]int // part of triesPending by the Requester.Browser of the code
+	codes        []*pendingCode // at most one for each Requester.Browser
+	sessions     []Digest       // by the time of login
 }
 
 func (a *loginAttempt) idle(now time.Duration) bool {
-	return a.account == 0 && a.triesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 && (a.code == nil || !a.code.shared && a.code.Until <= now)
+	return a.account == 0 && a.triesPending == 0 && a.codesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 &&
+		!slices.ContainsFunc(a.codes, func(c *pendingCode) bool { return c.shared || c.Until > now })
+}
+
+// codeOf returns the code that a browser has requested, or nil.
+func (a *loginAttempt) codeOf(browser Digest) *pendingCode {
+	if index := slices.IndexFunc(a.codes, func(c *pendingCode) bool { return c.Browser == browser }); index >= 0 {
+		return a.codes[index]
+	}
+	return nil
+}
+
+func (a *loginAttempt) dropCode(browser Digest) {
+	a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.Browser == browser })
+}
+
+// setCode adds a code in place of the previous one of its browser, and drops codes that have ended.
+func (a *loginAttempt) setCode(c *pendingCode, now time.Duration) {
+	a.codes = slices.DeleteFunc(a.codes, func(old *pendingCode) bool { return old.Browser == c.Browser || !old.shared && old.Until <= now })
+	a.codes = append(a.codes, c)
 }
 
 // pendingCode is a login code that was issued and not used. For a code that is not shared, Tries also counts the wrong
@@ -90,18 +115,22 @@ type RegistryEvent interface{ registryEvent() }
 type (
 	// CodeIssued is a request for a login code. Mailed reports whether a mail is sent. Sealed is the hash of the code,
 	// for the other nodes of a cluster; without a cluster it is zero.
+	// Browser is that of the Requester, also in the other events: it tells which code of the address the event is about.
 	CodeIssued struct {
 		Email     EmailID
 		At        time.Time
 		Monotonic time.Duration
 		Mailed    bool
 		Sealed    CodeSeal
+		Browser   Digest
 	}
-	// CodeFailed is a login with a wrong code.
+	// CodeFailed is a login with a wrong code while a code was pending. Without one no login can succeed, so it is no
+	// guess and no event.
 	CodeFailed struct {
 		Email     EmailID
 		At        time.Time
 		Monotonic time.Duration
+		Browser   Digest
 	}
 	// SessionOpened is a login. Its code cannot be used again. New reports whether the login creates the account.
 	SessionOpened struct {
@@ -112,15 +141,23 @@ type (
 		Expires   time.Time
 		At        time.Time
 		Monotonic time.Duration
+		Browser   Digest
 	}
 	// SessionClosed is a sign-out.
 	SessionClosed struct{ Token Digest }
+	// LoginUnlocked forgets what counts against an address today, and the wrong tries of all addresses.
+	LoginUnlocked struct {
+		Email EmailID
+		At    time.Time
+		By    string // the operator
+	}
 )
 
 func (*CodeIssued) registryEvent()    {}
 func (*CodeFailed) registryEvent()    {}
 func (*SessionOpened) registryEvent() {}
 func (*SessionClosed) registryEvent() {}
+func (*LoginUnlocked) registryEvent() {}
 
 // NewRegistry returns an empty registry. key must be random; in a cluster all nodes must have the same key.
 func NewRegistry(key [32]byte) *Registry {
@@ -151,29 +188,67 @@ func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 // known. When the event is durable, the caller makes the code valid with ActivateCode. If Mailed is false, the caller
 // must send no mail, and no code becomes valid. The caller must do everything else as usual, so that neither the
 // response nor its time shows the difference.
-func (r *Registry) RequestCode(email EmailID, addr netip.Addr, now ClockReading) (*CodeIssued, error) {
-	c := r.clients.get(addr)
-	if wait := c.codes.wait(now.Monotonic, clientCodesHourMax); wait > 0 {
-		return nil, errTooManyAttempts(wait)
+func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
+	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.codes }, clientCodesHourMax, now); err != nil {
+		return nil, err
 	}
-	c.codes.add(now.Monotonic)
-	return r.RetryRequestCode(email, now)
+	return r.RetryRequestCode(email, from, now)
 }
 
 // RetryRequestCode repeats RequestCode after Rollback. It does not count the request for the client's address again.
-func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssued, error) {
-	row := r.addresses.row(email)
-	if wait := max(row.NextCodeAt, r.attemptCopy(email).nextCodeAt) - now.Monotonic; wait > 0 {
+func (r *Registry) RetryRequestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
+	row, a := r.addresses.row(email), r.attemptCopy(email)
+	if wait := a.nextCode(row.NextCodeAt, from.Browser) - now.Monotonic; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
 	if wait := r.codesIssued.wait(now.Monotonic, codesHourMax-r.codesPending); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
-	day := engine.DateOf(now.Wall)
-	r.attempt(email).nextCodeAt = now.Monotonic + CodeResendAfter
+	day, share := engine.DateOf(now.Wall), r.share(row.Browser, from, now)
+	mailed := row.Mails.on(day)+a.codesPending < mailsDayMax*share/wholeShare &&
+		row.WrongTries.on(day)+a.triesPending+a.reservedTries(from.Browser, now)+CodeTriesMax <= wrongTriesDayMax*share/wholeShare
+	attempt := r.attempt(email)
+	attempt.nextCodeAt, attempt.askedBy = now.Monotonic+CodeResendAfter, from.Browser
+	attempt.codesPending++
 	r.codesPending++
-	mailed := row.Mails.on(day) < mailsDayMax && row.WrongTries.on(day) < wrongTriesDayMax
-	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: mailed}, nil
+	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: mailed, Browser: from.Browser}, nil
+}
+
+// share returns how much of a limit that all clients share a requester may use up, in parts of wholeShare. Only the
+// browser that last logged in with an address (AddressState.Browser) may use up all, for this address. So a stranger
+// can't keep it out.
+func (r *Registry) share(known Digest, from Requester, now ClockReading) int {
+	switch {
+	case known != Digest{} && known == from.Browser:
+		return wholeShare
+	case r.clients.frequent(from.Address, now):
+		return frequentShare
+	}
+	return strangerShare
+}
+
+// nextCode returns the monotonic time before which a browser gets no other code. next is that of the address. A browser
+// does not have to wait because of the code of another one.
+func (a *loginAttempt) nextCode(next time.Duration, browser Digest) time.Duration {
+	if (browser == Digest{}) || browser == a.askedBy {
+		return max(next, a.nextCodeAt)
+	}
+	if own := a.codeOf(browser); own != nil {
+		return own.Until - CodeLifetime + CodeResendAfter
+	}
+	return 0
+}
+
+// reservedTries returns the wrong tries that the valid codes of other browsers still allow. A new code is mailed only if
+// its own tries fit into the limit beside these, so that a code, once sent, can be tried.
+func (a *loginAttempt) reservedTries(browser Digest, now ClockReading) int {
+	tries := 0
+	for _, c := range a.codes {
+		if c.Browser != browser && c.valid(now) {
+			tries += CodeTriesMax - c.Tries
+		}
+	}
+	return tries
 }
 
 // ActivateCode makes the code of an applied event valid and invalidates the previous code. It does nothing for an event
@@ -181,14 +256,14 @@ func (r *Registry) RetryRequestCode(email EmailID, now ClockReading) (*CodeIssue
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
 	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic) // also if not needed, so that the time is the same
 	if e.Mailed && e.Sealed == (CodeSeal{}) {
-		r.attempt(e.Email).code = pending
+		r.attempt(e.Email).setCode(pending, e.Monotonic)
 	}
 }
 
 // newCode returns the data of the login code that the event issues. now is the monotonic time at which the event was
 // decided, or arrived from another node.
 func newCode(e *CodeIssued, seal CodeSeal, now time.Duration) *pendingCode {
-	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime}}
+	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime, Browser: e.Browser}}
 }
 
 // errInvalidCode is the same for every code that does not open a session, so that it does not reveal why.
@@ -198,34 +273,37 @@ func errInvalidCode() error {
 
 // TryCode decides a login. For the right code it returns a SessionOpened event, and the code cannot be used again. For
 // a wrong code it returns both a CodeFailed event and an error. The error must not be sent to the client before the
-// event is durable. If a limit on wrong tries is reached, TryCode returns an error and no event, whether or not the
-// code is right.
-func (r *Registry) TryCode(email EmailID, code string, token Digest, addr netip.Addr, now ClockReading) (RegistryEvent, error) {
-	c := r.clients.get(addr)
-	if wait := c.tries.wait(now.Monotonic, clientTriesHourMax); wait > 0 {
-		return nil, errTooManyAttempts(wait)
+// event is durable. If no code is pending, or a limit on wrong tries is reached, TryCode returns an error and no event,
+// whether or not the code is right.
+func (r *Registry) TryCode(email EmailID, code string, token Digest, from Requester, now ClockReading) (RegistryEvent, error) {
+	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.tries }, clientTriesHourMax, now); err != nil {
+		return nil, err
 	}
-	c.tries.add(now.Monotonic)
-	return r.RetryTryCode(email, code, token, now)
+	return r.RetryTryCode(email, code, token, from, now)
 }
 
 // RetryTryCode repeats TryCode after Rollback. It does not count the try for the client's address again.
-func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now ClockReading) (RegistryEvent, error) {
-	row, pending := r.addresses.row(email), &pendingCode{}
-	if code := r.attemptCopy(email).code; code != nil {
-		pending = code
+func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, from Requester, now ClockReading) (RegistryEvent, error) {
+	row, a, pending := r.addresses.row(email), r.attemptCopy(email), &pendingCode{}
+	if own := a.codeOf(from.Browser); own != nil {
+		pending = own
+	} else if open := a.codeOf(Digest{}); open != nil {
+		pending = open
 	}
 	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time is the same
 	match := hmac.Equal(seal[:], pending.Seal[:])
-	if r.guessLimitReached(email, now) {
+	if row.WrongTries.on(engine.DateOf(now.Wall))+a.triesPending >= wrongTriesDayMax || !pending.valid(now) || !pending.usable(a.pendingBy[pending.Browser]) {
 		return nil, errInvalidCode()
 	}
-	attempt := r.attempt(email)
-	if !match || !pending.valid(now) || !pending.usable(attempt.triesPending) {
-		r.addPendingTry(attempt)
-		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic}, errInvalidCode()
+	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row.Browser, from, now)/wholeShare-r.triesPending); wait > 0 {
+		return nil, errTooManyAttempts(wait)
 	}
-	attempt.useCode()
+	attempt := r.attempt(email)
+	if !match {
+		r.addPendingTry(attempt, pending)
+		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic, pending.Browser}, errInvalidCode()
+	}
+	attempt.useCode(pending)
 	account := row.Account
 	if account == 0 {
 		if attempt.account == 0 {
@@ -236,39 +314,33 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, now Cl
 	}
 	return &SessionOpened{
 		Account: account, New: row.Account == 0, Email: email, Token: token,
-		Expires: plainUTC(now.Wall).Add(SessionLifetime), At: plainUTC(now.Wall), Monotonic: now.Monotonic,
+		Expires: plainUTC(now.Wall).Add(SessionLifetime), At: plainUTC(now.Wall), Monotonic: now.Monotonic, Browser: pending.Browser,
 	}, nil
-}
-
-// guessLimitReached reports whether a limit on wrong tries is reached. Tries that are being written to the log count.
-func (r *Registry) guessLimitReached(email EmailID, now ClockReading) bool {
-	if r.wrongTries.total(now.Monotonic)+r.triesPending >= wrongTriesHourMax {
-		return true
-	}
-	row := r.addresses.row(email)
-	return row.WrongTries.on(engine.DateOf(now.Wall))+r.attemptCopy(email).triesPending >= wrongTriesDayMax
 }
 
 // useCode prevents another use of the code. It drops a code that is not shared. A shared code is first reserved, and
 // dropped when the session is in the log.
-func (a *loginAttempt) useCode() {
-	if a.code.shared {
-		a.code.reserved = true
+func (a *loginAttempt) useCode(c *pendingCode) {
+	if c.shared {
+		c.reserved = true
 	} else {
-		a.code = nil
+		a.dropCode(c.Browser)
 	}
 }
 
 // addPendingTry counts a wrong try before it is durable, so that concurrent tries do not exceed the limits. After
 // CodeTriesMax tries it drops the code.
-func (r *Registry) addPendingTry(a *loginAttempt) {
+func (r *Registry) addPendingTry(a *loginAttempt, c *pendingCode) {
 	a.triesPending++
 	r.triesPending++
-	if a.code == nil || a.code.shared {
+	if a.pendingBy == nil {
+		a.pendingBy = map[Digest]int{}
+	}
+	if a.pendingBy[c.Browser]++; c.shared {
 		return
 	}
-	if a.code.Tries++; a.code.Tries >= CodeTriesMax {
-		a.code = nil
+	if c.Tries++; c.Tries >= CodeTriesMax {
+		a.dropCode(c.Browser)
 	}
 }
 
@@ -276,17 +348,29 @@ func (r *Registry) addPendingTry(a *loginAttempt) {
 func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
-		r.codesPending = max(0, r.codesPending-1)
+		r.endPendingCode(e.Email)
 	case *CodeFailed:
-		r.endPendingTry(e.Email)
+		r.endPendingTry(e)
+	}
+}
+
+func (r *Registry) endPendingCode(email EmailID) {
+	r.codesPending = max(0, r.codesPending-1)
+	if a := r.attempts[email.digest]; a != nil {
+		a.codesPending = max(0, a.codesPending-1)
 	}
 }
 
 // endPendingTry takes back one wrong try that addPendingTry counted.
-func (r *Registry) endPendingTry(email EmailID) {
+func (r *Registry) endPendingTry(e *CodeFailed) {
 	r.triesPending = max(0, r.triesPending-1)
-	if a := r.attempts[email.digest]; a != nil {
+	if a := r.attempts[e.Email.digest]; a != nil {
 		a.triesPending = max(0, a.triesPending-1)
+		if a.pendingBy[e.Browser] > 1 {
+			a.pendingBy[e.Browser]--
+		} else {
+			delete(a.pendingBy, e.Browser)
+		}
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
-		r.codesPending = max(0, r.codesPending-1)
+		r.endPendingCode(e.Email)
 		r.applyAt(e, e.Monotonic)
 	case *CodeFailed:
-		r.endPendingTry(e.Email)
+		r.endPendingTry(e)
 		r.applyAt(e, e.Monotonic)
 	case *SessionOpened:
 		r.applyAt(e, e.Monotonic)
@@ -34,11 +34,13 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 	case *CodeFailed:
 		r.editAddress(e.Email, r.newest).WrongTries.add(engine.DateOf(e.At))
 		r.wrongTries.add(r.newest)
-		r.countSharedTry(e.Email)
+		r.countSharedTry(e.Email, e.Browser)
 	case *SessionOpened:
 		r.sessionOpened(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *SessionClosed:
 		r.removeSession(e.Token)
+	case *LoginUnlocked:
+		r.unlock(e)
 	default:
 		panic(fmt.Sprintf("engine: no rule applies an event of type %T", event))
 	}
@@ -63,20 +65,37 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 	if e.Sealed != (CodeSeal{}) {
 		code := newCode(e, e.Sealed, now.Monotonic)
 		code.shared = true
-		r.attempt(e.Email).code = code
+		r.attempt(e.Email).setCode(code, now.Monotonic)
+		r.attempt(e.Email).askedBy = e.Browser
 	} else if a := r.attempts[e.Email.digest]; a != nil {
-		a.code = nil
+		a.dropCode(e.Browser)
+	}
+}
+
+// unlock clears the counters that keep the owner of an address from logging in.
+func (r *Registry) unlock(e *LoginUnlocked) {
+	r.wrongTries = HourCounter{}
+	if a := r.attempts[e.Email.digest]; a != nil {
+		a.nextCodeAt = 0
+	}
+	if _, known := r.addresses.index[e.Email.digest]; known {
+		row := r.editAddress(e.Email, r.newest)
+		row.NextCodeAt, row.Mails, row.WrongTries = 0, DayCounter{}, DayCounter{}
 	}
 }
 
 func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
-	r.editAddress(e.Email, now.Monotonic).Account = e.Account
+	row := r.editAddress(e.Email, now.Monotonic)
+	row.Account = e.Account
+	if (e.Browser != Digest{}) {
+		row.Browser = e.Browser
+	}
 	r.lastID = max(r.lastID, e.Account)
 	r.expireSessions(now)
 	a := r.attempt(e.Email)
 	a.account = 0
-	if a.code != nil && a.code.shared {
-		a.code = nil
+	if c := a.codeOf(e.Browser); c != nil && c.shared {
+		a.dropCode(e.Browser)
 	}
 	if len(a.sessions) == sessionsPerEmailMax {
 		r.removeSession(a.sessions[0])
@@ -133,9 +152,7 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
 			a.account = 0 // the login was aborted
 		}
-		if c := a.code; c != nil && c.shared && expired(c.Until, c.Expires, now, true) {
-			a.code = nil
-		}
+		a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.shared && expired(c.Until, c.Expires, now, true) })
 		if a.idle(now.Monotonic) {
 			delete(r.attempts, digest)
 		}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 )
@@ -13,6 +14,7 @@ type CodeState struct {
 	Expires time.Time
 	Until   time.Duration // monotonic time (ClockReading.Monotonic) at which the code ends
 	Tries   int           // wrong tries
+	Browser Digest        // Requester.Browser
 }
 
 // ShareCodes makes the registry work in a cluster whose nodes all have its key. It puts the hashes of codes in the log.
@@ -48,8 +50,8 @@ func (r *Registry) Resume(now ClockReading) {
 		r.sessions[token] = s
 	}
 	for _, a := range r.attempts {
-		if a.code != nil {
-			a.code.Until = r.newest + CodeLifetime
+		for _, c := range a.codes {
+			c.Until = r.newest + CodeLifetime
 		}
 	}
 }
@@ -68,13 +70,13 @@ func (r *Registry) Rollback(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
 		if a := r.attempts[e.Email.digest]; a != nil {
-			a.nextCodeAt = 0
+			a.nextCodeAt, a.askedBy = 0, Digest{}
 		}
 	case *SessionOpened:
 		if a := r.attempts[e.Email.digest]; a != nil {
 			a.account = 0 // another node may have assigned the same id
-			if a.code != nil {
-				a.code.reserved = false
+			if c := a.codeOf(e.Browser); c != nil {
+				c.reserved = false
 			}
 		}
 	}
@@ -82,13 +84,15 @@ func (r *Registry) Rollback(event RegistryEvent) {
 
 // countSharedTry counts a wrong try of a shared code (a code in the log of the cluster). It drops the code after
 // CodeTriesMax tries.
-func (r *Registry) countSharedTry(email EmailID) {
+func (r *Registry) countSharedTry(email EmailID, browser Digest) {
 	a := r.attempts[email.digest]
-	if a == nil || a.code == nil || !a.code.shared {
+	if a == nil {
 		return
 	}
-	if a.code.Tries++; a.code.Tries >= CodeTriesMax {
-		a.code = nil
+	if c := a.codeOf(browser); c != nil && c.shared {
+		if c.Tries++; c.Tries >= CodeTriesMax {
+			a.dropCode(browser)
+		}
 	}
 }
 
@@ -96,10 +100,14 @@ func (r *Registry) countSharedTry(email EmailID) {
 func (r *Registry) sharedCodes() []CodeState {
 	var codes []CodeState
 	for _, a := range r.attempts {
-		if c := a.code; c != nil && c.shared && r.newest < c.Until {
-			codes = append(codes, c.CodeState)
+		for _, c := range a.codes {
+			if c.shared && r.newest < c.Until {
+				codes = append(codes, c.CodeState)
+			}
 		}
 	}
-	slices.SortFunc(codes, func(a, b CodeState) int { return bytes.Compare(a.Email.digest[:], b.Email.digest[:]) })
+	slices.SortFunc(codes, func(a, b CodeState) int {
+		return cmp.Or(bytes.Compare(a.Email.digest[:], b.Email.digest[:]), bytes.Compare(a.Browser[:], b.Browser[:]))
+	})
 	return codes
 }

@@ -193,11 +193,14 @@ func (m *loginModel) next() int {
 }
 
 // client is an address that was not used before.
-func (m *loginModel) client() netip.Addr { return clientAddress(m.next()) }
+func (m *loginModel) client() Requester { return clientAddress(m.next()) }
 
-func clientAddress(i int) netip.Addr {
-	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+// clientAddress is an address in a network of its own.
+func clientAddress(i int) Requester {
+	return Requester{Address: netip.AddrFrom4([4]byte{byte(i >> 16), byte(i >> 8), byte(i), 1})}
 }
+
+func requester(address string) Requester { return Requester{Address: netip.MustParseAddr(address)} }
 
 // record is an event decided now.
 func (n *loginNode) record(event any, text string) loginRecord {
@@ -232,7 +235,7 @@ func (n *loginNode) requestCode(email string) {
 	n.offer(func(again bool) (loginRecord, bool) {
 		ask := func() (*CodeIssued, error) { return n.registry.RequestCode(idOf(email), from, n.now()) }
 		if again {
-			ask = func() (*CodeIssued, error) { return n.registry.RetryRequestCode(idOf(email), n.now()) }
+			ask = func() (*CodeIssued, error) { return n.registry.RetryRequestCode(idOf(email), from, n.now()) }
 		}
 		event, err := ask()
 		if err != nil {
@@ -253,12 +256,12 @@ func (n *loginNode) tryCode(email string) {
 	if text == "" {
 		text = "00000000"
 	}
-	text = []string{text, text, text, not(text), "00000000"}[m.pick(5)]
+	text = []string{text, text, not(text), not(text), "00000000"}[m.pick(5)]
 	token, from := digestOf(fmt.Sprint("token", m.next())), m.client()
 	n.offer(func(again bool) (loginRecord, bool) {
 		try := func() (RegistryEvent, error) { return n.registry.TryCode(idOf(email), text, token, from, n.now()) }
 		if again {
-			try = func() (RegistryEvent, error) { return n.registry.RetryTryCode(idOf(email), text, token, n.now()) }
+			try = func() (RegistryEvent, error) { return n.registry.RetryTryCode(idOf(email), text, token, from, n.now()) }
 		}
 		event, err := try()
 		e, isOpened := event.(*SessionOpened)
@@ -314,22 +317,16 @@ func (n *loginNode) inFlight(email, kind string) int {
 }
 
 // judgeRefusal: a node that has applied all events knows the last code of every node, and refuses without an event only
-// after the wrong tries of a day.
+// after the wrong tries of a day, or if no code is pending.
 func (m *loginModel) judgeRefusal(n *loginNode, email, text string, event RegistryEvent) {
 	if n.applied < len(m.log) {
 		return
 	}
 	code, tries := m.codes[email], n.inFlight(email, "failed")
-	if event == nil {
-		if wrong := m.wrong[email]; wrong != nil {
-			tries += wrong.count
-		}
-		if tries < wrongTriesDayMax {
-			m.fail("refused without an event after %d wrong tries", tries)
-		}
+	if wrong := m.wrong[email]; event == nil && wrong != nil && wrong.count+tries >= wrongTriesDayMax {
 		return
 	}
-	if code == nil || code.text != text || code.tries+tries >= CodeTriesMax || !m.alive(code, n) ||
+	if code == nil || event != nil && code.text != text || code.tries+tries >= CodeTriesMax || !m.alive(code, n) ||
 		n.inFlight(email, "sent")+n.inFlight(email, "opened") > 0 {
 		return
 	}

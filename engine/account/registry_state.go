@@ -28,6 +28,7 @@ type AddressState struct {
 	LastEventAt time.Duration // monotonic time of the newest event of the address
 	Mails       DayCounter
 	WrongTries  DayCounter
+	Browser     Digest // Requester.Browser of the newest login from a browser
 }
 
 // SessionState is an open session.
@@ -104,7 +105,7 @@ func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressSt
 		r.addSession(s)
 	}
 	for _, c := range state.SharedCodes {
-		r.attempt(c.Email).code = &pendingCode{CodeState: c, shared: true}
+		r.attempt(c.Email).setCode(&pendingCode{CodeState: c, shared: true}, 0)
 	}
 	return r
 }

@@ -19,14 +19,14 @@ func randomLogins(seed uint64, count int) []RegistryEvent {
 		at := noon.Add(monotonic)
 		switch random.IntN(5) {
 		case 0:
-			events = append(events, &CodeFailed{email, at, monotonic})
+			events = append(events, &CodeFailed{Email: email, At: at, Monotonic: monotonic})
 		case 1:
 			account := uint64(1 + random.IntN(3000))
-			events = append(events, &SessionOpened{account, true, email, digestOf(fmt.Sprint(i)), at.Add(SessionLifetime), at, monotonic})
+			events = append(events, &SessionOpened{account, true, email, digestOf(fmt.Sprint(i)), at.Add(SessionLifetime), at, monotonic, Digest{}})
 		case 2:
 			events = append(events, &SessionClosed{digestOf(fmt.Sprint(i - random.IntN(4)))})
 		default:
-			events = append(events, &CodeIssued{email, at, monotonic, random.IntN(2) == 0, CodeSeal{}})
+			events = append(events, &CodeIssued{email, at, monotonic, random.IntN(2) == 0, CodeSeal{}, Digest{}})
 		}
 	}
 	return events
@@ -82,12 +82,12 @@ func TestRegistryIsRestoredFromParts(t *testing.T) {
 func TestRemovedRowsAreUsedAgain(t *testing.T) {
 	const many = 8192
 	r := NewRegistry([32]byte{1})
-	r.Apply(&SessionOpened{1, true, numberedID(0), digestOf("session"), noon, noon, 0})
+	r.Apply(&SessionOpened{1, true, numberedID(0), digestOf("session"), noon, noon, 0, Digest{}})
 	for i := range many {
-		r.Apply(&CodeIssued{numberedID(1 + i), noon, time.Second, false, CodeSeal{}})
+		r.Apply(&CodeIssued{numberedID(1 + i), noon, time.Second, false, CodeSeal{}, Digest{}})
 	}
 	snapshot := r.Snapshot()
-	r.Apply(&CodeIssued{numberedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}})
+	r.Apply(&CodeIssued{numberedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}, Digest{}})
 	state, before := r.Snapshot().State(), snapshot.State()
 	if len(state.Addresses) != 2 || len(before.Addresses) != many+1 || r.addresses.used != many+1 {
 		t.Fatalf("%d addresses, %d before, in %d rows", len(state.Addresses), len(before.Addresses), r.addresses.used)

@@ -38,8 +38,8 @@ type Admitter interface {
 // Service lets the owner of an e-mail address log in and manage keys. An argument token is the digest of a session
 // token. A change is on disk when the method returns without error. Errors are *engine.Error.
 type Service interface {
-	RequestCode(email Email, from netip.Addr) error
-	OpenSession(email Email, code string, from netip.Addr) (token Secret, expires time.Time, err error)
+	RequestCode(email Email, from Requester) error
+	OpenSession(email Email, code string, from Requester) (token Secret, expires time.Time, err error)
 	CloseSession(token Digest) error
 	Keys(token Digest) ([]KeyRecord, error)
 	CreateKey(token Digest, name string) (KeyRecord, Secret, error)
@@ -59,6 +59,9 @@ type Operator interface {
 	SetAccountQuota(id uint64, quota Quota, by string) error
 	Announce(requiredAt time.Time, by string) (KeyPolicy, error)
 	WithdrawAnnouncement(by string) error
+	// UnlockLogin lets the owner of an address log in again, after others have used up the limits of the address or those
+	// of all addresses.
+	UnlockLogin(email EmailID, by string) error
 }
 
 // Summary is an account in a list.

@@ -73,6 +73,10 @@ type (
 		Remaining int       `json:"remaining"`
 		ResetAt   time.Time `json:"resetAt"`
 	}
+	// Unlocked is the masked e-mail address whose owner can log in again.
+	Unlocked struct {
+		Email string `json:"email"`
+	}
 	// Key describes an API key, without its secret.
 	Key struct {
 		ID         string    `json:"id"`
@@ -178,6 +182,29 @@ func (s *Server) suspend(r *http.Request, body Suspension) (Account, error) {
 
 func (s *Server) restore(r *http.Request, body Author) (Account, error) {
 	return s.change(r, "restore", body, s.config.Node.RestoreAccount)
+}
+
+// unlock lets the owner of an e-mail address log in again. The address may have no account yet.
+func (s *Server) unlock(r *http.Request, body Author) (Unlocked, error) {
+	email, err := account.ParseEmail(r.PathValue("account"))
+	id := email.ID()
+	if err != nil {
+		number, err := s.account(r)
+		if err != nil {
+			return Unlocked{}, err
+		}
+		record, _, err := s.config.Node.ShowAccount(number)
+		if err != nil {
+			return Unlocked{}, err
+		}
+		id = record.Email
+	}
+	by := authorName(r.Context(), body)
+	if err := s.config.Node.UnlockLogin(id, by); err != nil {
+		return Unlocked{}, err
+	}
+	s.config.Logger.Info("changed by an operator", "operation", "unlock", "email", id.String(), "by", by)
+	return Unlocked{Email: id.String()}, nil
 }
 
 func (s *Server) limit(r *http.Request, body LimitChange) (Account, error) {

@@ -28,6 +28,7 @@ var (
 	ShowAccount    = Operation[NoBody, Account]{http.MethodGet, "/accounts/{account}"}
 	SuspendAccount = Operation[Suspension, Account]{http.MethodPost, "/accounts/{account}/suspend"}
 	RestoreAccount = Operation[Author, Account]{http.MethodPost, "/accounts/{account}/restore"}
+	UnlockLogin    = Operation[Author, Unlocked]{http.MethodPost, "/accounts/{account}/unlock"}
 	LimitAccount   = Operation[LimitChange, Account]{http.MethodPost, "/accounts/{account}/limit"}
 
 	ShowKeyPolicy        = Operation[NoBody, KeyPolicy]{http.MethodGet, "/keys-required"}

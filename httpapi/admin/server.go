@@ -113,6 +113,7 @@ func (s *Server) Handler() http.Handler {
 	ShowAccount.register(mux, s.showAccount)
 	SuspendAccount.register(mux, s.suspend)
 	RestoreAccount.register(mux, s.restore)
+	UnlockLogin.register(mux, s.unlock)
 	LimitAccount.register(mux, s.limit)
 	ShowKeyPolicy.register(mux, s.showKeyPolicy)
 	Announce.register(mux, s.announce)

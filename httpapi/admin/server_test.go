@@ -47,6 +47,7 @@ func (n *fakeNode) change(by string) error {
 func (n *fakeNode) SuspendAccount(_ uint64, _, by string) error                { return n.change(by) }
 func (n *fakeNode) RestoreAccount(_ uint64, by string) error                   { return n.change(by) }
 func (n *fakeNode) SetAccountQuota(_ uint64, _ account.Quota, by string) error { return n.change(by) }
+func (n *fakeNode) UnlockLogin(_ account.EmailID, by string) error             { return n.change(by) }
 func (n *fakeNode) WithdrawAnnouncement(by string) error                       { return n.change(by) }
 func (n *fakeNode) KeyPolicy() account.KeyPolicy                               { return account.KeyPolicy{} }
 func (n *fakeNode) Announce(_ time.Time, by string) (account.KeyPolicy, error) {

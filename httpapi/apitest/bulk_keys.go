@@ -80,12 +80,12 @@ func signUp(system *actors.System, mailer *codeMailer, email string, index int) 
 	if err != nil {
 		return "", err
 	}
-	clientAddr := netip.AddrFrom4([4]byte{198, 18, byte(index >> 8), byte(index)})
-	if err := system.RequestCode(address, clientAddr); err != nil {
+	from := account.Requester{Address: netip.AddrFrom4([4]byte{198, 18, byte(index >> 8), byte(index)})}
+	if err := system.RequestCode(address, from); err != nil {
 		return "", fmt.Errorf("key of %s: %w", email, err)
 	}
 	code, _ := mailer.code(address)
-	session, _, err := system.OpenSession(address, code, clientAddr)
+	session, _, err := system.OpenSession(address, code, from)
 	if err != nil {
 		return "", fmt.Errorf("key of %s: %w", email, err)
 	}

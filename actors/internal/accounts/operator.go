@@ -109,6 +109,19 @@ func (t *Accounts) operatorChange(id uint64, by string, decide func(*account.Acc
 	return t.change(id, decide)
 }
 
+// UnlockLogin implements account.Operator.
+func (t *Accounts) UnlockLogin(email account.EmailID, by string) error {
+	if err := checkText("the operator's name", by, operatorMax); err != nil {
+		return err
+	}
+	if err := t.host.BeginChange(); err != nil {
+		return err
+	}
+	defer t.host.EndChange()
+	_, err := commitlog.AskChange[struct{}](t.Registrar, loginUnlockQuery{email, by}, t.config.WriteTimeout, t.Quorum)
+	return err
+}
+
 // Announce implements account.Operator.
 func (t *Accounts) Announce(requiredAt time.Time, by string) (account.KeyPolicy, error) {
 	return t.announce(announcementQuery{at: requiredAt, by: by})

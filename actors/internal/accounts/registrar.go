@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"errors"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -20,21 +19,26 @@ type (
 	signOut       = mailbox.Request[signOutQuery, struct{}]
 	sessionLookup = mailbox.Request[account.Digest, uint64]
 	announcement  = mailbox.Request[announcementQuery, account.KeyPolicy]
+	loginUnlock   = mailbox.Request[loginUnlockQuery, struct{}]
 )
 
 type (
 	codeQuery struct {
 		email account.Email
 		code  account.Secret
-		from  netip.Addr
+		from  account.Requester
 	}
 	codeAttemptQuery struct {
 		email account.Email
 		code  string
 		token account.Digest
-		from  netip.Addr
+		from  account.Requester
 	}
-	signOutQuery struct{ token account.Digest }
+	signOutQuery     struct{ token account.Digest }
+	loginUnlockQuery struct {
+		email account.EmailID
+		by    string
+	}
 	// announcementQuery announces the time from which API keys are required, or withdraws the announcement.
 	announcementQuery struct {
 		at       time.Time
@@ -91,6 +95,8 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 		r.decide(m, func(again bool) (*decision, error) { return r.checkCode(m, again) })
 	case *signOut:
 		r.decide(m, func(bool) (*decision, error) { return r.signOut(m) })
+	case *loginUnlock:
+		r.decide(m, func(bool) (*decision, error) { return r.unlock(m) })
 	case *announcement:
 		r.decide(m, func(bool) (*decision, error) { return r.announce(m) })
 	case *commitlog.Committed:
@@ -154,7 +160,7 @@ func AsEngineError(err error) *engine.Error {
 func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, error) {
 	request := func(now account.ClockReading) (*account.CodeIssued, error) {
 		if again {
-			return r.registry.RetryRequestCode(m.Query.email.ID(), now)
+			return r.registry.RetryRequestCode(m.Query.email.ID(), m.Query.from, now)
 		}
 		return r.registry.RequestCode(m.Query.email.ID(), m.Query.from, now)
 	}
@@ -183,7 +189,7 @@ func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error
 	now, q := r.clock.Now(), &m.Query
 	attempt := func() (account.RegistryEvent, error) {
 		if again {
-			return r.registry.RetryTryCode(q.email.ID(), q.code, q.token, now)
+			return r.registry.RetryTryCode(q.email.ID(), q.code, q.token, q.from, now)
 		}
 		return r.registry.TryCode(q.email.ID(), q.code, q.token, q.from, now)
 	}
@@ -224,6 +230,11 @@ func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
 	if err != nil {
 		return nil, err
 	}
+	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
+}
+
+func (r *RegistrarActor) unlock(m *loginUnlock) (*decision, error) {
+	event := &account.LoginUnlocked{Email: m.Query.email, At: wallTime(r.clock.Now()), By: m.Query.by}
 	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
 }
 

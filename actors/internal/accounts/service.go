@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"strings"
 	"time"
 	"unicode"
@@ -29,7 +28,7 @@ var errNoMail = &engine.Error{
 
 // RequestCode implements account.Service. It queues the e-mail with the code, and does not wait until it is sent. If
 // the e-mail cannot be queued, it returns an error, but the code is valid.
-func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
+func (t *Accounts) RequestCode(email account.Email, from account.Requester) error {
 	if t.config.Mail == nil {
 		return errNoMail
 	}
@@ -52,7 +51,7 @@ func (t *Accounts) RequestCode(email account.Email, from netip.Addr) error {
 }
 
 // OpenSession implements account.Service.
-func (t *Accounts) OpenSession(email account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
+func (t *Accounts) OpenSession(email account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
 	if err := t.host.BeginChange(); err != nil {
 		return account.Secret{}, time.Time{}, err
 	}

@@ -13,13 +13,15 @@ func (c *codec) codeIssued(e *account.CodeIssued) {
 	c.instant(2, &e.At)
 	c.monotonic(4, &e.Monotonic)
 	c.bool(5, &e.Mailed)
-	c.seal(6, &e.Sealed)
+	c.optionalDigest(6, (*account.Digest)(&e.Sealed))
+	c.optionalDigest(7, &e.Browser)
 }
 
 func (c *codec) codeFailed(e *account.CodeFailed) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.monotonic(4, &e.Monotonic)
+	c.optionalDigest(5, &e.Browser)
 }
 
 func (c *codec) codeRefused(e *CodeRefused) {
@@ -35,6 +37,13 @@ func (c *codec) sessionOpened(e *account.SessionOpened) {
 	c.instant(5, &e.Expires)
 	c.instant(7, &e.At)
 	c.monotonic(9, &e.Monotonic)
+	c.optionalDigest(10, &e.Browser)
+}
+
+func (c *codec) loginUnlocked(e *account.LoginUnlocked) {
+	c.email(1, &e.Email)
+	c.instant(2, &e.At)
+	c.internedText(4, &e.By)
 }
 
 func (c *codec) sessionClosed(e *account.SessionClosed) { c.digest(1, &e.Token) }
@@ -61,6 +70,7 @@ func (c *codec) address(a *account.AddressState) {
 	c.count(6, &a.Mails.Count)
 	c.date(7, &a.WrongTries.Day)
 	c.count(8, &a.WrongTries.Count)
+	c.optionalDigest(9, &a.Browser)
 }
 
 func (c *codec) session(s *account.SessionState) {
@@ -77,6 +87,7 @@ func (c *codec) code(s *account.CodeState) {
 	c.instant(3, &s.Expires)
 	c.monotonic(5, &s.Until)
 	c.count(6, &s.Tries)
+	c.optionalDigest(7, &s.Browser)
 }
 
 // registry has the data about logins that a snapshot has once: counters from account.RegistryState, and the key policy

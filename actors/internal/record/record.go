@@ -16,7 +16,7 @@ var ErrUnknown = errors.New("written by a newer version of tasard; use that vers
 // requires of its reader.
 const recordVersion = 1
 
-// CodeRefused is the event of a login code that was rejected by a limit on wrong codes. It does not change the state.
+// CodeRefused is the event of a login without a pending code, or beyond a limit on wrong codes. It changes no state.
 // The log shows it to operators. Writing it also makes the response take as long as the response to a wrong code.
 type CodeRefused struct {
 	Email account.EmailID
@@ -217,6 +217,7 @@ var eventKinds = [...]eventKind{
 	19: kindOf((*codec).announced),
 	20: kindOf((*codec).announcementWithdrawn),
 	21: kindOf((*codec).bundle),
+	22: kindOf((*codec).loginUnlocked),
 }
 
 const firstEventKind = 2

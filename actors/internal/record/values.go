@@ -166,15 +166,15 @@ func (c *codec) setDigest(data []byte, v *account.Digest) {
 	copy(v[:], data)
 }
 
-// seal is like digest, but the field may be missing.
-func (c *codec) seal(n fieldNumber, v *account.CodeSeal) {
+// optionalDigest is like digest, but the field may be missing.
+func (c *codec) optionalDigest(n fieldNumber, v *account.Digest) {
 	switch {
-	case c.writing && *v != account.CodeSeal{}:
+	case c.writing && *v != account.Digest{}:
 		c.putBytes(n, v[:])
 	case c.nextField == n:
-		*v = account.CodeSeal{}
+		*v = account.Digest{}
 		if data := c.value(); len(data) > 0 {
-			c.setDigest(data, (*account.Digest)(v))
+			c.setDigest(data, v)
 		}
 		c.advance()
 	}

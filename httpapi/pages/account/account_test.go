@@ -57,8 +57,8 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 		b.submit("/sessions", "code", " 0071-2345 ", "email", "ana@example.do")
 		b.follow()
 		golden("home-empty")
-		if b.accounts.from != netip.MustParseAddr("192.0.2.7") {
-			t.Errorf("the brakes see the address %s", b.accounts.from)
+		if b.accounts.from.Address != netip.MustParseAddr("192.0.2.7") || b.accounts.from.Browser == (account.Digest{}) {
+			t.Errorf("the brakes see the requester %v", b.accounts.from)
 		}
 		b.submit("/keys", "name", "servidor «A» & <B>")
 		golden("made")

@@ -89,6 +89,16 @@ func (v *pageContext) tokenOwner() tokenOwner {
 	return sha256.Sum256([]byte(v.login.browserID))
 }
 
+// requester returns the browser for a request for a login code or a login. Its form had a token, so there is a login
+// cookie or a session.
+func (v *pageContext) requester() account.Requester {
+	from := account.Requester{Address: v.r.Address}
+	if v.hasLogin {
+		from.Browser = sha256.Sum256([]byte(v.login.browserID))
+	}
+	return from
+}
+
 func (v *pageContext) token(purpose string) string { return v.p.forms.issue(purpose, v.tokenOwner()) }
 
 // hasLoginToken reports whether the form has a valid CSRF token. The token belongs to the session or, before a login,

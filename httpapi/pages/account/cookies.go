@@ -20,11 +20,14 @@ const (
 	// loginLifetime is the lifetime of the login cookie once it has an e-mail address. When it ends, the code has
 	// expired and another code can be requested.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
+	// knownBrowserLifetime is the lifetime of the login cookie after a login. With it others can't use up the limits on
+	// logins for this browser, see account.Requester.
+	knownBrowserLifetime = 365 * 24 * time.Hour
 )
 
 // loginState is the content of the login cookie.
 type loginState struct {
-	browserID string        // random, hexadecimal; form tokens are bound to it
+	browserID string        // random, hexadecimal; form tokens and login codes are bound to it
 	email     account.Email // address for which a login code was requested, or zero
 }
 

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -35,7 +34,7 @@ type fakeAccounts struct {
 	mu         sync.Mutex
 	err        error // of every call
 	calls      []string
-	from       netip.Addr
+	from       account.Requester
 	codeSentAt map[account.Email]time.Time
 	sessions   map[account.Digest]fakeSession
 	keys       map[account.Email][]account.KeyRecord
@@ -84,7 +83,7 @@ func (w *fakeAccounts) ask(what string) error {
 func (w *fakeAccounts) LimitsEnforced() bool         { return w.enforced }
 func (w *fakeAccounts) KeyPolicy() account.KeyPolicy { return w.keyPolicy }
 
-func (w *fakeAccounts) RequestCode(to account.Email, from netip.Addr) error {
+func (w *fakeAccounts) RequestCode(to account.Email, from account.Requester) error {
 	defer w.lock()()
 	w.from = from
 	if err := w.ask("code for " + to.String()); err != nil {
@@ -97,7 +96,7 @@ func (w *fakeAccounts) RequestCode(to account.Email, from netip.Addr) error {
 	return nil
 }
 
-func (w *fakeAccounts) OpenSession(of account.Email, code string, from netip.Addr) (account.Secret, time.Time, error) {
+func (w *fakeAccounts) OpenSession(of account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
 	defer w.lock()()
 	w.from = from
 	if err := w.ask("session for " + of.String() + " with " + code); err != nil {

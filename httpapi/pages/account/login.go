@@ -145,7 +145,7 @@ func (p *Pages) requestCode(v *pageContext) {
 		v.signInPage(signInView{email: emailText, emailErrKey: "fault.email"})
 		return
 	}
-	err = p.config.Accounts.RequestCode(email, v.r.Address)
+	err = p.config.Accounts.RequestCode(email, v.requester())
 	if err == nil || codeOf(err) == engine.CodeRequestedTooSoon {
 		if err := v.setLoginCookie(email); err != nil {
 			p.config.Frame.Fail(v.w, v.r, err)
@@ -186,12 +186,12 @@ func (p *Pages) openSession(v *pageContext) {
 		v.codePage(view)
 		return
 	}
-	token, expires, err := p.config.Accounts.OpenSession(email, code, v.r.Address)
+	token, expires, err := p.config.Accounts.OpenSession(email, code, v.requester())
 	f := formErrorOf(err)
 	switch {
 	case err == nil:
 		p.setCookie(v.w, sessionCookie, token.Reveal(), expires.Sub(v.r.Now))
-		p.setCookie(v.w, loginCookie, "", 0)
+		p.setCookie(v.w, loginCookie, loginState{browserID: v.login.browserID}.encode(), knownBrowserLifetime)
 		v.log(operation, http.StatusSeeOther, "")
 		v.redirect(rootPage)
 		return
