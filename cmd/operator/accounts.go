@@ -128,7 +128,7 @@ the node's. It takes effect with the next request.`,
 func (r *invocation) unlock() *cobra.Command {
 	return r.newChangeCommand(command.Spec{
 		Use:   "unlock ACCOUNT",
-		Short: "Let an owner log in who is kept out by wrong codes",
+		Short: "Let an owner log in again after wrong codes of others",
 		Long: `unlock forgets today's wrong login codes and mails of an e-mail address, and the wrong codes of all addresses in the
 last hour. The owner can ask for a code at once. The address need not have an account yet.`,
 		Example: `  tasard admin accounts unlock ana@example.com --data ./data --by luis

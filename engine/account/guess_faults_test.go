@@ -23,7 +23,7 @@ func TestFaultsS1_Attackers(t *testing.T) {
 				}
 				t.Logf("PROGRESS %s: %d guesses, %d crashes: at most %d wrong codes of an address on a day, %d in an hour; %d guessed",
 					name, a.guesses, a.crashes, a.worst, a.worstAll, a.guessed)
-				if a.worst < wrongTriesDayMax*strangerShare/wholeShare && a.worstAll < wrongTriesHourMax*strangerShare/wholeShare {
+				if a.worst < wrongTriesDayMax*defaultShare/wholeShare && a.worstAll < wrongTriesHourMax*defaultShare/wholeShare {
 					t.Error("no bound was reached")
 				}
 				counting.Lock()

@@ -224,7 +224,7 @@ func TestS1_GuessLimits(t *testing.T) {
 		if fault := guessFault(a); fault != "" {
 			t.Errorf("%s: %s", name, fault)
 		}
-		if a.worst < wrongTriesDayMax*strangerShare/wholeShare && a.worstAll < wrongTriesHourMax*7/10 {
+		if a.worst < wrongTriesDayMax*defaultShare/wholeShare && a.worstAll < wrongTriesHourMax*7/10 {
 			t.Errorf("%s: no bound was reached: %d for an address and day, %d in an hour", name, a.worst, a.worstAll)
 		}
 	}

@@ -16,9 +16,9 @@ const (
 	SessionLifetime   = 15 * time.Minute
 	wrongTriesDayMax  = 25   // of one e-mail address
 	wrongTriesHourMax = 1000 // of all e-mail addresses
-	// The limits on wrong tries and mails are parts of the whole for strangers, so that no stranger can use them up for
-	// the owner of an address: see Registry.share.
-	strangerShare, frequentShare, wholeShare = 4, 2, 5
+	// Most requesters get only a part of the limits on wrong tries and mails, so that they can't use them up for the
+	// owner of an address: see Registry.share.
+	defaultShare, frequentShare, wholeShare = 4, 2, 5
 	mailsDayMax                              = 10   // mails to one address; later requests get the same response, but no mail is sent
 	codesHourMax                             = 5000 // code requests of all e-mail addresses
 	sessionsPerEmailMax                      = 8
@@ -124,8 +124,8 @@ type (
 		Sealed    CodeSeal
 		Browser   Digest
 	}
-	// CodeFailed is a login with a wrong code while a code was pending. Without one no login can succeed, so it is no
-	// guess and no event.
+	// CodeFailed is a login with a wrong code while a code was pending. Without one no login can succeed, so a try is
+	// not a guess, and there is no event.
 	CodeFailed struct {
 		Email     EmailID
 		At        time.Time
@@ -215,7 +215,7 @@ func (r *Registry) RetryRequestCode(email EmailID, from Requester, now ClockRead
 }
 
 // share returns how much of a limit that all clients share a requester may use up, in parts of wholeShare. Only the
-// browser that last logged in with an address (AddressState.Browser) may use up all, for this address. So a stranger
+// browser that last logged in with an address (AddressState.Browser) may use up all, for this address. So others
 // can't keep it out.
 func (r *Registry) share(known Digest, from Requester, now ClockReading) int {
 	switch {
@@ -224,7 +224,7 @@ func (r *Registry) share(known Digest, from Requester, now ClockReading) int {
 	case r.clients.frequent(from.Address, now):
 		return frequentShare
 	}
-	return strangerShare
+	return defaultShare
 }
 
 // nextCode returns the monotonic time before which a browser gets no other code. next is that of the address. A browser
@@ -239,8 +239,8 @@ func (a *loginAttempt) nextCode(next time.Duration, browser Digest) time.Duratio
 	return 0
 }
 
-// reservedTries returns the wrong tries that the valid codes of other browsers still allow. A new code is mailed only if
-// its own tries fit into the limit beside these, so that a code, once sent, can be tried.
+// reservedTries returns the wrong tries that the valid codes of other browsers still allow. A new code is mailed only
+// if its own tries fit into the limit beside these, so that a code, once sent, can be tried.
 func (a *loginAttempt) reservedTries(browser Digest, now ClockReading) int {
 	tries := 0
 	for _, c := range a.codes {

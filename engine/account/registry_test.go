@@ -164,7 +164,7 @@ func TestK3_OneCodeAMinute(t *testing.T) {
 	}
 }
 
-// Of ten mails a day strangers get eight.
+// Of ten mails a day a client that is not known gets eight.
 func TestS9_TenMailsADay(t *testing.T) {
 	d := newLoginFixture(t)
 	for _, tt := range []struct {
@@ -198,8 +198,8 @@ func TestS9_TenMailsADay(t *testing.T) {
 	}
 }
 
-// Strangers have 20 of the 25 wrong tries of an address and day. The browser that has logged in before has the others,
-// and gets a mail for them.
+// Other clients have 20 of the 25 wrong tries of an address and day. The browser that has logged in before has the
+// rest, and gets a mail for it.
 func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 	d := newLoginFixture(t)
 	owner := Requester{d.client().Address, Digest{1}}
@@ -210,12 +210,12 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 		guesses += d.guess("a@b.do", d.client)
 	}
 	if guesses != 20 {
-		t.Errorf("%d guesses of strangers", guesses)
+		t.Errorf("%d guesses of others", guesses)
 	}
 	d.advance(time.Minute)
 	d.restart()
 	if sent, err := d.request("a@b.do"); sent != "" || err != nil {
-		t.Errorf("a mail for a stranger: %v", err)
+		t.Errorf("a mail for another client: %v", err)
 	}
 	must(t, d.login("a@b.do", owner))
 	d.advance(time.Minute)
@@ -254,7 +254,7 @@ func TestS1_WrongTriesOfAll(t *testing.T) {
 		guesses += d.guess(fmt.Sprintf("many%d@b.do", i), d.client)
 	}
 	if guesses != 800 {
-		t.Errorf("%d guesses of strangers", guesses)
+		t.Errorf("%d guesses of others", guesses)
 	}
 	d.restart()
 	code := d.mustRequest("late@b.do")
@@ -268,8 +268,8 @@ func TestS1_WrongTriesOfAll(t *testing.T) {
 	}
 }
 
-// Tries for addresses without a pending code are no guesses: they count against their client, never against an owner.
-func TestS1_TriesWithoutACodeShutNobodyOut(t *testing.T) {
+// Tries for addresses without a pending code can't succeed: they count against their client, never against an owner.
+func TestS1_TriesWithoutACodeCountForTheirClient(t *testing.T) {
 	d := newLoginFixture(t)
 	few := make([]Requester, 18)
 	for i := range few {
