@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -116,6 +117,47 @@ func TestGate_OtherSecret(t *testing.T) {
 	c.Secret = strings.ToUpper(testSecret)
 	if text, err := greeting(t, e.gate.config.Listen, c); err == nil {
 		t.Errorf("greeted with %q", text)
+	}
+}
+
+// TestGate_OtherPurpose: the server asks the gate about the certificate of each connection, and closes it if the
+// authority has signed it for another host.
+func TestGate_OtherPurpose(t *testing.T) {
+	t.Parallel()
+	c := valid()
+	c.Insecure, c.Secret, c.TLS = false, "", newCertificate(t)
+	e, log := startGate(t, c)
+	member, err := c.TLSConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := member.Certificates[0]
+	leaf := &x509.Certificate{SerialNumber: authority.Leaf.SerialNumber, DNSNames: []string{"www.example"}, NotAfter: authority.Leaf.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, authority.Leaf, authority.Leaf.PublicKey, authority.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := member.Clone()
+	other.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: authority.PrivateKey}}
+	for config, words := range map[*tls.Config]string{member: "PONG", other: "Authorization Violation"} {
+		conn, err := tls.Dial("tcp", e.gate.config.Listen, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"name\":\"x\",\"cluster\":\"c\"}\r\nPING\r\n")
+		text := &bytes.Buffer{}
+		for buffer := make([]byte, 4096); err == nil && !strings.Contains(text.String(), words); {
+			var n int
+			n, err = conn.Read(buffer)
+			text.Write(buffer[:n])
+		}
+		conn.Close()
+		if err != nil {
+			t.Errorf("no %q in the answer %q: %v", words, text, err)
+		}
+	}
+	if !strings.Contains(log.String(), "another node refused") {
+		t.Errorf("the refusal is not in the log:\n%.3000s", log)
 	}
 }
 
