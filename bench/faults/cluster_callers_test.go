@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// callersSpan is the time from a failure to its end. watchedAfter is the time for which callers are watched after it.
 const (
-	callersSpan  = 20 * time.Second
-	watchedAfter = 15 * time.Second
-	readEvery    = 20 * time.Millisecond
-	changeEvery  = 50 * time.Millisecond
+	callersBefore = 20 * time.Second // from the start of the callers to the failure
+	callersSpan   = 20 * time.Second // from the failure to its end
+	callersAfter  = 15 * time.Second
+	callerCount   = 30              // callers, each with a key
+	callerEvery   = 3 * time.Second // of one caller: within the quota of 60 a minute
+	changeEvery   = 50 * time.Millisecond
 )
 
 // callerStats is what the callers of some nodes see during a failure.
@@ -33,7 +34,7 @@ type callerStats struct {
 func (s *callerStats) String() string {
 	reads := fmt.Sprintf("%d of %d failed, slowest %d ms", s.failed, s.reads, s.slowest.Milliseconds())
 	if s.failed > 0 {
-		reads += fmt.Sprintf(", from %.1f to %.1f s: %v", s.firstFail.Seconds(), s.lastFail.Seconds(), s.codes)
+		reads += fmt.Sprintf(", %.1f to %.1f s after it: %v", s.firstFail.Seconds(), s.lastFail.Seconds(), s.codes)
 	}
 	changes := fmt.Sprintf("wait %.1f s", s.gap.Seconds())
 	if s.refused > 0 {
@@ -42,22 +43,23 @@ func (s *callerStats) String() string {
 	return "keyed reads: " + reads + "; changes: " + changes
 }
 
-// watchCallers sends keyed reads and changes to some nodes until stop is closed. The key has a quota that is never
-// reached.
-func (g *clusterTest) watchCallers(nodes []*clusterNode, key string, stop <-chan struct{}) (s *callerStats, done *sync.WaitGroup) {
+// watchCallers sends keyed reads and changes to some nodes in turn until stop is closed.
+func (g *clusterTest) watchCallers(nodes []*clusterNode, keys []string, stop <-chan struct{}) (s *callerStats, done *sync.WaitGroup) {
 	s, done = &callerStats{codes: map[string]int{}}, &sync.WaitGroup{}
-	begun := time.Now()
-	for _, p := range nodes {
-		c := newHTTPClient("")
+	begun := time.Now().Add(callersBefore)
+	for i, key := range keys {
 		done.Go(func() {
-			var sending sync.WaitGroup
-			every(readEvery, stop, func() bool {
-				sending.Go(func() { s.read(c, p, key, begun) })
+			c, turn := newHTTPClient(""), i
+			defer c.close()
+			wait(callerEvery * time.Duration(i) / callerCount)
+			every(callerEvery, stop, func() bool {
+				turn++
+				s.read(c, nodes[turn%len(nodes)], key, begun)
 				return true
 			})
-			sending.Wait()
-			c.close()
 		})
+	}
+	for _, p := range nodes {
 		done.Go(func() {
 			last := time.Now()
 			every(changeEvery, stop, func() bool {
@@ -93,19 +95,29 @@ func (s *callerStats) read(c *httpClient, p *clusterNode, key string, begun time
 	s.codes[fmt.Sprintf("%d %s", got.status, got.code)]++
 }
 
+// callerKeys makes accounts with the usual quota, and a key of each.
+func (g *clusterTest) callerKeys() (keys []string) {
+	c := newHTTPClient("")
+	defer c.close()
+	for i := range callerCount {
+		a := g.checker.newAccount(fmt.Sprintf("caller-%d@example.com", i), 1000, 60)
+		g.signUp(100+i, a)
+		key, got := g.checker.newKey(c, g.endpoint(100+i), a)
+		if key.secret == "" {
+			g.t.Fatal(got.failure("make a key", nil))
+		}
+		keys = append(keys, key.secret)
+	}
+	g.cluster.awaitSameRecords()
+	return keys
+}
+
 // TestFaultsCluster_Callers measures what callers see of each failure, for the table in docs/cluster.md: callers of the
 // nodes that a load balancer still uses, and of a node that is cut off.
 func TestFaultsCluster_Callers(t *testing.T) {
 	g := newClusterTest(t, program(t), newVirtualNetwork(t, 4))
 	g.stopLoad()
-	c, a := newHTTPClient(""), g.checker.newAccount("caller@example.com", unreachedLimit, clusterMinute)
-	defer c.close()
-	g.signUp(100, a)
-	key, got := g.checker.newKey(c, g.endpoint(0), a)
-	if key.secret == "" {
-		t.Fatal(got.failure("make a key", nil))
-	}
-	g.cluster.awaitSameRecords()
+	keys := g.callerKeys()
 	isolate := func(p *clusterNode, do func(from, to int)) {
 		for _, other := range g.cluster.nodes {
 			if other != p {
@@ -138,13 +150,13 @@ func TestFaultsCluster_Callers(t *testing.T) {
 		}
 		watched := slices.DeleteFunc(slices.Clone(g.cluster.nodes), func(p *clusterNode) bool { return (p == victim) != failure.at })
 		stop := make(chan struct{})
-		s, done := g.watchCallers(watched, key.secret, stop)
-		wait(3 * time.Second)
+		s, done := g.watchCallers(watched, keys, stop)
+		wait(callersBefore)
 		failure.fail(victim)
 		wait(callersSpan)
 		failure.end(victim)
 		victim.ready(true)
-		wait(watchedAfter)
+		wait(callersAfter)
 		close(stop)
 		done.Wait()
 		figure(t, "%s: %v", failure.name, s)
