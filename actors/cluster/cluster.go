@@ -121,6 +121,7 @@ func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, e
 		return log, err
 	}
 	c.tasks.start(c.watch)
+	c.tasks.start(c.watchRoutes)
 	return c.join(ctx, log)
 }
 

@@ -19,9 +19,6 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// speedUpElections leaves elections as slow as in production.
-func speedUpElections() {}
-
 // TestFaultsCluster_KillLeader repeats TestProcesses_KillLeader.
 func TestFaultsCluster_KillLeader(t *testing.T) { killLeader(t, 5) }
 

@@ -22,7 +22,8 @@ const (
 	pollIntervalMax    = 50 * time.Millisecond
 	fetchRecordsMax    = 256
 	fetchBytesMax      = 2 << 20
-	fetchTimeout       = 2 * time.Second // maximum wait for the next message of a fetch
+	fetchTimeoutMin    = 100 * time.Millisecond // maximum wait for the next message of a fetch; doubled after each fetch without
+	fetchTimeoutMax    = 2 * time.Second        // an answer, because the replica that was asked may be gone or only slow
 	spaceRetryInterval = 500 * time.Millisecond
 )
 
@@ -38,7 +39,7 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 		}
 		j.closeWith(errors.Join(errClosed, err))
 	}()
-	f := &follower{journal: j, conn: j.cluster.server.conn, tail: make(chan *nats.Msg, tailBuffer), moreInStream: true}
+	f := &follower{journal: j, conn: j.cluster.server.conn, tail: make(chan *nats.Msg, tailBuffer), moreInStream: true, timeout: fetchTimeoutMin}
 	subscription, err := f.conn.ChanSubscribe(subjectTail, f.tail)
 	if err != nil {
 		return fmt.Errorf("follow the stream: %w", err)
@@ -117,6 +118,7 @@ type follower struct {
 	tail         chan *nats.Msg
 	batch        frameBatch
 	moreInStream bool // the stream has more records than the newest fetch has read
+	timeout      time.Duration
 }
 
 // frameBatch has frames whose sequences are consecutive.
@@ -243,13 +245,15 @@ func (f *follower) fetch(ctx context.Context) error {
 		err = f.conn.PublishRequest(subjectFetch, inbox, request)
 	}
 	for err == nil && !f.batch.full() {
-		fetchCtx, cancel := context.WithTimeout(ctx, fetchTimeout)
+		fetchCtx, cancel := context.WithTimeout(ctx, f.timeout)
 		var m *nats.Msg
 		m, err = replies.NextMsgWithContext(fetchCtx)
 		cancel()
 		if err != nil {
+			f.timeout = min(2*f.timeout, fetchTimeoutMax)
 			return ignoreNoAnswer(ctx, err)
 		}
+		f.timeout = fetchTimeoutMin
 		if m.Header.Get(headerStatus) != "" { // the final message of the reply
 			pending := m.Header.Get(headerPending)
 			f.moreInStream = pending != "" && pending != "0"

@@ -32,7 +32,6 @@ import (
 // two of a file store that the server does not stop when it is closed while it opens a stream. Test clusters run in
 // parallel on any number of processors, because they mostly wait for elections and leases.
 func TestMain(m *testing.M) {
-	speedUpElections()
 	if part := os.Getenv(childEnv); part != "" {
 		os.Exit(childMain(part))
 	}

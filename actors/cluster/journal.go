@@ -26,9 +26,9 @@ const (
 	// append) is pending for longer than stalledAfter, the cluster cannot commit records, for example because the leader's
 	// disk is full.
 	stalledAfter     = 10 * time.Second
-	publishTimeout   = 2 * time.Second        // maximum wait for the server's reply to one attempt
-	retryIntervalMin = 20 * time.Millisecond  // time before the second attempt
-	retryIntervalMax = 500 * time.Millisecond // maximum time between attempts
+	publishTimeout  = 250 * time.Millisecond // maximum wait for the server's reply to one attempt; the leader may be gone
+	retryInterval   = 20 * time.Millisecond  // time between attempts; short, because an election may end at any moment
+	repliedInterval = 100 * time.Millisecond // time until the next attempt after a reply, which usually is not needed
 )
 
 // errClosed is the error of Append after Journal.Close, and after Follow has returned.
@@ -168,19 +168,17 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg,
 // publish sends the message again and again until Follow knows which record has the sequence of the proposal. The
 // server stores the message only at this sequence, so it does not store the message twice.
 func (j *Journal) publish(p *proposal, message *nats.Msg) {
-	interval := retryIntervalMin
 	for p.ctx.Err() == nil {
+		interval := retryInterval
 		attemptCtx, cancel := context.WithTimeout(p.ctx, publishTimeout)
 		_, err := j.request(attemptCtx, message)
 		cancel()
 		if err == nil { // the server accepted or rejected the message, so the sequence has a record or gets one soon
 			j.noteAvailable(p.sequence)
-			interval = retryIntervalMax
+			interval = repliedInterval
 		}
 		j.cluster.logger.Debug("record proposed", "sequence", p.sequence, "cause", err)
-		if sleep(p.ctx, interval) == nil {
-			interval = min(2*interval, retryIntervalMax)
-		}
+		_ = sleep(p.ctx, interval) // the loop checks whether p.ctx has ended
 	}
 }
 

@@ -111,6 +111,7 @@ func startServer(c *Config) (*embeddedServer, error) {
 	e := &embeddedServer{gate: g}
 	tlsConfig, err := c.TLSConfig()
 	if err == nil {
+		shortenElections()
 		e.nats, err = server.NewServer(e.options(c, tlsConfig))
 	}
 	if err != nil {

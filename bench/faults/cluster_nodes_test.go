@@ -69,6 +69,14 @@ type life struct {
 // newNodeCluster starts a cluster of three. On a virtual network each node has its own namespace.
 func newNodeCluster(t *testing.T, program string, s *virtualNetwork, clocks ...*wallClock) *nodeCluster {
 	t.Helper()
+	r := prepareCluster(t, program, s)
+	r.startAll()
+	return r
+}
+
+// prepareCluster is newNodeCluster without starting the nodes.
+func prepareCluster(t *testing.T, program string, s *virtualNetwork) *nodeCluster {
+	t.Helper()
 	r := &nodeCluster{t: t, program: program, network: s, mail: newMailServer(t, s.bridge())}
 	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
 	hosts := freeHosts(t, 4)
@@ -83,7 +91,6 @@ func newNodeCluster(t *testing.T, program string, s *virtualNetwork, clocks ...*
 			r.nodes[i].clock = clocks[i]
 		}
 	}
-	r.startAll()
 	return r
 }
 
