@@ -45,7 +45,7 @@ const (
 	routePollInterval = 10 * time.Millisecond
 	// campaignStagger is the time that a node leaves to each node before it in the list of members. If two nodes
 	// campaign at the same time, neither may win, and the next election begins a second later.
-	campaignStagger = 250 * time.Millisecond
+	campaignStagger = 100 * time.Millisecond
 )
 
 // watchRoutes starts an election as soon as the connection to a leader breaks, which it does at once if the leader's
