@@ -30,11 +30,6 @@ type Config struct {
 	Log LogConfig
 	// Journal replaces the log in Dir, for example with a journal that several nodes share. Close closes it.
 	Journal commitlog.Journal
-	// LoginCodeKey is a secret of 32 bytes that all nodes of a cluster share. With it any node can check a login code. If
-	// it is nil, the key is random, and login codes are not in the log. A Journal that several nodes share requires
-	// LoginCodeKey.
-	LoginCodeKey []byte
-
 	// WriteTimeout is how long a call waits for its write to become durable. 0 = 60 s. After a timeout the caller gets
 	// an error, but the write may still succeed.
 	WriteTimeout time.Duration

@@ -47,6 +47,9 @@ func (s *System) logCondition() engine.Condition {
 	case failed:
 		c.State, c.Detail = "failed", "A change could not be kept or applied, so nothing is changed any more and the process ends; "+
 			"look at its log, and start it again."
+	case phase == replaying && !s.joined.Load():
+		c.State, c.Since = "joining", s.progress.began.Round(0).UTC()
+		c.Detail = "The node waits for the other nodes of its cluster: with records of its own for a few seconds, without any until they answer."
 	case phase == replaying:
 		c.State, c.Since = "recovering", s.progress.began.Round(0).UTC()
 		c.Detail = fmt.Sprintf("The log is being read: %d of %d records since the last snapshot. Wait.", s.progress.done.Load(), s.progress.total.Load())

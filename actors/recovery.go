@@ -14,8 +14,11 @@ import (
 )
 
 // Recovery reports what Open found in the journal. If the journal is not a log in a directory (wal.Log), only the
-// number (sequence) of the newest record is set.
+// number (sequence) of the newest record is set. While the node joins a cluster, nothing is set.
 func (s *System) Recovery() wal.Recovery {
+	if !s.joined.Load() {
+		return wal.Recovery{}
+	}
 	if local, ok := s.log.Journal.(interface{ Recovery() wal.Recovery }); ok {
 		return local.Recovery()
 	}
@@ -44,7 +47,10 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 func (s *System) recover() {
 	defer s.replay.Done()
 	r := newReplayer(s)
-	err := r.run()
+	err := s.join()
+	if err == nil {
+		err = r.run()
+	}
 	if err == nil {
 		err = s.populate(r)
 	}
@@ -57,6 +63,19 @@ func (s *System) recover() {
 	if s.phase.CompareAndSwap(replaying, serving) {
 		close(s.ready)
 	}
+}
+
+// join waits until a journal that several nodes share can be read.
+func (s *System) join() error {
+	if s.log.Shared == nil {
+		return nil
+	}
+	key, err := s.log.Shared.Join(s.joining)
+	if err == nil {
+		err = s.accounts.ShareCodes(key)
+	}
+	s.joined.Store(err == nil)
+	return err
 }
 
 // populate starts all actors with the replayed state.

@@ -9,7 +9,8 @@ import (
 
 // Stats are counts of a System since Open.
 type Stats struct {
-	// Serving is false during the replay and after Close. While it is false, only Log is set.
+	// Serving is false during the replay and after Close. While it is false, only Log is set, and nothing while
+	// the node joins a cluster.
 	Serving        bool
 	Mailboxes      []MailboxStats  // one for each kind of actor, in a fixed order
 	Accounts       int64           // number of accounts
@@ -37,7 +38,7 @@ type statistical interface{ Stats() wal.Stats }
 // Stats returns the counts. It sends no message to an actor and does not wait for the disk.
 func (s *System) Stats() Stats {
 	var stats Stats
-	if journal, ok := s.log.Journal.(statistical); ok {
+	if journal, ok := s.log.Journal.(statistical); ok && s.joined.Load() {
 		stats.Log, stats.HasLog = journal.Stats(), true
 	}
 	if s.phase.Load() != serving {

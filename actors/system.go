@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -53,6 +54,10 @@ type System struct {
 
 	phase    atomic.Int32
 	hasRates atomic.Bool // a rate has been published
+
+	joining    context.Context // ends when Close begins
+	cancelJoin context.CancelFunc
+	joined     atomic.Bool // the journal can be read: it is not shared, or SharedJournal.Join has returned
 
 	// These fields are set before the phase becomes serving, and constant afterwards.
 	codes           []string     // codes of the currencies, sorted
@@ -122,9 +127,12 @@ func Open(c Config) (*System, error) {
 		}
 	}
 	s := &System{config: c, ready: make(chan struct{}), done: make(chan struct{})}
+	s.joining, s.cancelJoin = context.WithCancel(context.Background())
 	if err := s.prepare(journal); err != nil {
+		s.cancelJoin()
 		return nil, errors.Join(err, journal.Close())
 	}
+	s.joined.Store(s.log.Shared == nil)
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), c.elapsed(), s.fail)
 	s.kinds.reader.Name, s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "reader", "currency", "directory", "journal"
 	s.progress.began = c.Clock()
@@ -146,9 +154,6 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	})
 	if err != nil || s.log.Shared == nil {
 		return err
-	}
-	if !s.accounts.SharedCodes {
-		return errors.New("check configuration: several nodes share the Journal, but LoginCodeKey is not set")
 	}
 	s.accounts.Node, s.accounts.Quorum = s.log.Shared.Node(), commitlog.Quorum{Shared: s.log.Shared}
 	return nil
@@ -181,7 +186,9 @@ func (s *System) fail(cause error) {
 	s.end()
 	started := s.actorsStarted
 	s.mu.Unlock()
-	s.config.Logger.Error("node stopped: it rejects all changes, restart it", "cause", cause.Error())
+	if s.joined.Load() { // else the caller of Open reports why the node cannot start
+		s.config.Logger.Error("node stopped: it rejects all changes, restart it", "cause", cause.Error())
+	}
 	if !started {
 		return
 	}
@@ -210,6 +217,7 @@ func (s *System) Close() error {
 
 func (s *System) close() error {
 	s.phase.Store(stopping)
+	s.cancelJoin()
 	s.replay.Wait()
 	if s.actorsStarted {
 		s.log.NodeStopping()

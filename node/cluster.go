@@ -199,7 +199,6 @@ func (o *Cluster) clusterMembers() (members []cluster.Member) {
 // membership is the connection of a node to its cluster. cluster_enabled.go implements it; a build with the tag
 // nocluster has no implementation.
 type membership interface {
-	LoginCodeKey(ctx context.Context) ([]byte, error)
 	Health() actors.ClusterHealth
 	Status() cluster.Status
 	Certificate() *x509.Certificate
@@ -207,7 +206,7 @@ type membership interface {
 	Forget(name string) error
 	StepDown(ctx context.Context) error
 	Close() error
-	journal() actors.Journal
+	journal(c *Config) actors.Journal
 	acquire(ctx context.Context, name string) (clusterLease, error)
 }
 
@@ -218,8 +217,8 @@ type clusterLease interface {
 	Release()
 }
 
-// joinCluster joins the cluster, and changes the configuration of the actors so that they write to the log of the
-// cluster. It returns nil for a node without a cluster.
+// joinCluster starts this node's part of the cluster, and changes the configuration of the actors so that they write to
+// the log of the cluster: they join it when they have started. It returns nil for a node without a cluster.
 func joinCluster(ctx context.Context, config *Config, c *actors.Config) (membership, error) {
 	o := &config.Cluster
 	if o.Name == "" {
@@ -231,15 +230,11 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	if err != nil {
 		return nil, err
 	}
-	member, err := openCluster(ctx, clusterConfig)
+	member, err := openCluster(clusterConfig)
 	if err != nil {
 		return nil, clusterError(ctx, config.Dir, err)
 	}
-	awaitMajority(ctx, member)
-	if c.LoginCodeKey, err = member.LoginCodeKey(ctx); err != nil {
-		return nil, errors.Join(clusterError(ctx, config.Dir, err), member.journal().Close(), leaveCluster(member))
-	}
-	c.Journal = member.journal()
+	c.Journal = member.journal(config)
 	return member, nil
 }
 
@@ -264,16 +259,13 @@ func (o *Cluster) warn(c *Config) {
 }
 
 const (
-	// majorityWait is how long a starting node waits for a majority of the members before it serves requests. Without a
-	// majority it would reject changes that can succeed a moment later.
+	// majorityWait is how long a starting node waits for a majority of the members before it answers data requests.
 	majorityWait         = 5 * time.Second
 	majorityPollInterval = 20 * time.Millisecond
 )
 
-// awaitMajority returns when a majority of members is reachable, or after majorityWait.
-func awaitMajority(ctx context.Context, member membership) {
-	ctx, cancel := context.WithTimeout(ctx, majorityWait)
-	defer cancel()
+// awaitMajority returns when a majority of members is reachable, or when ctx ends.
+func awaitMajority(ctx context.Context, member interface{ Health() actors.ClusterHealth }) {
 	ticker := time.NewTicker(majorityPollInterval)
 	defer ticker.Stop()
 	for !member.Health().Majority {
@@ -284,6 +276,9 @@ func awaitMajority(ctx context.Context, member membership) {
 		}
 	}
 }
+
+// joinError marks an error because of which a node cannot join its cluster. The node has not changed anything.
+type joinError struct{ error }
 
 // clusterError converts an error of joining the cluster to an Error that says what the operator can do, like
 // directoryError. If ctx has ended, the result is an error of the kind Interrupted.

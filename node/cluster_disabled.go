@@ -3,7 +3,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 
 	"github.com/tasard/tasard/actors/cluster"
@@ -13,6 +12,6 @@ import (
 // Cluster.check rejects every configuration of a cluster.
 const clusterSupported = false
 
-func openCluster(context.Context, cluster.Config) (membership, error) {
+func openCluster(cluster.Config) (membership, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -268,9 +268,12 @@ func StopCause(system *actors.System) error {
 	err := system.Err()
 	var damageErr *wal.DamageError
 	var formatErr *wal.FormatError
+	var joinErr joinError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &joinErr):
+		return joinErr.error
 	case errors.As(err, &damageErr), errors.As(err, &formatErr), errors.Is(err, actors.ErrUnknownRecord):
 		return logError(err)
 	}

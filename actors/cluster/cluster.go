@@ -33,8 +33,9 @@ type Cluster struct {
 	server    *embeddedServer
 	peers     *peerTable
 
+	log     *wal.Log                 // the local log; used only until Join returns
 	last    atomic.Uint64            // sequence of the newest record in the local log; used only while journal is nil
-	journal atomic.Pointer[Journal]  // nil until Open returns
+	journal atomic.Pointer[Journal]  // nil until Join returns
 	self    atomic.Pointer[identity] // never nil
 
 	health        atomic.Pointer[actors.ClusterHealth]
@@ -48,11 +49,9 @@ type Cluster struct {
 	closeErr  error
 }
 
-// Open starts this node's server and joins the cluster. A node without a log waits for the cluster until ctx ends, and
-// copies another node's log if necessary. A node with a log waits only a few seconds (majorityTimeout), because it can
-// serve reads without the other nodes. If waiting cannot help, Open returns an error that says what the operator should
-// do.
-func Open(ctx context.Context, config Config) (*Cluster, error) {
+// Open opens the local log and starts this node's server. It does not wait for other nodes. The caller must then call
+// Join.
+func Open(config Config) (*Cluster, error) {
 	config, err := config.complete()
 	if err != nil {
 		return nil, err
@@ -64,14 +63,35 @@ func Open(ctx context.Context, config Config) (*Cluster, error) {
 	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})
-	if err := c.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("join the cluster %s: %w", config.Cluster, err), c.Close())
+	if err := c.open(); err != nil {
+		return nil, errors.Join(c.joinError(err), c.Close())
 	}
 	return c, nil
 }
 
+func (c *Cluster) joinError(err error) error {
+	return fmt.Errorf("join the cluster %s: %w", c.config.Cluster, err)
+}
+
+// Join joins the cluster and returns this node's journal, which must be closed before the Cluster. A node without a log
+// waits for the cluster until ctx ends, and copies another node's log if necessary. A node with a log waits only a few
+// seconds (majorityTimeout), because it can serve reads without the other nodes. If waiting cannot help, Join returns an
+// error that says what the operator should do. It must be called once.
+func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
+	if c.log, err = c.join(ctx, c.log); err != nil {
+		return nil, c.joinError(err)
+	}
+	journal, err := newJournal(c, c.log)
+	if err != nil {
+		return nil, c.joinError(err)
+	}
+	c.log = nil // closed by the journal
+	c.setJournal(journal)
+	return journal, nil
+}
+
 // open opens the local log before it starts the server. So a node with a damaged log does not contact other nodes.
-func (c *Cluster) open(ctx context.Context) (err error) {
+func (c *Cluster) open() (err error) {
 	if _, err := io.ReadFull(c.config.Random, c.processID[:]); err != nil {
 		return fmt.Errorf("draw a process ID: %w", err)
 	}
@@ -94,38 +114,28 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 		return err
 	}
 	c.self.Store(&self)
-	log, err := wal.Open(c.config.Dir, c.config.Log)
-	if err != nil {
+	if c.log, err = wal.Open(c.config.Dir, c.config.Log); err != nil {
 		return err
 	}
-	c.last.Store(log.Last())
-	if log, err = c.startNetwork(ctx, log); err == nil {
-		var journal *Journal
-		if journal, err = newJournal(c, log); err == nil {
-			c.setJournal(journal)
-			return nil
-		}
-	}
-	return errors.Join(err, log.Close())
+	c.last.Store(c.log.Last())
+	return c.startNetwork()
 }
 
-// startNetwork starts the server, the heartbeats and the service that sends this log to other nodes, and joins the
-// cluster. It returns the open log. If join has replaced the log by a copy of another node's log, the result is the
-// copy.
-func (c *Cluster) startNetwork(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
+// startNetwork starts the server, the heartbeats and the service that sends this log to other nodes.
+func (c *Cluster) startNetwork() (err error) {
 	if c.server, err = startServer(&c.config); err != nil {
-		return log, err
+		return err
 	}
 	c.peers = newPeerTable(c)
 	if err := errors.Join(c.peers.subscribe(), c.serveBackups()); err != nil {
-		return log, err
+		return err
 	}
 	c.tasks.start(c.watch)
 	c.tasks.start(c.watchRoutes)
-	return c.join(ctx, log)
+	return nil
 }
 
-// Journal returns this node's journal, or nil while Open is running. The journal must be closed before the Cluster.
+// Journal returns this node's journal, or nil until Join has returned.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
 // Health returns the health of the cluster as this node sees it. The result is at most a second old.
@@ -150,6 +160,9 @@ func (c *Cluster) Close() error {
 		}
 		if c.server != nil {
 			c.closeErr = c.server.stop(stopTimeout)
+		}
+		if c.log != nil {
+			c.closeErr = errors.Join(c.closeErr, c.log.Close())
 		}
 		if c.lockFile != nil {
 			c.closeErr = errors.Join(c.closeErr, unlockDir(c.lockFile))

@@ -233,9 +233,12 @@ type testNode struct {
 func startNode(ctx context.Context, c Config) (*testNode, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	joined, err := Open(ctx, c)
+	joined, err := Open(c)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := joined.Join(ctx); err != nil {
+		return nil, errors.Join(err, joined.Close())
 	}
 	n := &testNode{cluster: joined, done: make(chan struct{})}
 	n.delivered.Store(joined.Journal().Last())

@@ -25,7 +25,7 @@ const (
 	// stalledAfter must be longer than the election of a leader takes. If a proposal (a record that this node wants to
 	// append) is pending for longer than stalledAfter, the cluster cannot commit records, for example because the leader's
 	// disk is full.
-	stalledAfter     = 10 * time.Second
+	stalledAfter    = 10 * time.Second
 	publishTimeout  = 250 * time.Millisecond // maximum wait for the server's reply to one attempt; the leader may be gone
 	retryInterval   = 20 * time.Millisecond  // time between attempts; short, because an election may end at any moment
 	repliedInterval = 100 * time.Millisecond // time until the next attempt after a reply, which usually is not needed
@@ -66,8 +66,6 @@ type proposal struct {
 	cancel     func()
 	err        error // result; nil = the proposed record has the sequence; set before ctx is canceled
 }
-
-var _ actors.Shared = (*Journal)(nil)
 
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, request: c.server.conn.RequestMsgWithContext, wake: make(chan struct{}, 1), stop: make(chan error, 1), last: log.Last()}

@@ -4,6 +4,8 @@ package faults
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,30 +14,29 @@ import (
 )
 
 const (
-	readSlowest    = 250 * time.Millisecond // no keyed read may take longer, whatever happens to one node
-	usedAccounts   = 30
-	wakingAccounts = 30
-	usedPause      = 3 * time.Second // 20 requests a minute of 60
-	wakingPause    = 20 * time.Second
-	hungryPause    = 250 * time.Millisecond // four times the quota
-	readsBefore    = 40 * time.Second
-	readsAfter     = 20 * time.Second
-	readsLimit     = 60 // of a minute
+	// readTimeMax is how long a read with a key may take, whatever happens to one node.
+	readTimeMax = 250 * time.Millisecond
+	// Accounts in use read 20 times a minute, a third of their quota. Those that wake have returned their leases when they
+	// read again. The hungry one asks for eight times its quota.
+	usedAccounts, usedPause       = 60, 3 * time.Second
+	wakingAccounts, wakingPause   = 240, 24 * time.Second
+	hungryClients, hungryPause    = 2, 250 * time.Millisecond
+	hungryAccount                 = usedAccounts + wakingAccounts
+	readsMinute                   = 60
+	readsBefore, readsWithoutNode = 12 * time.Second, 6 * time.Second
 )
 
-// keyedReads are the keyed reads of one kind of account: how many there were, and those that failed.
+// keyedReads are the reads of one kind of accounts.
 type keyedReads struct {
-	mu      sync.Mutex
-	count   int
-	failed  map[string]int // by status and code
-	slowest time.Duration
+	mu     sync.Mutex
+	took   []time.Duration
+	failed map[string]int // by status and code
 }
 
 func (r *keyedReads) note(got *answer, err error, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.count++
-	r.slowest = max(r.slowest, took)
+	r.took = append(r.took, took)
 	switch {
 	case err != nil:
 		r.failed["no answer"]++
@@ -46,30 +47,85 @@ func (r *keyedReads) note(got *answer, err error, took time.Duration) {
 
 // String formats the figures.
 func (r *keyedReads) String() string {
-	total := 0
-	for _, count := range r.failed {
-		total += count
+	failed := 0
+	for count := range maps.Values(r.failed) {
+		failed += count
 	}
-	text := fmt.Sprintf("%d of %d failed, slowest %.3f s", total, r.count, r.slowest.Seconds())
-	if total > 0 {
-		text += fmt.Sprintf(" (%v)", r.failed)
-	}
-	return text
+	return fmt.Sprintf("%d of %d failed %v, %s", failed, len(r.took), r.failed, quantiles(r.took))
 }
 
-// readTest reads with keys while a node is killed.
+// readTest reads with keys while nodes are killed.
 type readTest struct {
 	cluster *nodeCluster
 	keys    []string
+	began   time.Time
 	stop    chan struct{}
 	done    sync.WaitGroup
 
 	used, waking keyedReads
 	mu           sync.Mutex
-	hungry       []interval // admitted requests of the account that asks for more than its quota
+	admitted     []interval // requests of the hungry account
 }
 
-// read asks the node that the client used last, and goes on to the next one only on a connection error.
+func newReadTest(t *testing.T, program string) *readTest {
+	t.Helper()
+	g := &readTest{cluster: prepareCluster(t, program, nil), stop: make(chan struct{}), began: time.Now()}
+	g.used.failed, g.waking.failed = map[string]int{}, map[string]int{}
+	g.cluster.flags = nil
+	g.keys = writeDataDir(t, g.cluster.nodes[0].data, hungryAccount+1)
+	g.cluster.startAll()
+	t.Cleanup(g.end)
+	for i := range usedAccounts {
+		g.client(i, usedPause, g.used.note)
+	}
+	for i := range wakingAccounts {
+		g.client(usedAccounts+i, wakingPause, g.waking.note)
+	}
+	for range hungryClients {
+		g.client(hungryAccount, hungryPause, nil)
+	}
+	return g
+}
+
+func (g *readTest) end() {
+	select {
+	case <-g.stop:
+	default:
+		close(g.stop)
+	}
+	g.done.Wait()
+}
+
+// client reads with a key until the test ends, at the node that it used last. It goes on to the next node only when a
+// connection fails.
+func (g *readTest) client(account int, pause time.Duration, note func(*answer, error, time.Duration)) {
+	g.done.Go(func() {
+		c, at := newHTTPClient(""), account
+		defer c.close()
+		timer := time.NewTimer(upTo(rand.New(rand.NewPCG(uint64(account), 0)), pause))
+		defer timer.Stop()
+		for {
+			select {
+			case <-g.stop:
+				return
+			case <-timer.C:
+			}
+			timer.Reset(pause)
+			sent := time.Since(g.began)
+			got, err := g.read(c, &at, g.keys[account])
+			i := interval{from: sent, to: time.Since(g.began)}
+			switch {
+			case note != nil:
+				note(&got, err, i.to-i.from)
+			case err == nil && got.good():
+				g.mu.Lock()
+				g.admitted = append(g.admitted, i)
+				g.mu.Unlock()
+			}
+		}
+	})
+}
+
 func (g *readTest) read(c *httpClient, at *int, key string) (got answer, err error) {
 	for range g.cluster.nodes {
 		m := g.cluster.nodes[*at%len(g.cluster.nodes)]
@@ -81,66 +137,26 @@ func (g *readTest) read(c *httpClient, at *int, key string) (got answer, err err
 	return got, err
 }
 
-// client reads with one key until the test ends.
-func (g *readTest) client(number int, first, pause time.Duration, note func(*answer, error, interval)) {
-	g.done.Go(func() {
-		c, at, began := newHTTPClient(""), number, time.Now()
-		defer c.close()
-		timer := time.NewTimer(first)
-		defer timer.Stop()
-		for {
-			select {
-			case <-g.stop:
-				return
-			case <-timer.C:
-			}
-			timer.Reset(pause)
-			sent := time.Since(began)
-			got, err := g.read(c, &at, g.keys[number])
-			note(&got, err, interval{from: sent, to: time.Since(began)})
-		}
-	})
-}
-
-// killed measures keyed reads while one node is killed: accounts in use, accounts that wake during the outage, and one
-// that asks for more than its quota.
-func (g *readTest) killed(t *testing.T, victim *clusterNode) {
-	t.Helper()
-	g.stop, g.hungry = make(chan struct{}), nil
-	g.used.failed, g.waking.failed = map[string]int{}, map[string]int{}
-	for i := range usedAccounts {
-		g.client(i, usedPause*time.Duration(i)/usedAccounts, usedPause, func(got *answer, err error, i interval) { g.used.note(got, err, i.to-i.from) })
-	}
-	for i := range wakingAccounts {
-		first := readsBefore - wakingPause + 6*time.Second*time.Duration(i)/wakingAccounts
-		g.client(usedAccounts+i, first, wakingPause, func(got *answer, err error, i interval) { g.waking.note(got, err, i.to-i.from) })
-	}
-	began := time.Now()
-	for range 2 {
-		g.client(usedAccounts+wakingAccounts, 0, hungryPause, func(got *answer, _ error, i interval) {
-			if got.good() {
-				g.mu.Lock()
-				defer g.mu.Unlock()
-				g.hungry = append(g.hungry, i)
-			}
-		})
-	}
+// kill kills the leader or a follower under load, and starts it again.
+func (g *readTest) kill(leads bool) {
 	wait(readsBefore)
+	victim := g.cluster.awaitLeader()
+	if !leads {
+		victim = g.cluster.nodes[victim.number%3]
+	}
 	victim.kill()
-	wait(readsAfter)
-	close(g.stop)
-	g.done.Wait()
-	_ = began
-	figure(t, "accounts in use: %v; that wake: %v; of an account that asks for more, at most %d in a minute of %d", &g.used, &g.waking, g.busiestMinute(), readsLimit)
+	wait(readsWithoutNode)
+	victim.launch()
+	victim.ready(true)
 }
 
-// busiestMinute is the largest number of requests of the hungry account that were certainly admitted within a minute.
+// busiestMinute returns the largest number of requests of the hungry account that were certainly admitted in one minute.
 func (g *readTest) busiestMinute() (most int) {
-	slices.SortFunc(g.hungry, func(a, b interval) int { return int(a.from - b.from) })
-	for i := range g.hungry {
+	slices.SortFunc(g.admitted, func(a, b interval) int { return int(a.from - b.from) })
+	for i := range g.admitted {
 		count := 0
-		for _, other := range g.hungry[i:] {
-			if other.to < g.hungry[i].from+time.Minute {
+		for _, other := range g.admitted[i:] {
+			if other.to < g.admitted[i].from+time.Minute {
 				count++
 			}
 		}
@@ -149,20 +165,35 @@ func (g *readTest) busiestMinute() (most int) {
 	return most
 }
 
-func TestFaultsCluster_KeyedReads(t *testing.T) {
-	g := &readTest{cluster: prepareCluster(t, program(t), nil)}
-	g.cluster.flags = nil
-	g.keys = writeDataDir(t, g.cluster.nodes[0].data, usedAccounts+wakingAccounts+1)
-	g.cluster.startAll()
-	for _, kind := range []string{"leader", "follower"} {
-		leader := g.cluster.awaitLeader()
-		victim := leader
-		if kind == "follower" {
-			victim = g.cluster.nodes[leader.number%3]
+// failures returns what is wrong with the reads.
+func (g *readTest) failures() (wrong []string) {
+	for _, r := range []*keyedReads{&g.used, &g.waking} {
+		if len(r.failed) > 0 || slices.Max(r.took) > readTimeMax {
+			wrong = append(wrong, r.String())
 		}
-		progress(t, "the %s, node %d, will be killed", kind, victim.number)
-		g.used, g.waking = keyedReads{}, keyedReads{}
-		g.killed(t, victim)
-		g.cluster.startAll()
+	}
+	if most := g.busiestMinute(); most > readsMinute {
+		wrong = append(wrong, fmt.Sprintf("%d requests of one account were admitted in a minute, of %d", most, readsMinute))
+	}
+	return wrong
+}
+
+// TestFaultsCluster_KeyedReads kills leaders and followers while callers read with keys, each within its quota: no
+// read fails or takes long, and no account gets more than its quota.
+func TestFaultsCluster_KeyedReads(t *testing.T) {
+	t.Parallel()
+	g := newReadTest(t, program(t))
+	for i := range countFrom(t, "CLUSTER_READS", 6) {
+		g.kill(i%3 != 2)
+		g.used.mu.Lock()
+		g.waking.mu.Lock()
+		progress(t, "%d kills: accounts in use: %v; that wake: %v", i+1, &g.used, &g.waking)
+		g.used.mu.Unlock()
+		g.waking.mu.Unlock()
+	}
+	g.end()
+	figure(t, "accounts in use: %v; that wake: %v; at most %d in a minute of %d", &g.used, &g.waking, g.busiestMinute(), readsMinute)
+	for _, wrong := range g.failures() {
+		t.Error(wrong)
 	}
 }

@@ -7,9 +7,10 @@ import "time"
 const (
 	// leaseTargetSpan is the time that a lease should last at the account's request rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the size of the smallest lease that is renewed before it is used up. If a smaller lease is used
-	// up, the next request waits for the log. Accounts with so few requests have nothing to return.
-	earlyRenewalMin = 4
+	// earlyRenewalMin is the number of requests in the last minute from which on a lease is renewed before it is used up.
+	// Otherwise the next request waits for the log, and is rejected while the log has no leader. An account with fewer
+	// requests would return its lease before the next one.
+	earlyRenewalMin = int(MinuteSpan / idleReturnAfter)
 	// idleReturnAfter is the time without requests after which the node returns the unspent part of an account's lease.
 	idleReturnAfter = 15 * time.Second
 	// spentReturnMin is the size of the smallest spent lease that is returned. After the return other nodes stop
@@ -67,7 +68,7 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	limits, count := a.quota(policy), a.days.get(day)
 	spendable := a.spendable(count, now)
 	size := a.leaseSize(limits.Minute, now, policy, waiting)
-	if waiting == 0 && (size < earlyRenewalMin || spendable > size/2) {
+	if waiting == 0 && (len(a.minute.active()) < earlyRenewalMin || spendable > size/2) {
 		return nil
 	}
 	total := min(size-spendable, a.fairLease(limits.Minute, spendable, now))
@@ -86,10 +87,15 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	}, digest, now)
 }
 
-// leaseSize returns the number of requests that should be spendable after the next lease.
+// leaseSize returns the number of requests that should be spendable after the next lease. limit is that of the minute.
+// With a LeaseSize of 1 each request is written to the log.
 func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
 	free := limit - len(a.minute.active()) - a.othersAdmittedMax(now.Monotonic)
-	return max(a.tokenLease.rate.nextSize(now.Monotonic, max(1, policy.LeaseSize)), min(waiting, free))
+	maximum := max(1, policy.LeaseSize)
+	if maximum > 1 {
+		maximum = max(maximum, limit) // so that a fast account too has a lease when the log has no leader for a few seconds
+	}
+	return max(a.tokenLease.rate.nextSize(now.Monotonic, maximum), min(waiting, free))
 }
 
 // fairLease returns the maximum number of requests that this node may lease in addition to those that it can still

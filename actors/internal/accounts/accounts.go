@@ -22,7 +22,7 @@ type Accounts struct {
 	Node         engine.NodeID // 0 without a cluster
 	Quorum       commitlog.Quorum
 	Random       *lockedReader
-	LoginCodeKey [32]byte // from Config.LoginCodeKey, or random
+	LoginCodeKey [32]byte // random, or from ShareCodes
 	SharedCodes  bool     // a login code works on every node of the cluster
 	keys         *keyindex.Index
 	keyPolicy    atomic.Pointer[account.KeyPolicy]
@@ -63,15 +63,19 @@ func New(c Config, host host) (*Accounts, error) {
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
 	t.keyPolicy.Store(&account.KeyPolicy{})
-	if t.SharedCodes = c.LoginCodeKey != nil; t.SharedCodes {
-		if copy(t.LoginCodeKey[:], c.LoginCodeKey) != len(t.LoginCodeKey) || len(c.LoginCodeKey) != len(t.LoginCodeKey) {
-			return nil, fmt.Errorf("check configuration: LoginCodeKey has %d bytes, want %d", len(c.LoginCodeKey), len(t.LoginCodeKey))
-		}
-		return t, nil
-	}
 	var err error
 	t.LoginCodeKey, err = newLoginCodeKey(t.Random)
 	return t, err
+}
+
+// ShareCodes sets the secret with which all nodes of a cluster check login codes. It must be called before the replay.
+func (t *Accounts) ShareCodes(loginCodeKey []byte) error {
+	if len(loginCodeKey) != len(t.LoginCodeKey) {
+		return fmt.Errorf("the login-code key of the cluster has %d bytes, want %d", len(loginCodeKey), len(t.LoginCodeKey))
+	}
+	t.SharedCodes = true
+	copy(t.LoginCodeKey[:], loginCodeKey)
+	return nil
 }
 
 type lockedReader struct {

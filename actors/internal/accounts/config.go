@@ -16,7 +16,6 @@ type Config struct {
 	Monotonic                              func() time.Duration
 	Random                                 io.Reader
 	Logger                                 *slog.Logger
-	LoginCodeKey                           []byte
 	Mail                                   func(account.LoginMail) error
 	KeyPrefix                              string
 	QuotaPolicy                            account.QuotaPolicy

@@ -15,13 +15,17 @@ import (
 //
 // Its methods differ from those of a local journal:
 //
-//	Last, Read  have the records that this node's copy had when the journal was opened
+//	Join        must return before the methods of Journal are called, except Close
+//	Last, Read  have the records that this node's copy had when Join returned
 //	Append      proposes one record for the sequence after expected. It returns nil if the record gets that sequence,
 //	            and ErrPosition if another record does. It waits for either, or for Close, even without a majority. It
 //	            returns wal.ErrNoSpace and proposes nothing if this node's disk has no space for the record.
 //	Follow      delivers all later records, also those of this node, before or after their Append returns
 type SharedJournal interface {
 	Journal
+	// Join waits until this node may serve its copy of the records. It returns the secret of 32 bytes with which all nodes
+	// check login codes.
+	Join(ctx context.Context) (loginCodeKey []byte, err error)
 	// Node returns the ID of this node.
 	Node() engine.NodeID
 	// Follow calls deliver for each durable record after Last, in order and without gaps. It returns nil when ctx ends.
