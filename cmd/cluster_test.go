@@ -218,7 +218,7 @@ func withoutOthers(t *testing.T, nodes []caller, data string) {
 	if body := nodes[0].node.mustGet("/v1/rates/best?currency=USD&operation=buy"); !strings.Contains(body, "59.40") {
 		t.Errorf("alone it answers %s", body)
 	}
-	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "read_only")
+	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "no_majority")
 	if said := nodes[0].node.Output(); strings.Contains(said, "(attempt 2)") || strings.Count(said, `"msg":"node not reachable","node":"node-3"`) != 1 {
 		t.Errorf("the loss of a node is not logged once:\n%s", said)
 	}

@@ -42,6 +42,7 @@ const (
 	CodeMailUnavailable     Code = "mail_unavailable"
 	CodeOverloaded          Code = "overloaded"
 	CodeReadOnly            Code = "read_only"
+	CodeNoMajority          Code = "no_majority"
 )
 
 // Codes of keys, accounts and limits.

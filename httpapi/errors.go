@@ -63,6 +63,7 @@ func codes() [codesMax]codeStatus {
 		{engine.CodeMailUnavailable, fasthttp.StatusServiceUnavailable},
 		{engine.CodeOverloaded, fasthttp.StatusServiceUnavailable},
 		{engine.CodeReadOnly, fasthttp.StatusServiceUnavailable},
+		{engine.CodeNoMajority, fasthttp.StatusServiceUnavailable},
 	}
 }
 

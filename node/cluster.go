@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -279,6 +280,34 @@ func awaitMajority(ctx context.Context, member interface{ Health() actors.Cluste
 
 // joinError marks an error because of which a node cannot join its cluster. The node has not changed anything.
 type joinError struct{ error }
+
+// listenDelayMax is how long a node that joins a cluster does not listen for clients. Joining usually takes less. A client
+// whose connection is refused uses another node, but an error response may be passed on to its user.
+const listenDelayMax = 500 * time.Millisecond
+
+// unlisten closes the listener of a node of a cluster, which is opened again by listenWhenReady. It returns false if the
+// listener stays open: that of a node without a cluster, or one that was given to the node.
+func (n *Node) unlisten(listener net.Listener) (bool, error) {
+	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {
+		return false, nil
+	}
+	return true, listener.Close()
+}
+
+// listenWhenReady listens on address when the node is ready, or after listenDelayMax.
+func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listener, error) {
+	timer := time.NewTimer(listenDelayMax)
+	defer timer.Stop()
+	select {
+	case <-n.system.Ready():
+	case <-timer.C:
+	case <-n.system.Done():
+		return nil, StopCause(n.system)
+	case <-ctx.Done():
+		return nil, interrupted(ctx, nil, "before the cluster was joined")
+	}
+	return Listen(address, "HTTP.Listen")
+}
 
 // clusterError converts an error of joining the cluster to an Error that says what the operator can do, like
 // directoryError. If ctx has ended, the result is an error of the kind Interrupted.

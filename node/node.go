@@ -101,7 +101,16 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 		if listener, err = Listen(c.HTTP.Listen, "HTTP.Listen"); err != nil {
 			return err
 		}
-		opened.add(listener.Close)
+		opened.add(func() error {
+			if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	late, err := n.unlisten(listener)
+	if err != nil {
+		return err
 	}
 	if c.HTTP.ListenerKept {
 		listener = conn.Kept(listener)
@@ -130,6 +139,11 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	socket, err := n.openSocket(ctx)
 	if err != nil {
 		return err
+	}
+	if late {
+		if listener, err = n.listenWhenReady(ctx, listener.Addr().String()); err != nil {
+			return err
+		}
 	}
 	n.startRedirect(redirectListener)
 	n.startServer(listener)

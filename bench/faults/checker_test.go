@@ -265,7 +265,7 @@ func classify(got *answer, err error) (outcome int, odd bool) {
 		return unknown, got.status == http.StatusInternalServerError
 	case got.good():
 		return acknowledged, false
-	case got.status == http.StatusServiceUnavailable && got.code == "read_only":
+	case got.status == http.StatusServiceUnavailable && (got.code == "read_only" || got.code == "no_majority"):
 		return refused, false
 	case got.status == http.StatusServiceUnavailable:
 		return unknown, false // the node stops, or the answer took too long

@@ -275,7 +275,7 @@ func (g *clusterTest) probe(c *partition, p *clusterNode, fault time.Duration, s
 	var refusal atomic.Int64
 	every(probePause, stop, func() bool { // a new change even if the one before is unanswered
 		sending.Go(func() {
-			if _, got := g.checker.set(&p.endpoint, g.probeSeries(p)); got.code == "read_only" {
+			if _, got := g.checker.set(&p.endpoint, g.probeSeries(p)); got.code == "no_majority" {
 				refusal.CompareAndSwap(0, int64(g.checker.now()-fault))
 			}
 		})
@@ -295,7 +295,7 @@ func (g *clusterTest) probe(c *partition, p *clusterNode, fault time.Duration, s
 		from := g.checker.now()
 		_, got := g.checker.set(&p.endpoint, g.probeSeries(p))
 		took, says := g.checker.now()-from, tells()
-		good := got.code == "read_only" && took <= refusalTimeMax && says
+		good := got.code == "no_majority" && took <= refusalTimeMax && says
 		if !good {
 			g.t.Errorf("cut %d, %s: %v after the cut node %d answers a change with %d %s after %v, and says so: %v",
 				g.faults, c.name, from-fault, p.number, got.status, got.code, took, says)

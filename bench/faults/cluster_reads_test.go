@@ -100,7 +100,7 @@ func (g *readTest) end() {
 // connection fails.
 func (g *readTest) client(account int, pause time.Duration, note func(*answer, error, time.Duration)) {
 	g.done.Go(func() {
-		c, at := newHTTPClient(""), account
+		c, at := newHTTPClient(clientAddress(account)), account
 		defer c.close()
 		timer := time.NewTimer(upTo(rand.New(rand.NewPCG(uint64(account), 0)), pause))
 		defer timer.Stop()

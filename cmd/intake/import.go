@@ -181,8 +181,9 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	return err
 }
 
-// readOnly reports whether err is the error that a node returns as long as its disk is full.
+// readOnly reports whether err is the error that a node returns as long as its disk is full or its cluster has no
+// majority.
 func readOnly(err error) bool {
 	var engineErr *engine.Error
-	return errors.As(err, &engineErr) && engineErr.Code == engine.CodeReadOnly
+	return errors.As(err, &engineErr) && (engineErr.Code == engine.CodeReadOnly || engineErr.Code == engine.CodeNoMajority)
 }

@@ -16,6 +16,14 @@ func (w *testAccount) others(recent, count int) {
 	w.account.ApplyRemote(&Leased{Account: 1, Day: w.account.today(w.now), Count: count, KeyID: "k1", At: w.now.Wall, Node: 2, RecentAdmitted: recent}, w.now)
 }
 
+// pace makes the account one with requests in the last minute, which has spent a number of its last lease in some time.
+func (w *testAccount) pace(minute int, span time.Duration, size, spent int) {
+	for range minute {
+		w.account.minute.add(w.now)
+	}
+	w.account.tokenLease.rate = spendRate{w.now.Monotonic - span, size, spent}
+}
+
 // next is the next lease for so many requests that wait.
 func (w *testAccount) next(waiting int) *Leased {
 	return w.account.NextLease(testKey, w.now, defaultPolicy, waiting)
@@ -57,10 +65,11 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 		"and something new behind it":       {waiting: 12, fresh: 4, unspent: 8, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
 		"and refunds of others between":     {waiting: 12, fresh: 1, unspent: 8, refund: 3, before: refunded},
 		"and no more refunds than wanted":   {waiting: 9, unspent: 8, refund: 1, before: refunded},
-		"ahead, at a pace of 4 in 20 s":     {fresh: 4, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - leaseTargetSpan, 16, 4} }},
-		"not ahead at a pace of 3 in 20 s":  {before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - leaseTargetSpan, 16, 3} }},
-		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - time.Second, 3, 3} }},
-		"ahead, at most the size of policy": {fresh: 16, before: func(w *testAccount) { w.account.tokenLease.rate = spendRate{w.now.Monotonic - time.Second, 16, 16} }},
+		"ahead, after 4 in a minute":        {fresh: 4, before: func(w *testAccount) { w.pace(4, leaseTargetSpan, 16, 4) }},
+		"not ahead, after 3 in a minute":    {before: func(w *testAccount) { w.pace(3, time.Second, 16, 16) }},
+		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.pace(4, time.Second, 3, 3) }},
+		"ahead, as many as a fast one uses": {fresh: 40, before: func(w *testAccount) { w.pace(4, time.Second, 20, 20) }},
+		"ahead, at most those of a minute":  {fresh: 60, before: func(w *testAccount) { w.pace(4, time.Second, 40, 40) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newClusterTestAccount(t)

@@ -134,7 +134,7 @@ func writeError(w http.ResponseWriter, err error) {
 			status = http.StatusBadRequest
 		case engine.CodeNotFound:
 			status = http.StatusNotFound
-		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, CodeStopping:
+		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority, CodeStopping:
 			status = http.StatusServiceUnavailable
 		}
 	}

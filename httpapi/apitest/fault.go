@@ -80,6 +80,7 @@ func faultErrors() map[int][]engine.Error {
 			{Code: engine.CodeMailUnavailable, Message: "this node sends no e-mail, so logins are not possible"},
 			{Code: engine.CodeOverloaded, Message: "too many requests at the moment"},
 			{Code: engine.CodeReadOnly, Message: "the disk of the node is nearly full, so changes and new quota leases must wait; try again later"},
+			{Code: engine.CodeNoMajority, Message: "no majority of the cluster's members is reachable, so changes and new quota leases must wait; try again later"},
 		},
 	}
 }

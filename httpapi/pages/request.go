@@ -131,7 +131,7 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 		switch apiErr.Code {
 		case engine.CodeNotFound, engine.CodeInstitutionNotFound:
 			status = http.StatusNotFound
-		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
+		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority:
 			status = http.StatusServiceUnavailable
 			w.Header().Set("Retry-After", RetryAfter(apiErr.RetryAfter))
 		case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:

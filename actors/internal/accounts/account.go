@@ -171,7 +171,7 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		m.Reject(a.stopped)
 		return
 	case a.quorum.Lost():
-		m.Reject(commitlog.ReadOnly(commitlog.ErrNoMajority))
+		m.Reject(errLeaseUnavailable)
 		return
 	case len(a.queued) >= a.queuedMax:
 		m.Reject(mailbox.ErrOverloaded)
@@ -234,6 +234,9 @@ func (a *AccountActor) leased(m *eventWritten) {
 	}
 	if m.err != nil {
 		a.Account.AbortLease()
+		if m.err.Code == engine.CodeNoMajority {
+			m.err = errLeaseUnavailable
+		}
 		a.RejectQueued(m.err)
 		a.returnLeaseOnStop()
 		return

@@ -16,21 +16,22 @@ import (
 
 // Accounts runs the actors for accounts, logins and anonymous clients on one node.
 type Accounts struct {
-	config       Config
-	host         host
-	Clock        *monotonicClock
-	Node         engine.NodeID // 0 without a cluster
-	Quorum       commitlog.Quorum
-	Random       *lockedReader
-	LoginCodeKey [32]byte // random, or from ShareCodes
-	SharedCodes  bool     // a login code works on every node of the cluster
-	keys         *keyindex.Index
-	keyPolicy    atomic.Pointer[account.KeyPolicy]
-	Loaded       atomic.Int64  // number of accounts with an actor
-	Count        atomic.Int64  // number of all accounts
-	Leases       atomic.Uint64 // number of quota leases (reserved parts of quotas) that this process has written
-	requestPools requestPools
-	Kinds        struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
+	config        Config
+	host          host
+	Clock         *monotonicClock
+	Node          engine.NodeID // 0 without a cluster
+	Quorum        commitlog.Quorum
+	Random        *lockedReader
+	LoginCodeKey  [32]byte // random, or from ShareCodes
+	SharedCodes   bool     // a login code works on every node of the cluster
+	keys          *keyindex.Index
+	keyPolicy     atomic.Pointer[account.KeyPolicy]
+	Loaded        atomic.Int64  // number of accounts with an actor
+	Count         atomic.Int64  // number of all accounts
+	Leases        atomic.Uint64 // number of quota leases (reserved parts of quotas) that this process has written
+	requestPools  requestPools
+	journalHealth *commitlog.Health // set by Start
+	Kinds         struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
 	// Start sets these fields. They do not change afterwards.
 	Shards    *shards
@@ -99,6 +100,7 @@ const accountBytesEstimate = 150
 
 // Start starts the actors with the state that a finished replay of the log gave.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
+	t.journalHealth = log.Health
 	t.Clock.resume(r.monotonic, r.newestWall)
 	t.keyPolicy.Store(&r.KeyPolicy)
 	evicted, err := r.finish(t.keys)

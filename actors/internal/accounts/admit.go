@@ -1,6 +1,10 @@
 package accounts
 
 import (
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -60,13 +64,32 @@ func (t *Accounts) keysRequired() bool {
 }
 
 // admitKey asks the actor of the key's account. If the account has no actor at present, it asks the shard that keeps
-// the account.
+// the account. In a cluster it does not wait longer than leaseWaitMax if the account cannot get a lease. If only this
+// process is slow, it asks again.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	id, actor := t.keys.Lookup(key)
 	if id == 0 {
 		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
 	}
-	return t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), admissionQuery{id, key}, AskTimeout)
+	query := admissionQuery{id, key}
+	if t.Node == 0 {
+		return t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), query, AskTimeout)
+	}
+	admission, err := t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), query, leaseWaitMax)
+	if err != mailbox.ErrExpired {
+		return admission, err
+	}
+	if t.journalHealth.Waits() || t.Quorum.Lost() {
+		return account.Admission{}, errLeaseUnavailable
+	}
+	return t.requestPools.admissions.AskFirst(nil, t.Shards.of(id), query, AskTimeout)
+}
+
+// errLeaseUnavailable rejects an API request of an account without a quota lease while the cluster cannot give one.
+var errLeaseUnavailable = &engine.Error{
+	Code: engine.CodeNoMajority, RetryAfter: time.Second, Cause: commitlog.ErrNoMajority,
+	Message: "the quota of this key can't be counted now, because too few nodes of the service reach each other; try again in a second or ask " +
+		"another node",
 }
 
 // keyError returns the error for a code that means that the key is not usable, and nil for other codes.

@@ -8,7 +8,10 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-const retryReadOnly = 30 * time.Second
+const (
+	retryReadOnly   = 30 * time.Second
+	retryNoMajority = 2 * time.Second // an election takes about as long
+)
 
 // ErrPosition means that the newest record of the journal does not have the expected number (sequence), because another
 // process has written to the journal.
@@ -31,13 +34,13 @@ var ErrOutcomeUnknown = &engine.Error{
 
 // ReadOnly returns the error for a write that the journal cannot accept now. cause is ErrNoMajority or wal.ErrNoSpace.
 func ReadOnly(cause error) *engine.Error {
+	e := &engine.Error{Code: engine.CodeReadOnly, RetryAfter: retryReadOnly, Cause: cause}
 	reason := "the disk of the node is nearly full"
 	if errors.Is(cause, ErrNoMajority) {
-		reason = ErrNoMajority.Error()
+		e.Code, e.RetryAfter, reason = engine.CodeNoMajority, retryNoMajority, ErrNoMajority.Error()
 	}
-	return &engine.Error{
-		Code: engine.CodeReadOnly, Message: reason + ", so changes and new quota leases must wait; try again later", RetryAfter: retryReadOnly, Cause: cause,
-	}
+	e.Message = reason + ", so changes and new quota leases must wait; try again later"
+	return e
 }
 
 // TooLarge returns the error for a write that does not fit into one batch of the journal.

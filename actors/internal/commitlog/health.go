@@ -62,6 +62,9 @@ func (h *Health) noteDone() {
 	h.oldestInFlight.Store(0)
 }
 
+// Waits reports whether a change waits for the journal.
+func (h *Health) Waits() bool { return h.oldestInFlight.Load() != 0 || h.oldestQueued.Load() != 0 }
+
 // noteCopy is called with the health of this node's own copy of a SharedJournal.
 func (h *Health) noteCopy(copyHealth ClusterHealth) {
 	now := h.Clock()

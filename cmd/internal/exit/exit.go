@@ -76,6 +76,8 @@ func Code(err error) int {
 		return coded.code
 	case errors.As(err, &engineErr) && engineErr.Code == engine.CodeReadOnly:
 		return CannotWrite
+	case errors.As(err, &engineErr) && engineErr.Code == engine.CodeNoMajority:
+		return Unavailable
 	case errors.As(err, &damageErr), errors.As(err, &formatErr), errors.Is(err, actors.ErrUnknownRecord):
 		return BadData
 	case errors.Is(err, wal.ErrLocked):

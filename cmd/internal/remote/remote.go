@@ -76,7 +76,7 @@ func explainError(r *admin.Error) error {
 	switch r.Code {
 	case engine.CodeInvalidParameters, engine.CodeNotFound:
 		code = exit.Usage
-	case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly:
+	case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority:
 		code = exit.Unavailable
 	case admin.CodeNotConfigured:
 		code = exit.BadData

@@ -73,7 +73,7 @@ func statusByCode() map[string]int {
 		400: "invalid_parameters malformed_request", 401: "missing_key invalid_key revoked_key account_suspended invalid_code invalid_session",
 		404: "not_found institution_not_found", 405: "method_not_allowed", 408: "request_timeout", 409: "key_limit_reached", 413: "payload_too_large",
 		415: "unsupported_media_type", 429: "rate_limited quota_exceeded code_requested_too_soon", 431: "headers_too_large",
-		500: "internal_error", 503: "data_unavailable overloaded read_only",
+		500: "internal_error", 503: "data_unavailable overloaded read_only no_majority",
 	} {
 		for _, code := range strings.Fields(codes) {
 			statuses[code] = status

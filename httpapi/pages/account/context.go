@@ -144,7 +144,7 @@ func (v *pageContext) write(status int, title string, body Group) {
 // log logs an operation, but no e-mail address, login code or key. It does not log errors caused by load or limits.
 func (v *pageContext) log(operation string, status int, code engine.Code) {
 	switch code {
-	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeDataUnavailable,
+	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority, engine.CodeDataUnavailable,
 		engine.CodeMailUnavailable:
 		return
 	}

@@ -51,6 +51,7 @@ func formErrorOf(err error) *formError {
 		engine.CodeMailUnavailable:   http.StatusServiceUnavailable,
 		engine.CodeOverloaded:        http.StatusServiceUnavailable,
 		engine.CodeReadOnly:          http.StatusServiceUnavailable,
+		engine.CodeNoMajority:        http.StatusServiceUnavailable,
 	}
 	status, ok := statuses[apiErr.Code]
 	if !ok {
