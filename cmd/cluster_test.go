@@ -65,12 +65,19 @@ func TestCluster_SecretForAll(t *testing.T) {
 	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-secret-file: "+path, "chmod 600")
 }
 
-// TestCluster_InsecureIsLogged: a node without certificates says so at each start.
-func TestCluster_InsecureIsLogged(t *testing.T) {
+// TestCluster_StartWithoutOthers: a node that waits for the others says that it lives and what it waits for, and stops in
+// order. Without certificates it says so.
+func TestCluster_StartWithoutOthers(t *testing.T) {
 	t.Parallel()
 	at, secret := clustertest.Addresses(t, 3), secretFile(t)
-	start(t, realNow, append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-secret-file="+secret,
-		fmt.Sprintf("--cluster-members=1=%s,2=%s,3=%s", at[0], at[1], at[2]))...).Await("the cluster is insecure")
+	node := start(t, realNow, append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-secret-file="+secret,
+		fmt.Sprintf("--cluster-members=1=%s,2=%s,3=%s", at[0], at[1], at[2]))...)
+	node.Await("the cluster is insecure")
+	node.listening().mustGet("/livez")
+	if status, body, err := node.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, `"state":"joining"`) || !strings.Contains(body, `"state":"no_majority"`) {
+		t.Errorf("readyz: %d %s, %v", status, body, err)
+	}
+	node.stop(syscall.SIGTERM)
 }
 
 // TestCluster_ForgottenSettings: a command without the cluster's settings does not change the directory of a node of a
