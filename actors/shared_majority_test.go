@@ -126,8 +126,8 @@ func (s *clusterNode) offers() {
 	}
 }
 
-// TestShared_A11_BehindALease asks for a lease that is not decided, as while a leader is elected: the request is refused
-// soon. When the majority is lost too, the next one is refused at once.
+// TestShared_A11_BehindALease asks for a lease that is not decided, as while a leader is elected: the request is soon
+// refused. When the majority is lost too, the next one is refused at once.
 func TestShared_A11_BehindALease(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()

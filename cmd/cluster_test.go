@@ -65,8 +65,8 @@ func TestCluster_SecretForAll(t *testing.T) {
 	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-secret-file: "+path, "chmod 600")
 }
 
-// TestCluster_StartWithoutOthers: a node that waits for the others says that it lives and what it waits for, and stops in
-// order. Without certificates it says so.
+// TestCluster_StartWithoutOthers: a node that waits for the others says that it lives and what it waits for, and stops
+// in order. Without certificates it says so.
 func TestCluster_StartWithoutOthers(t *testing.T) {
 	t.Parallel()
 	at, secret := clustertest.Addresses(t, 3), secretFile(t)

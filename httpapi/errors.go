@@ -34,7 +34,7 @@ type codeStatus struct {
 }
 
 // codesMax is the length of codes.
-const codesMax = 24
+const codesMax = 25
 
 // codes returns the codes of API errors with their HTTP statuses, in the order of Stats.Errors.
 func codes() [codesMax]codeStatus {

@@ -281,11 +281,11 @@ func awaitMajority(ctx context.Context, member interface{ Health() actors.Cluste
 // joinError marks an error because of which a node cannot join its cluster. The node has not changed anything.
 type joinError struct{ error }
 
-// listenDelayMax is how long a node that joins a cluster does not listen for clients. Joining usually takes less. A client
-// whose connection is refused uses another node, but an error response may be passed on to its user.
+// listenDelayMax is how long a node that joins a cluster does not listen for clients. Joining usually takes less. A
+// client whose connection is refused uses another node, but an error response may be passed on to its user.
 const listenDelayMax = 500 * time.Millisecond
 
-// unlisten closes the listener of a node of a cluster, which is opened again by listenWhenReady. It returns false if the
+// unlisten closes the listener of a node of a cluster, which listenWhenReady opens again. It returns false if the
 // listener stays open: that of a node without a cluster, or one that was given to the node.
 func (n *Node) unlisten(listener net.Listener) (bool, error) {
 	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {

@@ -75,8 +75,8 @@ func (c *Cluster) joinError(err error) error {
 
 // Join joins the cluster and returns this node's journal, which must be closed before the Cluster. A node without a log
 // waits for the cluster until ctx ends, and copies another node's log if necessary. A node with a log waits only a few
-// seconds (majorityTimeout), because it can serve reads without the other nodes. If waiting cannot help, Join returns an
-// error that says what the operator should do. It must be called once.
+// seconds (majorityTimeout), because it can serve reads without the other nodes. If waiting cannot help, the error says
+// what the operator should do. Join must be called once.
 func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
 	if c.log, err = c.join(ctx, c.log); err != nil {
 		return nil, c.joinError(err)

@@ -29,8 +29,8 @@ type Config struct {
 // much longer, so that a short pause of the machine does not cause errors.
 const AskTimeout = 5 * time.Second
 
-// leaseWaitMax is how long an API request waits for a quota lease in a cluster. It is enough for the election of another
-// leader after the leader's process has died.
+// leaseWaitMax is how long an API request waits for a quota lease in a cluster. It is enough for the election of
+// another leader after the leader's process has died.
 const leaseWaitMax = 200 * time.Millisecond
 
 // host is the part of actors.System that Accounts calls.
