@@ -69,13 +69,13 @@ type life struct {
 // newNodeCluster starts a cluster of three. On a virtual network each node has its own namespace.
 func newNodeCluster(t *testing.T, program string, s *virtualNetwork, clocks ...*wallClock) *nodeCluster {
 	t.Helper()
-	r := prepareCluster(t, program, s)
+	r := prepareCluster(t, program, s, clocks...)
 	r.startAll()
 	return r
 }
 
 // prepareCluster is newNodeCluster without starting the nodes.
-func prepareCluster(t *testing.T, program string, s *virtualNetwork) *nodeCluster {
+func prepareCluster(t *testing.T, program string, s *virtualNetwork, clocks ...*wallClock) *nodeCluster {
 	t.Helper()
 	r := &nodeCluster{t: t, program: program, network: s, mail: newMailServer(t, s.bridge())}
 	r.flags = []string{"--quota-day", fmt.Sprint(clusterDay), "--quota-minute", fmt.Sprint(clusterMinute)}
