@@ -40,7 +40,7 @@ func Example() {
 		out.Println(err)
 	}
 	// Output:
-	// bhd USD 56.45 60.2
-	// bhd EUR 65.55 71.15
+	// bhd USD 57.45 61.2
+	// bhd EUR 65.9 71.5
 	// empty: GET https://backend.bhd.com.do/api/modal-cambio-rate?populate=deep: a response without a body, found 200 OK
 }

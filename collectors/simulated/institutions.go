@@ -55,7 +55,7 @@ func quoteSpecs() []quoteSpec {
 	fiveCurrencies := []string{"USD", "EUR", "GBP", "CHF", "CAD"}
 	return []quoteSpec{
 		{institution: "bcrd", spread: 3500, currencies: usd, dating: businessDays},
-		{institution: "bcrd", published: singleRate, currencies: []string{
+		{institution: "bcrd", published: singleRate, dating: businessDays, currencies: []string{
 			"EUR", "GBP", "CHF", "CAD", "AUD", "BRL", "CNY", "DKK", "JPY", "NOK", "SEK", "VES", "XDR",
 		}},
 		{institution: "banreservas", spread: 3_0000, currencies: usdEUR},

@@ -1,7 +1,9 @@
 package simulated
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,279 +19,190 @@ const HistoryHour = 17
 // currency. A step is one change of the market (Market.Step). During a silence the site of an institution gives no
 // rates.
 const (
-	peso                = 10_000
-	stepMax             = 3_000               // largest change of a level or of a quote in one step (0.3 %)
-	noiseMax            = 1_000               // largest random change in one step; see moveLevels
-	reversion           = 20                  // divisor: in one step, a level returns 1/20 of the way to its initial level
-	offsetMax           = 2_000               // largest distance of an institution from the market level
-	belowPercent        = 73                  // percent of a bank's spread that lies below quoteState.middle
-	commercialTick      = 500                 // commercial prices are multiples of 5 centavos
-	followOdds          = 2                   // an institution follows the market in 1 of 2 steps
-	hideOdds            = 100                 // 1 of 100 changed quotes lacks a side
-	silenceInterval     = 60 * 24 * time.Hour // mean time between two silences of an institution
-	silenceMin          = 27 * time.Hour      // longer than the default lifetime of a rate, so that rates expire
-	silenceSpan         = 24 * time.Hour      // a silence takes at most silenceMin + silenceSpan
-	referenceDaysMax    = 420                 // days in the workbooks of reference rates
-	referenceDaysBefore = 40                  // business days in these workbooks before the first step
-	marketStream        = 0x7461736172642131  // second seed of the random generator
-	millionth           = 1_000_000
+	peso           = 10_000
+	swingMax       = 20_000             // largest distance of a level from its initial level (2 %)
+	swingDays      = 16                 // days from one random distance to the next; in between the level moves steadily
+	offsetMax      = 2_000              // largest lasting distance of a quote from the level
+	noiseMax       = 1_000              // largest further distance, which changes when the quote moves
+	belowPercent   = 73                 // percent of a bank's spread that lies below the middle of a quote
+	commercialTick = 500                // commercial prices are multiples of 5 centavos
+	stepsPerMove   = 2                  // steps from one move of an institution's quotes to the next
+	hideOdds       = 100                // 1 of 100 quotes lacks a side
+	silenceDays    = 2                  // longer than the default lifetime of a rate, so that rates expire
+	silenceOdds    = 30                 // 1 of 30 spans of silenceDays is a silence
+	referenceDays  = 40                 // business days in the workbooks of reference rates
+	marketStream   = 0x7461736172642131 // second part of the seed
+	millionth      = 1_000_000
+	hoursPerDay    = 24
+)
+
+// The purposes of random numbers: first keys of Market.draw. Numbers for different purposes are independent.
+const (
+	forLevel = iota
+	forOffset
+	forNoise
+	forHiding
+	forSilence
 )
 
 // Market is a simulated market with the institutions of the built-in catalogue. The market has one level for each
-// currency, which moves around the rate of mid-2026. In some of the steps, at random, an institution moves its quotes
-// towards the levels, by at most 0.3 %. Sometimes a side is missing. Sometimes a site is silent for a day or two, so
-// that its rates expire. Buy never exceeds sell, and rates stay within the plausible ranges of the catalogue.
+// currency, which stays within 2 % of the rate of mid-2026. In every second step, an institution moves its quotes to
+// the levels, or a little off them. Sometimes a side is missing. Sometimes a site is silent for two days, so that its
+// rates expire. Buy never exceeds sell, and rates stay within the plausible ranges of the catalogue.
 //
-// Everything depends only on the seed and the calls. A Market is safe for concurrent use.
+// Everything depends only on the seed and on the number and the times of the steps. A Market is safe for concurrent
+// use.
 type Market struct {
-	mu           sync.Mutex
-	random       *rand.Rand
-	levels       []marketLevel
-	institutions []institutionState
-	last         time.Time // time of the newest step
-	sources      []sourceQuotes
+	seed    uint64
+	quotes  []quote // grouped by institution
+	sources []sourceQuotes
+
+	mu     sync.Mutex
+	newest step
 }
 
-type marketLevel struct {
-	levelSpec
-	current int64
+// step is one step of the market. It is zero before the first step.
+type step struct {
+	number            int64
+	at, before, first time.Time // times of this step, of the step before and of the first one
 }
 
-type institutionState struct {
-	institution   string
-	dating        dating
-	quotes        []quoteState
-	pricedAt      time.Time      // time of the newest price change
-	effective     engine.Date    // date of the reference rates, if dating is businessDays
-	silentUntil   time.Time      // the site is silent before this time
-	referenceDays []referenceDay // the newest days, if dating is businessDays; oldest first
-}
-
-type quoteState struct {
-	code      string
-	currency  int // index in Market.levels
-	channel   engine.Channel
-	kind      engine.Kind
-	published publishedSides
-	spread    int64
-	tick      int64 // prices are multiples of tick
-	offset    int64 // distance from the level, in parts per million
-	middle    int64 // rate of the institution between buy and sell; it follows the level
-	buy, sell int64 // 0 = not published
-}
-
-// referenceDay has the quotes of the central bank for one business day.
-type referenceDay struct {
-	date   engine.Date
-	quotes []engine.Observation // in the order of institutionState.quotes
+// quote describes a quote of an institution. Its prices depend on the step, see Market.sides.
+type quote struct {
+	*quoteSpec
+	*levelSpec
+	number, owner, currency int64 // numbers of the quote, its institution and its currency
+	channel                 engine.Channel
+	kind                    engine.Kind
+	tick                    int64 // prices are multiples of tick
 }
 
 // NewMarket returns the market of a seed.
 func NewMarket(seed uint64) *Market {
-	m := &Market{random: rand.New(rand.NewPCG(seed, marketStream))}
-	for _, spec := range levelSpecs() {
-		m.levels = append(m.levels, marketLevel{spec, spec.level})
-	}
-	for _, spec := range quoteSpecs() {
-		if n := len(m.institutions); n == 0 || m.institutions[n-1].institution != spec.institution {
-			m.institutions = append(m.institutions, institutionState{institution: spec.institution, dating: spec.dating})
+	m := &Market{seed: seed}
+	levels, owner := levelSpecs(), int64(-1)
+	for i, spec := range quoteSpecs() {
+		if i == 0 || spec.institution != m.quotes[len(m.quotes)-1].institution {
+			owner++
 		}
-		inst := &m.institutions[len(m.institutions)-1]
 		for _, code := range spec.currencies {
-			inst.quotes = append(inst.quotes, m.newQuote(&spec, code))
+			currency := slices.IndexFunc(levels, func(l levelSpec) bool { return l.code == code })
+			q := quote{
+				quoteSpec: &spec, levelSpec: &levels[currency], number: int64(len(m.quotes)), owner: owner, currency: int64(currency),
+				channel: cmp.Or(spec.channel, engine.Unspecified), kind: engine.Commercial, tick: commercialTick,
+			}
+			if spec.dating == businessDays {
+				q.kind, q.tick = engine.Reference, 1
+			}
+			m.quotes = append(m.quotes, q)
 		}
 	}
 	m.sources = m.assignQuotes(source.DefaultSet())
 	return m
 }
 
-func (m *Market) newQuote(spec *quoteSpec, code string) quoteState {
-	index := 0
-	for m.levels[index].code != code {
-		index++
-	}
-	level := &m.levels[index]
-	q := quoteState{
-		code: code, currency: index, channel: spec.channel, kind: engine.Commercial, published: spec.published,
-		spread: spec.spread * level.spreadPermille / 1000, tick: commercialTick, offset: m.randomBetween(-offsetMax, offsetMax),
-	}
-	if spec.institution == "bcrd" {
-		q.kind, q.tick, q.offset = engine.Reference, 1, 0
-	}
-	if q.channel == "" {
-		q.channel = engine.Unspecified
-	}
-	q.middle = q.target(level.current)
-	q.setSides()
-	return q
-}
-
 // Step moves the market. now should not be before the time of the previous step.
-func (m *Market) Step(now time.Time) {
+func (m *Market) Step(now time.Time) { m.advance(now) }
+
+func (m *Market) advance(now time.Time) step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.advance(now, true)
+	now = now.UTC()
+	m.newest = step{m.newest.number + 1, now, cmp.Or(m.newest.at, now), cmp.Or(m.newest.first, now)}
+	return m.newest
 }
 
 // Refreshes does a step as Step does. It returns the refreshes that a collector would then publish; a refresh has the
 // rates of one source at one time. Rates of silent institutions are missing.
-func (m *Market) Refreshes(now time.Time) []engine.Refresh {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.advance(now, true)
-	return m.currentRefreshes()
-}
+func (m *Market) Refreshes(now time.Time) []engine.Refresh { return m.refreshes(m.advance(now)) }
 
-// History simulates each day between two dates, both included. It returns the refreshes of each day, at 17:00 in Santo
-// Domingo. Call it before Step. Rates do not move on Sundays. A year has about 9,500 refreshes and 32,000 observations.
+// History does a step for each day between two dates, both included, at 17:00 in Santo Domingo, and returns the
+// refreshes of all of them. Call it before Step. A year has about 9,500 refreshes and 32,000 observations.
 func (m *Market) History(from, to engine.Date) []engine.Refresh {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	var all []engine.Refresh
-	for day := from; day <= to; day++ {
-		m.advance(day.Start().Add(HistoryHour*time.Hour), weekdayOf(day) != time.Sunday)
-		all = append(all, m.currentRefreshes()...)
+	for date := from; date <= to; date++ {
+		all = append(all, m.Refreshes(publicationTime(date))...)
 	}
 	return all
 }
 
-func (m *Market) advance(now time.Time, moveRates bool) {
-	now = now.UTC()
-	if moveRates {
-		m.moveLevels()
+// draw returns a random number from 0 to count-1. It depends only on the seed and the keys.
+func (m *Market) draw(count int64, keys ...int64) int64 {
+	h := m.seed ^ marketStream
+	for _, key := range keys {
+		h = rand.NewPCG(h, uint64(key)).Uint64()
 	}
-	elapsed := time.Duration(0)
-	if !m.last.IsZero() {
-		elapsed = min(max(now.Sub(m.last), 0), 24*time.Hour)
-	}
-	m.last = now
-	for i := range m.institutions {
-		inst := &m.institutions[i]
-		if !m.goSilent(inst, elapsed) {
-			m.updateQuotes(inst, moveRates)
-		}
-	}
+	return int64(h % uint64(count))
 }
 
-// moveLevels changes every level by the sum of three parts: a random change that is the same for all currencies, a
-// random change of its own, and a pull back to its initial level. At a distance of 4 % the pull is as large as both
-// random changes together, so a level stays within 4 %.
-func (m *Market) moveLevels() {
-	common := m.randomBetween(-noiseMax, noiseMax)
-	for i := range m.levels {
-		l := &m.levels[i]
-		pull := (l.level - l.current) * millionth / l.current / reversion
-		l.current += l.current * clamp(common+m.randomBetween(-noiseMax, noiseMax)+pull, stepMax) / millionth
-	}
+// drawAround returns a random number from -limit to limit.
+func (m *Market) drawAround(limit int64, keys ...int64) int64 {
+	return m.draw(2*limit+1, keys...) - limit
 }
 
-func (m *Market) silent(inst *institutionState) bool { return m.last.Before(inst.silentUntil) }
-
-// goSilent reports whether an institution is silent. If it is not, goSilent may make it silent at random. The
-// probability is proportional to the elapsed time, so that a demo with many fast steps does not have more silences.
-func (m *Market) goSilent(inst *institutionState, elapsed time.Duration) bool {
-	if m.silent(inst) {
-		return true
-	}
-	if m.random.Int64N(int64(silenceInterval)) >= int64(elapsed) {
-		return false
-	}
-	inst.silentUntil = m.last.Add(silenceMin + time.Duration(m.random.Int64N(int64(silenceSpan))))
-	return true
+// levelAt returns the market rate of the currency of a quote.
+func (m *Market) levelAt(q *quote, at time.Time) int64 {
+	const span = swingDays * hoursPerDay * 60 * 60
+	index, into := at.Unix()/span, at.Unix()%span
+	from, to := m.drawAround(swingMax, forLevel, q.currency, index), m.drawAround(swingMax, forLevel, q.currency, index+1)
+	return q.level + q.level*(from+(to-from)*into/span)/millionth
 }
 
-// updateQuotes moves the quotes of an institution towards the market with probability 1/followOdds. If the
-// institution's dating is businessDays, its quotes move once on each business day instead.
-func (m *Market) updateQuotes(inst *institutionState, moveRates bool) {
-	moves := moveRates && m.random.IntN(followOdds) == 0
-	if inst.dating == businessDays {
-		day := lastBusinessDay(m.last)
-		moves = day != inst.effective
-		inst.effective = day
-	}
-	if inst.pricedAt.IsZero() {
-		inst.pricedAt = m.last
-	}
-	if !moves {
-		return
-	}
-	inst.pricedAt = m.last
-	for i := range inst.quotes {
-		q := &inst.quotes[i]
-		limit := q.middle * stepMax / millionth
-		q.middle += clamp(q.target(m.levels[q.currency].current)-q.middle, limit)
-		q.setSides()
-		if q.kind == engine.Commercial && q.published == usuallyBoth {
-			m.hideSide(q)
-		}
-	}
-	if inst.dating == businessDays {
-		m.addReferenceDay(inst)
-	}
+// silent reports whether the site of the institution of a quote gives no rates. On the first day no site is silent.
+func (m *Market) silent(q *quote, s step) bool {
+	days := int64(s.at.Sub(s.first)/(hoursPerDay*time.Hour)) + q.owner // not all silences begin on the same day
+	return days/silenceDays > q.owner/silenceDays && m.draw(silenceOdds, forSilence, q.owner, days/silenceDays) == 0
 }
 
-// addReferenceDay adds a day to the workbooks of reference rates. The first call also adds earlier days with the same
-// prices.
-func (m *Market) addReferenceDay(inst *institutionState) {
-	if len(inst.referenceDays) == 0 {
-		for date := inst.effective.AddDays(-referenceDaysBefore * 7 / 5); date < inst.effective; date++ {
-			if !isWeekend(date) {
-				inst.referenceDays = append(inst.referenceDays, referenceDay{date, m.observations(inst, date)})
-			}
-		}
+// lastMove returns the time of the newest move of a commercial quote, and the number of the move.
+func (q *quote) lastMove(s step) (at time.Time, move int64) {
+	steps := s.number + q.owner // half of the institutions move in each step
+	if steps%stepsPerMove == 0 {
+		return s.at, steps / stepsPerMove
 	}
-	if len(inst.referenceDays) == referenceDaysMax {
-		inst.referenceDays = append([]referenceDay(nil), inst.referenceDays[1:]...) // copied, because snapshots share the slice
-	}
-	inst.referenceDays = append(inst.referenceDays, referenceDay{inst.effective, m.observations(inst, inst.effective)})
+	return s.before, steps / stepsPerMove
 }
 
-// hideSide removes one side of a quote (buy or sell) in 1 of hideOdds cases.
-func (m *Market) hideSide(q *quoteState) {
-	switch m.random.IntN(2 * hideOdds) {
-	case 0:
-		q.buy = 0
-	case 1:
-		q.sell = 0
+// sides returns the prices of a quote after a move. 0 means not published. It rounds buy down and sell up to a multiple
+// of the tick.
+func (m *Market) sides(q *quote, at time.Time, move int64) (buy, sell int64) {
+	level, distance := m.levelAt(q, at), m.drawAround(noiseMax, forNoise, q.number, move)
+	spread, below := q.spread*q.spreadPermille/1000, int64(50)
+	if q.kind == engine.Commercial {
+		distance += m.drawAround(offsetMax, forOffset, q.number)
+		below = belowPercent
 	}
-}
-
-func (q *quoteState) target(level int64) int64 { return level + level*q.offset/millionth }
-
-// setSides sets buy and sell around q.middle. It rounds buy down and sell up to a multiple of q.tick.
-func (q *quoteState) setSides() {
+	middle := level + level*distance/millionth
 	if q.published == singleRate {
-		q.buy, q.sell = q.middle, q.middle
-		return
+		return middle, middle
 	}
-	below := q.spread * belowPercent / 100
-	if q.kind == engine.Reference {
-		below = q.spread / 2
+	low := middle - spread*below/100
+	buy, sell = low/q.tick*q.tick, (low+spread+q.tick-1)/q.tick*q.tick
+	hidden := int64(-1)
+	if q.kind == engine.Commercial && q.published == usuallyBoth {
+		hidden = m.draw(2*hideOdds, forHiding, q.number, move)
 	}
-	q.buy = (q.middle - below) / q.tick * q.tick
-	q.sell = (q.middle + q.spread - below + q.tick - 1) / q.tick * q.tick
-	if q.published == buyOnly {
-		q.sell = 0
+	switch {
+	case hidden == 0:
+		return 0, sell
+	case hidden == 1, q.published == buyOnly:
+		return buy, 0
 	}
+	return buy, sell
 }
+
+func publicationTime(date engine.Date) time.Time { return date.Start().Add(HistoryHour * time.Hour) }
 
 // lastBusinessDay returns the newest weekday whose reference rate has been published by the time t.
 func lastBusinessDay(t time.Time) engine.Date {
-	day := engine.DateOf(t.Add(-HistoryHour * time.Hour))
-	for isWeekend(day) {
-		day = day.AddDays(-1)
+	date := engine.DateOf(t.Add(-HistoryHour * time.Hour))
+	for isWeekend(date) {
+		date = date.AddDays(-1)
 	}
-	return day
+	return date
 }
 
-func isWeekend(day engine.Date) bool {
-	return weekdayOf(day) == time.Saturday || weekdayOf(day) == time.Sunday
+func isWeekend(date engine.Date) bool {
+	weekday := date.Start().In(engine.Location()).Weekday()
+	return weekday == time.Saturday || weekday == time.Sunday
 }
-
-func weekdayOf(day engine.Date) time.Weekday { return day.Start().In(engine.Location()).Weekday() }
-
-// randomBetween returns a number from low to high, both included.
-func (m *Market) randomBetween(low, high int64) int64 { return low + m.random.Int64N(high-low+1) }
-
-// clamp limits value to the range from -limit to limit.
-func clamp(value, limit int64) int64 { return min(max(value, -limit), limit) }

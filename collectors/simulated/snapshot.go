@@ -35,10 +35,8 @@ type quoteID struct {
 type sourceQuotes struct {
 	source string // id, with demoPrefix
 	dated  bool   // the definition of the source reads the dates of quotes
-	quotes []quoteIndex
+	quotes []*quote
 }
-
-type quoteIndex struct{ institution, quote int } // indexes in Market.institutions and institutionState.quotes
 
 // assignQuotes assigns each quote to one enabled source. If several sources can read a quote, it chooses the one with
 // the best priority, as a node does. Quotes that no source reads are omitted. Sources are in the order of their first
@@ -56,21 +54,18 @@ func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 		}
 	}
 	var all []sourceQuotes
-	indexes := map[string]int{} // index in the slice all, by the id of the source's definition
-	for i := range m.institutions {
-		for j := range m.institutions[i].quotes {
-			d, ok := best[m.institutions[i].quoteID(j)]
-			if !ok {
-				continue
-			}
-			index, known := indexes[d.ID]
-			if !known {
-				index = len(all)
-				indexes[d.ID] = index
-				all = append(all, sourceQuotes{source: demoPrefix + d.ID, dated: isDated(d)})
-			}
-			all[index].quotes = append(all[index].quotes, quoteIndex{i, j})
+	for i := range m.quotes {
+		q := &m.quotes[i]
+		d, ok := best[quoteID{engine.QuoteKey{Institution: q.institution, Channel: q.channel, Kind: q.kind}, q.code}]
+		if !ok {
+			continue
 		}
+		index := slices.IndexFunc(all, func(s sourceQuotes) bool { return s.source == demoPrefix+d.ID })
+		if index < 0 {
+			index = len(all)
+			all = append(all, sourceQuotes{source: demoPrefix + d.ID, dated: isDated(d)})
+		}
+		all[index].quotes = append(all[index].quotes, q)
 	}
 	return all
 }
@@ -90,19 +85,18 @@ func isDated(d *source.Definition) bool {
 	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
-// currentRefreshes returns a refresh for each source: its quotes at the time of the newest step. It omits the quotes of
-// silent institutions, whose sites give no rates.
-func (m *Market) currentRefreshes() []engine.Refresh {
+// refreshes returns a refresh for each source: its quotes after a step. It omits the quotes of silent institutions,
+// whose sites give no rates.
+func (m *Market) refreshes(s step) []engine.Refresh {
 	all := make([]engine.Refresh, 0, len(m.sources))
-	for i := range m.sources {
-		refresh := engine.Refresh{SourceID: m.sources[i].source, ObservedAt: m.last, Complete: true}
-		for _, index := range m.sources[i].quotes {
-			inst := &m.institutions[index.institution]
-			if m.silent(inst) {
+	for _, assigned := range m.sources {
+		refresh := engine.Refresh{SourceID: assigned.source, ObservedAt: s.at, Complete: true}
+		for _, q := range assigned.quotes {
+			if m.silent(q, s) {
 				continue
 			}
-			o := m.observation(inst, index.quote)
-			if !m.sources[i].dated {
+			o := m.observation(q, s)
+			if !assigned.dated {
 				o.EffectiveDate, o.PublishedAt = 0, time.Time{}
 			}
 			refresh.Observations = append(refresh.Observations, o)
@@ -118,23 +112,6 @@ func (m *Market) currentRefreshes() []engine.Refresh {
 // institutions whose sites give no rates at the moment.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
-func (m *Market) snapshot() snapshot {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := snapshot{time: m.last, silent: map[string]bool{}}
-	for i := range m.institutions {
-		inst := &m.institutions[i]
-		for j := range inst.quotes {
-			s.quotes = append(s.quotes, m.observation(inst, j))
-		}
-		s.silent[inst.institution] = m.silent(inst)
-		if inst.dating == businessDays {
-			s.days = inst.referenceDays
-		}
-	}
-	return s
-}
-
 // snapshot is the market at one time. It is immutable.
 type snapshot struct {
 	time   time.Time // of the last step
@@ -143,41 +120,77 @@ type snapshot struct {
 	days   []referenceDay  // reference rates of the central bank by day, oldest first
 }
 
-func (inst *institutionState) quoteID(quote int) quoteID {
-	q := &inst.quotes[quote]
-	return quoteID{engine.QuoteKey{Institution: inst.institution, Channel: q.channel, Kind: q.kind}, q.code}
+// referenceDay has the quotes of the central bank for one business day.
+type referenceDay struct {
+	date   engine.Date
+	quotes []engine.Observation
 }
 
-// observations returns all quotes of an institution, with a date.
-func (m *Market) observations(inst *institutionState, date engine.Date) []engine.Observation {
-	all := make([]engine.Observation, len(inst.quotes))
-	for i := range inst.quotes {
-		all[i] = m.observation(inst, i)
-		all[i].EffectiveDate = date
+func (m *Market) snapshot() snapshot {
+	m.mu.Lock()
+	newest := m.newest
+	m.mu.Unlock()
+	s := snapshot{time: newest.at, silent: map[string]bool{}}
+	if s.time.IsZero() {
+		return s
 	}
-	return all
+	for i := range m.quotes {
+		q := &m.quotes[i]
+		s.quotes = append(s.quotes, m.observation(q, newest))
+		s.silent[q.institution] = m.silent(q, newest)
+	}
+	for date := lastBusinessDay(s.time); len(s.days) < referenceDays; date = date.AddDays(-1) {
+		if !isWeekend(date) {
+			s.days = append(s.days, m.referenceDay(date))
+		}
+	}
+	slices.Reverse(s.days)
+	return s
 }
 
-func (m *Market) observation(inst *institutionState, quote int) engine.Observation {
-	q := &inst.quotes[quote]
-	o := engine.Observation{
-		InstitutionID: inst.institution, Currency: q.code, Channel: q.channel, Kind: q.kind, Buy: q.text(q.buy), Sell: q.text(q.sell),
+func (m *Market) referenceDay(date engine.Date) referenceDay {
+	result := referenceDay{date: date}
+	for i := range m.quotes {
+		if q := &m.quotes[i]; q.kind == engine.Reference {
+			result.quotes = append(result.quotes, m.referenceRate(q, date))
+		}
 	}
-	switch inst.dating {
+	return result
+}
+
+// observation returns a quote after a step.
+func (m *Market) observation(q *quote, s step) engine.Observation {
+	at, move := q.lastMove(s)
+	o := m.observationAt(q, at, move)
+	switch q.dating {
 	case dayDated:
-		o.EffectiveDate = engine.DateOf(m.last)
+		o.EffectiveDate = engine.DateOf(s.at)
 	case minuteDated:
-		o.PublishedAt = inst.pricedAt.Truncate(time.Minute)
+		o.PublishedAt = at.Truncate(time.Minute)
 		o.EffectiveDate = engine.DateOf(o.PublishedAt)
 	case businessDays:
-		o.EffectiveDate = inst.effective
+		o = m.referenceRate(q, lastBusinessDay(s.at))
 	case undated:
 	}
 	return o
 }
 
+// referenceRate returns a quote of the central bank for a business day.
+func (m *Market) referenceRate(q *quote, date engine.Date) engine.Observation {
+	o := m.observationAt(q, publicationTime(date), int64(date))
+	o.EffectiveDate = date
+	return o
+}
+
+func (m *Market) observationAt(q *quote, at time.Time, move int64) engine.Observation {
+	buy, sell := m.sides(q, at, move)
+	return engine.Observation{
+		InstitutionID: q.institution, Currency: q.code, Channel: q.channel, Kind: q.kind, Buy: q.text(buy), Sell: q.text(sell),
+	}
+}
+
 // text formats a price: a commercial price with two decimals, a reference rate with up to four.
-func (q *quoteState) text(value int64) string {
+func (q *quote) text(value int64) string {
 	switch {
 	case value == 0:
 		return ""
