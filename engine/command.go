@@ -47,6 +47,8 @@ type Rules struct {
 	LastGoodAgeMax time.Duration
 	// FutureDaysMax is the maximum number of days from an observation to its effective date.
 	FutureDaysMax int
+	// EqualSides accepts commercial quotes with equal sides. They are normally refused: one of them was read twice.
+	EqualSides bool
 	// HistoryDays is the number of days of commercial history that is kept, at least HistoryDaysMin. Reference history
 	// is never dropped.
 	HistoryDays int

@@ -130,7 +130,9 @@ func (v *validator) validate() *Refreshed {
 		c := &v.candidates[i]
 		c.refuse(c.defect())
 		c.refuse(v.outOfRange(c))
-		c.refuse(c.sameSides())
+		if !v.rules.EqualSides {
+			c.refuse(c.sameSides())
+		}
 		c.refuse(v.inFuture(c))
 		c.refuse(v.outdated(c))
 	}

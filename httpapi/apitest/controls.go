@@ -192,6 +192,9 @@ func (s *Server) Snapshot() (state *State) {
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
+		if state == nil {
+			return errNilState
+		}
 		s.Clock.Set(state.clock)
 		s.disconnect(false)
 		if err := s.restartOn(state.files); err != nil {

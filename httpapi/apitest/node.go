@@ -56,6 +56,9 @@ type instance struct {
 // Open starts a node. The caller must call Close.
 func Open(options ...Option) (*Node, error) {
 	c := newConfig(options)
+	if c.err != nil {
+		return nil, c.err
+	}
 	seed, err := c.resolve()
 	if err != nil {
 		return nil, err

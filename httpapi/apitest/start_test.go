@@ -124,3 +124,19 @@ func TestOnPort(t *testing.T) {
 	}
 	mustAnswer(t, srv, srv.Client, "", http.StatusOK, "")
 }
+
+// TestOptions_Mistakes: a mistake in the options is named, and equal sides are for Lenient only.
+func TestOptions_Mistakes(t *testing.T) {
+	equal := Rate{Institution: "popular", Currency: "USD", Buy: "58.20", Sell: "58.20"}
+	for part, options := range map[string][]Option{
+		"option 2 is nil": {Limits(), nil}, "the State is nil": {FromState(nil)}, "same_sides": {Rates(equal)},
+	} {
+		if _, err := Open(options...); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("want %q, found %v", part, err)
+		}
+	}
+	srv := Start(t, Rates(equal), Lenient())
+	if err := srv.Do(func(s *Server) { s.Restore(nil) }); !errors.Is(err, errNilState) {
+		t.Error(err)
+	}
+}

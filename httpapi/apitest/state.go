@@ -21,6 +21,8 @@ type State struct {
 	random []byte // position of the random source
 }
 
+var errNilState = errors.New("the State is nil; use the result of Snapshot")
+
 const copyAttemptsMax = 5 // maximum number of attempts of copyLog
 
 // copyLog reads the files of a log. A node may write to the log at the same time. If the node removes an old file

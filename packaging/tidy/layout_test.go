@@ -26,7 +26,7 @@ var layout = map[string]row{
 	"cmd": {may: "node cmd/backup cmd/doctor cmd/intake cmd/operator cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input " +
 		"cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
 		"httpapi/admin httpapi/apitest httpapi/client httpapi/mcp engine engine/account wal actors collectors collectors/source collectors/simulated " + // what a command works on directly
-		"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml",
+		"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml golang.org/x/sys",
 		tests: "modelcontextprotocol/go-sdk prometheus/client_golang"},
 	"cmd/cmdtest": {may: "emersion/go-smtp emersion/go-sasl"}, // of tests that run the program as a child process
 	"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +

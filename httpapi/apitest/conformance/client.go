@@ -75,6 +75,22 @@ func newRecordingClient(ctx context.Context, base string, options Options) *reco
 	return c
 }
 
+// reach returns an error if the server does not answer. Otherwise every rule would fail for this reason.
+func (c *recordingClient) reach() error {
+	if c.configErr != nil {
+		return c.configErr
+	}
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodOptions, c.base+"/v1/currencies", http.NoBody)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("nothing answers at %s: %w. A node of package apitest is reached only by its own client: set Options.Client, or start it with OnPort", c.base, err)
+	}
+	return res.Body.Close()
+}
+
 // recorder is a RoundTripper that records every response with its raw body.
 type recorder struct {
 	next   http.RoundTripper

@@ -59,6 +59,9 @@ func Run(t *testing.T, baseURL string, options Options) {
 // changed during the first check.
 func Check(ctx context.Context, baseURL string, options Options) []Finding {
 	c := newRecordingClient(ctx, strings.TrimSuffix(baseURL, "/"), options)
+	if err := c.reach(); err != nil {
+		return []Finding{{Rule: "server", Description: "the server answers", Problems: []string{err.Error()}}}
+	}
 	var findings []Finding
 	for _, r := range rules() {
 		isExcluded := options.Rules != nil && !slices.Contains(options.Rules, r.id)

@@ -33,3 +33,11 @@ func TestNode_WithoutLimits(t *testing.T) {
 		t.Errorf("the kit asks %d times, and says 700 at most", counted)
 	}
 }
+
+// TestCheck_NoServer: a server that does not answer is one finding, not one for each rule.
+func TestCheck_NoServer(t *testing.T) {
+	findings := conformance.Check(t.Context(), "http://127.0.0.1:1", conformance.Options{})
+	if len(findings) != 1 || !strings.Contains(findings[0].Problems[0], "Options.Client") {
+		t.Errorf("%d findings, the first: %v", len(findings), findings[0])
+	}
+}
