@@ -18,7 +18,8 @@ import (
 //
 //	grow     the streams get replicas on the new members
 //	shrink   the streams lose the replicas on the removed members, which must be stopped
-//	remove   JetStream's metadata group forgets the removed members, so that they do not count for its majority
+//	remove   JetStream's metadata group forgets the removed members, so that they do not count for its majority. Another
+//	         member gets the replicas that are still on them
 //
 // Only the leader of the log's stream does this. It waits until all members are reachable and all nodes have the same
 // list, because JetStream can lose records if nodes fail during a change of members.
@@ -58,6 +59,10 @@ func (c *Cluster) resizeStep(ctx context.Context, info *server.JSInfo) error {
 		c.logger.Debug("a removed member has not stopped yet", "node", removed[i].Name)
 		return nil
 	}
+	if info.Meta.Size-len(removed) != len(c.config.Members) {
+		c.logger.Debug("a new member is not in the metadata group yet", "size", info.Meta.Size)
+		return nil
+	}
 	for _, account := range info.AccountDetails {
 		for i := range account.Streams {
 			s := &account.Streams[i]
@@ -72,7 +77,7 @@ func (c *Cluster) resizeStep(ctx context.Context, info *server.JSInfo) error {
 	if len(removed) == 0 {
 		return nil
 	}
-	c.logger.Info("removing a member from the cluster", "node", removed[0].Name)
+	c.logger.Info("removing a member from the cluster", "member", removed[0].Name)
 	return c.removePeer(ctx, removed[0].Name)
 }
 

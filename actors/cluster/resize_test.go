@@ -66,6 +66,32 @@ func TestResize(t *testing.T) {
 	}
 }
 
+// TestResize_Swap puts a node with another number in the place of a member: it gets that member's part of the streams.
+func TestResize_Swap(t *testing.T) {
+	t.Parallel()
+	f := newTestCluster(t)
+	f.startAll()
+	if _, err := f.nodes[0].cluster.LoginCodeKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	written := f.mustAppendSome("before")
+	f.members = append(slices.Clone(f.members[:2]), Member{Name: "n4", Address: clustertest.Addresses(t, 1)[0]})
+	f.configs, f.nodes = append(f.configs, f.config("n4", 4, f.members[2].Address, t.TempDir())), append(f.nodes, nil)
+	f.relist(0, f.members)
+	f.relist(1, f.members)
+	f.start(3)
+	f.stop(2)
+	eventually(t, "three complete replicas", func() bool {
+		info, err := f.nodes[0].cluster.server.nats.Jsz(&server.JSzOptions{})
+		return f.currentMembers() == 3 && err == nil && info.Meta != nil && info.Meta.Size == 3 && slices.Equal(f.replicas(), []int{3, 3})
+	})
+	f.stop(f.leader())
+	written = append(written, f.mustAppendSome("without one of the first")...)
+	if log := f.awaitSameRecords(0); !slices.Equal(log, written) {
+		t.Errorf("the log has %q, acknowledged were %q", log, written)
+	}
+}
+
 // relist restarts a node with another list of members.
 func (f *testCluster) relist(i int, members []Member) {
 	f.t.Helper()

@@ -36,7 +36,7 @@ func TestRunning(t *testing.T) {
 	f.runSteps(t,
 		step{"OneWinner", oneWinner}, step{"Limits", limits}, step{"SlowOwner", slowDelivery},
 		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
-		step{"FullDisk", fullDisk}, step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
+		step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
 		step{"Seal", oneCodeKey}, step{"Lease", leases}, step{"PipeOnly", inProcessClientsOnly},
 		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, step{"Forget", forgetNodes}, stopsAtDamage(otherHistory))
 }
@@ -107,13 +107,14 @@ func slowDelivery(t *testing.T, f *testCluster) {
 	}
 }
 
-// fullDisk takes the space from one node: the node reports its disk and not a lost majority, however long it waits, and
+// TestFullDisk takes the space from one node: the node reports its disk and not a lost majority, however long it waits, and
 // its own changes are rejected. With space it has all records.
-func fullDisk(t *testing.T, f *testCluster) {
-	f.awaitSameRecords(0)
-	f.stop(2)
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	f := newTestCluster(t)
 	f.configs[2].Log.ReserveBytes = 1 << 60
-	n := f.start(2)
+	f.startAll()
+	n := f.nodes[2]
 	j := n.cluster.Journal()
 	f.nodes[0].mustAppend(t, "no space for this")
 	eventually(t, "a full disk", func() bool { return j.ClusterHealth().DiskFull })
