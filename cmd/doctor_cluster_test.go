@@ -105,7 +105,7 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 			"cluster", "FAIL the other nodes will refuse "},
 		"a key for all": {nil, func(f *pairFiles) error { return os.Chmod(f.key, 0o644) },
 			"settings", "other users can read or change this private key (mode 0644)"},
-		"no such file": {nil, func(f *pairFiles) error { f.cert += ".none"; return nil }, "settings", "read the certificate of this node: "},
+		"no such file": {nil, func(f *pairFiles) error { f.cert += ".none"; return nil }, "settings", "cert.pem.none: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newPairFiles(t, func(c *x509.Certificate) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/backup"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -43,9 +44,9 @@ func (p *commands) newExport() *cobra.Command {
 	return command.Spec{
 		Use:   "export --data DIR",
 		Short: "Export a data directory as a file of observations",
-		Long: `export writes a file of observations that tasard import reads. A directory that imports it gives the same answers. No
-node may run on the directory; export works on a copy while the node runs. Like a start of the node it locks the
-directory, and moves an incomplete record at the end of the log into a file next to it.
+		Long: `export writes a file of observations that tasard import reads. A directory that imports it gives the same answers. It
+works beside a running node, which gives it a copy through its management socket, and on a read-only directory. It
+changes nothing. The copy is in the directory for temporary files until the end.
 
   --what current  the latest value of every source for every quote, also expired ones
   --what history  one line for each row of daily history
@@ -57,6 +58,7 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
   tasard export --data ./data --what current --format ndjson`,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddDirectory(flags, &o.node)
+			setting.AddAdminSocket(flags, &o.node.Admin.Socket)
 			setting.AddLog(flags, &o.log)
 		},
 		Flags: func(flags *pflag.FlagSet) {
@@ -69,11 +71,15 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
 }
 
 func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
-	// Check only a directory here. A file is left to datadir.Open, whose error is the same in all commands.
-	if info, err := os.Stat(o.node.Dir); err != nil || info.IsDir() {
-		if err := datadir.RequireLog(o.node.Dir); err != nil {
-			return err
-		}
+	dir, err := os.MkdirTemp("", "tasard-export-")
+	if err != nil {
+		return outputError(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	from := o.node.Dir
+	o.node.Dir = filepath.Join(dir, "data")
+	if err := backup.Copy(ctx, p.Process, from, o.node.Admin.Socket, o.node.Dir); err != nil {
+		return err
 	}
 	data, err := datadir.Open(ctx, p.Process, o.node, p.Logger(o.log))
 	if err != nil {

@@ -94,11 +94,15 @@ func TestW8_TwoProcesses(t *testing.T) {
 	data := t.TempDir()
 	first := startImported(t, serveArgs(data), observation(1, "59", "60"))
 	for _, args := range [][]string{
-		serveArgs(data), {"import", "--data", data, observationsFile(t)}, {"export", "--data", data},
-		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data, "--yes"},
+		serveArgs(data), {"log", "repair", "--data", data, "--yes"},
 	} {
 		promptly(t, args...).fails(t, exit.Busy, data, "a running node uses the directory")
 	}
+	contains(t, mustRun(t, "import", "--data", data, observationsFile(t, observation(2, "58", "61"))), "1 accepted (1 new)")
+	contains(t, first.mustGet("/v1/rates"), `"buy":"58"`)
+	contains(t, mustRun(t, "export", "--data", data), ",58,61,")
+	contains(t, mustRun(t, "log", "verify", "--data", data), "The log is whole up to record ", "a running node uses it")
+	contains(t, mustRun(t, "log", "dump", "--data", data), "58")
 	first.mustGet("/v1/rates")
 	if code := first.signal(syscall.SIGTERM); code != exit.OK {
 		t.Errorf("the first one ends with %d", code)

@@ -20,10 +20,10 @@ func examine(dir string, visit func(location, frame) error) (examination, error)
 	var x examination
 	var err error
 	x.log.next = origin
-	if x.files, err = listDir(dir); err != nil {
+	if x.mark, x.markState, err = readMark(dir); err != nil { // before the files, which may grow beyond it meanwhile
 		return x, err
 	}
-	if x.mark, x.markState, err = readMark(dir); err != nil {
+	if x.files, err = listDir(dir); err != nil {
 		return x, err
 	}
 	if x.snapshots, err = readSnapshots(x.files.snapshots); err != nil {

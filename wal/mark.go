@@ -33,6 +33,8 @@ const (
 	MarkWhole MarkState = "whole" // both slots are valid
 	MarkHalf  MarkState = "half"  // only one slot is valid
 	MarkLost  MarkState = "lost"  // no slot is valid, or the file is missing
+	// MarkInUse means that another process has the log open, and writes the mark.
+	MarkInUse MarkState = "in use"
 )
 
 // encodeFile returns the contents of a mark file with two valid slots: m, and m with the previous generation.

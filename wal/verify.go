@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 )
@@ -30,15 +31,33 @@ type SnapshotReport struct {
 	Damage   *DamageError // nil if the file is undamaged
 }
 
-// Verify verifies every byte of the log in dir and changes nothing. Errors: ErrLocked, *DamageError, *FormatError, and
-// errors of reading. After an error the report has what was read before the error.
-func Verify(dir string) (r Report, err error) {
+// Verify verifies every byte of the log in dir and changes nothing. Another process may have the log open; the report is
+// then of a moment before, and its Mark is MarkInUse. Errors: *DamageError, *FormatError, and errors of reading. After
+// an error the report has what was read before the error.
+func Verify(dir string) (Report, error) {
+	x, inUse, err := examineBeside(dir, nil)
+	r := x.report()
+	if inUse { // what is being written is not on disk yet, and the mark is behind it
+		r.TornBytes, r.AmbiguousTail, r.Mark = 0, false, MarkInUse
+	}
+	return r, err
+}
+
+// besideTries is how often a log is examined that changes meanwhile.
+const besideTries = 10
+
+// examineBeside is like examine, and holds the shared lock. If another process has the log open, it examines the log
+// without a lock: the files grow, and the oldest disappear, so after an error it starts again.
+func examineBeside(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
 	err = withSharedLock(dir, func() error {
-		x, err := examine(dir, nil)
-		r = x.report()
+		x, err = examine(dir, visit)
 		return err
 	})
-	return r, err
+	for try := 0; errors.Is(err, ErrLocked) || inUse && err != nil && try < besideTries; try++ {
+		inUse = true
+		x, err = examine(dir, visit)
+	}
+	return x, inUse, err
 }
 
 func (x *examination) report() Report {
@@ -79,16 +98,22 @@ type Entry struct {
 }
 
 // Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits all records before
-// damage, and none of a torn tail. Errors: those of Verify, and the first error of visit, which ends Dump.
+// damage, and none of a torn tail. Another process may have the log open. Errors: those of Verify, and the first error
+// of visit, which ends Dump.
 func Dump(dir string, visit func(Entry) error) error {
-	return withSharedLock(dir, func() error {
-		_, err := examine(dir, func(loc location, f frame) error {
-			return f.records(func(sequence uint64, record []byte) error {
-				return visit(Entry{Sequence: sequence, Segment: loc.segment, Offset: loc.offset, Record: record})
-			})
-		})
-		return err
+	var last uint64 // newest record visited, also by an earlier try
+	var visitErr error
+	_, _, err := examineBeside(dir, func(loc location, f frame) error {
+		visitErr = cmp.Or(visitErr, f.records(func(sequence uint64, record []byte) error {
+			if sequence <= last {
+				return nil
+			}
+			last = sequence
+			return visit(Entry{Sequence: sequence, Segment: loc.segment, Offset: loc.offset, Record: record})
+		}))
+		return visitErr
 	})
+	return err
 }
 
 // withSharedLock calls read while it has the shared lock, so that no other process writes to dir meanwhile.

@@ -28,8 +28,7 @@ func NewLog(p *process.Process) (cmd *cobra.Command) {
 	cmd = command.Spec{
 		Use:   "log",
 		Short: "Check, print or repair the log of a data directory",
-		Long: `log works on the files of a data directory. No node may be running on it; a copy of the directory can be used at any
-time.`,
+		Long:  `log works on the files of a data directory. A node may be running on it, except for repair.`,
 		Example: `  tasard log verify --data ./data
   tasard log dump --data ./data | tail -1
   tasard log repair --data ./data --yes`,
@@ -127,6 +126,10 @@ func verifyLog(out io.Writer, data string) error {
 	}
 	if report.AmbiguousTail {
 		terminal.Fprintf(out, "ambiguous the mark is older than the log; a lost batch at the end would not be noticed\n")
+	}
+	if report.Mark == wal.MarkInUse {
+		terminal.Fprintf(out, "The log is whole up to record %s; a running node uses it.\n", terminal.Thousands(report.Last))
+		return nil
 	}
 	terminal.Fprintf(out, "The log is whole.\n")
 	return nil

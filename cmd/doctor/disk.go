@@ -87,8 +87,7 @@ func (d *doctor) owner(path string, info fs.FileInfo) {
 	d.add(findingOK, "data", "", "%s has mode %04o", path, info.Mode().Perm())
 }
 
-// log verifies the log in the data directory. It leaves out the log of a running node, which has verified it at its
-// start.
+// log verifies the log in the data directory, also beside a running node.
 func (d *doctor) log(context.Context) {
 	found, err := wal.Exists(d.o.Config.Dir)
 	if err != nil || !found {
@@ -97,12 +96,14 @@ func (d *doctor) log(context.Context) {
 	}
 	report, err := wal.Verify(d.o.Config.Dir)
 	switch {
-	case errors.Is(err, wal.ErrLocked):
-		d.add(findingOK, "log", "", "a running node uses it, and has verified it at its start")
 	case err != nil:
 		d.addLines(findingFail, "log", "", datadir.ExplainLogError(d.o.Config.Dir, err))
 	default:
-		d.add(findingOK, "log", "", "%s records, %s bytes, valid", terminal.Thousands(report.Records), terminal.Thousands(report.LogBytes))
+		used := ""
+		if report.Mark == wal.MarkInUse {
+			used = "; a running node uses it"
+		}
+		d.add(findingOK, "log", "", "%s records, %s bytes, valid%s", terminal.Thousands(report.Records), terminal.Thousands(report.LogBytes), used)
 	}
 }
 

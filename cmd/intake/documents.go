@@ -59,9 +59,9 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 		}
 		results = append(results, result)
 	}
-	return withDataDir(ctx, p, o, func(data *node.Data, report *terminalReport) error {
+	return withTarget(ctx, p, o, func(target *importTarget, report *terminalReport) error {
 		d := &documentImport{definition, page, o.saved}
-		return importEach(p, data, report, len(results), func(fi *fileImport, i int) (string, error) {
+		return importEach(p, target, report, len(results), func(fi *fileImport, i int) (string, error) {
 			return names[i], d.importDocument(ctx, fi, names[i], &results[i])
 		})
 	})

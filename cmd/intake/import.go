@@ -17,6 +17,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
@@ -42,7 +43,8 @@ func New(p *process.Process) *cobra.Command {
 		Use:   "import --data DIR FILE...",
 		Short: "Import observations into a data directory",
 		Long: `import reads observation files, CSV or NDJSON, into a data directory; "-" is standard input, and a named pipe is read to
-its end. No node may be running on the directory; a running node imports with tasard serve --import FILE.
+its end. If a node is running on the directory, it gets the observations through its management socket and goes on
+answering. Without a node the directory is changed directly.
 
 A CSV file has these columns, in any order; an NDJSON file has them as keys, with strings as values:
 
@@ -67,6 +69,7 @@ from then on, so that an old page does not become a rate of today.`,
 		Args: requireFiles,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddDirectory(flags, &o.node)
+			setting.AddAdminSocket(flags, &o.node.Admin.Socket)
 			setting.AddLog(flags, &o.log)
 		},
 		Flags: func(flags *pflag.FlagSet) {
@@ -112,40 +115,61 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 		}
 		files = append(files, file)
 	}
-	return withDataDir(ctx, p, o, func(data *node.Data, report *terminalReport) error {
-		return importEach(p, data, report, len(files), func(fi *fileImport, i int) (string, error) {
+	return withTarget(ctx, p, o, func(target *importTarget, report *terminalReport) error {
+		return importEach(p, target, report, len(files), func(fi *fileImport, i int) (string, error) {
 			return files[i].Name, fi.importFile(ctx, files[i], collectors.Format(o.format))
 		})
 	})
 }
 
-func withDataDir(ctx context.Context, p *process.Process, o importOptions, work func(*node.Data, *terminalReport) error) (err error) {
+// importTarget is what observations are imported into: a running node, or a data directory that no node uses.
+type importTarget struct {
+	sink      engine.Ingester
+	catalogue *engine.Catalogue
+	explain   func(error) error // adds the cause and an exit code to an error of sink
+}
+
+// withTarget calls work with the running node, if there is one, or else with the data directory.
+func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *terminalReport) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, report.close()) }()
+	selected := remote.Options{Data: o.node.Dir, Socket: o.node.Admin.Socket}
+	if running := selected.Running(ctx); running != nil && datadir.RequireDir(o.node.Dir) == nil {
+		reference, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
+		if err != nil {
+			return err
+		}
+		return work(&importTarget{admin.Importer{Context: ctx, Client: running.Client}, reference.Catalogue, running.Explain}, report)
+	}
 	if err := node.CheckSingle(o.node.Dir); err != nil {
 		return err
 	}
 	data, err := datadir.Open(ctx, p, o.node, p.Logger(o.log))
+	if exit.Code(err) == exit.Busy {
+		return exit.Errorf(exit.Busy, "%s: a running node uses the directory, and none listens on %s; name its socket with --admin-socket",
+			o.node.Dir, remote.SocketPath(o.node.Admin.Socket, o.node.Dir))
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	return work(data, report)
+	explain := func(err error) error { return cmp.Or(node.StopCause(data.System), err) } // the cause explains more than err
+	return work(&importTarget{data.System, data.Catalogue, explain}, report)
 }
 
 // importEach calls importOne for each of count files, and prints a summary after each.
-func importEach(p *process.Process, data *node.Data, report *terminalReport, count int, importOne func(*fileImport, int) (name string, err error)) error {
+func importEach(p *process.Process, target *importTarget, report *terminalReport, count int, importOne func(*fileImport, int) (name string, err error)) error {
 	var total lineCounts
 	for i := range count {
-		fi := &fileImport{sink: data.System, clock: p.Clock, report: report, sources: data.Catalogue}
+		fi := &fileImport{sink: target.sink, clock: p.Clock, report: report, sources: target.catalogue}
 		name, err := importOne(fi, i)
 		total.add(&fi.counts)
 		report.summary(p.Stdout, name, &fi.counts)
 		if err != nil {
-			return cmp.Or(node.StopCause(data.System), err) // if the node has stopped, the cause explains more than err
+			return target.explain(err)
 		}
 	}
 	return total.err()

@@ -42,6 +42,8 @@ var (
 	SetRate      = Operation[ManualRate, RateChange]{http.MethodPost, "/rates"}
 	WithdrawRate = Operation[Withdrawal, RateChange]{http.MethodDelete, "/rates"}
 
+	ImportObservations = Operation[Observations, engine.Receipt]{http.MethodPost, "/observations"}
+
 	ListSources = Operation[NoBody, Sources]{http.MethodGet, "/sources"}
 	ShowCluster = Operation[NoBody, Cluster]{http.MethodGet, "/cluster"}
 	ForgetNode  = Operation[Author, Cluster]{http.MethodDelete, "/cluster/nodes/{node}"}
@@ -97,7 +99,7 @@ func expandPath(path string, values []string) string {
 }
 
 const (
-	bodyMax  = 4 << 10 // largest size of a request body in bytes
+	bodyMax  = 4 << 10 // largest size of a request body in bytes, unless its type has the method bytesMax
 	typeJSON = "application/json"
 )
 
@@ -154,9 +156,13 @@ func readBody[T any](r *http.Request) (body T, err error) {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != typeJSON {
 		return body, badRequest("the body must be sent as Content-Type: %s", typeJSON)
 	}
-	text, err := io.ReadAll(io.LimitReader(r.Body, bodyMax+1))
-	if err != nil || len(text) > bodyMax {
-		return body, badRequest("the body must be at most %d bytes long", bodyMax)
+	bytesMax := bodyMax
+	if large, ok := any(body).(interface{ bytesMax() int }); ok {
+		bytesMax = large.bytesMax()
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, int64(bytesMax)+1))
+	if err != nil || len(text) > bytesMax {
+		return body, badRequest("the body must be at most %d bytes long", bytesMax)
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()

@@ -123,6 +123,7 @@ func (s *Server) Handler() http.Handler {
 	RejectQuarantined.register(mux, s.reject)
 	SetRate.register(mux, s.setRate)
 	WithdrawRate.register(mux, s.withdrawRate)
+	ImportObservations.register(mux, s.importObservations)
 	ListSources.register(mux, func(*http.Request, NoBody) (Sources, error) { return s.config.Sources(), nil })
 	ShowCluster.register(mux, s.showCluster)
 	ForgetNode.register(mux, s.forgetNode)
