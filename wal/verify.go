@@ -31,9 +31,9 @@ type SnapshotReport struct {
 	Damage   *DamageError // nil if the file is undamaged
 }
 
-// Verify verifies every byte of the log in dir and changes nothing. Another process may have the log open; the report is
-// then of a moment before, and its Mark is MarkInUse. Errors: *DamageError, *FormatError, and errors of reading. After
-// an error the report has what was read before the error.
+// Verify verifies every byte of the log in dir and changes nothing. Another process may have the log open; the report
+// is then of a moment before, and its Mark is MarkInUse. Errors: *DamageError, *FormatError, and errors of reading.
+// After an error the report has what was read before the error.
 func Verify(dir string) (Report, error) {
 	x, inUse, err := examineBeside(dir, nil)
 	r := x.report()
