@@ -31,8 +31,10 @@ func TestServe_LogReader(t *testing.T) {
 		kill := time.AfterFunc(patience/2, func() { _ = cmd.Process.Kill() })         // then Wait gives an error
 		t.Cleanup(func() { _, _, _ = kill.Stop(), cmd.Process.Kill(), read.Close() }) // after a failure
 		url := ""
-		for lines := bufio.NewScanner(read); url == "" && lines.Scan(); {
-			_, url, _ = strings.Cut(lines.Text(), "listening on ")
+		for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(lines.Text(), "recovered"); {
+			if _, address, found := strings.Cut(lines.Text(), "listening on "); found {
+				url = address
+			}
 		}
 		if !stalled {
 			_ = read.Close()

@@ -2,10 +2,10 @@ package backup
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 
@@ -74,8 +74,9 @@ func newLogRepair(p *process.Process) *cobra.Command {
 		Short: "Cut a damaged log, and save the part that is cut off",
 		Long: `repair makes a damaged log usable again and gives up the records after the damage. It is a last resort: restoring a
 backup loses less. Every byte that it cuts off stays in the directory, in files named *.damaged-TIME. Without --yes it
-only reports the damage. A damaged snapshot whose records are all in the log is moved aside without a loss. An undamaged
-log is not changed. The log of a node of a cluster is not cut: emptied, its directory is filled again by the other nodes.`,
+only reports the damage, and which records would be lost; none that a snapshot holds. A damaged snapshot whose records
+are all in the log is moved aside without a loss. An undamaged log is not changed. The log of a node of a cluster is not
+cut: emptied, its directory is filled again by the other nodes.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
@@ -180,8 +181,14 @@ func previewRepair(out io.Writer, data string) error {
 	var damage *wal.DamageError
 	switch {
 	case errors.As(err, &damage):
-		const hint = "restore the directory from a backup, or cut the log here with --yes, which saves the rest in *.damaged files"
-		damage.Hint = cmp.Or(node.RefillHint(data), hint)
+		if damage.Hint = node.RefillHint(data); damage.Hint == "" {
+			preview, err := wal.PreviewRepair(data)
+			if err != nil {
+				return datadir.ExplainLogError(data, err)
+			}
+			const hint = "restore the directory from a backup, or cut the log here with --yes: that keeps records up to %s, loses %s and saves the cut bytes in *.damaged files"
+			damage.Hint = fmt.Sprintf(hint, terminal.Thousands(preview.Last), lostRecords(&preview))
+		}
 		return exit.Errorf(exit.BadData, "%w", damage)
 	case err != nil:
 		return datadir.ExplainLogError(data, err)
@@ -205,16 +212,24 @@ func repairLog(out io.Writer, data string, o wal.Options) error {
 		terminal.Fprintf(out, "The log is whole; nothing was changed.\n")
 		return nil
 	}
-	terminal.Fprintf(out, "cause     %v\n", report.Cause)
-	switch {
-	case report.LostFrom == 0:
-		terminal.Fprintf(out, "lost      no record\nThe log has records up to %d.\n", report.Last)
+	terminal.Fprintf(out, "cause     %v\nlost      %s\n", report.Cause, lostRecords(&report))
+	if report.LostFrom == 0 {
+		terminal.Fprintf(out, "The log has records up to %d.\n", report.Last)
 		return nil
-	case report.LostTo == 0:
-		terminal.Fprintf(out, "lost      record %d and any that followed it\n", report.LostFrom)
-	default:
-		terminal.Fprintf(out, "lost      records %d to %d\n", report.LostFrom, report.LostTo)
 	}
 	terminal.Fprintf(out, "The log now has records up to %d. Import the lost observations again if you have their file.\n", report.Last)
 	return nil
+}
+
+// lostRecords says which records a repair loses. Those that a snapshot holds are not lost.
+func lostRecords(r *wal.RepairReport) string {
+	switch {
+	case r.LostFrom == 0:
+		return "no record"
+	case r.LostTo == 0:
+		return fmt.Sprintf("record %d and any that followed it", r.LostFrom)
+	case r.LostTo == r.LostFrom:
+		return fmt.Sprintf("record %d", r.LostFrom)
+	}
+	return fmt.Sprintf("%s, %d to %d", terminal.Plural(int(r.LostTo-r.LostFrom+1), "record"), r.LostFrom, r.LostTo) //nolint:gosec // G115: a count of records
 }
