@@ -75,13 +75,11 @@ func startSite(t *testing.T, market *Market) *Site {
 }
 
 func observe(site *Site, visit func(*http.Request)) {
-	for _, server := range site.servers {
-		next := server.Handler
-		server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			visit(r)
-			next.ServeHTTP(w, r)
-		})
-	}
+	next := site.server.Handler
+	site.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		visit(r)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // siteClient is a client with a jar of cookies and no manners.

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"maps"
@@ -10,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -115,22 +119,12 @@ func allRoutes() []route {
 	return slices.Concat(bcrdRoutes(), bankPages(), bankServices(), aggregatorRoutes())
 }
 
-// encodeWindows1252 encodes text in windows-1252. Characters outside it become question marks.
+// encodeWindows1252 encodes text in windows-1252. Characters outside it become references such as &#8253;. The text may
+// begin or end in the middle of a character.
 func encodeWindows1252(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	for _, r := range string(text) {
-		switch {
-		case r == '€':
-			out = append(out, 0x80)
-		case r == '…':
-			out = append(out, 0x85)
-		case r < 0x80 || r >= 0xA0 && r <= 0xFF:
-			out = append(out, byte(r))
-		default:
-			out = append(out, '?')
-		}
-	}
-	return out
+	encoder := encoding.HTMLEscapeUnsupported(charmap.Windows1252.NewEncoder())
+	encoded, _ := encoder.Bytes(bytes.ToValidUTF8(text, []byte("?"))) // cannot fail: the text is valid
+	return encoded
 }
 
 // twoDecimals truncates a price to centavos. The home page of the central bank does so.

@@ -138,10 +138,6 @@ func gzipped(body []byte) []byte {
 	return out.Bytes()
 }
 
-func redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
-	http.Redirect(w, r, "https://"+hostName(r.Host)+r.URL.RequestURI(), http.StatusMovedPermanently)
-}
-
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name

@@ -32,11 +32,11 @@ type Site struct {
 	blanks       func() []byte // for the fault Bomb: returns memberBytes blanks as a gzip member
 	certificates certificateSet
 
-	listeners []net.Listener
-	servers   []*http.Server
-	serving   sync.WaitGroup // goroutines that accept connections
-	conns     sync.WaitGroup // open connections
-	closing   chan struct{}
+	server  *http.Server
+	address string         // host:port of the server; "" before Start
+	serving sync.WaitGroup // the goroutine that accepts connections
+	conns   sync.WaitGroup // open connections
+	closing chan struct{}
 }
 
 // NewSite returns a site for a market. It has the pages that the built-in source definitions read. Before the first
@@ -120,29 +120,22 @@ func hostOf(d *source.Definition) string {
 	return address.Hostname()
 }
 
-// Start starts the servers on two free loopback ports, one with TLS and one without.
+// Start starts the server on a free loopback port.
 func (s *Site) Start() error {
 	if err := s.certificates.generate(s.hosts); err != nil {
 		return fmt.Errorf("make the certificates of the simulated site: %w", err)
 	}
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.certificate}
-	for _, scheme := range []string{"https", "http"} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return errors.Join(fmt.Errorf("listen for the simulated site: %w", err), s.Close())
-		}
-		s.listeners = append(s.listeners, listener)
-		handler := http.Handler(http.HandlerFunc(redirectToHTTPS))
-		if scheme == "https" {
-			listener, handler = tls.NewListener(listener, tlsConfig), s
-		}
-		server := &http.Server{
-			Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: s.trackConn,
-			ErrorLog: log.New(io.Discard, "", 0), // clients reject faulty certificates, which net/http would log
-		}
-		s.servers = append(s.servers, server)
-		s.serving.Go(func() { _ = server.Serve(listener) }) // Serve always returns an error, after Close ErrServerClosed
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for the simulated site: %w", err)
 	}
+	s.address = listener.Addr().String()
+	s.server = &http.Server{
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.trackConn,
+		ErrorLog: log.New(io.Discard, "", 0), // clients reject faulty certificates, which net/http would log
+	}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.certificate}
+	s.serving.Go(func() { _ = s.server.Serve(tls.NewListener(listener, tlsConfig)) }) // after Close it returns ErrServerClosed
 	return nil
 }
 
@@ -165,34 +158,22 @@ func (s *Site) Close() error {
 	default:
 		close(s.closing)
 	}
-	var errs []error
-	for _, server := range s.servers {
-		errs = append(errs, server.Close())
+	if s.server == nil {
+		return nil
 	}
-	for _, listener := range s.listeners {
-		if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
+	err := s.server.Close()
 	s.serving.Wait()
-	for _, server := range s.servers { // closes connections that were accepted during the first Close
-		errs = append(errs, server.Close())
-	}
+	err = errors.Join(err, s.server.Close()) // closes connections that were accepted during the first Close
 	s.conns.Wait()
-	return errors.Join(errs...)
+	return err
 }
 
-// Dial connects every host name to the site. It accepts the ports 443 (with TLS) and 80 (without).
+// Dial connects every host name to the site. It accepts only the port 443.
 func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	listener, known := map[string]int{"443": 0, "80": 1}[port]
-	if !known || len(s.listeners) == 0 {
+	if _, port, err := net.SplitHostPort(address); err != nil || port != "443" || s.address == "" {
 		return nil, fmt.Errorf("dial %s: the simulated site is closed, or does not listen on that port", address)
 	}
-	return new(net.Dialer).DialContext(ctx, network, s.listeners[listener].Addr().String())
+	return new(net.Dialer).DialContext(ctx, network, s.address)
 }
 
 // Roots returns the certificate authority of the site. It returns nil before Start.

@@ -93,7 +93,7 @@ var layout = map[string]row{
 	"collectors/source":           {may: "engine engine/jsonfile collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http"},
 	"collectors/fetch":            {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
-	"collectors/simulated":        {may: "engine collectors/source"},
+	"collectors/simulated":        {may: "engine collectors/source golang.org/x/text"},
 	"bench": {may: "bench/load engine httpapi/apitest httpapi/client golang.org/x/sys " +
 		"jackc/pgx/v5 valyala/fasthttp", // the yardsticks: PostgreSQL, the bare server
 		tests: "HdrHistogram/hdrhistogram-go"},
