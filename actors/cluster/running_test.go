@@ -107,8 +107,8 @@ func slowDelivery(t *testing.T, f *testCluster) {
 	}
 }
 
-// TestFullDisk takes the space from one node: the node reports its disk and not a lost majority, however long it waits, and
-// its own changes are rejected. With space it has all records.
+// TestFullDisk takes the space from one node: the node reports its disk and not a lost majority, however long it waits,
+// and its own changes are rejected. With space it has all records.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
