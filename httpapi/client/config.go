@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -46,8 +45,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Config configures a Client. Only BaseURL is required.
 type Config struct {
-	// BaseURL is the URL of the node (the server of the API) without /v1, such as https://rates.example. Danger: plain
-	// http exposes the key to the network.
+	// BaseURL is the URL of the node (the server of the API), such as https://rates.example, with or without /v1.
+	// Danger: plain http exposes the key to the network.
 	BaseURL string
 	// Key is the API key. "" = anonymous.
 	Key Secret
@@ -71,10 +70,9 @@ type Config struct {
 
 // Client sends requests to a node. It is safe for concurrent use.
 type Client struct {
-	config       Config
-	base         string // without a slash at the end
-	http         *http.Client
-	lastResponse atomic.Pointer[ResponseInfo]
+	config Config
+	base   string // without a slash at the end
+	http   *http.Client
 }
 
 // New validates a Config. It opens no connection.
@@ -115,7 +113,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// parseBaseURL validates a base URL and removes slashes from its end.
+// parseBaseURL validates a base URL. It removes slashes and /v1 from its end.
 func parseBaseURL(text string) (string, error) {
 	base, err := url.Parse(text)
 	if err != nil {
@@ -129,7 +127,7 @@ func parseBaseURL(text string) (string, error) {
 	case base.RawQuery != "", base.Fragment != "":
 		return "", fmt.Errorf("client: BaseURL has a query or a fragment: want https://%s", base.Host)
 	}
-	return strings.TrimRight(base.String(), "/"), nil
+	return strings.TrimRight(strings.TrimSuffix(strings.TrimRight(base.String(), "/"), "/v1"), "/"), nil
 }
 
 // sleep waits in real time. It is the default of Config.Wait.
@@ -152,15 +150,6 @@ func (c *Client) GoString() string { return c.String() }
 
 // BaseURL returns the URL of the node, without a slash at the end.
 func (c *Client) BaseURL() string { return c.base }
-
-// LastResponse returns the headers of the newest response, or false if there was no response yet.
-func (c *Client) LastResponse() (ResponseInfo, bool) {
-	info := c.lastResponse.Load()
-	if info == nil {
-		return ResponseInfo{}, false
-	}
-	return *info, true
-}
 
 // CloseIdleConnections closes the idle connections of the HTTP client.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }

@@ -29,6 +29,14 @@ func ParseDate(text string) (Date, error) {
 
 func (d Date) midnight() time.Time { return time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC) }
 
+// valid returns an error if the day does not exist. The zero Date is valid: it means that no day is given.
+func (d Date) valid() error {
+	if d.IsZero() || DateOf(d.midnight()) == d {
+		return nil
+	}
+	return fmt.Errorf("client: there is no day %d-%02d-%02d", d.Year, d.Month, d.Day)
+}
+
 // IsZero reports whether d is the zero Date.
 func (d Date) IsZero() bool { return d == Date{} }
 

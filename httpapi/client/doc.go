@@ -21,7 +21,7 @@
 // # Limits
 //
 // The client has no cache and does not throttle requests. A 304 counts against the quota like a 200, so a program that
-// wants to save quota must reuse a response for its max-age. LastResponse returns max-age and the remaining quota.
+// wants to save quota must reuse a response for its max-age. WithResponse gives max-age and the remaining quota.
 //
 // # Where to start reading
 //

@@ -100,13 +100,30 @@ func TestNode_Limits(t *testing.T) {
 	if waited := srv.Clock.Now().Sub(began); waited != 2*time.Minute {
 		t.Errorf("8 requests at 3 a minute waited %s", waited)
 	}
-	_, err := c.Currencies(ctx)
+	var head client.ResponseInfo
+	_, err := c.Currencies(client.WithResponse(ctx, &head))
 	if refused := mustBeRefused(t, err, http.StatusTooManyRequests, client.CodeQuotaExceeded); refused.RetryAfter < time.Hour {
 		t.Errorf("%+v", refused)
 	}
-	head, _ := c.LastResponse()
 	usage := must[*client.Usage](t)(c.Usage(ctx, ""))
 	if l := head.Limits; l == nil || l.Limit != 8 || l.Remaining != 0 || !l.Reset.Equal(usage.Day.ResetAt) || usage.Minute.Limit != 3 {
 		t.Errorf("limits %+v, usage %+v", head.Limits, usage)
+	}
+}
+
+// TestConfig_BaseURL: the URL of the node is understood with and without the path of the API.
+func TestConfig_BaseURL(t *testing.T) {
+	srv := apitest.Start(t, apitest.Seed("standard"))
+	for _, end := range []string{"", "/", "/v1", "/v1/"} {
+		c, err := client.New(client.Config{BaseURL: srv.URL + end, HTTPClient: srv.Client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Currencies(t.Context()); err != nil || c.BaseURL() != srv.URL {
+			t.Errorf("%q: %v at %s", end, err, c.BaseURL())
+		}
+		if _, err := c.History(t.Context(), client.HistoryQuery{From: client.Date{Year: 2026, Month: 2, Day: 31}}); err == nil || !strings.Contains(err.Error(), "2026-02-31") {
+			t.Errorf("a day that does not exist: %v", err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/url"
 )
 
@@ -48,6 +49,9 @@ func (c *Client) Best(ctx context.Context, q BestQuery) (*Ranking, error) {
 
 // History returns a page of daily rates, oldest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*Page[HistoryEntry], error) {
+	if err := errors.Join(q.From.valid(), q.To.valid()); err != nil {
+		return nil, err
+	}
 	return getPage[HistoryEntry](ctx, c, historyPath, q.values("from", optionalDate(q.From), "to", optionalDate(q.To)))
 }
 

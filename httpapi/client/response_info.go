@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,6 +19,15 @@ type ResponseInfo struct {
 	Limits *Limits
 	// Sunset is when anonymous access ends. The zero time means that no date is announced.
 	Sunset time.Time
+}
+
+// infoKey is the key of the context value with the *ResponseInfo to fill in.
+type infoKey struct{}
+
+// WithResponse returns a context for one request. When its response has come, also one with an error status, info has
+// its headers. Of several responses, after retries or for an iterator, it has those of the last one.
+func WithResponse(ctx context.Context, info *ResponseInfo) context.Context {
+	return context.WithValue(ctx, infoKey{}, info)
 }
 
 // Limits is the tighter of the two quota windows of the caller, a day and a minute. Client.Usage returns both.

@@ -58,7 +58,9 @@ func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	if err != nil {
 		return nil, noResponse(fmt.Errorf("the body breaks off after %d bytes: %w", len(body), err))
 	}
-	c.lastResponse.Store(readResponseInfo(response))
+	if info, ok := ctx.Value(infoKey{}).(*ResponseInfo); ok {
+		*info = *readResponseInfo(response)
+	}
 	if int64(len(body)) > c.config.BodyMax {
 		return nil, fmt.Errorf("the answer has more than %d bytes (Config.BodyMax)", c.config.BodyMax)
 	}

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tasard/tasard/httpapi/client"
 )
@@ -11,7 +13,8 @@ import (
 const (
 	rowsDefault   = 100
 	rowsMax       = 200 // rows of the largest page that the API returns
-	rowsListedMax = 10  // if there are more rows, the text for people has only the lowest and highest rates
+	rowsListedMax = 10  // if there are more rows, the text for people has a summary by week or month
+	weeksMax      = 12  // if there are more weeks, the summary is by month
 )
 
 // historyInput is the input of rate_history.
@@ -45,8 +48,8 @@ type historyResult struct {
 
 // query converts the input to a query of package client.
 func (in *historyInput) query() (client.HistoryQuery, error) {
-	limit, err := limitOrDefault(in.Limit, rowsDefault, rowsMax)
-	q := client.HistoryQuery{Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: limit}}
+	q := client.HistoryQuery{Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: cmp.Or(in.Limit, rowsDefault)}}
+	var err error
 	for text, date := range map[string]*client.Date{in.From: &q.From, in.To: &q.To} {
 		if text == "" || err != nil {
 			continue
@@ -74,15 +77,18 @@ func (s *Server) history(ctx context.Context, in historyInput) (*historyResult, 
 		entry := &page.Data[i]
 		result.Rows = append(result.Rows, historyRow{entry.Date.String(), entry.InstitutionID, entry.Channel, entry.Kind, entry.Buy, entry.Sell})
 	}
-	return result, nil
+	if len(result.Rows) == 0 {
+		result.Hint, err = s.hintForEmpty(ctx, in.Currency, in.Institution)
+	}
+	return result, err
 }
 
-// text returns the rows as text for people. If there are more than rowsListedMax, the text has only the lowest and
-// highest rates.
+// text returns the rows as text for people. If there are more than rowsListedMax, the text has the lowest and highest
+// rates of each week or month.
 func (d *historyResult) text() string {
 	var out strings.Builder
 	if len(d.Rows) == 0 {
-		fmt.Fprintf(&out, "No rates of %s in these days. list_currencies has the currencies with rates, list_institutions their institutions.\n", d.Currency)
+		fmt.Fprintf(&out, "No rates of %s in these days. %s\n", d.Currency, d.Hint)
 		return out.String() + d.footer()
 	}
 	fmt.Fprintf(&out, "%s in DOP, %d of %d daily rates, %s to %s:\n", d.Currency, len(d.Rows), d.Total, d.Rows[0].Date, d.Rows[len(d.Rows)-1].Date)
@@ -96,19 +102,60 @@ func (d *historyResult) text() string {
 		}
 		return out.String() + d.footer()
 	}
-	for _, kind := range []client.Kind{client.Commercial, client.Reference} {
-		d.extremes(&out, kind, "compra", func(r *historyRow) *client.Decimal { return r.Compra })
-		d.extremes(&out, kind, "venta", func(r *historyRow) *client.Decimal { return r.Venta })
+	for _, period := range d.periods() {
+		for _, kind := range []client.Kind{client.Commercial, client.Reference} {
+			compra := extremes(period.rows, kind, func(r *historyRow) *client.Decimal { return r.Compra })
+			venta := extremes(period.rows, kind, func(r *historyRow) *client.Decimal { return r.Venta })
+			if compra+venta != "" {
+				fmt.Fprintf(&out, "%s, %s: compra %s; venta %s\n", period.name, kind, cmp.Or(compra, "none"), cmp.Or(venta, "none"))
+			}
+		}
 	}
 	return out.String() + d.footer()
 }
 
-// extremes writes the lowest and the highest value of one side of the rate: compra or venta. Rates of different kinds
-// are not compared.
-func (d *historyResult) extremes(text *strings.Builder, kind client.Kind, name string, side func(*historyRow) *client.Decimal) {
+// period is a week or a month with its rows.
+type period struct {
+	name string
+	rows []historyRow
+}
+
+// periods splits the rows by week, or by month if there are more than weeksMax weeks.
+func (d *historyResult) periods() []period {
+	weeks, months := d.split(weekOf), d.split(func(date string) string { return date[:len("2006-01")] })
+	if len(weeks) > weeksMax {
+		return months
+	}
+	return weeks
+}
+
+func (d *historyResult) split(nameOf func(date string) string) (periods []period) {
+	for _, row := range d.Rows {
+		name := nameOf(row.Date)
+		if len(periods) == 0 || periods[len(periods)-1].name != name {
+			periods = append(periods, period{name: name})
+		}
+		last := &periods[len(periods)-1]
+		last.rows = append(last.rows, row)
+	}
+	return periods
+}
+
+// weekOf returns the name of the week of a date: that of its Monday.
+func weekOf(date string) string {
+	day, err := client.ParseDate(date)
+	if err != nil {
+		return date // can't happen: the client has parsed it
+	}
+	t := time.Date(day.Year, day.Month, day.Day, 0, 0, 0, 0, time.UTC)
+	return "week of " + day.AddDays(-int(t.Weekday()+6)%7).String()
+}
+
+// extremes returns the lowest and the highest value of one side of the rates of a kind, "" if there is none.
+func extremes(rows []historyRow, kind client.Kind, side func(*historyRow) *client.Decimal) string {
 	var low, high *historyRow
-	for i := range d.Rows {
-		r := &d.Rows[i]
+	for i := range rows {
+		r := &rows[i]
 		value := side(r)
 		if r.Kind != kind || value == nil {
 			continue
@@ -120,9 +167,10 @@ func (d *historyResult) extremes(text *strings.Builder, kind client.Kind, name s
 			high = r
 		}
 	}
-	if low != nil {
-		fmt.Fprintf(text, "%s %s: lowest %s (%s, %s), highest %s (%s, %s)\n", kind, name, *side(low), low.name(), low.Date, *side(high), high.name(), high.Date)
+	if low == nil {
+		return ""
 	}
+	return fmt.Sprintf("%s (%s) to %s (%s)", *side(low), low.name(), *side(high), high.name())
 }
 
 // name returns the id of the institution, with the channel if it is specified.

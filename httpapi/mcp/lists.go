@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/tasard/tasard/httpapi/client"
@@ -25,8 +27,11 @@ func (s *Server) listCurrencies(ctx context.Context, _ noInput) (*currencies, er
 	return &currencies{s.provenance(nil), list}, nil
 }
 
-// text returns the currencies as text for people. Those without current rates come last.
-func (c *currencies) text() string {
+// text returns the currencies as text for people.
+func (c *currencies) text() string { return c.summary() + "\n" + c.Attribution + "\n" }
+
+// summary lists the currencies. Those without current rates come last.
+func (c *currencies) summary() string {
 	var current, notCurrent []string
 	for i := range c.Currencies {
 		currency := &c.Currencies[i]
@@ -36,11 +41,11 @@ func (c *currencies) text() string {
 			notCurrent = append(notCurrent, currency.Code)
 		}
 	}
-	text := "Currencies with current rates: " + enumerate(current) + ".\n"
+	text := "Currencies with current rates: " + enumerate(current) + "."
 	if len(notCurrent) > 0 {
-		text += "Without: " + enumerate(notCurrent) + ".\n"
+		text += "\nWithout: " + enumerate(notCurrent) + "."
 	}
-	return text + c.Attribution + "\n"
+	return text
 }
 
 // institutionsInput is the input of list_institutions.
@@ -81,6 +86,31 @@ func (i *institutions) text() string {
 		names = append(names, fmt.Sprintf("%s = %s", institution.ID, institution.Name))
 	}
 	return fmt.Sprintf("%d institutions: %s.\n%s\n", len(names), enumerate(names), i.Attribution)
+}
+
+// hintForEmpty says why a result is empty: what the node knows of the currency and the institution that were asked for.
+func (s *Server) hintForEmpty(ctx context.Context, currency, institutionID string) (string, error) {
+	var hint strings.Builder
+	if currency == client.QuoteCurrency {
+		hint.WriteString("All rates are in Dominican pesos (DOP) for one unit of a foreign currency: name the foreign one. ")
+	}
+	if institutionID != "" {
+		var unknown *client.Error
+		switch detail, err := s.client.Institution(ctx, institutionID); {
+		case errors.As(err, &unknown) && unknown.Status == http.StatusNotFound:
+			hint.WriteString(unknown.Message + ". ")
+		case err != nil:
+			return "", err
+		default:
+			fmt.Fprintf(&hint, "%s publishes no current rate of %s. ", detail.Name, currency)
+		}
+	}
+	list, err := s.client.Currencies(ctx)
+	if err != nil {
+		return "", err
+	}
+	hint.WriteString((&currencies{Currencies: list}).summary())
+	return hint.String(), nil
 }
 
 func enumerate(names []string) string {

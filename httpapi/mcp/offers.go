@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -66,12 +67,8 @@ func (s *Server) bestRate(ctx context.Context, in bestInput) (*offers, error) {
 	if in.Amount != "" {
 		return s.convert(ctx, convertInput{in.Currency, in.Operation, in.Amount, client.Commercial, in.Institution, in.Channel, in.Limit})
 	}
-	limit, err := limitOrDefault(in.Limit, offersDefault, offersMax)
-	if err != nil {
-		return nil, err
-	}
 	ranking, err := s.client.Best(ctx, client.BestQuery{
-		Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Limit: limit}, Operation: in.Operation,
+		Filter: client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Limit: cmp.Or(in.Limit, offersDefault)}, Operation: in.Operation,
 	})
 	if err != nil {
 		return nil, err
@@ -84,16 +81,12 @@ func (s *Server) bestRate(ctx context.Context, in bestInput) (*offers, error) {
 		}
 		result.Offers = append(result.Offers, newOffer(&ranking.Data[i], *side, ""))
 	}
-	return result, nil
+	return s.withHint(ctx, result, in.Institution)
 }
 
 func (s *Server) convert(ctx context.Context, in convertInput) (*offers, error) {
-	limit, err := limitOrDefault(in.Limit, offersDefault, offersMax)
-	if err != nil {
-		return nil, err
-	}
 	page, err := s.client.Convert(ctx, client.ConvertQuery{
-		Filter:    client.Filter{Currency: in.Currency, Kind: in.Kind, Institution: in.Institution, Channel: in.Channel, Limit: limit},
+		Filter:    client.Filter{Currency: in.Currency, Kind: in.Kind, Institution: in.Institution, Channel: in.Channel, Limit: cmp.Or(in.Limit, offersDefault)},
 		Operation: in.Operation, Amount: in.Amount,
 	})
 	if err != nil {
@@ -105,7 +98,15 @@ func (s *Server) convert(ctx context.Context, in convertInput) (*offers, error) 
 		result.Offers = append(result.Offers, newOffer(&item.Quote, item.Rate, item.AmountDOP))
 		result.FeeNotice = item.FeeNotice
 	}
-	return result, nil
+	return s.withHint(ctx, result, in.Institution)
+}
+
+// withHint adds a hint to a result without offers.
+func (s *Server) withHint(ctx context.Context, result *offers, institutionID string) (_ *offers, err error) {
+	if len(result.Offers) == 0 {
+		result.Hint, err = s.hintForEmpty(ctx, result.Currency, institutionID)
+	}
+	return result, err
 }
 
 func newOffer(r *client.Rate, rate, amount client.Decimal) offer {
@@ -126,7 +127,7 @@ func (o *offers) text() string {
 		subject = string(o.Amount) + " " + o.Currency
 	}
 	if len(o.Offers) == 0 {
-		fmt.Fprintf(&out, "No current rate to %s %s, as of %s in Santo Domingo. list_currencies has the currencies with rates, list_institutions their institutions.\n", o.Operation, subject, o.AsOf)
+		fmt.Fprintf(&out, "No current rate to %s %s, as of %s in Santo Domingo. %s\n", o.Operation, subject, o.AsOf, o.Hint)
 		return out.String() + o.footer()
 	}
 	fmt.Fprintf(&out, "To %s %s, best first, %d of %d offers, as of %s in Santo Domingo:\n", o.Operation, subject, len(o.Offers), o.Total, o.AsOf)

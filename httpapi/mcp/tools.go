@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,15 +16,22 @@ import (
 func (s *Server) addTools() error {
 	for _, add := range []func() error{
 		tool(s, "best_rate", "Best exchange rates",
-			"Where foreign currency is bought or sold best now: current commercial rates, the best for the user first. With an amount each says what that makes in pesos.", s.bestRate),
+			"Where foreign currency is bought or sold best now in the Dominican Republic, in Dominican pesos (DOP): current rates of banks, savings "+
+				"associations and exchange houses, the best for the user first. operation is what the user does: buy = the user buys foreign currency and "+
+				"the institution sells it. With an amount each offer says what it makes in pesos. Example: the best place to buy 500 dollars is "+
+				`{"currency":"USD","operation":"buy","amount":"500"}.`, s.bestRate),
 		tool(s, "convert", "Convert an amount",
-			"An amount of foreign currency in Dominican pesos at each institution, the best for the user first; with kind=reference at the official reference rate. Fees are not included.", s.convert),
+			"An amount of foreign currency in Dominican pesos (DOP) at each Dominican institution, the best for the user first; with kind=reference at "+
+				"the official rate of the central bank. operation is what the user does with the foreign currency. Fees are not included. Example: what "+
+				`250 euros bring is {"currency":"EUR","operation":"sell","amount":"250.00"}.`, s.convert),
 		tool(s, "rate_history", "History of exchange rates",
-			"Daily rates of a currency over up to 365 days, by institution: the last rate of each day. Without dates the last seven days.", s.history),
+			"Daily rates of a foreign currency in Dominican pesos (DOP) over up to 365 days, by Dominican institution: the last rate of each day. "+
+				`Without dates the last seven days. Example: {"currency":"USD","institution":"popular","from":"2026-01-01","to":"2026-03-31"}.`, s.history),
 		tool(s, "list_currencies", "Currencies",
-			"Which currencies there are, and how many rates are published and current for each.", s.listCurrencies),
+			"Which foreign currencies have rates in Dominican pesos, and how many rates are published and current for each. Takes no parameters: {}.", s.listCurrencies),
 		tool(s, "list_institutions", "Institutions",
-			"Which institutions publish rates, with their ids, types and currencies.", s.listInstitutions),
+			"Which Dominican banks, savings associations, exchange houses and official sources publish rates, with their ids, types and currencies. "+
+				`Example: {"currency":"EUR"}.`, s.listInstitutions),
 	} {
 		if err := add(); err != nil {
 			return err
@@ -42,7 +50,9 @@ func tool[In any, Out toolResult](s *Server, name, title, description string, ca
 		if err != nil {
 			return fmt.Errorf("mcp: input of %s: %w", name, err)
 		}
-		constrain(input)
+		if err := constrain(name, input); err != nil {
+			return fmt.Errorf("mcp: input of %s: %w", name, err)
+		}
 		openWorld, destructive := false, false
 		sdk.AddTool(s.session, &sdk.Tool{
 			Name: name, Title: title, Description: description, InputSchema: input,
@@ -63,8 +73,19 @@ func tool[In any, Out toolResult](s *Server, name, title, description string, ca
 }
 
 // constrain adds patterns and enumerations to the schema of an input. Parameters with the same name have the same
-// meaning in all tools.
-func constrain(input *jsonschema.Schema) {
+// meaning in all tools, but the limit of rate_history is larger.
+func constrain(tool string, input *jsonschema.Schema) error {
+	if limit := input.Properties["limit"]; limit != nil {
+		highest := offersMax
+		if tool == "rate_history" {
+			highest = rowsMax
+		}
+		var bounds jsonschema.Schema
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"minimum":1,"maximum":%d}`, highest), &bounds); err != nil {
+			return err
+		}
+		limit.Minimum, limit.Maximum = bounds.Minimum, bounds.Maximum
+	}
 	for name, rule := range map[string]jsonschema.Schema{
 		"currency":    {Pattern: `^[A-Z]{3}$`},
 		"institution": {Pattern: `^[a-z0-9-]+$`},
@@ -79,6 +100,7 @@ func constrain(input *jsonschema.Schema) {
 			property.Pattern, property.Enum = rule.Pattern, rule.Enum
 		}
 	}
+	return nil
 }
 
 // provenance has the fields that all results have in common: currency, time, attribution and notice.
@@ -87,6 +109,7 @@ type provenance struct {
 	AsOf          string `json:"asOf,omitempty" jsonschema:"when the node made the answer, in the time of Santo Domingo"`
 	Attribution   string `json:"attribution" jsonschema:"to be shown with the rates"`
 	Notice        string `json:"notice" jsonschema:"to be shown with the rates"`
+	Hint          string `json:"hint,omitempty" jsonschema:"why there is no rate, and what is known"`
 }
 
 // notice is a sentence of the terms of use.
@@ -106,15 +129,4 @@ func (p *provenance) footer() string { return p.Notice + "\n" + p.Attribution + 
 // localTime formats a time in Santo Domingo, which has no daylight saving time.
 func localTime(t time.Time) string {
 	return t.In(time.FixedZone("America/Santo_Domingo", -4*60*60)).Format("2006-01-02 15:04")
-}
-
-// limitOrDefault returns limit if it is valid, and defaultLimit if it is 0.
-func limitOrDefault(limit, defaultLimit, limitMax int) (int, error) {
-	switch {
-	case limit == 0:
-		return defaultLimit, nil
-	case limit < 0 || limit > limitMax:
-		return 0, fmt.Errorf("limit is %d, want 1 to %d", limit, limitMax)
-	}
-	return limit, nil
 }
