@@ -32,7 +32,7 @@ type gate struct {
 	config   *Config
 	listener net.Listener
 	log      *limitedLog
-	target   string // address of the embedded server
+	target   *net.TCPAddr // of the embedded server
 	password string
 	tasks    sync.WaitGroup
 
@@ -46,7 +46,7 @@ type gate struct {
 type gateConn struct {
 	remote  net.Conn
 	network netip.Prefix // address of the remote node; of IPv6 its /64
-	server  net.Conn     // nil before the TLS handshake
+	server  *net.TCPConn // nil before the TLS handshake
 	timeout *time.Timer
 }
 
@@ -59,7 +59,7 @@ func listen(c *Config) (*gate, error) {
 }
 
 // start begins to forward connections to the server at the address target.
-func (g *gate) start(target string) {
+func (g *gate) start(target *net.TCPAddr) {
 	g.target = target
 	g.tasks.Go(g.acceptAll)
 }
@@ -143,7 +143,8 @@ func (c *gateConn) close() {
 	}
 }
 
-// forward copies bytes in both directions until one side closes its connection.
+// forward copies bytes in both directions until the server has closed its connection. When the remote node closes first,
+// the server still reads what has arrived, and asks the gate about this connection (Check).
 func (g *gate) forward(c *gateConn) {
 	defer g.remove(c)
 	first := make([]byte, 1)
@@ -154,18 +155,22 @@ func (g *gate) forward(c *gateConn) {
 		g.log.write(slog.LevelWarn, "connection of another node not forwarded to the NATS server", "cause", err.Error())
 		return
 	}
-	if _, err := c.server.Write(first); err != nil {
-		return
-	}
-	g.tasks.Go(func() {
-		_, _ = io.Copy(c.remote, c.server) // every end is the same: both connections are closed
-		g.remove(c)
+	// Errors need no action: the other side sees the end of the connection.
+	var toRemote sync.WaitGroup
+	toRemote.Go(func() {
+		_, _ = io.Copy(c.remote, c.server)
+		_ = c.remote.Close()
+		_, _ = io.Copy(io.Discard, c.server)
 	})
-	_, _ = io.Copy(c.server, c.remote)
+	if _, err := c.server.Write(first); err == nil {
+		_, _ = io.Copy(c.server, c.remote)
+	}
+	_ = c.server.CloseWrite()
+	toRemote.Wait()
 }
 
 func (g *gate) connect(c *gateConn) error {
-	toServer, err := net.Dial("tcp", g.target)
+	toServer, err := net.DialTCP("tcp", nil, g.target)
 	if err != nil {
 		return err
 	}

@@ -161,6 +161,34 @@ func TestGate_OtherPurpose(t *testing.T) {
 	}
 }
 
+// TestGate_ClosedEarly: a node that closes its connection at once, as one does that has connected to itself, is no
+// authentication error.
+func TestGate_ClosedEarly(t *testing.T) {
+	t.Parallel()
+	c := valid()
+	e, log := startGate(t, c)
+	config, err := c.TLSConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		conn, err := tls.Dial("tcp", e.gate.config.Listen, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"pass\":%q,\"name\":\"x\",\"cluster\":\"c\"}\r\n", c.routePassword())
+		conn.Close()
+	}
+	eventually(t, "no connections", func() bool {
+		e.gate.mu.Lock()
+		defer e.gate.mu.Unlock()
+		return len(e.gate.open) == 0
+	})
+	if strings.Contains(log.String(), "authentication") {
+		t.Errorf("logged:\n%.2000s", log)
+	}
+}
+
 // TestCheckPeer: a certificate of the authority is not enough.
 func TestCheckPeer(t *testing.T) {
 	c := valid()

@@ -127,7 +127,7 @@ func startServer(c *Config) (*embeddedServer, error) {
 	if err := e.awaitListening(c, natsLog.fatal); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the node's server: %w", err), e.stop(failedStopTimeout))
 	}
-	g.start(e.nats.ClusterAddr().String())
+	g.start(e.nats.ClusterAddr())
 	if err := e.connect(c); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to the node's server: %w", err), e.stop(stopTimeout))
 	}
