@@ -42,7 +42,7 @@ var shortenElections = sync.OnceFunc(func() {
 })
 
 const (
-	routePollInterval = 10 * time.Millisecond
+	routePollInterval = 20 * time.Millisecond
 	// campaignStagger is the time that a node leaves to each node before it in the list of members. If two nodes
 	// campaign at the same time, neither may win, and the next election begins a second later.
 	campaignStagger = 100 * time.Millisecond
