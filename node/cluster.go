@@ -281,9 +281,10 @@ func awaitMajority(ctx context.Context, member interface{ Health() actors.Cluste
 // joinError marks an error because of which a node cannot join its cluster. The node has not changed anything.
 type joinError struct{ error }
 
-// listenDelayMax is how long a node that joins a cluster does not listen for clients. Joining usually takes less. A
-// client whose connection is refused uses another node, but an error response may be passed on to its user.
-const listenDelayMax = 500 * time.Millisecond
+// A node that joins a cluster listens for clients when it is ready, because a client whose connection is refused uses
+// another node, but an error response may be passed on to its user. Without a majority of members it cannot become ready
+// soon, and listens after listenDelayMin. In any case it listens after majorityWait.
+const listenDelayMin = 500 * time.Millisecond
 
 // unlisten closes the listener of a node of a cluster, which listenWhenReady opens again. It returns false if the
 // listener stays open: that of a node without a cluster, or one that was given to the node.
@@ -294,19 +295,37 @@ func (n *Node) unlisten(listener net.Listener) (bool, error) {
 	return true, listener.Close()
 }
 
-// listenWhenReady listens on address when the node is ready, or after listenDelayMax.
+// listenWhenReady waits until the node should listen for clients, and listens on address.
 func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listener, error) {
-	timer := time.NewTimer(listenDelayMax)
-	defer timer.Stop()
-	select {
-	case <-n.system.Ready():
-	case <-timer.C:
-	case <-n.system.Done():
-		return nil, StopCause(n.system)
-	case <-ctx.Done():
-		return nil, interrupted(ctx, nil, "before the cluster was joined")
+	ticker := time.NewTicker(majorityPollInterval)
+	defer ticker.Stop()
+	for waited, ready := time.Duration(0), false; !ready; {
+		select {
+		case <-n.system.Ready():
+			ready = true
+		case <-ticker.C:
+			waited += majorityPollInterval
+			ready = waited > majorityWait || waited > listenDelayMin && !majorityReachable(n.cluster.Status())
+		case <-n.system.Done():
+			return nil, StopCause(n.system)
+		case <-ctx.Done():
+			return nil, interrupted(ctx, nil, "before the cluster was joined")
+		}
 	}
 	return Listen(address, "HTTP.Listen")
+}
+
+func majorityReachable(s cluster.Status) bool {
+	members, reachable := 0, 0
+	for i := range s.Nodes {
+		if s.Nodes[i].Member {
+			members++
+			if s.Nodes[i].Self || s.Nodes[i].Reachable {
+				reachable++
+			}
+		}
+	}
+	return 2*reachable > members
 }
 
 // clusterError converts an error of joining the cluster to an Error that says what the operator can do, like

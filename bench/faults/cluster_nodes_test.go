@@ -83,7 +83,7 @@ func prepareCluster(t *testing.T, program string, s *virtualNetwork, clocks ...*
 	if s != nil {
 		hosts = s.hosts
 	}
-	r.spare = hosts[3]
+	r.spare = hosts[len(hosts)-1]
 	place := t.TempDir()
 	for i, host := range hosts[:3] {
 		r.nodes = append(r.nodes, r.newNode(place, i+1, host))
