@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"time"
+
+	"github.com/tasard/tasard/engine"
 )
 
 const (
@@ -12,18 +14,17 @@ const (
 	AnonymousRowsDefault = 1 << 16
 )
 
-// AnonymousTable counts requests without an API key by client address, in memory only. Its size is fixed. The rows are
-// divided into sets, and the hash of an address chooses its set. A new address replaces the least recently used row of
-// its set.
+// AnonymousTable counts requests without an API key by client address, in memory only. An IPv6 request also counts for
+// its /56 and /48, which have larger quotas. The size of the table is fixed. The rows are divided into sets, and the
+// hash of an address chooses its set. A new address replaces the least recently used row of its set.
 type AnonymousTable struct {
 	rows []anonymousClient
 	hash func(key uint64) uint64
 }
 
 type anonymousClient struct {
-	key    uint64 // an IPv4 address, or the upper half of an IPv6 address
-	v4     bool
-	used   bool
+	key    uint64        // an IPv4 address, or the upper half of an IPv6 prefix
+	bits   int           // length of the prefix, 32 for an IPv4 address; 0: the row is not used
 	last   time.Duration // monotonic time (ClockReading.Monotonic) of the newest request
 	day    DayCounter
 	minute minuteWindow
@@ -38,26 +39,59 @@ func NewAnonymousTable(rows int, hash func(uint64) uint64) *AnonymousTable {
 
 // Admit admits and charges one request of an address, or denies it.
 func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
-	row, free := t.find(addr)
+	var result QuotaResult
+	var rows [len(ipv6Networks)]*anonymousClient
+	for i, n := range clientNetworks(addr) {
+		if n.clients == 0 {
+			continue
+		}
+		rows[i] = t.row(addr, n.bits)
+		rows[i].last = now.Monotonic
+		of := rows[i].quotaResult(now, Quota{n.clients * quota.Day, n.clients * quota.Minute})
+		if i == 0 {
+			result = of
+		} else if !of.Admitted {
+			result.denyBy(&of)
+		}
+		if !result.Admitted {
+			return result
+		}
+	}
+	for _, row := range rows {
+		if row != nil {
+			row.day.add(now.today())
+			row.minute.add(now)
+		}
+	}
+	result.charge()
+	return result
+}
+
+// denyBy denies a request that fits into the quota of its client, but not into that of the client's network. The
+// windows are still those of the client.
+func (r *QuotaResult) denyBy(network *QuotaResult) {
+	r.Admitted, r.DenyCode, r.RetryAfter = false, network.DenyCode, network.RetryAfter
+	window, of := &r.Minute, &network.Minute
+	if r.DenyCode == engine.CodeQuotaExceeded {
+		window, of = &r.Day, &network.Day
+	}
+	window.Remaining, window.Reset = 0, of.Reset
+}
+
+// row returns the row of a prefix of an address. It creates the row if there is none.
+func (t *AnonymousTable) row(addr netip.Addr, bits int) *anonymousClient {
+	row, free := t.find(addr, bits)
 	if row == nil {
 		row = free
-		key, v4 := addressKey(addr)
-		*row = anonymousClient{key: key, v4: v4, used: true, minute: minuteWindow{admitted: row.minute.admitted[:0]}}
+		*row = anonymousClient{key: prefixKey(addr, bits), bits: bits, minute: minuteWindow{admitted: row.minute.admitted[:0]}}
 	}
-	row.last = now.Monotonic
-	result := row.quotaResult(now, quota)
-	if result.Admitted {
-		row.day.add(now.today())
-		row.minute.add(now)
-		result.charge()
-	}
-	return result
+	return row
 }
 
 // Usage returns both quota windows (day and minute) of an address without charging a request. Admitted says whether one
 // more request would be admitted.
 func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
-	row, _ := t.find(addr)
+	row, _ := t.find(addr, clientNetworks(addr)[0].bits)
 	if row == nil {
 		row = &anonymousClient{}
 	}
@@ -66,13 +100,15 @@ func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) Q
 
 // Refund takes back one request of an address. admittedAt is the clock reading with which the request was admitted.
 func (t *AnonymousTable) Refund(addr netip.Addr, admittedAt ClockReading) {
-	row, _ := t.find(addr)
-	if row == nil {
-		return
-	}
-	row.minute.refund(admittedAt)
-	if row.day.Day == admittedAt.today() && row.day.Count > 0 {
-		row.day.Count--
+	for _, n := range clientNetworks(addr) {
+		row, _ := t.find(addr, n.bits)
+		if row == nil {
+			continue
+		}
+		row.minute.refund(admittedAt)
+		if row.day.Day == admittedAt.today() && row.day.Count > 0 {
+			row.day.Count--
+		}
 	}
 }
 
@@ -83,30 +119,31 @@ func (c *anonymousClient) quotaResult(now ClockReading, quota Quota) QuotaResult
 	return quotaResultOf(day, c.minute.window(quota.Minute, now), now.Wall)
 }
 
-// find returns the row of an address, or else the row that the address may replace.
-func (t *AnonymousTable) find(addr netip.Addr) (row, free *anonymousClient) {
-	key, v4 := addressKey(addr)
+// find returns the row of a prefix of an address, or else the row that the prefix may replace.
+func (t *AnonymousTable) find(addr netip.Addr, bits int) (row, free *anonymousClient) {
+	key := prefixKey(addr, bits)
 	sets := uint64(len(t.rows) / rowsPerSet)
 	set := t.rows[t.hash(key)%sets*rowsPerSet:][:rowsPerSet]
 	free = &set[0]
 	for i := range set {
 		row := &set[i]
-		if row.used && row.key == key && row.v4 == v4 {
+		if row.key == key && row.bits == bits {
 			return row, nil
 		}
-		if free.used && (!row.used || row.last < free.last) {
+		if free.bits != 0 && (row.bits == 0 || row.last < free.last) {
 			free = row
 		}
 	}
 	return nil, free
 }
 
-func addressKey(addr netip.Addr) (key uint64, v4 bool) {
+// prefixKey returns an IPv4 address, or the upper half of an IPv6 prefix.
+func prefixKey(addr netip.Addr, bits int) uint64 {
 	addr = addr.Unmap()
 	if addr.Is4() {
 		ipv4 := addr.As4()
-		return uint64(binary.BigEndian.Uint32(ipv4[:])), true
+		return uint64(binary.BigEndian.Uint32(ipv4[:]))
 	}
 	ipv6 := addr.As16()
-	return binary.BigEndian.Uint64(ipv6[:8]), false
+	return binary.BigEndian.Uint64(ipv6[:8]) &^ (1<<(64-bits) - 1)
 }

@@ -63,6 +63,17 @@ const (
 	network48Clients = 64
 )
 
+// WidestPrefix returns the widest prefix of an address that has a limit.
+func WidestPrefix(addr netip.Addr) netip.Prefix {
+	widest := clientNetworks(addr)[0]
+	for _, n := range clientNetworks(addr) {
+		if n.clients > 0 {
+			widest = n
+		}
+	}
+	return networkPrefix(addr, widest.bits)
+}
+
 func networkPrefix(addr netip.Addr, bits int) netip.Prefix {
 	prefix, _ := addr.Unmap().WithZone("").Prefix(bits)
 	return prefix

@@ -223,6 +223,42 @@ func TestL8_AnonymousByPrefix(t *testing.T) {
 	}
 }
 
+// A /56 has the quota of 16 clients, a /48 that of 64: for the holder of a /48 65,536 networks are not as many clients.
+// A refund counts for all, and another /48 is not affected.
+func TestL8_AnonymousByNetwork(t *testing.T) {
+	now, quota := ClockReading{Wall: noon}, Quota{1000, 10}
+	for _, tt := range []struct {
+		network, admitted int
+		address           func(i int) [8]byte
+	}{
+		{56, 160, func(i int) [8]byte { return [8]byte{0x20, 1, 13, 184, 1, 2, 3, byte(i)} }},
+		{48, 640, func(i int) [8]byte { return [8]byte{0x20, 1, 13, 184, 1, 2, byte(i), byte(i >> 8)} }},
+	} {
+		s := NewAnonymousTable(AnonymousRowsDefault, func(key uint64) uint64 { return key * 0x9e3779b97f4a7c15 >> 20 })
+		from := func(i int) netip.Addr {
+			half := tt.address(i)
+			return netip.AddrFrom16([16]byte(append(half[:], 0, 0, 0, 0, 0, 0, 0, 1)))
+		}
+		admitted, last := 0, QuotaResult{}
+		for i := range 3000 {
+			now.Monotonic++
+			if last = s.Admit(from(i), now, quota); last.Admitted {
+				admitted++
+			}
+		}
+		if admitted != tt.admitted || last.DenyCode != engine.CodeRateLimited || last.Minute.Remaining != 0 || last.Minute.Limit != 10 || last.RetryAfter <= 0 {
+			t.Errorf("/%d: %d admitted, the last: %+v", tt.network, admitted, last)
+		}
+		s.Refund(from(0), ClockReading{Wall: noon, Monotonic: now.Monotonic - 2999})
+		if !s.Admit(from(1), now, quota).Admitted || s.Admit(from(2), now, quota).Admitted {
+			t.Errorf("/%d: a refund does not make room for one request", tt.network)
+		}
+		if !s.Admit(netip.MustParseAddr("2001:db8:ffff::1"), now, quota).Admitted {
+			t.Errorf("/%d: another network is denied", tt.network)
+		}
+	}
+}
+
 func TestL8_AnonymousOfADay(t *testing.T) {
 	s := NewAnonymousTable(1, func(key uint64) uint64 { return key })
 	from, now := netip.MustParseAddr("192.0.2.1"), ClockReading{Wall: at("2026-06-18T03:00:00Z")}

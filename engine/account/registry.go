@@ -19,9 +19,9 @@ const (
 	// Most requesters get only a part of the limits on wrong tries and mails, so that they can't use them up for the
 	// owner of an address: see Registry.share.
 	defaultShare, frequentShare, wholeShare = 4, 2, 5
-	mailsDayMax                              = 10   // mails to one address; later requests get the same response, but no mail is sent
-	codesHourMax                             = 5000 // code requests of all e-mail addresses
-	sessionsPerEmailMax                      = 8
+	mailsDayMax                             = 10   // mails to one address; later requests get the same response, but no mail is sent
+	codesHourMax                            = 5000 // code requests of all e-mail addresses
+	sessionsPerEmailMax                     = 8
 
 	// An address without an account is removed by the first sweep (sweepAddresses) after it had no events for forgetAfter.
 	// By then its daily counters no longer matter.

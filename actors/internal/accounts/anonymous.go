@@ -73,9 +73,9 @@ func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, qu
 	return t, nil
 }
 
-// of returns the actor for an address. All addresses in one account.ClientPrefix have the same actor.
+// of returns the actor for an address. All addresses in one account.WidestPrefix have the same actor.
 func (t *anonymousTables) of(address netip.Addr) *mailbox.Ref {
-	client := account.ClientPrefix(address).Addr().As16()
+	client := account.WidestPrefix(address).Addr().As16()
 	return t.refs[maphash.Comparable(t.seed, client)%uint64(len(t.refs))]
 }
 
