@@ -40,7 +40,7 @@ run: build ## start the demo: a whole node, fed by a simulated market
 
 .PHONY: build
 build: ## build ./tasard; TAGS=nocluster builds one that can't join a cluster, and is a quarter smaller
-	$(GO) build -trimpath -tags='$(TAGS)' -ldflags='-s -w' -o tasard .
+	$(GO) build -trimpath -buildvcs=auto -tags='$(TAGS)' -ldflags='-s -w' -o tasard .
 
 .PHONY: test
 test: ## every test that a change must pass: needs nothing but Go; packages that did not change are not run again

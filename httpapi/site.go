@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
@@ -22,8 +24,8 @@ import (
 // requests do not count against a quota of the API; a Site has limits of its own.
 //
 // A Site may keep the request and its body after it has answered. The body has at most Limits.BodyBytesMax bytes.
-// RemoteAddr has port 0 and the address of the client, also behind a trusted proxy. The request has the X-Request-Id
-// that the response will get.
+// RemoteAddr has port 0 and the address of the client, also behind a trusted proxy. TLS is not nil if the client uses
+// https, also with a trusted proxy (X-Forwarded-Proto). The request has the X-Request-Id that the response will get.
 //
 // The server adds X-Request-Id and X-Content-Type-Options to the response, and the headers that announce the end of
 // anonymous access. It compresses a text body from 1 KiB on for clients that accept gzip, unless Content-Encoding is
@@ -86,7 +88,16 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request
 	request.ContentLength, request.TransferEncoding = int64(len(body)), nil
 	request.Header.Set(headerRequestID, id)
 	request.RemoteAddr = netip.AddrPortFrom(s.clientAddress(ctx), 0).String()
+	if s.overHTTPS(ctx) {
+		request.TLS = &tls.ConnectionState{}
+	}
 	return request, nil
+}
+
+// overHTTPS reports whether the client uses https: with this server, or with a trusted proxy in front of it.
+func (s *Server) overHTTPS(ctx *fasthttp.RequestCtx) bool {
+	c, ok := ctx.Conn().(*conn.Conn)
+	return s.tls != nil || ok && s.proxies.Contains(c.Peer()) && string(ctx.Request.Header.Peek(fasthttp.HeaderXForwardedProto)) == "https"
 }
 
 // startPage sets the status and the headers of a response of the site.

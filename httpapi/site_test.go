@@ -3,19 +3,24 @@ package httpapi
 import (
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 )
 
 // fakeSite has a page that notes the questions, and others.
-type fakeSite struct{ seen []string }
+type fakeSite struct {
+	seen    []string
+	overTLS bool // the newest request
+}
 
 func (f *fakeSite) Has(path, accept string) bool {
 	return accept == "text/html" || path == "/" || path == "/long" || path == "/panic" || path == "/odd" || path == "/v1/page"
 }
 
 func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.overTLS = r.TLS != nil
 	body := string(must(io.ReadAll(r.Body)))
 	f.seen = append(f.seen, strings.Join([]string{r.Method, r.URL.String(), r.Host, r.RemoteAddr, r.Header.Get("Cookie"), body}, " "))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -34,6 +39,26 @@ func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 	}
 	must(io.WriteString(w, text))
+}
+
+// TestSite_HTTPS: X-Forwarded-Proto counts only from a trusted proxy.
+func TestSite_HTTPS(t *testing.T) {
+	for _, trusted := range []bool{true, false} {
+		site := &fakeSite{}
+		s := serve(t, func(c *Config) {
+			if c.Site = site; trusted {
+				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			}
+		})
+		conn, wire := s.dial(t)
+		for _, line := range []string{"X-Forwarded-Proto: https\r\n", "X-Forwarded-Proto: http\r\n", ""} {
+			write(t, conn, "GET / HTTP/1.1\r\nHost: a\r\n"+line+"\r\n")
+			parseAnswer(t, wire, "GET")
+			if want := trusted && strings.Contains(line, "https"); site.overTLS != want {
+				t.Errorf("trusted %t, %q: over TLS %t", trusted, line, site.overTLS)
+			}
+		}
+	}
 }
 
 // TestSite: what no operation has the site answers, in memory of its own, under the server's request id; unknown

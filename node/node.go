@@ -87,7 +87,7 @@ func (n *Node) open(ctx context.Context, opened *closers) (err error) {
 	if c.Dir == "" {
 		return errNoDir
 	}
-	if err := errors.Join(c.HTTP.checkDescriptors(), c.Cluster.check(c)); err != nil {
+	if err := errors.Join(checkDir(c.Dir), c.HTTP.checkDescriptors(), c.Cluster.check(c)); err != nil {
 		return err
 	}
 	if n.reference, err = c.reference(); err != nil {

@@ -31,11 +31,16 @@ func TestOpen_NamesTheField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	open := filepath.Join(dir, "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		config node.Config
 		kind   node.Kind
 		field  string
 	}{
+		"open to all":      {node.Config{Dir: open}, node.BadFile, "Dir"},
 		"no directory":     {node.Config{HTTP: node.HTTP{Listener: given}}, node.Invalid, "Dir"},
 		"a file":           {node.Config{Dir: file}, node.Unwritable, "Dir"},
 		"taken":            {node.Config{HTTP: node.HTTP{Listen: taken.Addr().String()}}, node.Busy, "HTTP.Listen"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -74,9 +75,28 @@ func (d *doctor) certificate(context.Context) {
 	case c == nil && d.o.Config.HTTP.ACME.Name != "":
 		d.add(findingWarn, "certificate", "the node asks for one when it runs; port 80 of the name must lead to it", "none yet for %s", d.o.Config.HTTP.ACME.Name)
 	case c == nil:
-		d.add(findingOK, "certificate", "", "none: the node serves plain HTTP; put a proxy with HTTPS in front, or use --https or --tls-cert")
+		d.plainHTTP()
 	default:
 		d.certificateExpiry(c)
+	}
+}
+
+// plainHTTP reports whether the session cookies of a node without a certificate are Secure.
+func (d *doctor) plainHTTP() {
+	c := &d.o.Config.HTTP
+	const plain = "none: the node serves plain HTTP"
+	host, _, err := net.SplitHostPort(c.Listen)
+	address, addressErr := netip.ParseAddr(host)
+	switch local := err != nil || host == "localhost" || addressErr == nil && address.IsLoopback(); {
+	case strings.HasPrefix(c.PublicURL, "https:"):
+		d.add(findingOK, "certificate", "", "%s behind %s; session cookies are Secure", plain, c.PublicURL)
+	case len(c.TrustedProxies) > 0:
+		d.add(findingOK, "certificate", "", "%s; session cookies are Secure when the proxy sends X-Forwarded-Proto: https", plain)
+	case local:
+		d.add(findingOK, "certificate", "", "%s; put a proxy with HTTPS in front, or use --https or --tls-cert", plain)
+	default:
+		d.add(findingWarn, "certificate", "use --https or --tls-cert, or name the proxy with HTTPS with --trusted-proxy, or its address with --public-url",
+			"%s on %s, so session cookies are not Secure and can be read on the network", plain, c.Listen)
 	}
 }
 

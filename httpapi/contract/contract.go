@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 )
 
 const (
@@ -46,9 +47,11 @@ const (
 )
 
 // Register adds the documents of the API specification to a mux. publicURL is the origin of the node, such as
-// https://api.example.com. If publicURL is "", links in the documents are relative.
-func Register(mux *http.ServeMux, publicURL string) {
+// https://api.example.com. If publicURL is "", links in the documents are relative. admit counts a request for its
+// client. If it returns false, the client is at a limit and must wait.
+func Register(mux *http.ServeMux, publicURL string, admit func(*http.Request) (wait time.Duration, ok bool)) {
 	for _, d := range documents(publicURL) {
+		d.admit = admit
 		mux.Handle(d.path, d)
 	}
 }

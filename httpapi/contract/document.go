@@ -1,10 +1,15 @@
 package contract
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
@@ -23,18 +28,25 @@ const (
 type document struct {
 	path, mediaType string
 	content         func() content // creates the content at the first call and then returns the same
+	admit           func(*http.Request) (wait time.Duration, ok bool)
 }
 
 type content struct {
-	body []byte
-	etag string // weak, because the server may compress the body
+	body, compressed []byte // compressed with gzip
+	etag             string // weak, because both have the same
 }
 
 func newDocument(path, mediaType string, body func() string) *document {
-	return &document{path, mediaType, sync.OnceValue(func() content {
+	return &document{path: path, mediaType: mediaType, content: sync.OnceValue(func() content {
 		text := []byte(body())
 		digest := sha256.Sum256(text)
-		return content{text, string(fields.AppendETag(nil, digest[:]))}
+		var compressed bytes.Buffer
+		writer := gzip.NewWriter(&compressed)
+		_, writeErr := writer.Write(text)
+		if err := errors.Join(writeErr, writer.Close()); err != nil {
+			panic("contract: compress " + path + ": " + err.Error())
+		}
+		return content{text, compressed.Bytes(), string(fields.AppendETag(nil, digest[:]))}
 	})}
 }
 
@@ -48,6 +60,12 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", contentSecurityPolicy)
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Referrer-Policy", "no-referrer")
+	if wait, ok := d.admit(r); !ok {
+		seconds := int64((wait + time.Second - 1) / time.Second)
+		header.Set("Retry-After", strconv.FormatInt(seconds, 10))
+		writeError(w, r, http.StatusTooManyRequests, "rate_limited", "Too many requests for pages and documents; Retry-After says how many seconds to wait.")
+		return
+	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		d.send(w, r)
@@ -59,7 +77,8 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		methodNotAllowed(w, r)
+		header.Set("Allow", allowedMethods)
+		writeError(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "This document knows the methods "+allowedMethods+".")
 	}
 }
 
@@ -73,16 +92,20 @@ func (d *document) send(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	header.Set("Content-Type", d.mediaType)
-	_, _ = w.Write(content.body) // for HEAD too: the server does not send that body
+	header.Set("Vary", "Accept-Encoding")
+	body := content.body
+	if fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
+		header.Set("Content-Encoding", "gzip")
+		body = content.compressed
+	}
+	_, _ = w.Write(body) // for HEAD too: the server does not send that body
 }
 
-// methodNotAllowed sends 405 with an API error. Package httpapi has added X-Request-Id to the request.
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+// writeError sends an API error. Package httpapi has added X-Request-Id to the request.
+func writeError(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	header := w.Header()
-	header.Set("Allow", allowedMethods)
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(http.StatusMethodNotAllowed)
-	_, _ = fmt.Fprintf(w, `{"error":{"code":"method_not_allowed","message":"This document knows the methods %s.","requestId":%s}}`,
-		allowedMethods, encode(r.Header.Get("X-Request-Id")))
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"error":{"code":"%s","message":"%s","requestId":%s}}`, code, message, encode(r.Header.Get("X-Request-Id")))
 }

@@ -1,17 +1,22 @@
 package contract
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
+
+func admitAll(*http.Request) (time.Duration, bool) { return 0, true }
 
 func served(publicURL string) *http.ServeMux {
 	mux := http.NewServeMux()
-	Register(mux, publicURL)
+	Register(mux, publicURL, admitAll)
 	return mux
 }
 
@@ -30,6 +35,25 @@ func paths() map[string]string {
 		"/openapi.json": "application/json", "/openapi.yaml": "application/yaml", "/postman.json": "application/json",
 		"/llms.txt":                "text/plain; charset=utf-8",
 		"/.well-known/api-catalog": `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`,
+	}
+}
+
+// TestDocuments_Limit: a client at its limit gets an API error, and a document is compressed once.
+func TestDocuments_Limit(t *testing.T) {
+	mux := http.NewServeMux()
+	admitted := 2
+	Register(mux, "", func(*http.Request) (time.Duration, bool) { admitted--; return 1500 * time.Millisecond, admitted >= 0 })
+	first, second := ask(mux, "GET", "/openapi.json", "Accept-Encoding", "gzip"), ask(mux, "GET", "/openapi.json")
+	reader, err := gzip.NewReader(first.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(reader); err != nil || string(text) != second.Body.String() || first.Header().Get("Vary") != "Accept-Encoding" {
+		t.Errorf("%v, %d bytes, %v", err, len(text), first.Header())
+	}
+	third := ask(mux, "GET", "/llms.txt")
+	if third.Code != http.StatusTooManyRequests || third.Header().Get("Retry-After") != "2" || !strings.Contains(third.Body.String(), `"code":"rate_limited"`) {
+		t.Errorf("beyond the limit: %d %v %s", third.Code, third.Header(), third.Body)
 	}
 }
 

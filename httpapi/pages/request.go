@@ -57,8 +57,8 @@ func (f *Frame) handle(mux *http.ServeMux, method, path string, handler Handler)
 // PublicURL returns Config.PublicURL.
 func (f *Frame) PublicURL() string { return f.config.PublicURL }
 
-// Secure reports whether browsers use https.
-func (f *Frame) Secure() bool { return f.config.Secure }
+// Secure reports whether a request came over https, or browsers always use https.
+func (f *Frame) Secure(r *http.Request) bool { return f.config.Secure || r.TLS != nil }
 
 // hostPattern matches a host with an optional port. It allows no characters that have a meaning in a shell, because
 // readers copy the host into commands.
@@ -73,7 +73,7 @@ func (f *Frame) ServiceURL(r *Request) string {
 	if !hostPattern.MatchString(host) {
 		host = "localhost"
 	}
-	if f.config.Secure {
+	if f.Secure(r.Request) {
 		scheme = "https://"
 	}
 	return scheme + host
@@ -87,6 +87,9 @@ func (f *Frame) limited(handler Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, httpReq *http.Request) {
 		r := f.request(httpReq)
 		setSecurityHeaders(w.Header())
+		if f.Secure(httpReq) {
+			w.Header().Set("Strict-Transport-Security", hstsPolicy)
+		}
 		if wait, ok := f.limiter.admit(r.Address, r.Now); !ok {
 			w.Header().Set("Retry-After", RetryAfter(wait))
 			f.writeError(w, r, http.StatusTooManyRequests)
@@ -94,6 +97,13 @@ func (f *Frame) limited(handler Handler) http.Handler {
 		}
 		handler(w, r)
 	})
+}
+
+// Admit counts a request for its client, as a request for a page is counted. If it returns false, the client is at the
+// limit and must wait.
+func (f *Frame) Admit(httpReq *http.Request) (wait time.Duration, ok bool) {
+	r := f.request(httpReq)
+	return f.limiter.admit(r.Address, r.Now)
 }
 
 func (f *Frame) request(httpReq *http.Request) *Request {
@@ -170,6 +180,9 @@ func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 	w.Header().Set("Cache-Control", "no-store")
 	f.sendPage(w, r, page)
 }
+
+// hstsPolicy makes a browser use https for this host for half a year.
+const hstsPolicy = "max-age=15552000"
 
 const errorPageCacheDuration = time.Hour
 

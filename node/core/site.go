@@ -40,7 +40,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 		Contact: c.Contact, Secure: c.HTTP.Certificate != nil,
 	})
 	public.Register(mux)
-	contract.Register(mux, c.PublicURL)
+	contract.Register(mux, c.PublicURL, public.Frame().Admit)
 	account.New(account.Config{
 		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
 		Logger: c.Actors.Logger,

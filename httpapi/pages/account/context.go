@@ -124,7 +124,7 @@ func (v *pageContext) setLoginCookie(email account.Email) error {
 	if !email.IsZero() {
 		v.login.email, lifetime = email, loginLifetime
 	}
-	v.p.setCookie(v.w, loginCookie, v.login.encode(), lifetime)
+	v.setCookie(loginCookie, v.login.encode(), lifetime)
 	return nil
 }
 

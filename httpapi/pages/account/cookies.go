@@ -54,9 +54,9 @@ func parseLoginState(value string) (loginState, bool) {
 	return loginState{encodedID, email}, err == nil
 }
 
-// cookieName returns the name of a cookie, with securePrefix if the site is secure.
-func (p *Pages) cookieName(name string) string {
-	if p.config.Frame.Secure() {
+// cookieName returns the name of a cookie, with securePrefix if the request came over https.
+func (p *Pages) cookieName(r *http.Request, name string) string {
+	if p.config.Frame.Secure(r) {
 		return securePrefix + name
 	}
 	return name
@@ -64,16 +64,17 @@ func (p *Pages) cookieName(name string) string {
 
 // setCookie sets a cookie for the paths of the account pages in all languages. If lifetime is zero, it deletes the
 // cookie.
-func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime time.Duration) {
+func (v *pageContext) setCookie(name, value string, lifetime time.Duration) {
+	p := v.p
 	age := int(lifetime / time.Second)
 	if age <= 0 {
 		value, age = "", -1
 	}
 	for _, path := range p.paths {
 		//nolint:gosec // G124: Secure is off only for a site with plain HTTP, where a browser would drop a secure cookie
-		http.SetCookie(w, &http.Cookie{
-			Name: p.cookieName(name), Value: value, Path: path, MaxAge: age,
-			HttpOnly: true, Secure: p.config.Frame.Secure(), SameSite: http.SameSiteStrictMode,
+		http.SetCookie(v.w, &http.Cookie{
+			Name: p.cookieName(v.r.Request, name), Value: value, Path: path, MaxAge: age,
+			HttpOnly: true, Secure: p.config.Frame.Secure(v.r.Request), SameSite: http.SameSiteStrictMode,
 		})
 	}
 }
@@ -81,7 +82,7 @@ func (p *Pages) setCookie(w http.ResponseWriter, name, value string, lifetime ti
 // cookie returns the value of a cookie. It returns "" if there are two cookies with the name, because another subdomain
 // may have set one of them.
 func (p *Pages) cookie(r *http.Request, name string) string {
-	cookies := r.CookiesNamed(p.cookieName(name))
+	cookies := r.CookiesNamed(p.cookieName(r, name))
 	if len(cookies) != 1 {
 		return ""
 	}

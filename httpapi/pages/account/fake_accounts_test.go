@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -191,6 +192,7 @@ type browser struct {
 	root      string // /account or /en/account
 	headers   map[string]string
 	jar       []*http.Cookie
+	https     bool      // a proxy with TLS is in front
 	page      *response // newest response
 	responses []*response
 }
@@ -213,6 +215,9 @@ func (b *browser) send(method, path string, form url.Values) *response {
 	request := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
 	request.Host, request.RemoteAddr = "tasas.example.do", "192.0.2.7:0"
 	request.Header.Set("X-Request-Id", "a1b2c3d4e5f60718")
+	if b.https {
+		request.TLS = &tls.ConnectionState{}
+	}
 	if form != nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		for name, value := range b.headers {

@@ -137,7 +137,7 @@ func (v *pageContext) window(key string, w account.Window, note Node) Node {
 // sessionEnded deletes the session cookie and sends the sign-in page. status is the status of the page that would have
 // been sent in the session.
 func (v *pageContext) sessionEnded(status int) {
-	v.p.setCookie(v.w, sessionCookie, "", 0)
+	v.setCookie(sessionCookie, "", 0)
 	v.hasSession = false
 	f := &formError{Key: string(engine.CodeInvalidSession), Status: http.StatusForbidden}
 	if status == http.StatusOK {

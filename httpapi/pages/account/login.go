@@ -190,8 +190,8 @@ func (p *Pages) openSession(v *pageContext) {
 	f := formErrorOf(err)
 	switch {
 	case err == nil:
-		p.setCookie(v.w, sessionCookie, token.Reveal(), expires.Sub(v.r.Now))
-		p.setCookie(v.w, loginCookie, loginState{browserID: v.login.browserID}.encode(), knownBrowserLifetime)
+		v.setCookie(sessionCookie, token.Reveal(), expires.Sub(v.r.Now))
+		v.setCookie(loginCookie, loginState{browserID: v.login.browserID}.encode(), knownBrowserLifetime)
 		v.log(operation, http.StatusSeeOther, "")
 		v.redirect(rootPage)
 		return
@@ -228,6 +228,6 @@ func (p *Pages) signOut(v *pageContext) {
 		p.config.Logger.Warn("a session was not closed; it ends by itself", "requestId", v.r.ID, "cause", err)
 	}
 	v.log("POST /account/signout", http.StatusSeeOther, codeOf(err))
-	p.setCookie(v.w, sessionCookie, "", 0)
+	v.setCookie(sessionCookie, "", 0)
 	v.redirect(rootPage + "?done=out")
 }

@@ -179,14 +179,18 @@ func TestForms_WithoutCookies(t *testing.T) {
 
 // TestCookies checks the attributes of the cookies, with and without https, and that signing out deletes the session.
 func TestCookies(t *testing.T) {
-	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-"} {
+	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-", "a proxy with TLS": "__Secure-"} {
 		secure := public == "TLS"
-		b := newFakeAccountsAt(t, strings.TrimPrefix(public, "TLS"), secure).browser(pages.English)
+		b := newFakeAccountsAt(t, strings.TrimPrefix(strings.TrimPrefix(public, "a proxy with "), "TLS"), secure).browser(pages.English)
+		b.https = strings.HasPrefix(public, "a proxy")
 		b.signIn("ana@example.do")
 		set := map[string]int{} // by attributes
 		for _, page := range b.responses {
 			for _, line := range page.header.Values("Set-Cookie") {
 				c := must1(http.ParseSetCookie(line))
+				if hsts := page.header.Get("Strict-Transport-Security"); (hsts != "") != (prefix != "") {
+					t.Errorf("%q: Strict-Transport-Security %q", public, hsts)
+				}
 				if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != (prefix != "") || c.Domain != "" {
 					t.Errorf("%q: %s", public, line)
 				}
