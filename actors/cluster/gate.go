@@ -143,8 +143,8 @@ func (c *gateConn) close() {
 	}
 }
 
-// forward copies bytes in both directions until the server has closed its connection. When the remote node closes first,
-// the server still reads what has arrived, and asks the gate about this connection (Check).
+// forward copies bytes in both directions until the server has closed its connection. When the remote node closes
+// first, the server still reads what has arrived, and asks the gate about this connection (Check).
 func (g *gate) forward(c *gateConn) {
 	defer g.remove(c)
 	first := make([]byte, 1)

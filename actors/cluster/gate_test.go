@@ -161,8 +161,8 @@ func TestGate_OtherPurpose(t *testing.T) {
 	}
 }
 
-// TestGate_ClosedEarly: a node that closes its connection at once, as one does that has connected to itself, is no
-// authentication error.
+// TestGate_ClosedEarly: a node that closes its connection at once, because it has connected to itself, causes no record
+// of the log.
 func TestGate_ClosedEarly(t *testing.T) {
 	t.Parallel()
 	c := valid()
