@@ -187,19 +187,25 @@ func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 	s.reject(ctx, engine.CodeInternalError, internalMessage)
 }
 
-// rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection.
+// rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection. It
+// closes a connection that was never used without a response.
 func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.restartResponse(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetConnectionClose()
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
+	timedOut := errors.As(err, &network) && network.Timeout()
+	if c, ok := ctx.Conn().(*conn.Conn); ok && timedOut && !c.Used() {
+		_ = c.Close() // so the library's response is not sent
+		return
+	}
 	switch {
 	case errors.As(err, &small):
 		s.reject(ctx, engine.CodeHeadersTooLarge, headersMessage)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		s.reject(ctx, engine.CodePayloadTooLarge, bodyMessage)
-	case errors.As(err, &network) && network.Timeout():
+	case timedOut:
 		s.reject(ctx, engine.CodeRequestTimeout, timeoutMessage)
 	default:
 		s.reject(ctx, engine.CodeMalformedRequest, malformedMessage)

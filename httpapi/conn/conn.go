@@ -66,6 +66,7 @@ type Conn struct {
 	requests     uint32 // complete requests so far
 	sample       uint32 // requests plus an offset, so that only some connections have their first request sampled
 	firstAwaited bool   // awaitFirstRequest was called
+	used         bool   // a byte has been received
 
 	recorder        DurationRecorder // for the current response; nil after its duration was recorded
 	instantDeadline time.Time        // see RecordDuration
@@ -108,6 +109,9 @@ func (c *Conn) RequestArrived() (first, sampled bool) {
 	return c.requests == 1, sampled
 }
 
+// Used reports whether the client has sent anything. Browsers open connections that they may never use.
+func (c *Conn) Used() bool { return c.used }
+
 // Admit reports whether the server should serve a request. During overload it may wait for an admission slot, which is
 // the right of a connection to be served. The request must be complete, because a request that arrives byte by byte
 // would occupy a slot for long.
@@ -122,6 +126,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 		n, err := c.receive(b)
 		if n > 0 {
+			c.used = true
 			var expressErr error
 			if n, expressErr = c.answerExpress(b[:n]); expressErr != nil {
 				return 0, expressErr
