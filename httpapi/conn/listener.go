@@ -234,10 +234,10 @@ func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
 			<-l.permits
 		}
 		l.config.Counts.OverClientLimit.Add(1)
-		_ = conn.Close() // nothing was written, so no data can be lost
 		if c.permit.clientKey.IsValid() {
 			l.logRefusal(c.peer)
 		}
+		_ = conn.Close() // nothing was written, so no data can be lost
 		return nil
 	}
 	l.config.Counts.Open.Add(1)
