@@ -282,12 +282,12 @@ func awaitMajority(ctx context.Context, member interface{ Health() actors.Cluste
 type joinError struct{ error }
 
 // A node that joins a cluster listens for clients when it is ready, because a client whose connection is refused uses
-// another node, but an error response may be passed on to its user. Without a majority of members it cannot become ready
-// soon, and listens after listenDelayMin. In any case it listens after majorityWait.
+// another node, but an error response may be passed on to its user. Without a majority of members it cannot become
+// ready soon, and listens after listenDelayMin. In any case it listens after majorityWait.
 const listenDelayMin = 500 * time.Millisecond
 
-// unlisten closes the listener of a node of a cluster, which listenWhenReady opens again. It returns false if the
-// listener stays open: that of a node without a cluster, or one that was given to the node.
+// unlisten closes the listener of a node of a cluster; listenWhenReady opens it again. It returns false if the listener
+// stays open: that of a node without a cluster, or one that was given to the node.
 func (n *Node) unlisten(listener net.Listener) (bool, error) {
 	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {
 		return false, nil
