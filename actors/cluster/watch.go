@@ -16,11 +16,11 @@ import (
 const (
 	watchInterval = 250 * time.Millisecond
 	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft group
-	// of the stream sends a message every second. After this time without a message the peer counts as unreachable too.
+	// of the stream sends a message four times a second. After this time without a message the peer counts as unreachable too.
 	reachableWithin = 2500 * time.Millisecond
 	// While the stream has no leader, the cluster counts as unhealthy, but only after leaderChangeMax. This time is enough
 	// for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its leader only
-	// several seconds after the newest message of the leader.
+	// a second or more after the newest message of the leader.
 	leaderChangeMax = time.Second
 	trimTicks       = 8 // trim and resize run once in this number of watch intervals
 )

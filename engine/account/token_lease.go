@@ -68,7 +68,7 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	limits, count := a.quota(policy), a.days.get(day)
 	spendable := a.spendable(count, now)
 	size := a.leaseSize(limits.Minute, now, policy, waiting)
-	if waiting == 0 && (len(a.minute.active()) < earlyRenewalMin || spendable > size/2) {
+	if waiting == 0 && (policy.LeaseSize <= 1 || len(a.minute.active()) < earlyRenewalMin || spendable > size/2) {
 		return nil
 	}
 	total := min(size-spendable, a.fairLease(limits.Minute, spendable, now))
