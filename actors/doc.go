@@ -50,8 +50,8 @@
 // data_unavailable, but still counts the request. A login attempt beyond the limits is recorded like a wrong code, so
 // that its response takes as long. A suspended account can log in, and list and revoke its keys. While one change of
 // the key policy (from when on API keys are required) is being written, another one returns overloaded. Without a
-// majority of the cluster, a change returns read_only, and Close abandons a change in progress. If another node adds a
-// currency that this node does not know, this node stops. It knows the currency after its next start.
+// majority of the cluster, a change returns no_majority, and Close abandons a change in progress. If another node adds
+// a currency that this node does not know, this node stops. It knows the currency after its next start.
 //
 // Start with system.go, then currency.go, reader.go and write.go.
 package actors

@@ -16,7 +16,7 @@ import (
 const (
 	watchInterval = 250 * time.Millisecond
 	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft group
-	// of the stream sends a message four times a second. After this time without a message the peer counts as unreachable too.
+	// of the stream sends four messages a second. After this time without a message the peer counts as unreachable too.
 	reachableWithin = 2500 * time.Millisecond
 	// While the stream has no leader, the cluster counts as unhealthy, but only after leaderChangeMax. This time is enough
 	// for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its leader only

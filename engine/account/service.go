@@ -22,9 +22,9 @@ type Admission struct {
 }
 
 // Admitter admits requests. Errors are *engine.Error with one of these codes: a code of HTTP status 401 (only when keys
-// are required), CodeOverloaded, CodeReadOnly, or CodeDataUnavailable (during the replay of the log). If an Admission
-// is not Admitted, the client gets status 429. While keys are not required, a caller is treated as anonymous if its key
-// is malformed, unknown or revoked, or its account is suspended.
+// are required), CodeOverloaded, CodeReadOnly, CodeNoMajority, or CodeDataUnavailable (during the replay of the log).
+// If an Admission is not Admitted, the client gets status 429. While keys are not required, a caller is treated as
+// anonymous if its key is malformed, unknown or revoked, or its account is suspended.
 type Admitter interface {
 	Admit(Caller) (Admission, error)
 	Refund(Admission)
