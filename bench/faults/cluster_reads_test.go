@@ -165,21 +165,25 @@ func (g *readTest) busiestMinute() (most int) {
 	return most
 }
 
-// failures returns what is wrong with the reads. Accounts that wake wait for the election of a leader, which a busy
-// machine delays.
+// failures returns what is wrong with the reads. An account without a lease at the node that it asks waits for the
+// election of a leader, which takes longer on a busy machine: a few such reads may fail.
 func (g *readTest) failures() (wrong []string) {
-	slow := func(r *keyedReads) int {
-		return 1000 * len(slices.DeleteFunc(slices.Clone(r.took), func(d time.Duration) bool { return d <= readTimeMax }))
-	}
-	if len(g.used.failed) > 0 || slow(&g.used) > len(g.used.took) {
-		wrong = append(wrong, "accounts in use: "+g.used.String())
-	}
-	failed := 0
-	for _, count := range g.waking.failed {
-		failed += count
-	}
-	if 50*failed > len(g.waking.took) {
-		wrong = append(wrong, "accounts that wake: "+g.waking.String())
+	for _, r := range []struct {
+		reads   *keyedReads
+		allowed int // one in so many may fail, or be slow
+	}{{&g.used, 500}, {&g.waking, 50}} {
+		bad := 0
+		for _, took := range r.reads.took {
+			if took > readTimeMax {
+				bad++
+			}
+		}
+		for _, count := range r.reads.failed {
+			bad += count
+		}
+		if r.allowed*bad > len(r.reads.took) {
+			wrong = append(wrong, r.reads.String())
+		}
 	}
 	if most := g.busiestMinute(); most > readsMinute {
 		wrong = append(wrong, fmt.Sprintf("%d requests of one account were admitted in a minute, of %d", most, readsMinute))
