@@ -138,8 +138,18 @@ func (c *Cluster) startNetwork() (err error) {
 // Journal returns this node's journal, or nil until Join has returned.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
-// Health returns the health of the cluster as this node sees it. The result is at most a second old.
-func (c *Cluster) Health() actors.ClusterHealth { return *c.health.Load() }
+// Health returns the health of the cluster as this node sees it, and of the disk of its local log. The result is at
+// most a second old.
+func (c *Cluster) Health() actors.ClusterHealth {
+	h := *c.health.Load()
+	if j := c.Journal(); j != nil {
+		h.DiskFull = j.diskFull.Load()
+		if since := j.diskSince.Load(); since != nil {
+			h.DiskSince = *since
+		}
+	}
+	return h
+}
 
 // Certificate returns the certificate that this node presents to other nodes, or nil without TLS.
 func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate.Load() }

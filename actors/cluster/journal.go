@@ -91,14 +91,7 @@ func lastChecksum(log *wal.Log) (sum uint32, err error) {
 func (j *Journal) Node() engine.NodeID { return j.cluster.config.Node }
 
 // ClusterHealth implements actors.Shared.
-func (j *Journal) ClusterHealth() actors.ClusterHealth {
-	h := j.cluster.Health()
-	h.DiskFull = j.diskFull.Load()
-	if since := j.diskSince.Load(); since != nil {
-		h.DiskSince = *since
-	}
-	return h
-}
+func (j *Journal) ClusterHealth() actors.ClusterHealth { return j.cluster.Health() }
 
 // WriteSnapshot implements actors.Journal.
 func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {

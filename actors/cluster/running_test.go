@@ -117,7 +117,7 @@ func TestFullDisk(t *testing.T) {
 	n := f.nodes[2]
 	j := n.cluster.Journal()
 	f.nodes[0].mustAppend(t, "no space for this")
-	eventually(t, "a full disk", func() bool { return j.ClusterHealth().DiskFull })
+	eventually(t, "a full disk", func() bool { return n.cluster.Health().DiskFull })
 	if _, err := j.Append(j.Last(), [][]byte{[]byte("nor for this")}); !errors.Is(err, wal.ErrNoSpace) {
 		t.Errorf("append on a full disk: %v", err)
 	}
