@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestFaultsCluster_Members changes the members of a cluster under load, as docs/members.md says: from three to five,
@@ -105,5 +108,64 @@ func (g *clusterTest) kill(nodes []*clusterNode) {
 	for _, p := range nodes {
 		p.launch()
 		p.ready(true)
+	}
+}
+
+// TestFaultsCluster_FullDisk fills the disk of one member. It reports disk=read_only and a majority, however
+// long that lasts, and goes on when there is space. If there was no space at all, so that the embedded server has given
+// up its storage, it ends with 70 when there is space, and has everything after a start.
+func TestFaultsCluster_FullDisk(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	r := prepareCluster(t, program(t), nil)
+	p, c, number := r.nodes[2], newHTTPClient(""), 0
+	noError(t, unix.Mount("tmpfs", p.data, "tmpfs", 0, "size=256m"))
+	t.Cleanup(func() { _ = unix.Unmount(p.data, unix.MNT_DETACH) })
+	r.startAll()
+	set := func(p *clusterNode) (answer, error) {
+		number++
+		return p.admin.do(http.MethodPost, "http://node/rates", "", map[string]string{
+			"institution": "bhd", "currency": "USD", "buy": fmt.Sprintf("58.%d", 10+number%80), "sell": "59.9",
+		})
+	}
+	shows := func(state string) func() bool {
+		return func() bool { return sampleHealth(c, p.url+"/readyz").states["disk"] == state }
+	}
+	fill(t, p.data, reservedBytes/2)
+	if !eventually(healMax, shows("read_only")) {
+		t.Fatal("the full disk is not shown")
+	}
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); wait(lookPause) {
+		if got, err := set(r.nodes[0]); err != nil || !got.good() {
+			t.Fatal(got.failure("a change at another node", err))
+		}
+		if got, _ := set(p); got.code != "read_only" || !strings.Contains(string(got.body), "disk") {
+			t.Fatalf("a change at the node: %d %s", got.status, got.body)
+		}
+		if states := sampleHealth(c, p.url+"/readyz").states; states["cluster"] != "ok" || states["disk"] != "read_only" {
+			t.Fatalf("conditions %v", states)
+		}
+	}
+	freeSpace(t, p.data)
+	if !eventually(healMax, func() bool { got, err := set(p); return err == nil && got.good() && shows("ok")() }) {
+		t.Fatal("with space the node does not go on")
+	}
+
+	fill(t, p.data, 0)
+	if !eventually(healMax, func() bool {
+		_, _ = set(r.nodes[0])
+		return strings.Contains(p.process.Load().Output(), "will be DISABLED")
+	}) {
+		t.Fatal("the embedded server goes on without any space")
+	}
+	freeSpace(t, p.data)
+	if code := p.process.Load().AwaitExit(); code != 70 {
+		t.Errorf("exit code %d", code)
+	}
+	p.up.Store(false)
+	r.startAll()
+	if !r.awaitSameRecords() {
+		t.Error("the nodes do not come to the same record")
 	}
 }
