@@ -28,6 +28,7 @@ type Cluster struct {
 	logger    *slog.Logger
 	processID [8]byte // random; the first half of each proposalID
 	process   string  // processID in hexadecimal digits
+	machine   string  // host name and process ID
 	previous  string  // Cluster.process of the process that used the data directory before this one; "" = unknown
 	lockFile  *os.File
 	server    *embeddedServer
@@ -59,7 +60,8 @@ func Open(config Config) (*Cluster, error) {
 	if config.Dir, err = filepath.Abs(config.Dir); err != nil {
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
-	c := &Cluster{config: config, logger: config.Logger}
+	host, _ := os.Hostname() // without a name the process ID has to do
+	c := &Cluster{config: config, logger: config.Logger, machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
 	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})

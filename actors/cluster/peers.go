@@ -31,6 +31,7 @@ type heartbeat struct {
 	Process       string        `json:"process"`            // random ID of the process
 	Previous      string        `json:"previous,omitempty"` // ID of the process that ran before in the same directory
 	Address       string        `json:"address"`
+	Machine       string        `json:"machine,omitempty"` // host name and process ID; for the log
 	Version       string        `json:"version"`
 	Members       []string      `json:"members"`            // names of the members in the node's configuration, sorted
 	Stream        string        `json:"stream,omitempty"`   // ID of the stream to which the local log belongs
@@ -88,7 +89,7 @@ func (t *peerTable) receive(m *nats.Msg) {
 	case known && first.Process != h.Process && first.Process != h.Previous && now.Sub(first.receivedAt) < reachableWithin:
 		if t.ignored != h.Process {
 			t.ignored = h.Process
-			t.cluster.logger.Warn("another process runs as "+h.Name+" and is refused", "address", h.Address, "accepted", first.Address)
+			t.cluster.logger.Warn("another process runs as "+h.Name+" and is refused", "process", h.Machine, "accepted", first.Machine)
 		}
 		return
 	case h.Leaving && !t.cluster.config.isMember(h.Name):
@@ -181,7 +182,7 @@ func (c *Cluster) acceptance() (peers, accepting, refusing int) {
 }
 
 func (c *Cluster) otherProcessError() error {
-	return fmt.Errorf("the other nodes have accepted another process as %s, whose address is in their logs: stop it, or start this node with an "+
+	return fmt.Errorf("the other nodes have accepted another process as %s, whose machine is in their logs: stop it, or start this node with an "+
 		"empty directory and a number of its own", c.config.Name)
 }
 
@@ -190,7 +191,7 @@ func (c *Cluster) sendHeartbeat() { c.publishHeartbeat(false) }
 func (c *Cluster) publishHeartbeat(leaving bool) {
 	self := c.self.Load()
 	h := heartbeat{
-		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Version: c.config.Version, Members: c.config.memberNames(),
+		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Machine: c.machine, Version: c.config.Version, Members: c.config.memberNames(),
 		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
 		Majority: c.Health().Majority, Leaving: leaving,
 	}

@@ -3,9 +3,13 @@
 package cluster
 
 import (
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // TestBootstrapMember chooses the member with a log, and none while a member is missing.
@@ -75,6 +79,22 @@ func TestFirstNeeded(t *testing.T) {
 				t.Errorf("from %d on, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestReceive_SecondProcess says where the second process of a node runs. Both have the node's address.
+func TestReceive_SecondProcess(t *testing.T) {
+	out := &logBuffer{}
+	r := newPeerTable(&Cluster{config: valid(), logger: slog.New(slog.NewTextHandler(out, nil))})
+	for _, machine := range []string{"old-host, pid 7", "new-host, pid 8"} {
+		body, err := json.Marshal(heartbeat{Name: "n2", Process: machine, Machine: machine, Address: "10.0.0.2:6222"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.receive(&nats.Msg{Data: body})
+	}
+	if got := out.String(); !strings.Contains(got, "process=\"new-host, pid 8\" accepted=\"old-host, pid 7\"") {
+		t.Errorf("logged: %s", got)
 	}
 }
 
