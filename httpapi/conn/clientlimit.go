@@ -120,14 +120,14 @@ func (s *clientLimit) reportRefusal(now time.Time) (refused int) {
 	return refused
 }
 
-// logRefusal logs, at most once in refusalLogInterval, that connections of clients at their limit are closed.
+// logRefusal logs, at most once in refusalLogInterval, that connections of clients and networks at their limit are closed.
 func (l *Listener) logRefusal(peer netip.Addr) {
 	refused := l.clientLimit.reportRefusal(l.config.Clock())
 	if refused == 0 {
 		return
 	}
 	l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
-		"connection closed: its client has as many as one client may have (--connections-per-address, at most a fifth of --connections)",
+		"connection closed: its client or IPv6 network has as many as one may have (--connections-per-address, at most a fifth of --connections)",
 		slog.String("network", networkOf(peer)), slog.Int("limit", l.clientLimit.limit), slog.Int("refused", refused))
 }
 
