@@ -34,7 +34,7 @@ func TestFail(t *testing.T) {
 			remaining = header.Get("X-RateLimit-Remaining")
 		}
 	}
-	if remaining != "52" { // after eight answered requests
+	if remaining != "51" { // after nine answered requests
 		t.Errorf("%s remaining", remaining)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,8 +38,8 @@ var postmanText string
 //go:embed api-catalog.json
 var catalogText string
 
-// Texts in the documents that stand for the URL of the node. Register replaces them by its parameter publicURL. If
-// publicURL is "", Register removes baseServer and leaves the others as they are.
+// Texts in the documents that stand for the URL of the node. Config.PublicURL replaces them. If it is
+// "", baseServer is removed and the others stay as they are.
 const (
 	yamlServer    = "  - url: /"
 	jsonServer    = `"url": "/"`
@@ -46,36 +47,99 @@ const (
 	baseServer    = "{base}"
 )
 
-// Register adds the documents of the API specification to a mux. publicURL is the origin of the node, such as
-// https://api.example.com. If publicURL is "", links in the documents are relative. admit counts a request for its
-// client. If it returns false, the client is at a limit and must wait.
-func Register(mux *http.ServeMux, publicURL string, admit func(*http.Request) (wait time.Duration, ok bool)) {
-	for _, d := range documents(publicURL) {
-		d.admit = admit
+// Config says what the documents tell about their node.
+type Config struct {
+	// PublicURL is the origin of the node, such as https://api.example.com. If it is "", links in the documents are
+	// relative.
+	PublicURL string
+	Limits    Limits
+	// KeysRequired returns the time from which every request needs an API key, zero = no time is announced. Clock says
+	// whether that time has come.
+	KeysRequired func() time.Time
+	Clock        func() time.Time
+	// Admit counts a request for its client. If it returns false, the client is at a limit and must wait.
+	Admit func(*http.Request) (wait time.Duration, ok bool)
+}
+
+// Limits are the default quotas of the node.
+type Limits struct {
+	On          bool // false: the node has no limits
+	Day, Minute int  // requests of a caller
+}
+
+// Register adds the documents of the API specification to a mux.
+func Register(mux *http.ServeMux, c Config) {
+	for _, d := range c.documents() {
 		mux.Handle(d.path, d)
 	}
 }
 
-func documents(publicURL string) []*document {
-	origin := strings.TrimSuffix(publicURL, "/")
-	replacingServer := func(text, placeholder, name string) func() string {
-		return func() string {
-			if origin == "" {
-				return text
-			}
-			return strings.Replace(text, placeholder, name+string(encode(origin)), 1)
+func (c *Config) documents() []*document {
+	origin := strings.TrimSuffix(c.PublicURL, "/")
+	withServer := func(text, placeholder, name string) string {
+		if origin == "" {
+			return text
 		}
+		return strings.Replace(text, placeholder, name+string(encode(origin)), 1)
 	}
-	replacingBase := func(text string) func() string {
-		return func() string { return strings.ReplaceAll(text, baseServer, origin) }
-	}
+	withBase := func(text string) string { return strings.ReplaceAll(text, baseServer, origin) }
 	return []*document{
-		newDocument(pathJSON, typeJSON, replacingServer(jsonText, jsonServer, `"url": `)),
-		newDocument(pathYAML, typeYAML, replacingServer(yamlText, yamlServer, "  - url: ")),
-		newDocument(pathCatalog, typeLinkset, replacingBase(catalogText)),
-		newDocument(pathPostman, typeJSON, replacingServer(postmanText, postmanServer, `"key":"baseUrl","value":`)),
-		newDocument(pathLLMs, typeMarkdown, replacingBase(llmsText)),
+		{path: pathJSON, mediaType: typeJSON, text: withServer(jsonText, jsonServer, `"url": `), config: c},
+		{path: pathYAML, mediaType: typeYAML, text: withServer(yamlText, yamlServer, "  - url: "), config: c},
+		{path: pathCatalog, mediaType: typeLinkset, text: withBase(catalogText), config: c},
+		{path: pathPostman, mediaType: typeJSON, text: withServer(postmanText, postmanServer, `"key":"baseUrl","value":`), config: c},
+		{path: pathLLMs, mediaType: typeMarkdown, text: withBase(llmsText), config: c},
 	}
+}
+
+// Sentences of the documents that are true of a node with the default quotas that has announced nothing.
+const (
+	keySentence     = "No key is needed today."
+	limitsSentence  = "1,000 requests a day, which begins at midnight in Santo Domingo, and 60 in any 60 seconds."
+	llmsKeyPhrase   = "no key needed today."
+	llmsLimitPhrase = "1,000 requests a day and 60 in any 60 seconds."
+)
+
+// localText replaces the sentences about keys and limits by those that are true of this node now.
+func (c *Config) localText(text string, k keyState) string {
+	var pairs []string
+	switch {
+	case k.required:
+		pairs = append(pairs, keySentence, "Every request needs a key; /account makes one, for free.", llmsKeyPhrase, "every request needs a key.")
+	case k.from != "":
+		pairs = append(pairs, keySentence, "No key is needed until "+k.from+"; from then on every request needs one.", llmsKeyPhrase, "no key needed until "+k.from+".")
+	}
+	if !c.Limits.On {
+		pairs = append(pairs, limitsSentence, "This node has no limits. Where there are limits, the following holds.", llmsLimitPhrase, "This node has no limits.")
+	} else {
+		day, minute := thousands(c.Limits.Day), thousands(c.Limits.Minute)
+		pairs = append(pairs, limitsSentence, day+" requests a day, which begins at midnight in Santo Domingo, and "+minute+" in any 60 seconds.",
+			llmsLimitPhrase, day+" requests a day and "+minute+" in any 60 seconds.")
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// thousands formats a number with commas, as the documents do.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// keyState says from when API keys are required.
+type keyState struct {
+	from     string // "" = no time is announced
+	required bool   // the time has come
+}
+
+func (c *Config) keyState() keyState {
+	from := c.KeysRequired()
+	if from.IsZero() {
+		return keyState{}
+	}
+	return keyState{from.UTC().Format(time.RFC3339), !c.Clock().Before(from)}
 }
 
 // encode encodes a value as JSON without HTML escapes. It panics if the value cannot be encoded.

@@ -86,7 +86,8 @@ func TestPublicURL(t *testing.T) {
 	if strings.Count(yamlText, yamlServer) != 1 || strings.Count(jsonText, jsonServer) != 1 {
 		t.Fatal("openapi.yaml or openapi.json has not just one server")
 	}
-	with, without := documents("https://tasas.example/"), documents("")
+	atAddress, atNone := testConfig("https://tasas.example/"), testConfig("")
+	with, without := atAddress.documents(), atNone.documents()
 	for i, document := range with {
 		if !bytes.Contains(document.content().body, []byte("https://tasas.example")) || bytes.Contains(document.content().body, []byte("tasas.example//")) {
 			t.Errorf("%s does not name the address, or with two slashes", document.path)

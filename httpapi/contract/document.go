@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/httpapi/internal/fields"
@@ -17,7 +17,8 @@ import (
 // Values of headers.
 const (
 	allowedMethods = "GET, HEAD, OPTIONS"
-	// A document changes only with the version of the program, so a cache may keep it for an hour.
+	// A document changes only with the version of the program, or when keys are announced or required, so a cache may
+	// keep it for an hour.
 	cacheControl = "public, max-age=3600"
 	// contentSecurityPolicy is for a browser that shows a document as a page. The browser must not execute or load
 	// anything in it.
@@ -27,27 +28,35 @@ const (
 
 type document struct {
 	path, mediaType string
-	content         func() content // creates the content at the first call and then returns the same
-	admit           func(*http.Request) (wait time.Duration, ok bool)
+	text            string // with the sentences that Config.localText replaces
+	config          *Config
+	newest          atomic.Pointer[content]
 }
 
+// content is a document for one keyState.
 type content struct {
+	keys             keyState
 	body, compressed []byte // compressed with gzip
 	etag             string // weak, because both have the same
 }
 
-func newDocument(path, mediaType string, body func() string) *document {
-	return &document{path: path, mediaType: mediaType, content: sync.OnceValue(func() content {
-		text := []byte(body())
-		digest := sha256.Sum256(text)
-		var compressed bytes.Buffer
-		writer := gzip.NewWriter(&compressed)
-		_, writeErr := writer.Write(text)
-		if err := errors.Join(writeErr, writer.Close()); err != nil {
-			panic("contract: compress " + path + ": " + err.Error())
-		}
-		return content{text, compressed.Bytes(), string(fields.AppendETag(nil, digest[:]))}
-	})}
+// content returns the content for the present keyState. It makes it once.
+func (d *document) content() *content {
+	keys := d.config.keyState()
+	if newest := d.newest.Load(); newest != nil && newest.keys == keys {
+		return newest
+	}
+	text := []byte(d.config.localText(d.text, keys))
+	digest := sha256.Sum256(text)
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	_, writeErr := writer.Write(text)
+	if err := errors.Join(writeErr, writer.Close()); err != nil {
+		panic("contract: compress " + d.path + ": " + err.Error())
+	}
+	made := &content{keys, text, compressed.Bytes(), string(fields.AppendETag(nil, digest[:]))}
+	d.newest.Store(made)
+	return made
 }
 
 // ServeHTTP implements http.Handler.
@@ -60,7 +69,7 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", contentSecurityPolicy)
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Referrer-Policy", "no-referrer")
-	if wait, ok := d.admit(r); !ok {
+	if wait, ok := d.config.Admit(r); !ok {
 		seconds := int64((wait + time.Second - 1) / time.Second)
 		header.Set("Retry-After", strconv.FormatInt(seconds, 10))
 		writeError(w, r, http.StatusTooManyRequests, "rate_limited", "Too many requests for pages and documents; Retry-After says how many seconds to wait.")

@@ -12,11 +12,51 @@ import (
 	"time"
 )
 
-func admitAll(*http.Request) (time.Duration, bool) { return 0, true }
+func testNow() time.Time { return time.Date(2026, time.January, 15, 12, 0, 0, 0, time.UTC) }
+
+// testConfig is that of a node with the default quotas, which has announced nothing.
+func testConfig(publicURL string) Config {
+	return Config{
+		PublicURL: publicURL, Limits: Limits{On: true, Day: 1000, Minute: 60}, KeysRequired: func() time.Time { return time.Time{} },
+		Clock: testNow, Admit: func(*http.Request) (time.Duration, bool) { return 0, true },
+	}
+}
+
+// TestDocuments_ThisNode: the documents say what holds on this node now: limits, and from when keys are required.
+func TestDocuments_ThisNode(t *testing.T) {
+	now, required := testNow(), testNow().Add(24*time.Hour)
+	config := testConfig("")
+	config.Limits, config.KeysRequired, config.Clock = Limits{On: true, Day: 25_000, Minute: 500}, func() time.Time { return required }, func() time.Time { return now }
+	mux := http.NewServeMux()
+	Register(mux, config)
+	has := func(parts ...string) {
+		t.Helper()
+		for _, path := range []string{"/openapi.json", "/openapi.yaml", "/postman.json"} {
+			for _, part := range parts {
+				if text := ask(mux, "GET", path).Body.String(); !strings.Contains(text, part) {
+					t.Errorf("%s does not say %q", path, part)
+				}
+			}
+		}
+	}
+	has("No key is needed until 2026-01-16T12:00:00Z", "25,000 requests a day", "and 500 in any 60 seconds")
+	before := ask(mux, "GET", "/llms.txt")
+	if text := before.Body.String(); !strings.Contains(text, "no key needed until 2026-01-16") || !strings.Contains(text, "25,000 requests a day and 500 in") {
+		t.Error(text)
+	}
+	now = required
+	has("Every request needs a key")
+	if after := ask(mux, "GET", "/llms.txt"); !strings.Contains(after.Body.String(), "every request needs a key") || after.Header().Get("ETag") == before.Header().Get("ETag") {
+		t.Error("the page for language models did not change")
+	}
+	config.Limits.On, mux = false, http.NewServeMux()
+	Register(mux, config)
+	has("This node has no limits")
+}
 
 func served(publicURL string) *http.ServeMux {
 	mux := http.NewServeMux()
-	Register(mux, publicURL, admitAll)
+	Register(mux, testConfig(publicURL))
 	return mux
 }
 
@@ -42,7 +82,9 @@ func paths() map[string]string {
 func TestDocuments_Limit(t *testing.T) {
 	mux := http.NewServeMux()
 	admitted := 2
-	Register(mux, "", func(*http.Request) (time.Duration, bool) { admitted--; return 1500 * time.Millisecond, admitted >= 0 })
+	config := testConfig("")
+	config.Admit = func(*http.Request) (time.Duration, bool) { admitted--; return 1500 * time.Millisecond, admitted >= 0 }
+	Register(mux, config)
 	first, second := ask(mux, "GET", "/openapi.json", "Accept-Encoding", "gzip"), ask(mux, "GET", "/openapi.json")
 	reader, err := gzip.NewReader(first.Body)
 	if err != nil {

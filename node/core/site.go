@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"path"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	engineaccount "github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/httpapi/contract"
 	"github.com/tasard/tasard/httpapi/pages"
@@ -40,15 +42,20 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 		Contact: c.Contact, Secure: c.HTTP.Certificate != nil,
 	})
 	public.Register(mux)
-	contract.Register(mux, c.PublicURL, public.Frame().Admit)
+	limits := docs.Limits{
+		On:  system.LimitsEnforced(),
+		Day: cmp.Or(c.Actors.QuotaPolicy.DefaultQuota.Day, engineaccount.DayLimitDefault), Minute: cmp.Or(c.Actors.QuotaPolicy.DefaultQuota.Minute, engineaccount.MinuteLimitDefault),
+	}
+	keysRequired := func() time.Time { return system.KeyPolicy().RequiredAt }
+	contract.Register(mux, contract.Config{
+		PublicURL: c.PublicURL, Limits: contract.Limits(limits), KeysRequired: keysRequired, Clock: c.Actors.Clock, Admit: public.Frame().Admit,
+	})
 	account.New(account.Config{
 		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
 		Logger: c.Actors.Logger,
 	}).Register(mux)
 	docs.New(docs.Config{
-		Frame:        public.Frame(),
-		Limits:       docs.Limits{On: system.LimitsEnforced(), Day: c.Actors.QuotaPolicy.DefaultQuota.Day, Minute: c.Actors.QuotaPolicy.DefaultQuota.Minute},
-		KeysRequired: func() time.Time { return system.KeyPolicy().RequiredAt },
+		Frame: public.Frame(), Limits: limits, KeysRequired: keysRequired,
 	}).Register(mux)
 	return mux, public.Frame().NotFoundHandler()
 }

@@ -50,7 +50,7 @@ var layout = map[string]row{
 	"node": {may: "node/acme node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/conn " +
 		"collectors collectors/source collectors/fetch golang.org/x/net"},
 	"node/acme":       {may: "golang.org/x/crypto"},
-	"node/core":       {may: "engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
+	"node/core":       {may: "engine/account engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
 	"node/metrics":    {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
 	"httpapi/admin":   {may: "engine engine/account", exact: true},
 	"engine":          {may: "engine/jsonfile cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},

@@ -215,7 +215,9 @@ func TestContact(t *testing.T) {
 // TestOperations compares the table of operations with the contract.
 func TestOperations(t *testing.T) {
 	mux := http.NewServeMux()
-	contract.Register(mux, "", func(*http.Request) (time.Duration, bool) { return 0, true })
+	contract.Register(mux, contract.Config{
+		KeysRequired: func() time.Time { return time.Time{} }, Admit: func(*http.Request) (time.Duration, bool) { return 0, true },
+	})
 	type parameter struct {
 		Ref      string `json:"$ref"`
 		Name, In string
