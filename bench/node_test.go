@@ -141,7 +141,7 @@ func checkNode(t *testing.T, node *server, f *fixture) {
 	if _, err := node.metric(t.Context(), "no_such_total"); err == nil {
 		t.Error("a metric that is not there is read")
 	}
-	if _, _, err := node.capture(t.Context(), f.keys[0], &requestTemplate{path: "/v1/nothing"}); err == nil || !strings.Contains(err.Error(), "want an answer 200, found 404") {
+	if _, _, err := node.capture(t.Context(), f.keys[0], &requestTemplate{path: "/v1/nothing"}); err == nil || !strings.Contains(err.Error(), "want a response with status 200, found 404") {
 		t.Error(err)
 	}
 }
