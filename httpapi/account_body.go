@@ -6,7 +6,6 @@ import (
 	"mime"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
@@ -47,12 +46,11 @@ func codeField() bodyField {
 	}}
 }
 
-// nameField is the name of a new API key. It must not have characters that would break the line in a list or a log.
+// nameField is the name of a new API key.
 func nameField() bodyField {
-	return bodyField{"name", false, "must be a text of at most 80 characters, without control characters", func(r *accountRequest, value string) bool {
+	return bodyField{"name", false, "must be a text of at most 80 characters, without control characters, and not a key", func(r *accountRequest, value string) bool {
 		r.name = value
-		return utf8.RuneCountInString(value) <= account.KeyNameMax &&
-			!strings.ContainsFunc(value, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
+		return account.ValidKeyName(value)
 	}}
 }
 

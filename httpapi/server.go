@@ -205,6 +205,13 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		Handler:      s.serve,
 		ErrorHandler: s.rejectUnreadable,
 		Logger:       libraryLog{s.config.Logger},
+		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
+			if ctx.Request.Header.ContentLength() <= s.config.Limits.BodyBytesMax {
+				return fasthttp.StatusContinue
+			}
+			s.rejectUnreadable(ctx, fasthttp.ErrBodyTooLarge) // before the client sends the body
+			return fasthttp.StatusRequestEntityTooLarge
+		},
 
 		ReadTimeout:        s.config.Limits.ReadTimeout,
 		WriteTimeout:       s.config.Limits.WriteTimeout,

@@ -55,7 +55,7 @@ const othersWrite fs.FileMode = 0o002
 // the management socket. A missing directory is created later, only for the owner.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
-	if err != nil || info.Mode().Perm()&othersWrite == 0 {
+	if err != nil || !info.IsDir() || info.Mode().Perm()&othersWrite == 0 {
 		return nil
 	}
 	return errorf(BadFile, "Dir", "every user can write to %s (mode %04o): look for files that are not yours, then run: chmod 700 %s", dir, info.Mode().Perm(), dir)

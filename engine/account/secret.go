@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Formats of secrets. A key has a prefix, random characters and a checksum of both. Because of the checksum a mistyped
@@ -152,6 +155,22 @@ func ParseKey(text []byte) (Digest, bool) {
 		return Digest{}, false
 	}
 	return sha256.Sum256(text), true
+}
+
+// ValidKeyName reports whether a text can be the name of a key: at most KeyNameMax characters, none of which breaks or
+// reorders a line in a list or a log, and no key, which would then be stored and shown.
+func ValidKeyName(name string) bool {
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > KeyNameMax || strings.ContainsFunc(name, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+	}) {
+		return false
+	}
+	for start := 0; start+KeyLength <= len(name); start++ {
+		if _, isKey := ParseKey([]byte(name[start : start+KeyLength])); isKey {
+			return false
+		}
+	}
+	return true
 }
 
 // CodeSeal is the stored form of a login code: a keyed hash of the code and its e-mail address.

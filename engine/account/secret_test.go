@@ -246,3 +246,18 @@ func FuzzParseKey(f *testing.F) {
 		}
 	})
 }
+
+// A name of a key is not a key, and does not reorder or break a line.
+func TestValidKeyName(t *testing.T) {
+	key, err := NewKey(newSeededReader(3), KeyPrefixLive)
+	must(t, err)
+	for name, want := range map[string]bool{
+		"": true, "servidor «A» & B": true, strings.Repeat("ñ", 80): true, key.Reveal()[1:]: true,
+		strings.Repeat("n", 81): false, "a\nb": false, "a\u2028b": false, "a\u202eb": false, "a\u2066b": false, "a\x80": false,
+		key.Reveal(): false, "my key " + key.Reveal(): false,
+	} {
+		if ValidKeyName(name) != want {
+			t.Errorf("%q: %t", name, !want)
+		}
+	}
+}

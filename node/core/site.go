@@ -89,7 +89,7 @@ func (s *site) Has(target, accept string) bool {
 		return true
 	}
 	location, err := url.ParseRequestURI(target)
-	if err != nil || path.Clean(location.Path) != location.Path {
+	if err != nil || location.RawPath != "" || path.Clean(location.Path) != location.Path { // RawPath: /%61ccount is not /account
 		return false
 	}
 	mux, _ := s.parts()

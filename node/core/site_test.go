@@ -16,7 +16,7 @@ func TestSite_Q8(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/": true, "/institutions/bhd": true, "/account/codes": true, "/openapi.json": true, "/institutions/b%20d": true,
 		"//": false, "/institutions": false, "/institutions/": false, "/institutions/bhd/": false, "/institutions/a/../b": false,
-		"/OpenAPI.json": false, "/openapi.json/": false, "/%zz": false, "*": false, "": false, "/nothing": false,
+		"/OpenAPI.json": false, "/openapi.json/": false, "/%zz": false, "/openapi.jso%6E": false, "/account/%63odes": false, "*": false, "": false, "/nothing": false,
 	} {
 		if got := s.Has(path, "*/*"); got != want {
 			t.Errorf("%q: %v, want %v", path, got, want)

@@ -102,10 +102,10 @@ func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	return t.requestPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, AskTimeout)
 }
 
-// CreateKey implements account.Service. The name has at most 80 characters and no control characters.
+// CreateKey implements account.Service.
 func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
-	if err := checkText("the name", name, account.KeyNameMax); err != nil {
-		return account.KeyRecord{}, account.Secret{}, err
+	if !account.ValidKeyName(name) {
+		return account.KeyRecord{}, account.Secret{}, &engine.Error{Code: engine.CodeInvalidParameters, Message: "the name is too long, is a key, or has characters that can't be shown"}
 	}
 	if err := t.host.BeginChange(); err != nil {
 		return account.KeyRecord{}, account.Secret{}, err

@@ -4,10 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -185,7 +182,7 @@ func (p *Pages) createKey(v *pageContext) {
 		return
 	}
 	name := v.field("name")
-	if !isKeyName(name) {
+	if !account.ValidKeyName(name) {
 		v.homePage(homeView{name: name, nameErrKey: "fault.name"})
 		return
 	}
@@ -228,12 +225,6 @@ func (v *pageContext) newKeyPage(label, secret string) Group {
 		H2(l.T("made.keep")), Ul(Class("prose"), Li(l.T("made.keep.1")), Li(l.T("made.keep.2")), Li(l.T("made.keep.3"))),
 		P(A(Class("button"), l.Href(rootPage), l.T("made.back"))),
 	}
-}
-
-// isKeyName reports whether a name is short enough and has no line breaks or control characters.
-func isKeyName(text string) bool {
-	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= account.KeyNameMax &&
-		!strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' })
 }
 
 // revokeKey revokes a key. Revoking a revoked key is not an error.
