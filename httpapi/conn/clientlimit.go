@@ -120,7 +120,7 @@ func (s *clientLimit) reportRefusal(now time.Time) (refused int) {
 	return refused
 }
 
-// logRefusal logs, at most once in refusalLogInterval, that connections of clients and networks at their limit are closed.
+// logRefusal logs, at most once in refusalLogInterval, that connections of clients at their limit are closed.
 func (l *Listener) logRefusal(peer netip.Addr) {
 	refused := l.clientLimit.reportRefusal(l.config.Clock())
 	if refused == 0 {
