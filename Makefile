@@ -80,7 +80,7 @@ fuzz: ## each fuzz target for FUZZTIME (60s)
 	.ci/fuzz $(FUZZTIME)
 
 .PHONY: test-faults
-test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: 45 minutes; FAULTS=W1 picks by name
+test-faults: build ## crashes, power cuts, full disks, overload, hostile clients: an hour; FAULTS=W1 picks by name
 	@.ci/debian faults
 	@.ci/faults $(FAULTS)
 
