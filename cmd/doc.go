@@ -3,7 +3,7 @@
 //
 // A command is a file here, or a package below this one if it is large:
 //
-//	serve.go, notify.go  the node of package node; reports to the service manager
+//	serve.go, notify.go  the node of package node; reports to the service manager, and takes its sockets (sockets.go)
 //	demo.go, mock.go     a node with made-up rates: to try it out, and for tests of clients
 //	mcp.go               tools for language models, which call a node over HTTP
 //	export.go, config.go, man.go, completion.go, help.go, version.go
