@@ -107,6 +107,12 @@ func TestW8_TwoProcesses(t *testing.T) {
 	if code := first.signal(syscall.SIGTERM); code != exit.OK {
 		t.Errorf("the first one ends with %d", code)
 	}
+	lock := data + "/LOCK"
+	_ = os.Remove(lock)
+	mustRun(t, "export", "--data", data)
+	if _, err := os.Stat(lock); err == nil {
+		t.Error("an export writes into the directory, which may be mounted read-only")
+	}
 }
 
 // halfRequests are connections on which the node has read half of a request.
