@@ -57,6 +57,9 @@ func (c *Client) fetch(ctx context.Context, d *source.Definition, page int) (*so
 	}
 	defer c.running.Done()
 	conns := &connections{ctx: ctx, dial: c.config.Dial}
+	if conns.dial == nil {
+		conns.dial = dialPublic(d)
+	}
 	defer conns.closeAll()
 	s, fetchErr := c.newSession(d, page, conns)
 	if fetchErr != nil {

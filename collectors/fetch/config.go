@@ -23,7 +23,8 @@ type Config struct {
 	Random *rand.Rand
 	// UserAgent names the program and a contact: tasard/1.2 (+https://github.com/tasard/tasard; ops@example.do).
 	UserAgent string
-	// Dial opens a connection. It must return when its context ends. nil: net.Dialer.
+	// Dial opens a connection. It must return when its context ends. nil: only to public
+	// addresses, and to addresses that the URLs of the definition have in place of a host name.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Roots has the trusted certificate authorities. nil: the system's.
 	Roots *x509.CertPool
@@ -45,9 +46,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.UserAgent == "" {
 		c.UserAgent = userAgentDefault
-	}
-	if c.Dial == nil {
-		c.Dial = new(net.Dialer).DialContext
 	}
 	if c.RequestTimeout <= 0 {
 		c.RequestTimeout = requestTimeoutDefault

@@ -12,7 +12,7 @@
 //	  |
 //	doConditional          robots.txt, validators   robots.go, robots_rules.go, cache.go
 //	  |
-//	roundTrip              host lock, pause         keyed_lock.go, transport.go
+//	roundTrip              host lock, pause         keyed_lock.go, transport.go, public.go
 //	  |
 //	check                  document or failure      response.go, fetch_error.go
 //
