@@ -94,7 +94,7 @@ func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	report, got := runDoctor(t, "--data", data, "--listen", taken.Addr().String(), "--connections", "1000000", "--smtp-tls", "off",
 		"--smtp-addr", "127.0.0.1:1", "--mail-from", "a@example.com", "--catalogue", data+"/none.json")
 	for check, want := range map[string]doctorFinding{
-		"settings": {Level: "FAIL", Message: "--catalogue: "}, "data": {Level: "WARN", Message: "other users can write"},
+		"settings": {Level: "FAIL", Message: "--catalogue: "}, "data": {Level: "FAIL", Message: "every user can write"},
 		"address": {Level: "FAIL", Message: "address already in use by another program"}, "descriptors": {Level: "WARN", Message: "connections need 1,000,256"},
 		"mail": {Level: "FAIL", Message: "127.0.0.1:1 accepts no e-mail: at connect"}, "log": {Level: "OK", Message: "valid"},
 	} {

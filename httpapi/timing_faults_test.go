@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"

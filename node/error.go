@@ -48,14 +48,14 @@ func errorf(kind Kind, field, format string, args ...any) error {
 	return &Error{kind, field, fmt.Errorf(format, args...)}
 }
 
-// othersWrite are the permission bits with which every user of the machine can change a directory.
-const othersWrite fs.FileMode = 0o002
+// OthersWrite are the permission bits with which every user of the machine can change a directory.
+const OthersWrite fs.FileMode = 0o002
 
 // checkDir refuses a data directory that every user of the machine can change. Another user could replace its files and
 // the management socket. A missing directory is created later, only for the owner.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() || info.Mode().Perm()&othersWrite == 0 {
+	if err != nil || !info.IsDir() || info.Mode().Perm()&OthersWrite == 0 {
 		return nil
 	}
 	return errorf(BadFile, "Dir", "every user can write to %s (mode %04o): look for files that are not yours, then run: chmod 700 %s", dir, info.Mode().Perm(), dir)

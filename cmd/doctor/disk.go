@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -48,6 +49,8 @@ func (d *doctor) directory(context.Context) {
 		d.add(findingFail, "data", "run the doctor as the user of the node, or as root", "open the data directory: %v", err)
 	case !info.IsDir():
 		d.add(findingFail, "data", "choose another one with --data", "%s is not a directory", path)
+	case info.Mode().Perm()&node.OthersWrite != 0:
+		d.add(findingFail, "data", fmt.Sprintf("look for files that are not yours, then run: chmod %o %s", dataModeWanted, path), "every user can write to %s (mode %04o), so serve refuses it", path, info.Mode().Perm())
 	case info.Mode().Perm()&dataModeRefused != 0:
 		d.add(findingWarn, "data", fmt.Sprintf("run: chmod %o %s", dataModeWanted, path), "other users can write to %s (mode %04o)", path, info.Mode().Perm())
 	default:
