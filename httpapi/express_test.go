@@ -270,6 +270,17 @@ func checkExpress(t *testing.T, seed, cases uint64) {
 	}
 }
 
+// TestExpress_WhileABodyIsAwaited: the HTTP library waits for the body of a request with two lengths, which will be
+// refused. A known head behind it is not answered before that.
+func TestExpress_WhileABodyIsAwaited(t *testing.T) {
+	head := []byte("GET /v1/rates?limit=3 HTTP/1.1\r\nHost: a\r\n\r\n")
+	twoLengths := []byte("/v1/rates?limit=3 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n")
+	c := &expressCase{[][]byte{head, head, head, []byte("GET "), twoLengths, head}, func(*twoWays) {}}
+	if problem := newTwoWays(t, false).expressProblem(t, c); problem != "" {
+		t.Error(problem)
+	}
+}
+
 // TestExpress_Control: an express path that answers what it answered before is found out.
 func TestExpress_Control(t *testing.T) {
 	w := newTwoWays(t, false)

@@ -23,7 +23,7 @@ const (
 // answerExpress calls Express with the bytes that were just read. It moves the bytes that Express did not use to the
 // beginning of read, and returns their number.
 func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
-	if c.express == nil || c.requests == 0 || c.receivedBytes > 0 || c.framing.midRequest() || !c.state.CompareAndSwap(connServing, connInExpress) {
+	if c.express == nil || c.requests == 0 || c.receivedBytes > 0 || !c.framing.betweenRequests() || !c.state.CompareAndSwap(connServing, connInExpress) {
 		return len(read), nil
 	}
 	used, err := c.express(c, read)
