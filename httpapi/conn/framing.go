@@ -91,8 +91,8 @@ func (w *framingCheck) requestParsed(exact bool) {
 // midRequest reports whether the bytes so far end inside a request.
 func (w *framingCheck) midRequest() bool { return w.state != framingStart || len(w.partialLine) > 0 }
 
-// betweenRequests reports whether fasthttp waits for the beginning of a request. fasthttp may still wait for a body when
-// framingCheck has seen the end of a request that must be rejected.
+// betweenRequests reports whether fasthttp waits for the beginning of a request. fasthttp may still wait for a body
+// when framingCheck has seen the end of a request that must be rejected.
 func (w *framingCheck) betweenRequests() bool {
 	return !w.midRequest() && w.requestsEnded == w.requestsParsed && w.faultyRequest == 0
 }
