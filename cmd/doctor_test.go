@@ -135,7 +135,7 @@ func TestDoctor_BesideANode(t *testing.T) {
 	for range 60 {
 		request, _ := http.NewRequest("GET", p.URL+"/livez", nil)
 		request.Header.Set("X-Forwarded-For", "192.0.2.1")
-		answer, err := http.DefaultClient.Do(request)
+		answer, err := http.DefaultClient.Do(request) //nolint:forbidigo // loopback; the test has a deadline
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func TestServe_LogReader(t *testing.T) {
 		send := func(method, path, body string, want int) {
 			request, _ := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
 			request.Header.Set("Content-Type", "application/json")
-			answer, err := http.DefaultClient.Do(request)
+			answer, err := http.DefaultClient.Do(request) //nolint:forbidigo // loopback; the test has a deadline
 			if err != nil {
 				t.Fatalf("stalled %v: %v", stalled, err)
 			}

@@ -35,7 +35,7 @@ func withReader(ctx context.Context, stdout io.Writer) (_ context.Context, stop 
 	watcher.Go(func() {
 		defer cancel()
 		for ctx.Err() == nil {
-			fds := []unix.PollFd{{Fd: int32(file.Fd())}} // without events: only an error ends the wait
+			fds := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // G115: a descriptor; without events only an error ends the wait
 			if _, err := unix.Poll(fds, readerPollMillis); err != nil && !errors.Is(err, unix.EINTR) || fds[0].Revents != 0 {
 				return
 			}

@@ -8,6 +8,7 @@
 // their log, management, collectors. The files:
 //
 //	config.go     the configuration and its defaults
+//	open.go       opens the parts of a node in their order
 //	node.go       start, stop, readiness, failure
 //	server.go     listener and HTTP server
 //	core/         the parts that answer requests: actors, pages, management

@@ -3,8 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -12,9 +10,7 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
-	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/node/core"
-	"github.com/tasard/tasard/node/metrics"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -63,181 +59,6 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 		n.background.Go(func() { n.certificate.manager.Run(n.runContext) })
 	}
 	return n, nil
-}
-
-// closers has the functions that close the parts of a node that are open. close calls them in reverse order.
-type closers []func() error
-
-func (c *closers) add(closeFunc func() error) { *c = append(*c, closeFunc) }
-
-func (c *closers) close() error {
-	var problems []error
-	for i := len(*c) - 1; i >= 0; i-- {
-		problems = append(problems, (*c)[i]())
-	}
-	return errors.Join(problems...)
-}
-
-func (n *Node) open(ctx context.Context, opened *closers) (err error) {
-	c := &n.config
-	listener := c.HTTP.Listener
-	if listener != nil {
-		opened.add(listener.Close)
-	}
-	if c.Dir == "" {
-		return errNoDir
-	}
-	if err := errors.Join(checkDir(c.Dir), c.HTTP.checkDescriptors(), c.Cluster.check(c)); err != nil {
-		return err
-	}
-	if n.reference, err = c.reference(); err != nil {
-		return err
-	}
-	if n.certificate, err = c.loadCertificate(); err != nil {
-		return err
-	}
-	n.certificate.warn(c.Logger, c.Clock())
-	if listener == nil {
-		if listener, err = Listen(c.HTTP.Listen, "HTTP.Listen"); err != nil {
-			return err
-		}
-		opened.add(func() error {
-			if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			return nil
-		})
-	}
-	late, err := n.unlisten(listener)
-	if err != nil {
-		return err
-	}
-	if c.HTTP.ListenerKept {
-		listener = conn.Kept(listener)
-	}
-	redirectListener, err := n.listenRedirect(opened)
-	if err != nil {
-		return err
-	}
-	var metricsListener net.Listener
-	if c.Admin.Metrics != "" {
-		if metricsListener, err = Listen(c.Admin.Metrics, "Admin.Metrics"); err != nil {
-			return err
-		}
-		opened.add(metricsListener.Close)
-	}
-	if n.mailer, err = openMailer(c); err != nil {
-		return err
-	}
-	opened.add(func() error { n.mailer.close(ctx); return nil })
-	if err := n.openCore(ctx, opened, listener); err != nil {
-		return err
-	}
-	if err := n.openACME(); err != nil {
-		return err
-	}
-	socket, err := n.openSocket(ctx)
-	if err != nil {
-		return err
-	}
-	if late {
-		if listener, err = n.listenWhenReady(ctx, listener.Addr().String()); err != nil {
-			return err
-		}
-	}
-	n.startRedirect(redirectListener)
-	n.startServer(listener)
-	if socket != nil {
-		n.core.Admin.ServeSocket(socket)
-	}
-	if metricsListener != nil {
-		n.core.Admin.ServeMetrics(metricsListener)
-	}
-	return nil
-}
-
-// reference returns Config.Reference. If that is nil, it reads the files of Catalogue and Definitions.
-func (c *Config) reference() (ReferenceData, error) {
-	if c.Reference != nil {
-		return *c.Reference, nil
-	}
-	return LoadReferenceData(c.Catalogue, c.Definitions)
-}
-
-// openCore joins the cluster, if one is configured, and opens the core: the actors with their log, and the servers.
-func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
-	c := &n.config
-	if err := c.Cluster.leave(c); err != nil {
-		return err
-	}
-	coreConfig := c.core(n.reference, n.mailer.sender)
-	if n.cluster, err = joinCluster(ctx, c, &coreConfig.Actors); err != nil {
-		return err
-	}
-	opened.add(func() error { return leaveCluster(n.cluster) })
-	if c.HTTP.Demo {
-		coreConfig.PublicURL = n.certificate.scheme() + listener.Addr().String()
-	}
-	coreConfig.HTTP.Limits, coreConfig.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
-	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
-	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
-	if n.cluster != nil {
-		coreConfig.Cluster, coreConfig.Forget = n.describeCluster, n.cluster.Forget
-	}
-	coreConfig.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
-	if n.core, err = core.Open(coreConfig); err != nil {
-		return directoryError(c.Dir, err)
-	}
-	n.system = n.core.System
-	opened.add(func() error { return closeSystem(n.system) })
-	n.collector = newLiveCollector(c, n.system, n.reference.Sources)
-	n.readLastBackup()
-	n.metrics = n.metricsHandler()
-	return nil
-}
-
-// closeSystem stops the system: the actors and their log. When it returns, all accepted changes are on disk.
-func closeSystem(system *actors.System) error {
-	if err := system.Close(); err != nil {
-		return fmt.Errorf("close the data directory: %w", err)
-	}
-	return nil
-}
-
-// openSocket creates the management socket. It returns nil if Admin.Off is set.
-func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
-	if n.config.Admin.Off {
-		return nil, nil
-	}
-	socket, err := admin.Listen(ctx, n.config.Admin.Socket)
-	switch {
-	case err == nil:
-		return socket, nil
-	case errors.Is(err, admin.ErrInUse):
-		return nil, &Error{Busy, "Admin.Socket", err}
-	case errors.Is(err, admin.ErrSocketPath):
-		return nil, &Error{BadFile, "Admin.Socket", err}
-	}
-	return nil, errorf(Unwritable, "Admin.Socket", "%w; choose another place", err)
-}
-
-func (n *Node) metricsHandler() http.Handler {
-	config := metrics.Config{
-		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.SourceHealth,
-		Certificates: n.certificate.forMetrics(), DroppedLogLines: n.config.DroppedLogLines,
-		DiskFree: func() (int64, error) { return wal.FreeSpace(n.config.Dir) },
-		Backup:   n.backups.last, Reload: n.reloads.last,
-	}
-	if n.mailer.smtp != nil {
-		config.Mail = n.mailer.smtp.Stats
-	}
-	if n.cluster != nil {
-		config.Cluster = n.cluster.Status
-		if n.cluster.Certificate() != nil {
-			config.Certificates = append(config.Certificates, metrics.Certificate{Peer: metrics.PeerNodes, ExpiresAt: func() time.Time { return n.cluster.Certificate().NotAfter }})
-		}
-	}
-	return metrics.Handler(config)
 }
 
 // run starts collecting (fetching the rates of sources) when the system has read its log. It then waits until the node

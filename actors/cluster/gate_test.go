@@ -88,7 +88,7 @@ func TestGate_Flood(t *testing.T) {
 		}
 		defer conn.Close()
 		if i%2 == 0 { // a handshake that fails in the server
-			fmt.Fprintf(conn, "\x16 connection %d", i)
+			_, _ = fmt.Fprintf(conn, "\x16 connection %d", i)
 		}
 	}
 	counts := func() (pending, open int) {
@@ -144,7 +144,7 @@ func TestGate_OtherPurpose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"name\":\"x\",\"cluster\":\"c\"}\r\nPING\r\n")
+		_, _ = fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"name\":\"x\",\"cluster\":\"c\"}\r\nPING\r\n")
 		text := &bytes.Buffer{}
 		for buffer := make([]byte, 4096); err == nil && !strings.Contains(text.String(), words); {
 			var n int
@@ -176,7 +176,7 @@ func TestGate_ClosedEarly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"pass\":%q,\"name\":\"x\",\"cluster\":\"c\"}\r\n", c.routePassword())
+		_, _ = fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"pass\":%q,\"name\":\"x\",\"cluster\":\"c\"}\r\n", c.routePassword())
 		conn.Close()
 	}
 	eventually(t, "no connections", func() bool {

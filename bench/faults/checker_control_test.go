@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"maps"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -233,6 +234,26 @@ func statesAfterStart() map[string]controlCase {
 	}
 }
 
+// ofOwners are cases of two nodes that own the collecting.
+func ofOwners() map[string]controlCase {
+	owners := func(from, to int, pauses ...[2]int) func(p *controlSetup) {
+		return func(p *controlSetup) {
+			at := func(s int) time.Time { return p.l.startedAt.Add(time.Duration(s) * time.Second) }
+			var stopped [][2]time.Time
+			for _, x := range pauses {
+				stopped = append(stopped, [2]time.Time{at(x[0]), at(x[1])})
+			}
+			p.l.checkOwners(append(withoutPauses(ownership{"1", at(0), at(20)}, stopped), ownership{"2", at(from), at(to)}))
+		}
+	}
+	return map[string]controlCase{
+		"one owner after the other":              {"", owners(21, 22)},
+		"one owner while the other does not run": {"", owners(10, 18, [2]int{2, 19})},
+		"two owners":                             {twoOwners, owners(19, 22)},
+		"two owners before one stops to run":     {twoOwners, owners(1, 5, [2]int{2, 19})},
+	}
+}
+
 // onSeveralNodes are cases that need several nodes.
 func onSeveralNodes() map[string]controlCase {
 	key := func(from, to, end int) *accountKey {
@@ -260,21 +281,7 @@ func onSeveralNodes() map[string]controlCase {
 	sessions := func(opened, tries int) func(p *controlSetup) {
 		return func(p *controlSetup) { p.l.countSessions("ana@example.com", opened, tries, true) }
 	}
-	owners := func(from, to int, pauses ...[2]int) func(p *controlSetup) {
-		return func(p *controlSetup) {
-			at := func(s int) time.Time { return p.l.startedAt.Add(time.Duration(s) * time.Second) }
-			var stopped [][2]time.Time
-			for _, x := range pauses {
-				stopped = append(stopped, [2]time.Time{at(x[0]), at(x[1])})
-			}
-			p.l.checkOwners(append(withoutPauses(ownership{"1", at(0), at(20)}, stopped), ownership{"2", at(from), at(to)}))
-		}
-	}
 	return map[string]controlCase{
-		"one owner after the other":                       {"", owners(21, 22)},
-		"one owner while the other does not run":          {"", owners(10, 18, [2]int{2, 19})},
-		"two owners":                                      {twoOwners, owners(19, 22)},
-		"two owners before one stops to run":              {twoOwners, owners(1, 5, [2]int{2, 19})},
 		"values in order":                                 {"", func(p *controlSetup) { p.show(p.at[1], 0, 0, 1, 2, 3) }},
 		"an old value elsewhere, at first":                {"", func(p *controlSetup) { p.show(p.at[1], time.Hour, 1, 3) }},
 		"an old value where a newer one was acknowledged": {wentBack, func(p *controlSetup) { p.show(p.at[0], time.Hour, 2) }},
@@ -344,7 +351,9 @@ func TestFaultsW1_ControlChecker(t *testing.T) {
 	for name, x := range statesAfterStart() {
 		run("start/"+name, true, true, x)
 	}
-	for name, x := range onSeveralNodes() {
+	cluster := onSeveralNodes()
+	maps.Copy(cluster, ofOwners())
+	for name, x := range cluster {
 		run("cluster/"+name, false, false, x)
 	}
 	figure(t, "control of the ledger: %d breaches found, %d good situations taken for good", bad, good)

@@ -95,7 +95,7 @@ func startPebble(t *testing.T) *pebble {
 		if tries > 100 {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // waits for another process
 	}
 }
 

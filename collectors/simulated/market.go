@@ -130,9 +130,9 @@ func (m *Market) History(from, to engine.Date) []engine.Refresh {
 func (m *Market) draw(count int64, keys ...int64) int64 {
 	h := m.seed ^ marketStream
 	for _, key := range keys {
-		h = rand.NewPCG(h, uint64(key)).Uint64()
+		h = rand.NewPCG(h, uint64(key)).Uint64() //nolint:gosec // G115: any bits do
 	}
-	return int64(h % uint64(count))
+	return int64(h % uint64(count)) //nolint:gosec // G115: count is positive
 }
 
 // drawAround returns a random number from -limit to limit.

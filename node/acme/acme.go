@@ -69,10 +69,10 @@ func Open(c Config) (*Manager, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Clock == nil {
-		c.Clock = time.Now
+		c.Clock = time.Now //nolint:forbidigo // documented
 	}
 	if c.Client == nil {
-		c.Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // documented
+		c.Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forbidigo,forcetypeassert // a copy; documented
 	}
 	m, err := c.manager()
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 // readOrCreateKey returns the key of the account.
 func readOrCreateKey(dir string) (crypto.Signer, error) {
 	path := filepath.Join(dir, accountFile)
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // G304: in the data directory
 	if errors.Is(err, fs.ErrNotExist) {
 		return createKey(dir, path)
 	}
@@ -107,7 +107,7 @@ func parseCertificate(text []byte, name string) (*tls.Certificate, error) {
 // replaceFile writes a file that only its owner may read, so that after a crash it has either its old or its new
 // contents.
 func replaceFile(path string, text []byte) error {
-	file, err := os.OpenFile(path+suffixUnused, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, permissions)
+	file, err := os.OpenFile(path+suffixUnused, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, permissions) //nolint:gosec // G304: in the data directory
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,6 @@ func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "*" { // OPTIONS * is about the server as a whole
 			target += r.URL.RequestURI()
 		}
-		http.Redirect(w, r, target, http.StatusPermanentRedirect)
+		http.Redirect(w, r, target, http.StatusPermanentRedirect) //nolint:gosec // G710: always to m.config.Name
 	}
 }

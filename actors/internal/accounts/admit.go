@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -76,7 +77,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 		return t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), query, AskTimeout)
 	}
 	admission, err := t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), query, leaseWaitMax)
-	if err != mailbox.ErrExpired {
+	if !errors.Is(err, mailbox.ErrExpired) {
 		return admission, err
 	}
 	if t.journalHealth.Waits() || t.Quorum.Lost() {

@@ -41,9 +41,10 @@ func compress(e Encoded, second int64) *gzipVersion {
 	packed := newCompressor(gzipLevelKept).appendDeflated(appendGzipHeader(nil), e.Body[:split])
 	headCRC := crc32.ChecksumIEEE(e.Body[:split])
 	tail := e.Body[split:]
-	packed = append(packed, 1) // last block, stored
-	packed = binary.LittleEndian.AppendUint16(packed, uint16(len(tail)))
-	packed = binary.LittleEndian.AppendUint16(packed, ^uint16(len(tail)))
+	packed = append(packed, 1)  // last block, stored
+	length := uint16(len(tail)) //nolint:gosec // G115: fewer than a hundred
+	packed = binary.LittleEndian.AppendUint16(packed, length)
+	packed = binary.LittleEndian.AppendUint16(packed, ^length)
 	offset := NoGeneratedAt
 	if e.GeneratedAt != NoGeneratedAt {
 		offset = len(packed)
@@ -123,5 +124,5 @@ func appendGzipHeader(dst []byte) []byte {
 
 func appendGzipTrailer(dst []byte, sum uint32, length int) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, sum)
-	return binary.LittleEndian.AppendUint32(dst, uint32(length))
+	return binary.LittleEndian.AppendUint32(dst, uint32(length)) //nolint:gosec // G115: modulo 2^32, as RFC 1952 says
 }
