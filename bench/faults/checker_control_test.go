@@ -3,8 +3,8 @@
 package faults
 
 import (
-	"maps"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
