@@ -156,6 +156,7 @@ func (w *writes) take() []*command {
 		if len(batch) > 0 && (single || observations+size > batchObservationsMax) {
 			break
 		}
+		w.waiting[0] = nil // otherwise the array would keep the command
 		w.waiting = w.waiting[1:]
 		w.decideSingly = max(0, w.decideSingly-1)
 		if m.Abandoned() {

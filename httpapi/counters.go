@@ -96,7 +96,7 @@ type counters struct {
 	conns        conn.Counts
 }
 
-func newCounters(writeTimeout time.Duration) *counters {
+func newCounters(writeTimeout time.Duration, oneShard bool) *counters {
 	statuses := statusLabels()
 	t := &counters{writeTimeout: writeTimeout, routeNames: routeNames(), routeIDs: map[string]routeID{}, statusCount: len(statuses)}
 	for i, name := range t.routeNames {
@@ -110,7 +110,7 @@ func newCounters(writeTimeout time.Duration) *counters {
 	t.codesOffset = t.admissionsOffset + callerKinds*outcomeKinds
 	t.shedOffset = t.codesOffset + codesMax
 	size, shards := t.shedOffset+int(conn.PriorityCount)*int(shedReasons), 1
-	for shards < min(2*runtime.GOMAXPROCS(0), counterShardsMax) {
+	for !oneShard && shards < min(2*runtime.GOMAXPROCS(0), counterShardsMax) {
 		shards *= 2
 	}
 	for range shards {

@@ -226,7 +226,7 @@ func TestCounters_Tables(t *testing.T) {
 			t.Errorf("%s is counted as another method", method)
 		}
 	}
-	counters := newCounters(time.Second)
+	counters := newCounters(time.Second, false)
 	for _, odd := range []int{-1, 0, 99, 299, 418, 600, 1 << 40} {
 		if got := counters.cell(routeUnmatched, 0, odd); got != int(routeUnmatched)*counters.routeCells() {
 			t.Errorf("status %d is counted in cell %d", odd, got)

@@ -169,8 +169,8 @@ func New(c Config) *Server {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock}, counters: newCounters(c.Limits.WriteTimeout),
-		tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), heads: newKnownHeads(),
+		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock},
+		counters: newCounters(c.Limits.WriteTimeout, c.Harness != nil), tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), heads: newKnownHeads(),
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
 	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)

@@ -44,6 +44,42 @@ func RestoreBackup(file io.Reader, name, dir string, o Options, visit BackupVisi
 	return info, nil
 }
 
+// Create creates a log in dir, which must be missing or empty. The log begins with a snapshot of the state after the
+// record with the number sequence, and has no records yet. The snapshot file is the content of state. As RestoreBackup
+// does, Create first writes the high-water mark, and after an error removes everything that it created.
+func Create(dir string, o Options, sequence uint64, state io.Reader) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	var target *restoreTarget
+	if dir, err = filepath.Abs(dir); err == nil {
+		target, err = beginRestore(dir, o.disk)
+	}
+	if err != nil {
+		return fmt.Errorf("create log: %w", err)
+	}
+	first := position{frame: sequence + 1, sequence: sequence + 1}
+	if err = target.writeMark(mark{first: first.frame, end: first}); err == nil {
+		err = target.writeFile(filepath.Base(snapshotPath(dir, sequence)), func(w io.Writer) error {
+			return errors.Join(encodeSnapshot(w, sequence, func(w io.Writer) error {
+				_, err := io.Copy(w, state)
+				return err
+			}))
+		})
+	}
+	if err == nil {
+		err = target.writeFile(filepath.Base(segmentPath(dir, first.frame)), func(io.Writer) error { return nil })
+	}
+	if err != nil {
+		err = errors.Join(err, target.removeAll())
+	}
+	if err = errors.Join(err, unlock(target.lock)); err != nil {
+		return fmt.Errorf("create log: %w", err)
+	}
+	return nil
+}
+
 // CheckRestore returns nil if RestoreBackup would accept dir, because it is missing or empty. It changes nothing.
 func CheckRestore(dir string) error {
 	entries, err := os.ReadDir(dir)

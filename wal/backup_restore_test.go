@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 )
 
 // TestRestore_CrashAtEachStep opens the directory as it was before each step of a restore: it is refused as damaged,
@@ -53,6 +54,49 @@ func restoreImages(t *testing.T) ([]diskImage, uint64) {
 	r, o := newCrashRecorder(t, func() uint64 { return 0 })
 	must(t, errorOf(RestoreBackup(bytes.NewReader(backup), "b", r.dir, o, BackupVisitor{})))
 	return r.images, info.Last
+}
+
+// TestCreate creates a log that begins with a snapshot, appends to it and opens it again. The directory as it was
+// before each step is refused, or not begun.
+func TestCreate(t *testing.T) {
+	r, o := newCrashRecorder(t, func() uint64 { return 0 })
+	must(t, Create(r.dir, o, 41, strings.NewReader("state")))
+	for n, i := range r.images {
+		dir := filepath.Join(scratch(t), "crash")
+		writeFiles(t, dir, i.files)
+		l, err := Open(dir, testOptions())
+		var damage *DamageError
+		switch {
+		case errors.As(err, &damage):
+		case err == nil && (l.Last() == 41 || len(i.files) <= 2): // complete, or only LOCK and an empty mark
+			mustClose(t, l)
+		default:
+			t.Errorf("image %d, before %s: %v", n, i.before, err)
+		}
+	}
+	for last := uint64(41); last < 44; last++ {
+		l := mustOpen(t, r.dir, testOptions())
+		sequence, state, ok, err := l.Snapshot()
+		if err != nil || !ok || sequence != 41 || l.Last() != last || l.First() != 42 {
+			t.Fatal(sequence, ok, l.First(), l.Last(), err)
+		}
+		text, err := io.ReadAll(state)
+		if must(t, errors.Join(err, state.Close())); string(text) != "state" {
+			t.Errorf("the state is %q", text)
+		}
+		mustAppend(t, l, 1)
+		mustClose(t, l)
+	}
+	if err := Create(r.dir, o, 41, strings.NewReader("state")); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("over a log: %v", err)
+	}
+	failing := filepath.Join(scratch(t), "failing")
+	if err := Create(failing, testOptions(), 41, iotest.ErrReader(io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(failing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a failed Create leaves its directory: %v", err)
+	}
 }
 
 func TestRestore_Places(t *testing.T) {

@@ -96,6 +96,7 @@ func NewSystem(c Config) *System {
 		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers, c.Elapsed),
 		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger })),
 	}
+	shrinkRegistry(s.library)
 	s.supervisor = failStop{s}
 	return s
 }

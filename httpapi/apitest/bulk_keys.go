@@ -3,17 +3,13 @@ package apitest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/netip"
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine/account"
-	"github.com/tasard/tasard/wal"
 )
 
 // Keys creates accounts with one API key each, and returns the keys in the order of the accounts. A hundred thousand
@@ -29,13 +25,12 @@ func (s *Server) Keys(count int) (keys []string) {
 			return fmt.Errorf("keys: the number of accounts is %d, want at least 0", count)
 		}
 		s.disconnect(false)
-		old := s.instance
-		s.instance = nil
-		if err := old.system.Close(); err != nil {
-			return errors.Join(fmt.Errorf("stop: %w", err), os.RemoveAll(old.dir))
+		journal := s.instance.journal
+		if err := s.stop(); err != nil {
+			return err
 		}
-		created, err := s.createAccounts(old.dir, count)
-		if err = errors.Join(err, s.reopen(old.dir)); err == nil {
+		created, err := s.createAccounts(journal, count)
+		if err = errors.Join(err, s.reopen(journal.stored())); err == nil {
 			keys = created
 		}
 		return err
@@ -43,16 +38,12 @@ func (s *Server) Keys(count int) (keys []string) {
 	return keys
 }
 
-// createAccounts creates accounts in a data directory that no node uses.
-func (n *Node) createAccounts(dir string, count int) ([]string, error) {
-	log, err := wal.Open(dir, wal.Options{ReserveBytes: diskReserveOff, Clock: n.Clock.Now, Logger: n.config.logger})
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
+// createAccounts creates accounts in a journal that no node uses.
+func (n *Node) createAccounts(journal *memoryJournal, count int) ([]string, error) {
 	var elapsed atomic.Int64
 	mailer := &codeMailer{}
-	config := n.systemConfig(dir)
-	config.Journal, config.Mailer = &batchingJournal{Log: log}, mailer
+	config := n.systemConfig(journal)
+	config.Mailer = mailer
 	config.Monotonic = func() time.Duration { return time.Duration(elapsed.Load()) }
 	config.SnapshotRecords, config.SnapshotBytes = math.MaxInt, math.MaxInt64 // no snapshot before Close
 	system, err := openSystem(&config)
@@ -94,67 +85,4 @@ func signUp(system *actors.System, mailer *codeMailer, email string, index int) 
 		return "", fmt.Errorf("key of %s: %w", email, err)
 	}
 	return secret.Reveal(), nil
-}
-
-const pendingRecordsMax = 1 << 12 // records in the buffer of a batchingJournal
-
-// batchingJournal buffers records, and appends them to the log in large batches. Danger: Append returns before the
-// records are on disk.
-type batchingJournal struct {
-	*wal.Log
-
-	mu      sync.Mutex
-	pending [][]byte
-}
-
-// Last implements actors.Journal.
-func (j *batchingJournal) Last() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.last()
-}
-
-func (j *batchingJournal) last() uint64 { return j.Log.Last() + uint64(len(j.pending)) }
-
-// Append implements actors.Journal.
-func (j *batchingJournal) Append(expected uint64, records [][]byte) (uint64, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if last := j.last(); last != expected {
-		return 0, fmt.Errorf("append after record %d: %w: the last record is %d", expected, actors.ErrPosition, last)
-	}
-	if len(j.pending)+len(records) > pendingRecordsMax {
-		if err := j.flush(); err != nil {
-			return 0, err
-		}
-	}
-	j.pending = append(j.pending, records...)
-	return j.last(), nil
-}
-
-// flush appends the buffered records to the log. The caller must hold mu.
-func (j *batchingJournal) flush() error {
-	if len(j.pending) == 0 {
-		return nil
-	}
-	_, err := j.Log.Append(j.pending)
-	j.pending = nil
-	return err
-}
-
-// WriteSnapshot implements actors.Journal.
-func (j *batchingJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.flush(); err != nil {
-		return err
-	}
-	return j.Log.WriteSnapshot(sequence, write)
-}
-
-// Close implements actors.Journal.
-func (j *batchingJournal) Close() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return errors.Join(j.flush(), j.Log.Close())
 }

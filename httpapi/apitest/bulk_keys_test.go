@@ -1,8 +1,11 @@
 package apitest
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -55,76 +59,122 @@ func TestKeys_Many(t *testing.T) {
 	mustAnswer(t, srv, srv.Client, keys[count-1], http.StatusOK, "")
 }
 
-// TestWrite writes a state as a data directory, starts a node on it, and checks that nothing is overwritten.
+// TestWrite writes states as data directories: of a new node, and of one with a snapshot and records after it. A system
+// on the directory has the state of the node, and nothing is overwritten.
 func TestWrite(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits())
-	keys := srv.Keys(5)
-	state := srv.Snapshot()
-	dir := filepath.Join(t.TempDir(), "data", "node")
-	if err := state.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
-		t.Fatal(entries, err)
-	}
-	for _, entry := range entries {
-		if info, err := entry.Info(); err != nil || info.Mode() != 0o600 {
-			t.Errorf("%s: %v %v", entry.Name(), info.Mode(), err)
+	for _, add := range []func(){func() {}, func() { srv.Keys(5) }, func() { srv.Key() }} {
+		add()
+		state, dir := srv.Snapshot(), filepath.Join(t.TempDir(), "data", "node")
+		if err := state.Write(dir); err != nil {
+			t.Fatal(err)
 		}
-	}
-	files, err := readFiles(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := Start(t, FromState(&State{files: files, clock: Epoch(), random: state.random}), KeysRequired())
-	for _, key := range keys {
-		mustAnswer(t, other, other.Client, key, http.StatusOK, "")
-	}
-	if _, body, _ := get(t, other.Client, other.URL+best, "Authorization", "Bearer "+keys[0]); len(rateIDs(t, body)) != 1 {
-		t.Error(body)
-	}
-	err = state.Write(dir)
-	if err == nil || !strings.Contains(err.Error(), "empty directory") {
-		t.Errorf("over a data directory: %v", err)
-	}
-	if err := state.Write(filepath.Join(dir, "mark")); err == nil {
-		t.Error("into a file")
-	}
-	if err := state.Write(t.TempDir()); err != nil {
-		t.Errorf("into an empty directory: %v", err)
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) == 0 {
+			t.Fatal(entries, err)
+		}
+		for _, entry := range entries {
+			if info, err := entry.Info(); err != nil || info.Mode() != 0o600 {
+				t.Errorf("%s: %v %v", entry.Name(), info.Mode(), err)
+			}
+		}
+		checkDirectory(t, srv, dir)
+		err = state.Write(dir)
+		if err == nil || !strings.Contains(err.Error(), "empty directory") {
+			t.Errorf("over a data directory: %v", err)
+		}
+		if err := state.Write(filepath.Join(dir, "mark")); err == nil {
+			t.Error("into a file")
+		}
+		if err := state.Write(t.TempDir()); err != nil {
+			t.Errorf("into an empty directory: %v", err)
+		}
 	}
 }
 
-// TestBatchingJournal checks that acknowledged records are in the log after Close, in order, and that a wrong position
-// is refused.
-func TestBatchingJournal(t *testing.T) {
-	dir := t.TempDir()
-	open := func() *batchingJournal {
-		log, err := wal.Open(dir, wal.Options{ReserveBytes: diskReserveOff, Clock: Epoch})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &batchingJournal{Log: log}
+// checkDirectory checks that a system on a data directory has the state of the node.
+func checkDirectory(t *testing.T, srv *Server, dir string) {
+	t.Helper()
+	config := srv.systemConfig(nil)
+	config.Journal, config.Dir, config.Log.ReserveBytes = nil, dir, -1
+	system, err := openSystem(&config)
+	if err != nil {
+		t.Fatal(err)
 	}
-	h := open()
-	var want, found []string
-	for i := range pendingRecordsMax + 10 {
-		want = append(want, strconv.Itoa(i))
-		if last, err := h.Append(uint64(i), [][]byte{[]byte(want[i])}); err != nil || last != uint64(i+1) || h.Last() != last {
-			t.Fatal(i, last, err)
-		}
+	want, err := readLoggedState(srv.instance.system)
+	found, foundErr := readLoggedState(system)
+	if err = errors.Join(err, foundErr, system.Close()); err == nil {
+		err = checkReplay(want, found, account.LeaseSizeDefault)
 	}
-	if _, err := h.Append(7, [][]byte{[]byte("x")}); !errors.Is(err, actors.ErrPosition) {
+	if err != nil {
 		t.Error(err)
 	}
-	err := h.Close()
-	h = open()
-	err = errors.Join(err, h.Read(1, func(_ uint64, record []byte) error {
-		found = append(found, string(record))
-		return nil
-	}), h.Close())
-	if err != nil || !slices.Equal(found, want) {
-		t.Errorf("%d records of %d, %v", len(found), len(want), err)
+}
+
+// TestAdmin_Backup restores a backup that the management API has made.
+func TestAdmin_Backup(t *testing.T) {
+	srv := Start(t, Rates(standardRate))
+	srv.Restart() // takes a snapshot
+	srv.Key()
+	response := httptest.NewRecorder()
+	srv.Admin().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/backup", http.NoBody))
+	var file bytes.Buffer
+	archive, err := wal.NewBackupFile(&file)
+	if err == nil {
+		_, err = io.Copy(archive, response.Body)
+	}
+	if err = errors.Join(err, archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "restored")
+	if _, err := wal.RestoreBackup(&file, "backup", dir, wal.Options{Clock: Epoch}, wal.BackupVisitor{}); err != nil {
+		t.Fatal(response.Code, err)
+	}
+	checkDirectory(t, srv, dir)
+}
+
+// TestMemoryJournal checks the promises of actors.Journal: the position of Append, copies of records, one snapshot in
+// place of the records before it, and that stored data does not change.
+func TestMemoryJournal(t *testing.T) {
+	journal := &memoryJournal{}
+	appendText := func(expected uint64, text string) error {
+		record := []byte(text)
+		_, err := journal.Append(expected, [][]byte{record})
+		record[0] = '!'
+		return err
+	}
+	read := func(data journalData, from uint64) (text string) {
+		err := (&memoryJournal{data: data}).Read(from, func(sequence uint64, record []byte) error {
+			text += strconv.FormatUint(sequence, 10) + string(record) + " "
+			return nil
+		})
+		if err != nil {
+			return "error"
+		}
+		return text
+	}
+	snapshot := func(sequence uint64) error {
+		return journal.WriteSnapshot(sequence, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err })
+	}
+	if err := errors.Join(appendText(0, "a"), appendText(1, "b"), appendText(2, "c")); err != nil {
+		t.Fatal(err)
+	}
+	if err := appendText(7, "x"); !errors.Is(err, actors.ErrPosition) {
+		t.Error(err)
+	}
+	before := journal.stored()
+	if err := errors.Join(snapshot(2), appendText(3, "d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := snapshot(5); err == nil {
+		t.Error("a snapshot after a record that is missing")
+	}
+	after := journal.stored()
+	for i, pair := range [][2]string{
+		{read(before, 1), "1a 2b 3c "}, {read(before, 4), ""}, {read(after, 3), "3c 4d "}, {read(after, 2), "error"}, {string(after.snapshot), "state"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%d: %q, want %q", i, pair[0], pair[1])
+		}
 	}
 }

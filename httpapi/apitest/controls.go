@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // operator is the operator name that this package gives to the node when it changes accounts.
 const operator = "apitest"
 
-// Publish publishes rates at the time of Clock. When it returns, the rates are on disk and the node serves them. It
+// Publish publishes rates at the time of Clock. When it returns, the rates are stored and the node serves them. It
 // fails if the node rejects a rate, or quarantines it: holds it back until an operator decides.
 func (s *Server) Publish(rates ...Rate) {
 	s.t.Helper()
@@ -149,39 +148,30 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.run(func() error {
 		s.disconnect(false)
-		old := s.instance
-		s.instance = nil
-		if err := old.system.Close(); err != nil {
-			return fmt.Errorf("stop: %w", err)
+		journal := s.instance.journal
+		if err := s.stop(); err != nil {
+			return err
 		}
-		return s.reopen(old.dir)
+		return s.reopen(journal.stored())
 	})
 }
 
-// Crash ends the node like SIGKILL, and starts it again with the data that was on disk. Connections break. A change
+// Crash ends the node like SIGKILL, and starts it again with the data that was stored. Connections break. A change
 // whose response was sent before the crash is not lost.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.run(func() error {
 		s.disconnect(true) // first, so that the node acknowledges no change that the copy lacks
-		files, err := copyLog(s.instance.dir)
-		if err != nil {
-			s.acceptor.resume(s.instance.server)
-			return err
-		}
-		return s.restartOn(files)
+		return s.restartOn(s.instance.journal.stored())
 	})
 }
 
-// Snapshot returns the data on disk, the time of Clock and the position of the random source.
+// Snapshot returns the stored data, the time of Clock and the position of the random source.
 func (s *Server) Snapshot() (state *State) {
 	s.t.Helper()
 	s.run(func() error {
-		if _, err := s.instance.system.States(); err != nil { // waits for writes in flight
-			return err
-		}
-		files, err := copyLog(s.instance.dir)
-		state = &State{files, s.Clock.Now(), s.random.state()}
+		_, err := s.instance.system.States() // waits for writes in flight
+		state = &State{s.instance.journal.stored(), s.Clock.Now(), s.random.state()}
 		return err
 	})
 	return state
@@ -197,24 +187,19 @@ func (s *Server) Restore(state *State) {
 		}
 		s.Clock.Set(state.clock)
 		s.disconnect(false)
-		if err := s.restartOn(state.files); err != nil {
+		if err := s.restartOn(state.data); err != nil {
 			return err
 		}
 		return s.random.setState(state.random) // last, because a start uses random numbers too
 	})
 }
 
-// restartOn stops the node and starts it with other files. The caller must have called disconnect.
-func (n *Node) restartOn(files map[string][]byte) error {
-	dir, err := newLogDir(files)
-	if err != nil {
-		n.acceptor.resume(n.instance.server)
+// restartOn stops the node and starts it with other data. The caller must have called disconnect.
+func (n *Node) restartOn(data journalData) error {
+	if err := n.stop(); err != nil {
 		return err
 	}
-	if err := n.stopAndRemove(); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
-	}
-	return n.reopen(dir)
+	return n.reopen(data)
 }
 
 // disconnect ends all connections. If abrupt is false, it first makes the clients close their idle connections. A
@@ -228,9 +213,9 @@ func (n *Node) disconnect(abrupt bool) {
 	n.acceptor.pause(abrupt)
 }
 
-func (n *Node) reopen(dir string) error {
-	if err := n.openInstance(dir); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+func (n *Node) reopen(data journalData) error {
+	if err := n.openInstance(data); err != nil {
+		return err
 	}
 	n.acceptor.resume(n.instance.server)
 	return nil

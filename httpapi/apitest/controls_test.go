@@ -2,7 +2,6 @@ package apitest
 
 import (
 	"net/http"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -214,28 +213,24 @@ func TestReplay_AfterEachTest(t *testing.T) {
 		"nothing": nil,
 		"a rate that the log lacks": func(t *testing.T, srv *Server) {
 			other := Start(t, Rates(Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.31"}))
-			swapLog(t, srv, other.Snapshot())
+			swapLog(srv, other.Snapshot())
 		},
 		"an account that the log lacks": func(t *testing.T, srv *Server) {
 			state := srv.Snapshot()
 			srv.Key()
-			swapLog(t, srv, state)
+			swapLog(srv, state)
 		},
 		"a damaged log": func(t *testing.T, srv *Server) {
 			state := srv.Snapshot()
-			for name, data := range state.files {
-				if strings.HasPrefix(name, "0000") {
-					data[len(data)/2] ^= 1
-				}
-			}
-			swapLog(t, srv, state)
+			state.data.records[0][0] ^= 1
+			swapLog(srv, state)
 		},
 		"a request that was never counted": func(t *testing.T, srv *Server) {
 			key, state := srv.Key(), srv.Snapshot()
 			for range 3 {
 				mustAnswer(t, srv, srv.Client, key, http.StatusOK, "")
 			}
-			swapLog(t, srv, state)
+			swapLog(srv, state)
 		},
 	}
 	for name, change := range plant {
@@ -252,16 +247,9 @@ func TestReplay_AfterEachTest(t *testing.T) {
 	}
 }
 
-// swapLog replaces the log that the check reads. The node keeps its own open.
-func swapLog(t *testing.T, srv *Server, state *State) {
-	t.Helper()
-	dir, err := newLogDir(state.files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := srv.instance.dir
-	srv.instance.dir = dir
-	t.Cleanup(func() { _ = os.RemoveAll(old) })
+// swapLog replaces the log that the check reads. The node keeps its own.
+func swapLog(srv *Server, state *State) {
+	srv.instance.journal = &memoryJournal{data: state.data}
 }
 
 // TestClock_Backwards checks that days that come again do not fail the check at the end.

@@ -1,5 +1,5 @@
-// Package apitest starts a whole node inside a test, like net/http/httptest starts a server. The node has a real log,
-// real actors and real handlers. It has controls for time, data and failures.
+// Package apitest starts a whole node inside a test, like net/http/httptest starts a server. The node is a real
+// one, with actors, handlers and a journal, which is in memory. It has controls for time, data and failures.
 //
 //	func TestMyClient(t *testing.T) {
 //		srv := apitest.Start(t, apitest.Seed("standard"))
@@ -9,8 +9,8 @@
 //	}
 //
 // Start closes the node when the test ends. If a control of the Server fails, it ends the test. Programs that are not
-// tests use Open, Node.Do and Node.Close. A closed node leaves no goroutine and no file behind. The package does not
-// import testing.
+// tests use Open, Node.Do and Node.Close. A node creates no file, and a closed node leaves no goroutine behind. The
+// package does not import testing.
 //
 // # Network
 //
@@ -34,12 +34,13 @@
 //
 // Fail, Delay, Drop, Truncate and Fault affect requests of a route: the next n, all, or a random share. The error
 // responses 429, 500 and 503 have the body and headers of a real node. Restart stops the node and starts it again.
-// Crash is like SIGKILL followed by a start: data that was not on disk is lost.
+// Crash is like SIGKILL followed by a start: changes that were not in the journal are lost. Snapshot and Restore save
+// the journal and go back to it; State.Write makes a data directory from it.
 //
 // # The check at the end
 //
-// When the node is closed, a second node replays its log. The test fails if the two nodes do not have the same rates,
-// history, accounts and keys.
+// When the node is closed, a second node replays its journal. The test fails if the two nodes do not have the same
+// rates, history, accounts and keys.
 //
 // # Limits
 //
@@ -48,7 +49,8 @@
 //
 // # Where to start reading
 //
-//	node.go        opens and closes a node; server.go, controls.go and control_http.go have the controls
+//	node.go        opens and closes a node; journal.go keeps its records
+//	server.go, controls.go, control_http.go   have the controls
 //	acceptor.go    keeps connections across a restart
 //	middleware.go  records requests and applies the faults of fault.go; httpapi/harness.go writes the error responses
 //	seed.go        data sets: seeds/NAME-vN.json; a new version is a new file, with a golden file in testdata

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -47,10 +46,10 @@ type Node struct {
 
 // instance is one run of the node: the parts that a restart replaces.
 type instance struct {
-	dir    string
-	system *actors.System
-	server *httpapi.Server
-	admin  *admin.Server
+	journal *memoryJournal
+	system  *actors.System
+	server  *httpapi.Server
+	admin   *admin.Server
 }
 
 // Open starts a node. The caller must call Close.
@@ -77,7 +76,7 @@ func Open(options ...Option) (*Node, error) {
 	}
 	n.acceptor = newAcceptor(listener)
 	if err := n.start(seed); err != nil {
-		return nil, errors.Join(err, n.acceptor.close(), n.stopAndRemove())
+		return nil, errors.Join(err, n.acceptor.close(), n.stop())
 	}
 	return n, nil
 }
@@ -107,20 +106,16 @@ func (m *memoryListener) client(clientAddr netip.Addr) *http.Client {
 
 // start opens the first instance and accepts connections.
 func (n *Node) start(seed *seed) error {
-	var files map[string][]byte
+	var data journalData
 	if n.config.state != nil {
-		files = n.config.state.files
+		data = n.config.state.data
 	}
-	dir, err := newLogDir(files)
-	if err != nil {
-		return err
-	}
-	if err := n.openInstance(dir); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
-	}
-	if n.config.state == nil {
+	err := n.openInstance(data)
+	switch {
+	case err != nil:
+	case n.config.state == nil:
 		err = n.publishInitial(seed)
-	} else {
+	default:
 		err = n.random.setState(n.config.state.random)
 	}
 	if err != nil {
@@ -162,11 +157,12 @@ func (n *Node) requireKeys() error {
 	return nil
 }
 
-// openInstance opens an instance with a data directory. It uses the package of a real node (node/core), but with the
-// clock and the middleware of this package.
-func (n *Node) openInstance(dir string) error {
+// openInstance opens an instance with what a journal has stored. It uses the package of a real node (node/core), but
+// with the clock and the middleware of this package.
+func (n *Node) openInstance(data journalData) error {
+	journal := &memoryJournal{data: data}
 	opened, err := core.Open(core.Config{
-		Actors: n.systemConfig(dir), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
+		Actors: n.systemConfig(journal), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
 		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, which gives the API keys and login codes of a RandomSeed
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
@@ -176,7 +172,7 @@ func (n *Node) openInstance(dir string) error {
 	if err := awaitReady(opened.System); err != nil {
 		return err
 	}
-	n.instance = &instance{dir, opened.System, opened.Server, opened.Admin}
+	n.instance = &instance{journal, opened.System, opened.Server, opened.Admin}
 	return nil
 }
 
@@ -200,14 +196,11 @@ const (
 	accountShards = 2
 )
 
-const diskReserveOff = -1 // value of wal.Options.ReserveBytes: the free disk space is not checked
-
-func (n *Node) systemConfig(dir string) actors.Config {
+func (n *Node) systemConfig(journal *memoryJournal) actors.Config {
 	return actors.Config{
-		Dir: dir, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
+		Journal: journal, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
 		QuotaPolicy: account.QuotaPolicy{DefaultQuota: n.config.quota}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
 		Random: n.random, Mailer: &n.mailer, AnonymousClientsMax: anonymousMax, AccountShards: accountShards,
-		Log: actors.LogConfig{ReserveBytes: diskReserveOff},
 	}
 }
 
@@ -246,18 +239,21 @@ func (n *Node) Close() error {
 	if n.instance != nil {
 		err = errors.Join(err, n.checkLog())
 	}
-	n.closeErr = errors.Join(err, n.stopAndRemove())
+	n.closeErr = errors.Join(err, n.stop())
 	return n.closeErr
 }
 
-// stopAndRemove stops the instance and removes its data directory.
-func (n *Node) stopAndRemove() error {
+// stop stops the instance.
+func (n *Node) stop() error {
 	if n.instance == nil {
 		return nil
 	}
-	err := errors.Join(n.instance.system.Close(), os.RemoveAll(n.instance.dir))
+	err := n.instance.system.Close()
 	n.instance = nil
-	return err
+	if err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	return nil
 }
 
 // errClosed is returned by a control if the node is closed.

@@ -3,7 +3,7 @@ package apitest
 import (
 	"errors"
 	"fmt"
-	"os"
+	"reflect"
 	"time"
 
 	"github.com/tasard/tasard/actors"
@@ -73,6 +73,9 @@ const differenceContextBytes = 200 // size of the text that firstDifference show
 
 // firstDifference returns a text that shows where two values differ first, or "" if they are equal.
 func firstDifference(want, have any) string {
+	if reflect.DeepEqual(want, have) {
+		return ""
+	}
 	wantText, haveText := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", have)
 	if wantText == haveText {
 		return ""
@@ -87,23 +90,15 @@ func firstDifference(want, have any) string {
 	return fmt.Sprintf("live ...%s... replayed ...%s...", excerpt(wantText), excerpt(haveText))
 }
 
-// replay replays a copy of the log in a data directory, and returns the state.
-func (n *Node) replay(dir string) (*loggedState, error) {
-	files, err := copyLog(dir)
-	if err != nil {
-		return nil, err
-	}
-	scratch, err := newLogDir(files)
-	if err != nil {
-		return nil, err
-	}
-	c := n.systemConfig(scratch)
+// replay replays what a journal has stored, and returns the state.
+func (n *Node) replay(data journalData) (*loggedState, error) {
+	c := n.systemConfig(&memoryJournal{data: data})
 	system, err := openSystem(&c)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", errReplay, err), os.RemoveAll(scratch))
+		return nil, fmt.Errorf("%w: %w", errReplay, err)
 	}
 	replayed, err := readLoggedState(system)
-	return replayed, errors.Join(err, system.Close(), os.RemoveAll(scratch))
+	return replayed, errors.Join(err, system.Close())
 }
 
 // checkLog replays the log and returns an error if the replayed state is not that of the node.
@@ -115,7 +110,7 @@ func (n *Node) checkLog() error {
 	if err != nil {
 		return err
 	}
-	replayed, err := n.replay(n.instance.dir)
+	replayed, err := n.replay(n.instance.journal.stored())
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type slot struct {
 }
 
 const (
-	slotsMin = 1 << 10
+	slotsMin = 1 << 7
 	// A table grows before more than 3/4 of its slots are used.
 	loadNumerator   = 3
 	loadDenominator = 4

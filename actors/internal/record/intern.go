@@ -10,7 +10,7 @@ import (
 // numbers. A nil table copies each text.
 type internTable struct {
 	byText map[string]*internedText
-	recent [recentMax]*internedText // cache for byText, by the hash of the text
+	recent []*internedText // cache for byText, by the hash of the text; nil before the first text
 	seed   maphash.Seed
 }
 
@@ -33,6 +33,9 @@ func newInternTable() *internTable {
 
 // lookup returns the entry of s. It makes a new entry if there is none.
 func (t *internTable) lookup(s []byte) *internedText {
+	if t.recent == nil {
+		t.recent = make([]*internedText, recentMax)
+	}
 	cached := &t.recent[maphash.Bytes(t.seed, s)%recentMax]
 	if entry := *cached; entry != nil && entry.text == string(s) {
 		return entry
