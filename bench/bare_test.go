@@ -34,6 +34,7 @@ func settingsIn(t *testing.T, folder, function string) map[string]string {
 		}
 	}
 	delete(settings, "ErrorHandler")
+	delete(settings, "ExpectHandler")
 	delete(settings, "Logger")
 	return settings
 }
