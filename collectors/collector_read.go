@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -60,10 +61,13 @@ func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	return report, nil
 }
 
+// allPages returns the indexes of all pages, except those that are only read instead of another.
 func allPages(d *source.Definition) []int {
-	pages := make([]int, len(d.Pages))
-	for i := range pages {
-		pages[i] = i
+	var pages []int
+	for i := range d.Pages {
+		if d.Pages[i].InsteadOf == "" {
+			pages = append(pages, i)
+		}
 	}
 	return pages
 }
@@ -86,12 +90,19 @@ func (r *pageResults) succeeded() []int {
 	return pages
 }
 
-// read fetches and parses pages one after the other. If a page fails, it continues with the next.
+// read fetches and parses pages one after the other. If a page fails, it tries the pages that are read instead, and
+// then continues with the next.
 func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int) pageResults {
 	outcome := pageResults{results: make([]source.Result, len(d.Pages))}
 	for _, page := range pages {
 		report := PageReport{Page: page, Name: d.Pages[page].Name}
 		result, failure := c.readPage(ctx, d, page, &report)
+		if failure != nil && failure.Kind != source.Blocked {
+			if instead, ok := c.readInstead(ctx, d, page, &report); ok {
+				instead.Notes = append(instead.Notes, fmt.Sprintf("read from another address: %v", failure))
+				result, failure = instead, nil
+			}
+		}
 		if failure != nil {
 			failure.Page = cmp.Or(failure.Page, report.Name)
 			report.Failure = failure
@@ -103,6 +114,22 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 		outcome.pages = append(outcome.pages, report)
 	}
 	return outcome
+}
+
+// readInstead reads the first of the pages that are read instead of a page, and that have other requests:
+// Definition.Parse has already tried those with the same requests. It returns false if none can be read.
+func (c *Collector) readInstead(ctx context.Context, d *source.Definition, page int, report *PageReport) (source.Result, bool) {
+	for _, other := range d.Alternatives(page) {
+		if reflect.DeepEqual(d.Pages[other].Requests, d.Pages[page].Requests) {
+			continue
+		}
+		tried := PageReport{}
+		if result, failure := c.readPage(ctx, d, other, &tried); failure == nil {
+			report.Digest = tried.Digest
+			return result, true
+		}
+	}
+	return source.Result{}, false
 }
 
 // readPage fetches and parses a page. If the fetcher or the parser panics, the page has failed with a failure of kind

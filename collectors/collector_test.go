@@ -274,6 +274,37 @@ func TestCheck(t *testing.T) {
 	})
 }
 
+// A source that moved between two addresses is read from the second one, and is not failing.
+func TestCheck_SecondAddress(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		d := twoPages("two", "popular")
+		d.Pages[1] = source.Page{Name: "new", InsteadOf: d.Pages[0].Name, Currency: "USD", Requests: []source.Request{{URL: "https://new.example/"}}}
+		first := source.Failf(source.HTTPStatus, "404")
+		w.sites["two"] = func(_ context.Context, page int) (string, error) {
+			if page == 0 {
+				return "", first
+			}
+			return oneQuote, nil
+		}
+		c := New(w.config(d))
+		c.parse = parseLines
+		report, err := c.Check(t.Context(), "two")
+		if err != nil || report.Failure != nil || len(report.Observations) != 1 || len(report.Pages) != 1 || report.Pages[0].Digest == "" {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if !strings.Contains(strings.Join(report.Notes, ""), "404") {
+			t.Errorf("notes %q do not say why", report.Notes)
+		}
+		if got := BuildRefreshes(d, []source.Result{{Observations: report.Observations}, {}}, w.now(), time.Time{}); !got[0].Complete {
+			t.Error("the currency is not complete, as if the other address were needed too")
+		}
+		first = source.Failf(source.Blocked, "a wall")
+		if report, _ := c.Check(t.Context(), "two"); report.Failure == nil || report.Failure.Kind != source.Blocked {
+			t.Errorf("a blocked source was read at its other address: %+v", report)
+		}
+	})
+}
+
 // TestHealth follows one source through its states: what operators see, and what the log says of it, once.
 func TestHealth(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {

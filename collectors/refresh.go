@@ -95,6 +95,9 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	}
 	for i := range d.Pages {
 		page, missing := &d.Pages[i], len(results[i].Observations) == 0 && len(results[i].History) == 0
+		if page.InsteadOf != "" {
+			continue // its quotes are in the result of the other page
+		}
 		hasCurrency := func(t source.Target) bool { return t.Currency == currency }
 		if missing && (page.Currency == currency || slices.ContainsFunc(d.Targets(page), hasCurrency)) {
 			return false

@@ -169,18 +169,23 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
-// FindPage returns the index of a page in d.Pages. name is the name of the page; "" means the only page of the source.
+// FindPage returns the index of a page in d.Pages. name is the name of the page; "" means the only page of the source,
+// besides pages that are read instead of it.
 func FindPage(d *source.Definition, name string) (int, error) {
 	var names []string
+	single := 0 // pages that are not read instead of another
 	for i := range d.Pages {
 		if d.Pages[i].Name == name {
 			return i, nil
+		}
+		if d.Pages[i].InsteadOf == "" {
+			single++
 		}
 		names = append(names, d.Pages[i].Name)
 	}
 	slices.Sort(names)
 	switch all := strings.Join(names, ", "); {
-	case len(d.Pages) == 1 && name == "":
+	case single == 1 && name == "":
 		return 0, nil
 	case len(d.Pages) == 1:
 		return 0, exit.Errorf(exit.Usage, "the source %s has one page only; leave --page %s out", d.ID, name)

@@ -20,7 +20,7 @@ func bankPages() []route {
 		htmlRoute("union", "www.bancounion.com.do", "/servicios/cambio-de-divisas/", "union.html"),
 		htmlRoute("bonanza", "www.bonanzabanco.com.do", "/", "bonanza.html"),
 		htmlRoute("apap", "www.apap.com.do", "/", "apap.html"),
-		htmlRoute("la-nacional", "www.alnap.com.do", "/", "alnap.html"),
+		htmlRoute("la-nacional", "asociacionlanacional.com.do", "/", "alnap.html"),
 		htmlRoute("peravia", "asociacionperavia.com.do", "/", "peravia.html"),
 		htmlRoute("caribe-express", "caribeexpress.com.do", "/", "caribe_express.html"),
 		htmlRoute("agente-la-nacional", "acn.com.do", "/", "acn.html"),

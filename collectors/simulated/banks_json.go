@@ -22,6 +22,7 @@ func bankServices() []route {
 		{method: http.MethodGet, host: "backend.bhd.com.do", path: "/api/t-4-5s/1",
 			query: "populate=deep", institution: "bhd", render: bhdTable},
 		{method: http.MethodPost, host: "bsc.com.do", path: "/api/gql", institution: "santa-cruz", render: santaCruzRates},
+		{method: http.MethodPost, host: "www.bsc.com.do", path: "/graphql", institution: "santa-cruz", render: santaCruzCoins},
 		{method: http.MethodGet, host: "www.bsc.com.do", path: "/dynresources/wj/bsc/v1/divisas",
 			institution: "santa-cruz", render: santaCruzLegacy},
 		promerica,
@@ -91,6 +92,14 @@ func santaCruzRates(v *pageData) document {
 	}
 	return jsonDocument(`{"data":{"calculators":{"other":{"foreign_exchange":{"usd":%s,"eur":%s}},"loans":{"rate":14.95}}},"extensions":{"tracing":{"duration":58.90}}}`,
 		entry("USD", "Dólares"), entry("EUR", "Euros"))
+}
+
+func santaCruzCoins(v *pageData) document {
+	coin := func(currency, name string) string {
+		q := v.Quote("santa-cruz", currency)
+		return fmt.Sprintf(`{"name":%q,"price":{"buy":%s,"sell":%s}}`, name, jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell))
+	}
+	return jsonDocument(`{"data":{"coins":[%s,%s]}}`, coin("USD", " Dolar"), coin("EUR", "Euro"))
 }
 
 func santaCruzLegacy(v *pageData) document {

@@ -170,7 +170,8 @@ func expected(m *Market, d *source.Definition) map[quoteID]engine.Observation {
 		if !readable[name] || d.Institution == "" && !aggregates(silent, d, name) {
 			continue
 		}
-		if !isDated(d) {
+		// InfoDolar dates a row only by a time.
+		if !isDated(d) || d.Institution == "" && o.PublishedAt.IsZero() {
 			o.EffectiveDate, o.PublishedAt = 0, time.Time{}
 		}
 		all[name] = o

@@ -59,9 +59,9 @@ func infodolarEntities() []infodolarEntity {
 
 // infodolarPage returns the page of InfoDolar that lists the rates of one currency.
 func infodolarPage(v *pageData, currency string) document {
-	rows, texts := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar"}
+	rows, texts := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar", "average": "DolarPromedio"}
 	if currency == "EUR" {
-		texts = map[string]string{"title": "Precio del euro hoy en República Dominicana", "table": "Euro"}
+		texts = map[string]string{"title": "Precio del euro hoy en República Dominicana", "table": "cotizaciones", "average": "EuroPromedio"}
 	}
 	texts["averagebuy"] = average(rows, func(q shownQuote) string { return q.Buy })
 	texts["averagesell"] = average(rows, func(q shownQuote) string { return q.Sell })

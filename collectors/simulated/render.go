@@ -65,8 +65,13 @@ func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]
 
 // placeholders returns the texts of a quote by the names of their placeholders.
 func (q shownQuote) placeholders(prefix string) map[string]string {
+	instant := ""
+	if !q.Published.IsZero() {
+		instant = q.Published.Format(time.RFC3339)
+	}
 	return map[string]string{
-		prefix + "buy": q.Buy, prefix + "sell": q.Sell, prefix + "buy2": twoDecimals(q.Buy), prefix + "sell2": twoDecimals(q.Sell),
+		prefix + "instant": instant,
+		prefix + "buy":     q.Buy, prefix + "sell": q.Sell, prefix + "buy2": twoDecimals(q.Buy), prefix + "sell2": twoDecimals(q.Sell),
 		prefix + "date": q.Date.String(), prefix + "day": spanishDay(q.Date), prefix + "minute": q.Published.Format("02/01/2006 15:04"),
 		prefix + "currency": q.Currency, prefix + "channel": string(q.Channel), q.Currency + ".buy": q.Buy, q.Currency + ".sell": q.Sell,
 		prefix + "name": q.Name, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(q.Name)),

@@ -23,7 +23,7 @@ const (
 // else. If the text has more than the date, the pattern of the definition (Locator.Pattern) must select the date.
 var (
 	isoDatePattern         = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
-	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)(Z|[-+][0-9]{2}:[0-9]{2})?$`)
+	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)(?:(Z)|([-+][0-9]{2}):?([0-9]{2}))?$`)
 	numericDatePattern     = regexp.MustCompile(`^([0-9]{1,2})([-/.])([0-9]{1,2})([-/.])([0-9]{4})$`)
 	numericDateTimePattern = regexp.MustCompile(`^([0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})(?: ?[-,] ?| )([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?([ap]) ?\.? ?m\.?)?$`)
 	spanishDatePattern     = regexp.MustCompile(`^(?:[a-z]+,? )?([0-9]{1,2})(?: de | |-|/)([a-z]{3,10})\.?(?:,? del? |,? |-|/)([0-9]{4})$`)
@@ -120,7 +120,14 @@ func parseInstant(text string) (engine.Date, time.Time) {
 	if match == nil {
 		return 0, time.Time{}
 	}
-	return instantIn(match[1], match[2], match[3])
+	clock, zone := match[2], match[3]
+	if len(clock) == len("15:04") {
+		clock += ":00"
+	}
+	if match[4] != "" {
+		zone = match[4] + ":" + match[5]
+	}
+	return instantIn(match[1], clock, zone)
 }
 
 // instantIn returns the date in Santo Domingo and the instant (UTC) of a date, a time of day and a zone. Without a zone

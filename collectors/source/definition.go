@@ -52,6 +52,7 @@ const (
 // Page says how to get one document of a source and how to read it.
 type Page struct {
 	Name        string    // unique within the source; may be "" if the source has only one page
+	InsteadOf   string    // name of an earlier page; this page is read only if that one can't be read
 	Institution string    // institution of its quotes; "" = Definition.Institution
 	Currency    string    // currency of every Field and Target that names none
 	Requests    []Request // sent in this order, with shared cookies; the last response is the document
@@ -173,7 +174,8 @@ type Sheet struct {
 // date with this time is also the time of publication.
 type Date struct {
 	Locator
-	Form DateForm
+	Form     DateForm
+	Optional bool // in a row: a row without this element has no date; otherwise such a row is skipped
 }
 
 // DateForm is the written form of a date.

@@ -40,7 +40,7 @@ func (o *object) extract(defaults *pageDefaults) Extract {
 		})
 	}
 	if e.Method != XLSXRows {
-		e.Date = o.date("date", locatorFormsOf(e.Method).document)
+		e.Date = o.date("date", locatorFormsOf(e.Method).document, false)
 	}
 	if e.Method != XLSXRows && e.Method != TextRegex {
 		o.each("expect", entriesMax, func(part *object) { e.Expect = append(e.Expect, part.expect(e.Method)) })
@@ -125,7 +125,7 @@ func (o *object) rows(method Method, defaults *pageDefaults) *Rows {
 	if method == HTMLRows {
 		r.Unless = o.patternText("unless")
 	}
-	r.Date = o.date("date", form)
+	r.Date = o.date("date", form, true)
 	return r
 }
 
@@ -230,10 +230,14 @@ func (o *object) regex(defaults *pageDefaults) *Text {
 	return t
 }
 
-func (o *object) date(key string, form locatorForm) (date *Date) {
+// date reads where a date is. inRow means that it is the date of one row, which may be optional.
+func (o *object) date(key string, form locatorForm, inRow bool) (date *Date) {
 	forms := []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant}
 	o.part(key, func(part *object) {
 		date = &Date{Form: jsonfile.RequiredEnum(part.Object, "form", forms), Locator: part.locator(form)}
+		if inRow {
+			date.Optional = part.Bool("optional", false)
+		}
 	})
 	return date
 }

@@ -163,6 +163,10 @@ func (o *object) checkWhole(d *Definition) {
 	for i := range d.Pages {
 		page := &d.Pages[i]
 		dated = dated || page.Dated()
+		isReplaced := func(other Page) bool { return other.Name == page.InsteadOf && other.InsteadOf == "" }
+		if page.InsteadOf != "" && !slices.ContainsFunc(d.Pages[:i], isReplaced) {
+			o.Errorf("pages[%d] is read instead of %q; name an earlier page that has no insteadOf itself", i, page.InsteadOf)
+		}
 		switch {
 		case page.Name == "" && len(d.Pages) > 1:
 			o.Errorf("pages[%d] has no name; with more than one page each needs one", i)

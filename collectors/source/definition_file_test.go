@@ -138,6 +138,7 @@ func brokenHeads() map[string]broken {
 		"expiry in days":       {fieldsFile, `"20h"`, `"2d"`, "not a duration"},
 		"no expiry at all":     {fieldsFile, `"20h"`, `"9999h"`, "not a duration"},
 		"unknown expiry":       {fieldsFile, `"afterDate"`, `"afterday"`, "unknown key"},
+		"instead of nothing":   {textFile, `"currency": "USD", "requests"`, `"name": "b", "insteadOf": "a", "currency": "USD", "requests"`, "is read instead of \"a\""},
 		"date nobody tells":    {textFile, `"name": "Qik"`, `"name": "Qik", "expiry": {"afterDate": "48h"}`, "no page has a date"},
 		"bounds exchanged":     {fieldsFile, `"lowest": "20", "highest": "60.5"`, `"lowest": "60", "highest": "20"`, "exchange them"},
 		"bound that is none":   {fieldsFile, `"currency": "USD", "lowest": "40"`, `"currency": "USD"`, "bounds nothing"},

@@ -21,7 +21,7 @@ func reservedHeaders() []string {
 
 func (o *object) page(d *Definition, labels map[string]Target) Page {
 	p := Page{
-		Name: o.shortText("name"), Institution: o.id("institution"), Currency: o.currency("currency"),
+		Name: o.shortText("name"), InsteadOf: o.shortText("insteadOf"), Institution: o.id("institution"), Currency: o.currency("currency"),
 		Fragment: o.Bool("fragment", false),
 	}
 	o.each("requests", requestsMax, func(request *object) {

@@ -312,7 +312,7 @@ func misleadingTexts() []misleading {
 		return page("Ademi", `<div id="popmake-6122"><table><tr><th>Compra</th><th>Venta</th></tr>`+rows+`</table></div>`)
 	}
 	nacional := func(text string) string {
-		return page("ALNAP", `<div class="block-content"><table>`+text+`</table></div>`)
+		return page("La Nacional", `<div id="tasasModal">`+text+`</div>`)
 	}
 	qik := func(text string) string { return page("Qik", `<main>`+text+`</main>`) }
 	bonanza := func(text string) string { return page("Bonanza", `<marquee>`+text+`</marquee>`) }
@@ -337,8 +337,8 @@ func misleadingTexts() []misleading {
 		{name: "the euro instead", body: ademi(`<tr><td>€ 66.10</td><td>€ 70.10</td></tr>`)},
 		{name: "both currencies", body: ademi(`<tr><td>58.10</td><td>60.10</td></tr><tr><td>66.10</td><td>70.10</td></tr>`)},
 	}...), of("la-nacional-site", []misleading{
-		{name: "as it is", body: nacional(`<tr><td>Compra</td><td>Venta</td></tr><tr><td>58.10</td><td>60.10</td></tr>`), want: "la-nacional USD 58.1/60.1"},
-		{name: "the reference", body: nacional(`<tr><td>Compra de referencia</td><td>Venta</td></tr><tr><td>58.10</td><td>58.40</td></tr>`)},
+		{name: "as it is", body: nacional(`<h5>Compra USD <span>58.10</span></h5><h5>Venta USD <span>60.10</span></h5>`), want: "la-nacional USD 58.1/60.1"},
+		{name: "the reference", body: nacional(`<h5>Compra USD de referencia <span>58.10</span></h5><h5>Venta USD referencia <span>58.40</span></h5>`)},
 	}...), of("qik-site", []misleading{
 		{name: "as it is", body: qik("Vendemos: RD$ 60.10 Compramos: RD$ 58.10"), want: "qik USD 58.1/60.1"},
 		{name: "an example that is hidden", want: "qik USD 58.1/60.1",

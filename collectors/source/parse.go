@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"time"
@@ -8,12 +9,41 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Parse reads the quotes of a document of d.Pages[page]. The error is a *Failure. The result then has only notes, which
-// name the parts of the document that were skipped.
+// Parse reads the quotes of a document of d.Pages[page]. If the document does not have the layout of this page, Parse
+// reads it as the pages that are read instead (Page.InsteadOf). The error is a *Failure. The result then has only
+// notes, which name the parts of the document that were skipped.
 func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return Result{}, Failf(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
 	}
+	result, failure := d.parseOnly(page, doc)
+	if failure == nil {
+		return result, nil
+	}
+	for _, other := range d.Alternatives(page) {
+		if failure.Kind != Layout {
+			break
+		}
+		if read, otherFailure := d.parseOnly(other, doc); otherFailure == nil {
+			read.Notes = append(read.Notes, fmt.Sprintf("read as the page %s instead: %v", d.Pages[other].Name, failure))
+			return read, nil
+		}
+	}
+	return result, failure
+}
+
+// Alternatives returns the indexes of the pages that are read instead of a page if it can't be read.
+func (d *Definition) Alternatives(page int) []int {
+	var others []int
+	for i := range d.Pages {
+		if d.Pages[i].InsteadOf != "" && d.Pages[i].InsteadOf == d.Pages[page].Name {
+			others = append(others, i)
+		}
+	}
+	return others
+}
+
+func (d *Definition) parseOnly(page int, doc *Document) (Result, *Failure) {
 	r := &parser{source: d, page: &d.Pages[page], digest: doc.Digest(), patterns: map[string]*regexp.Regexp{}}
 	failure := catchFailure(func() { r.run(doc) })
 	if failure == nil {
@@ -152,7 +182,7 @@ func (r *parser) readDate(s scope) {
 }
 
 // dateAt returns the date at spec.Locator. If the form of the date includes a time, it returns the instant too,
-// otherwise zero. It fails if there is no date, or if there are two different dates.
+// otherwise zero. It fails if there is no date, unless the date is optional, or if there are two different dates.
 func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time) {
 	var lastErr error
 	for _, t := range r.textsAt(s, &spec.Locator) {
@@ -169,7 +199,7 @@ func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Tim
 	switch {
 	case date.IsZero() && lastErr != nil:
 		failf(Layout, "the date %s: %v", spec.describe(), lastErr)
-	case date.IsZero():
+	case date.IsZero() && !spec.Optional:
 		failf(Layout, "there is no date %s", spec.describe())
 	}
 	return date, instant

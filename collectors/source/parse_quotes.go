@@ -171,11 +171,15 @@ func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 }
 
 // checkVisible compares value, from an attribute of a cell, with the visible price of the cell. The result is a
-// conflict if they differ. Some pages sort tables by such attributes, but do not update them.
+// conflict if they differ. Some pages sort tables by such attributes, but do not update them. A cell without the
+// attribute has its visible price.
 func (r *parser) checkVisible(s scope, locator *Locator, currency string, value side) side {
 	visible := *locator
 	visible.Attribute = ""
 	visibleValue := r.valueAt(s, &visible, currency)
+	if value.status == statusMissing {
+		return visibleValue
+	}
 	if visibleValue.status != statusPrice || value.status != statusPrice || sameValue(visibleValue.text, value.text) {
 		return value
 	}

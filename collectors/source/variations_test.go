@@ -1,0 +1,190 @@
+package source_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// variation is a way in which sites have really written a buy and a sell price.
+type variation struct {
+	name, buy, sell string
+	want            string // what a person reads: "buy/sell"; "" = nothing that may be served
+}
+
+func variations() []variation {
+	return []variation{
+		{"two decimals", "58.10", "60.10", "58.1/60.1"},
+		{"whole", "58", "60", "58/60"},
+		{"one whole", "58.10", "60", "58.1/60"},
+		{"RD$", "RD$58.10", "RD$ 60.10", "58.1/60.1"},
+		{"DOP before", "DOP58.10", "DOP 60.10", "58.1/60.1"},
+		{"DOP after", "58.10 DOP", "60.10 DOP", "58.1/60.1"},
+		{"no-break spaces", "\u00a0RD$\u00a058.10\u00a0", "RD$\u00a060.10\u00a0", "58.1/60.1"},
+		{"comma", "58,10", "60,10", "58.1/60.1"},
+		{"daily change", "$58.10 = $0.00", "$60.10 = -$0.10", "58.1/60.1"},
+		{"one side", "58.10", "", "58.1/"},
+		{"not available", "58.10", "N/A", "58.1/"},
+		{"thousands", "58,100.00", "60,100.00", ""},
+		{"point lost", "5810", "6010", ""},
+		{"zero", "0.00", "0.00", ""},
+	}
+}
+
+// shape is the document of a definition. BUY and SELL stand for the prices of the dollar.
+type shape struct {
+	source, body string
+	page         int
+	oneSided     bool   // the source has only what the institution buys for
+	refused      string // variations that are refused although a person could read them
+	number       bool   // the prices may be JSON numbers
+}
+
+func shapes() []shape {
+	const infodolar = `<table class="cotizaciones" id="Dolar"><tr><th>Entidad</th><th>Compra</th><th>Venta</th></tr>` +
+		`<tr><td class="nombre">RM</td><td>BUY</td><td>SELL</td></tr>ROWS</table>`
+	var silent strings.Builder
+	for _, name := range []string{"Alaver", "Duarte", "Girosol", "Panora", "SCT"} {
+		silent.WriteString(`<tr><td class="nombre">` + name + `</td><td>-</td><td>-</td></tr>`)
+	}
+	twoNumbers := "one side,not available,daily change"
+	return []shape{
+		{source: "activo-site", body: page("", `<table class="table"><tr><td class="subtitulo-dolar">D</td><td>BUY</td><td>SELL</td></tr></table>`)},
+		{source: "ademi-site", body: page("", `<div id="popmake-1"><table><tr><th>Moneda</th><th>Compra</th><th>Venta</th></tr>`+
+			`<tr><td>US$</td><td>BUY</td><td>SELL</td></tr><tr><td>Euro</td><td>N/A</td><td>N/A</td></tr></table></div>`)},
+		{source: "ademi-site", body: page("", `<div id="popmake-1"><table><tr><th>Compra</th><th>Venta</th></tr><tr><td>BUY</td><td>SELL</td></tr></table></div>`),
+			refused: twoNumbers},
+		{source: "agente-la-nacional-site", oneSided: true, refused: "daily change",
+			body: page("", `<div class="plan"><h3>DOLARES</h3><div class="plan-features"><h4>BUY</h4></div></div>`)},
+		{source: "apap-site", body: page("", `<b id="currency-buy-USD">BUY</b><b id="currency-sell-USD">SELL</b>`)},
+		{source: "apap-site", refused: "DOP before", body: page("", `<b id="currency-buy-USD"></b><b id="currency-sell-USD"></b><script>`+
+			`function getRates() { $("#currency-buy-USD").html(addZeroes(BUY)); $("#currency-sell-USD").html(addZeroes("SELL")).delay(300) }</script>`)},
+		{source: "banesco-site", body: page("", `<p class="calculator" data-currency-usd-rate-buy="BUY" data-currency-usd-rate-sell="SELL" data-currency-date="2026-09-17T08:00:00">`)},
+		{source: "banreservas-json", number: true, body: `{"compraUS":BUY,"ventaUS":SELL,"info":{}}`},
+		{source: "banreservas-site", refused: "daily change",
+			body: page("", `<b class="tasacambio-compraUS">BUY</b><b class="tasacambio-compraUS">Compra BUY</b><b class="tasacambio-ventaUS">SELL</b>`)},
+		{source: "bcrd-reference", number: true, refused: "comma", body: `{"success":true,"result":{"actualPurchaseValue":BUY,"actualSellingValue":SELL,"date":"2026-09-17T00:00:00Z"}}`},
+		{source: "bdi-site", body: page("", `<input id="rd-compra" value="BUY"><input id="rd-venta" value="SELL"><div class="modal-footer"><p>Actualizado: 17/09/2026 10:05</p></div>`)},
+		{source: "bhd-site", number: true, body: `{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyingRate":BUY,"sellingRate":SELL}]}}}`},
+		{source: "bhd-table", number: true, body: `{"data":{"attributes":{"table_body":[{"rowdata":[{"headname":"USD"},{},{"headname":BUY},{"headname":SELL}]}]}}}`},
+		{source: "bonanza-site", body: page("", `<marquee>Dólar Compra BUY Venta SELL</marquee>`), refused: twoNumbers},
+		{source: "caribe-express-site", body: page("", `<div class="plan"><h3>DOLARES AMERICANOS</h3><b class="value">BUY</b> compra</div>`), oneSided: true},
+		{source: "caribe-site", body: page("", `<b id="us_buy_num">BUY</b><b id="mus_buy_num">BUY</b><b id="us_sell_num">SELL</b>`)},
+		{source: "empire-site", body: "BUY", oneSided: true, refused: "whole,RD$,DOP before,DOP after,no-break spaces,daily change"},
+		{source: "indexa", number: true, body: `{"status":"success","data":[{"bank":"bpd","rate":BUY,"date":"2026-09-17","name":"dollarbuyrate"},` +
+			`{"bank":"bpd","rate":SELL,"date":"2026-09-17","name":"dollarsellrate"}]}`},
+		{source: "infodolar", body: page("", strings.Replace(infodolar, "ROWS", silent.String(), 1))},
+		{source: "infodolar", body: page("", strings.NewReplacer("<td>BUY", `<td data-order="BUY">BUY`, "ROWS", silent.String()).Replace(infodolar))},
+		{source: "infodolar", page: 1, body: page("Precio del euro", strings.NewReplacer(`id="Dolar"`, ``, "ROWS", silent.String()).Replace(infodolar))},
+		{source: "infodolar", page: 1, body: page("Precio del euro", `<table class="cotizaciones destacadas">`+
+			`<tr><th>Entidad</th><th>Compra</th><th>Venta</th></tr><tr><td class="nombre">SCT</td><td>59</td><td>61</td></tr></table>`+
+			strings.NewReplacer(`class="cotizaciones" id="Dolar"`, `id="cotizaciones"`, "ROWS", silent.String()).Replace(infodolar))},
+		{source: "jmmb-site", body: page("", `<table class="main-table"><tr><th>Moneda</th><th>Compra</th><th>Venta</th></tr><tr><td>USD</td><td>BUY</td><td>SELL</td></tr></table>`)},
+		{source: "la-nacional-site", body: page("", `<div id="tasasModal"><h5>Compra USD <span>BUY</span></h5><h5>Venta USD: <span>SELL</span></h5></div>`)},
+		{source: "lafise-site", number: true, body: `{"date":"2026-09-17","rates":{"USD":{"buying":BUY,"selling":SELL}}}`},
+		{source: "livedolar", number: true, body: `[{"display_name":"BHD","buy":BUY,"sell":SELL},{"display_name":"BDI","buy":null,"sell":null},{"display_name":"Qik","buy":null,"sell":null}]`},
+		{source: "lopez-de-haro-site", body: page("", `<table><tr><td>Moneda</td><td>Compra</td><td>Venta</td></tr><tr><td>Dólar</td><td>BUY</td><td>SELL</td></tr></table>`)},
+		{source: "peravia-site", refused: twoNumbers,
+			body: page("", `<div class="tasas"><p class="compra"><strong>BUY</strong></p><p class="compra"><strong>SELL</strong></p></div>`)},
+		{source: "popular-html", body: page("", `<input id="compra_peso_dolar_modal" value="BUY"><input id="venta_peso_dolar_modal" value="SELL">`)},
+		{source: "popular-site", number: true, body: `{"value":[{"DollarBuyRate":BUY,"DollarSellRate":SELL}]}`},
+		{source: "promerica-site", number: true, body: `{"value":[{"currency":"840","buys":BUY,"sales":SELL}]}`},
+		{source: "qik-site", body: page("", `<main>Vendemos: SELL Compramos: BUY</main>`), refused: "two decimals,whole,one whole,DOP after,comma," + twoNumbers},
+		{source: "qik-site", body: page("", `<main>Vendemos: RD$ SELL Compramos: RD$ BUY</main>`),
+			refused: "RD$,DOP before,no-break spaces," + twoNumbers},
+		{source: "quezada-cash", body: page("", `<li class="da-ef">COMPRA: BUY - VENTA SELL</li>`), refused: "daily change"},
+		{source: "quezada-site", body: page("", `<header><div class="overlay"><label>BUY</label><label>SELL</label></div></header>`), refused: twoNumbers},
+		{source: "santa-cruz-json", number: true, body: `{"usd":{"precio_compra":BUY,"precio_venta":SELL}}`},
+		{source: "santa-cruz-site", number: true, body: `{"data":{"calculators":{"other":{"foreign_exchange":{"usd":{"buy":BUY,"sale":SELL}}}}}}`},
+		{source: "santa-cruz-site", number: true, body: `{"data":{"coins":[{"name":" Dolar","price":{"buy":BUY,"sell":SELL}}]}}`},
+		{source: "scotiabank-site", body: page("", `<div class="_bns--table"><table><tr><th></th><th>Tipo</th><th>Compra</th><th>Venta</th></tr>`+
+			`<tr><td></td><td>Dólar&nbsp;(US) Sucursales</td><td>BUY</td><td>SELL</td></tr><tr><td></td><td>Euro (EU)</td><td>-</td><td>-</td></tr></table></div>`)},
+		{source: "union-site", body: page("", `<div class="tasatable"><h2>BUY</h2><h2>SELL</h2></div>`), refused: twoNumbers},
+		{source: "vimenca-site", number: true, body: `{"status":"OK","data":[{"coinCode":2,"purchaseValue":BUY,"saleValue":SELL}]}`},
+	}
+}
+
+// document returns the document with the prices of a variation. In JSON a number is a number, another text a string.
+func (s *shape) document(v variation) string {
+	value := func(text string) string {
+		switch {
+		case !s.number:
+			return text
+		case strings.Trim(text, "0123456789.") == "" && text != "":
+			return text
+		}
+		return `"` + text + `"`
+	}
+	return strings.NewReplacer("BUY", value(v.buy), "SELL", value(v.sell)).Replace(s.body)
+}
+
+// want returns what may be served of a variation.
+func (s *shape) want(v variation) string {
+	switch buy, _, _ := strings.Cut(v.want, "/"); {
+	case slices.Contains(strings.Split(s.refused, ","), v.name):
+		return ""
+	case s.oneSided && v.want != "":
+		return buy + "/"
+	}
+	return v.want
+}
+
+// A row of InfoDolar has the date that the row says. A row without a date has none; one with another text is skipped.
+func TestInfoDolarRowsHaveTheirDates(t *testing.T) {
+	var rows strings.Builder
+	for name, title := range map[string]string{
+		"RM": "2026-09-12T11:05:00-04:00", "SCT": "2026-09-17 14:30:00Z", "Alaver": "2026-09-16T09:00", "Duarte": "ayer",
+		"Girosol": "", "Panora": "2026-09-17T12:00:00", "BHD": "2026-09-17T12:00:00",
+	} {
+		date := `<abbr class="timeago" title="` + title + `">hace</abbr>`
+		if name == "Girosol" {
+			date = ""
+		}
+		rows.WriteString(`<tr><td class="nombre">` + name + `</td><td>$58.10</td><td>$60.10</td><td>` + date + `</td></tr>`)
+	}
+	d, _ := source.DefaultSet().Find("infodolar")
+	body := page("", `<table id="Dolar"><tr><th>Entidad</th><th>Compra</th><th>Venta</th></tr>`+rows.String()+`</table>`)
+	result, err := d.Parse(0, &source.Document{Body: []byte(body)})
+	must(t, err)
+	dates := map[string]string{}
+	for _, o := range result.Observations {
+		dates[o.InstitutionID] = o.EffectiveDate.String() + " " + o.PublishedAt.Format("15:04")
+	}
+	want := map[string]string{
+		"rm": "2026-09-12 15:05", "sct": "2026-09-17 14:30", "alaver": "2026-09-16 13:00", "panora": "2026-09-17 16:00",
+		"bhd": "2026-09-17 16:00", "girosol": engine.Date(0).String() + " 00:00",
+	}
+	if !maps.Equal(dates, want) || !strings.Contains(strings.Join(result.Notes, " "), "duarte USD is skipped") {
+		t.Errorf("got %v with notes %q, want %v", dates, result.Notes, want)
+	}
+}
+
+// Each built-in definition gets its prices in every form that sites have really used. A form is read right or refused:
+// never wrong.
+func TestVariations(t *testing.T) {
+	covered := map[string]bool{"bcrd-usd": true, "bcrd-currencies": true} // workbooks have numbers
+	for _, s := range shapes() {
+		covered[s.source] = true
+		d, known := source.DefaultSet().Find(s.source)
+		if !known {
+			t.Fatalf("there is no definition %s", s.source)
+		}
+		for _, v := range variations() {
+			served, err := servedOf(t, d, s.page, s.document(v))
+			_, got, _ := strings.Cut(served, " ")
+			_, got, _ = strings.Cut(got, " ")
+			if want := s.want(v); got != want {
+				t.Errorf("%s, %s: served %q, want %q (%v)\n%s", s.source, v.name, served, want, err, s.document(v))
+			}
+		}
+	}
+	for _, d := range source.DefaultSet().Definitions() {
+		if !covered[d.ID] {
+			t.Errorf("%s has no shape", d.ID)
+		}
+	}
+}
