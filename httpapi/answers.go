@@ -11,39 +11,10 @@ import (
 // The append functions write a rate, an institution or another object of the API as JSON. They write all fields, in the
 // order of the API specification (contract/openapi.yaml). A field without a value is null, never missing.
 
-func appendRate(dst []byte, r *engine.Rate) []byte {
-	dst = append(dst, '{')
-	dst = encode.Field(dst, "institutionId", r.InstitutionID)
-	dst = encode.Field(dst, "currency", r.Currency)
-	dst = encode.Field(dst, "quoteCurrency", engine.QuoteCurrency)
-	dst = encode.Decimal(dst, "buy", r.Buy)
-	dst = encode.Decimal(dst, "sell", r.Sell)
-	dst = encode.Field(dst, "channel", string(r.Channel))
-	dst = encode.Field(dst, "kind", string(r.Kind))
-	dst = encode.Date(dst, "effectiveDate", r.EffectiveDate)
-	dst = encode.Time(dst, "publishedAt", r.PublishedAt)
-	dst = encode.Nullable(dst, "upstreamSource", r.UpstreamSource)
-	dst = encode.Field(dst, "id", r.ID)
-	dst = encode.Field(dst, "institutionName", r.InstitutionName)
-	dst = encode.Field(dst, "institutionType", string(r.InstitutionType))
-	dst = encode.Field(dst, "website", r.Website)
-	dst = encode.Field(dst, "sourceId", r.SourceID)
-	dst = encode.Field(dst, "sourceName", r.SourceName)
-	dst = encode.Field(dst, "sourceUrl", r.SourceURL)
-	dst = encode.Time(dst, "collectedAt", r.CollectedAt)
-	dst = encode.Time(dst, "lastCheckedAt", r.LastCheckedAt)
-	dst = encode.Time(dst, "expiresAt", r.ExpiresAt)
-	dst = encode.Int(dst, "priority", r.Priority)
-	dst = encode.Bool(dst, "manual", r.Manual)
-	dst = encode.Bool(dst, "stale", r.Stale)
-	dst = encode.Field(dst, "datePrecision", string(r.DatePrecision))
-	return append(dst, '}')
-}
-
 func appendRates(dst []byte, rates []*engine.Rate) []byte {
 	dst = append(dst, '[')
 	for _, rate := range rates {
-		dst = appendRate(encode.Comma(dst), rate)
+		dst = encode.Rate(encode.Comma(dst), rate)
 	}
 	return append(dst, ']')
 }

@@ -28,7 +28,7 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 	for _, rate := range page.Items {
 		var offsets amountOffsets
 		text = append(encode.Comma(text), '{')
-		text = appendRate(encode.Name(text, "quote"), rate)
+		text = encode.Rate(encode.Name(text, "quote"), rate)
 		text = encode.Field(text, "operation", string(q.Operation))
 		text = append(encode.Name(text, "foreignAmount"), '"')
 		offsets.foreignAmount = len(text)

@@ -29,7 +29,7 @@ import (
 //
 // The server adds X-Request-Id and X-Content-Type-Options to the response, and the headers that announce the end of
 // anonymous access. It compresses a text body from 1 KiB on for clients that accept gzip, unless Content-Encoding is
-// set.
+// set. A large body that is already encoded can be passed to the method SetBody of the http.ResponseWriter.
 type Site interface {
 	http.Handler
 	// Has reports whether the site answers a path; if not, the server answers 404 with an API error. accept is the
@@ -65,6 +65,9 @@ func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
 	s.config.Site.ServeHTTP(&page, request)
 	s.startPage(ctx, id, &page)
 	body := page.body.Bytes()
+	if page.shared != nil {
+		body = page.shared
+	}
 	if ctx.IsHead() {
 		ctx.Response.SkipBody = true
 	}
@@ -140,6 +143,14 @@ type pageResponse struct {
 	header http.Header
 	status int // 0 = not set
 	body   bytes.Buffer
+	shared []byte // takes the place of body
+}
+
+// SetBody sets the body without a copy, so that many slow readers of a large file need its memory once. The caller must
+// not change the body any more.
+func (p *pageResponse) SetBody(body []byte) {
+	p.WriteHeader(http.StatusOK)
+	p.shared = body
 }
 
 // Header implements http.ResponseWriter.

@@ -1,4 +1,4 @@
-// Package contract serves the specification of the API /v1 as documents. It imports only internal/fields of this
+// Package contract serves the specification of the API /v1 as documents. It imports only internal/file of this
 // module. Tests of package httpapi compare the documents with the node.
 //
 //	path                        document

@@ -3,6 +3,7 @@ package pages
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -20,12 +21,18 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 		}
 		doc := &Document{
 			Body: body, Title: l.Str("home.title", p.nameOf(l, q.Currency)), Description: l.Str("home.description"), Section: "/",
-			Query: q.values().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.AmountText != "",
+			Query: q.values().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.AmountText != "", Feed: currencyFeed(q.Currency),
 		}
 		doc.markInvalid(q)
 		return doc, nil
 	})
 }
+
+// currencyFeed returns the path of the feed of a currency, without the suffix.
+func currencyFeed(code string) string { return "/feeds/" + strings.ToLower(code) }
+
+// feedLink returns a link to a feed.
+func (l *Localizer) feedLink(feed string) Node { return A(l.Href(feed+".atom"), l.T("files.feed")) }
 
 // markInvalid sets the status of the page to 400 if the query has an invalid parameter.
 func (doc *Document) markInvalid(q pageQuery) {
@@ -65,7 +72,9 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 			A(Href("#history"), l.T("jump.history")),
 			If(len(reference.Items) > 0, Group{Text(" "), A(Href("#reference"), l.T("jump.reference"))})),
 		Section(ID("rates"), H2(l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l),
-			P(Class("explain"), l.T("explain."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, rates.Items, l)),
+			P(Class("explain"), l.T("explain."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, rates.Items, l),
+			P(Class("fine"), l.T("files.label"), Text(" "), A(Href("/data/latest.csv"), Text("CSV")), Text(", "), A(Href("/data/latest.json"), Text("JSON")), Text(" · "),
+				A(Href("/data/history.csv"), l.T("files.history")), Text(" · "), l.feedLink(currencyFeed(q.Currency)))),
 		If(len(reference.Items) > 0, referenceSection(reference.Items, l)),
 		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), history),
 	}, nil

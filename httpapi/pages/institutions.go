@@ -74,9 +74,11 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 		if err != nil {
 			return nil, err
 		}
+		feed := "/feeds/" + url.PathEscape(institution.ID)
 		doc := &Document{
-			Body: Group{institutionHead(detail, l), institutionRates(detail.Rates, l), history}, Section: "/institutions", Title: institution.Name,
-			Description: l.Str("institution.description", institution.Name), Query: q.values().Encode(),
+			Body:    Group{institutionHead(detail, l), institutionRates(detail.Rates, l), P(Class("fine"), l.feedLink(feed)), history},
+			Section: "/institutions", Title: institution.Name, Description: l.Str("institution.description", institution.Name),
+			Query: q.values().Encode(), Feed: feed,
 		}
 		doc.markInvalid(q)
 		return doc, nil

@@ -13,12 +13,13 @@ import (
 	engineaccount "github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/httpapi/contract"
+	"github.com/tasard/tasard/httpapi/data"
 	"github.com/tasard/tasard/httpapi/pages"
 	"github.com/tasard/tasard/httpapi/pages/account"
 	"github.com/tasard/tasard/httpapi/pages/docs"
 )
 
-// site serves everything except the API: the documents of package contract, and the pages.
+// site serves everything except the API: the documents of package contract, the files of package data, and the pages.
 type site struct {
 	parts func() (mux *http.ServeMux, notFound http.Handler)
 }
@@ -49,6 +50,10 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	keysRequired := func() time.Time { return system.KeyPolicy().RequiredAt }
 	contract.Register(mux, contract.Config{
 		PublicURL: c.PublicURL, Limits: contract.Limits(limits), KeysRequired: keysRequired, Clock: c.Actors.Clock, Admit: public.Frame().Admit,
+	})
+	data.Register(mux, data.Config{
+		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger,
+		Admit: public.Frame().Admit,
 	})
 	account.New(account.Config{
 		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Clock: c.Actors.Clock, Random: c.Random,

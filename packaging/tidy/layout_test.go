@@ -50,7 +50,7 @@ var layout = map[string]row{
 	"node": {may: "node/acme node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/conn " +
 		"collectors collectors/source collectors/fetch golang.org/x/net"},
 	"node/acme":       {may: "golang.org/x/crypto"},
-	"node/core":       {may: "engine/account engine wal actors httpapi httpapi/admin httpapi/contract httpapi/pages httpapi/pages/account httpapi/pages/docs"},
+	"node/core":       {may: "engine/account engine wal actors httpapi httpapi/admin httpapi/contract httpapi/data httpapi/pages httpapi/pages/account httpapi/pages/docs"},
 	"node/metrics":    {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
 	"httpapi/admin":   {may: "engine engine/account", exact: true},
 	"engine":          {may: "engine/jsonfile cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
@@ -84,7 +84,9 @@ var layout = map[string]row{
 	"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
 	"httpapi/client":              {never: "os", exact: true},
-	"httpapi/contract":            {may: "httpapi/internal/fields", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
+	"httpapi/internal/file":       {may: "engine httpapi/internal/encode httpapi/internal/fields", never: "os"},              // generated files over HTTP
+	"httpapi/data":                {may: "engine httpapi/internal/encode httpapi/internal/file", never: "os", exact: true},   // rates as files
+	"httpapi/contract":            {may: "httpapi/internal/file", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 	"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
 	"httpapi/pages":               {may: "engine httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages maragu.dev/gomponents", never: "os net"},

@@ -1,0 +1,155 @@
+package data
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
+)
+
+const (
+	typeAtom       = "application/atom+xml; charset=utf-8"
+	typeJSONFeed   = "application/feed+json"
+	feedEntriesMax = 200
+)
+
+// feed is a feed: the newest change of each rate that matches filter.
+type feed struct {
+	config *Config
+	words  *feedWords
+	filter engine.Filter
+	path   string // without the suffix
+	title  string
+	page   string // path of the page with the rates
+}
+
+// entry is the newest change of a rate: its present value.
+type entry struct {
+	id, title, text, page string
+	rate                  *engine.Rate
+}
+
+// feed returns the handler of a feed, or nil if no currency or active institution has the name. An institution takes
+// precedence over a currency with the same name.
+func (c *Config) feed(name string, w *feedWords) http.Handler {
+	name, format, _ := strings.Cut(name, ".")
+	f := &feed{config: c, words: w, path: w.root + "/feeds/" + name}
+	currency, isCurrency := c.Catalogue.Currency(strings.ToUpper(name))
+	switch institution, ok := c.Catalogue.Institution(name); {
+	case ok && institution.Active:
+		f.filter.Institution, f.title, f.page = institution.ID, institution.Name, w.institutionPage(institution.ID)
+	case isCurrency && name == strings.ToLower(name):
+		f.filter.Currency, f.title, f.page = currency.Code, currency.Code, w.currencyPage(currency.Code)
+	default:
+		return nil
+	}
+	switch format {
+	case "atom":
+		return c.file(typeAtom, latestCache, latestKept, f.atom)
+	case "json":
+		return c.file(typeJSONFeed, latestCache, latestKept, f.json)
+	}
+	return nil
+}
+
+// entries returns the entries of the feed, newest first. The id of an entry contains the time of the change, so that a
+// feed reader shows each change as a new entry.
+func (f *feed) entries() ([]entry, error) {
+	rates, err := f.config.rates(f.filter)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(rates, func(a, b *engine.Rate) int {
+		return cmp.Or(b.CollectedAt.Compare(a.CollectedAt), cmp.Compare(a.ID, b.ID))
+	})
+	var entries []entry
+	for _, rate := range rates[:min(len(rates), feedEntriesMax)] {
+		entries = append(entries, entry{
+			id: f.id("/changes/" + rate.ID + "/" + timeText(rate.CollectedAt)), title: f.words.title(rate), text: f.words.text(rate),
+			page: f.config.PublicURL + f.words.institutionPage(rate.InstitutionID), rate: rate,
+		})
+	}
+	return entries, nil
+}
+
+// id returns an IRI that identifies a feed or an entry for ever.
+func (f *feed) id(path string) string {
+	if f.config.PublicURL == "" {
+		return "urn:tasard:" + strings.TrimPrefix(path, "/")
+	}
+	return f.config.PublicURL + path
+}
+
+// atom returns the feed as Atom (RFC 4287).
+func (f *feed) atom() ([]byte, error) {
+	entries, err := f.entries()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	element := func(indent, name, text, attributes string) {
+		out.WriteString(indent + "<" + name + attributes + ">")
+		_ = xml.EscapeText(&out, []byte(text)) // bytes.Buffer returns no errors
+		out.WriteString("</" + name + ">\n")
+	}
+	link := func(indent, relation, mediaType, address string) {
+		out.WriteString(indent + `<link rel="` + relation + `" type="` + mediaType + `" href="`)
+		_ = xml.EscapeText(&out, []byte(address))
+		out.WriteString("\"/>\n")
+	}
+	updated := time.Unix(0, 0) // no rate has been published yet
+	if len(entries) > 0 {
+		updated = entries[0].rate.CollectedAt
+	}
+	out.WriteString(xml.Header + `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="` + f.words.language + "\">\n")
+	element(" ", "id", f.id(f.path+".atom"), "")
+	element(" ", "title", f.words.feedTitle+f.title, "")
+	element(" ", "updated", timeText(updated), "")
+	link(" ", "self", "application/atom+xml", f.config.PublicURL+f.path+".atom")
+	link(" ", "alternate", "text/html", f.config.PublicURL+f.page)
+	out.WriteString(" <author><name>tasard</name></author>\n")
+	for _, e := range entries {
+		out.WriteString(" <entry>\n")
+		element("  ", "id", e.id, "")
+		element("  ", "title", e.title, "")
+		element("  ", "updated", timeText(e.rate.CollectedAt), "")
+		link("  ", "alternate", "text/html", e.page)
+		element("  ", "content", e.text, ` type="text"`)
+		out.WriteString(" </entry>\n")
+	}
+	out.WriteString("</feed>\n")
+	return out.Bytes(), nil
+}
+
+// json returns the feed as JSON Feed 1.1 (jsonfeed.org). Addresses in it must be absolute, so they are left out if the
+// public URL is unknown.
+func (f *feed) json() ([]byte, error) {
+	entries, err := f.entries()
+	if err != nil {
+		return nil, err
+	}
+	body := encode.Field([]byte{'{'}, "version", "https://jsonfeed.org/version/1.1")
+	body = encode.Field(body, "title", f.words.feedTitle+f.title)
+	body = encode.Field(body, "language", f.words.language)
+	if f.config.PublicURL != "" {
+		body = encode.Field(body, "home_page_url", f.config.PublicURL+f.page)
+		body = encode.Field(body, "feed_url", f.config.PublicURL+f.path+".json")
+	}
+	body = append(encode.Name(body, "items"), '[')
+	for _, e := range entries {
+		body = encode.Field(append(encode.Comma(body), '{'), "id", e.id)
+		if f.config.PublicURL != "" {
+			body = encode.Field(body, "url", e.page)
+		}
+		body = encode.Field(body, "title", e.title)
+		body = encode.Field(body, "content_text", e.text)
+		body = append(encode.Time(body, "date_published", e.rate.CollectedAt), '}')
+	}
+	return append(body, "]}\n"...), nil
+}

@@ -1,0 +1,94 @@
+package data
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
+)
+
+// latestJSON returns all published rates, each as in /v1/rates.
+func (c *Config) latestJSON() ([]byte, error) {
+	rates, err := c.rates(engine.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	body := append(encode.Name([]byte{'{'}, "data"), '[')
+	var checkedAt time.Time
+	for _, rate := range rates {
+		body = encode.Rate(encode.Comma(body), rate)
+		if rate.LastCheckedAt.After(checkedAt) {
+			checkedAt = rate.LastCheckedAt
+		}
+	}
+	body = append(encode.Name(append(body, ']'), "meta"), '{')
+	body = encode.Int(body, "total", int64(len(rates)))
+	body = encode.Time(body, "lastCheckedAt", checkedAt)
+	body = encode.Field(body, "quoteCurrency", engine.QuoteCurrency)
+	return append(body, "}}\n"...), nil
+}
+
+// latestCSV returns all published rates, one in a row.
+func (c *Config) latestCSV() ([]byte, error) {
+	rates, err := c.rates(engine.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	rows := [][]string{{
+		"institutionId", "institutionName", "institutionType", "currency", "channel", "kind", "buy", "sell", "effectiveDate", "publishedAt",
+		"collectedAt", "lastCheckedAt", "expiresAt", "stale", "manual", "sourceId", "sourceName", "sourceUrl", "upstreamSource",
+	}}
+	for _, r := range rates {
+		rows = append(rows, []string{
+			r.InstitutionID, r.InstitutionName, string(r.InstitutionType), r.Currency, string(r.Channel), string(r.Kind), r.Buy.String(), r.Sell.String(),
+			dateText(r.EffectiveDate), timeText(r.PublishedAt), timeText(r.CollectedAt), timeText(r.LastCheckedAt), timeText(r.ExpiresAt),
+			strconv.FormatBool(r.Stale), strconv.FormatBool(r.Manual), r.SourceID, r.SourceName, r.SourceURL, r.UpstreamSource,
+		})
+	}
+	return csvOf(rows)
+}
+
+func dateText(date engine.Date) string {
+	if date.IsZero() {
+		return ""
+	}
+	return date.String()
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// csvOf encodes rows as CSV (RFC 4180).
+func csvOf(rows [][]string) ([]byte, error) {
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	w.UseCRLF = true
+	for _, row := range rows {
+		for i := range row {
+			row[i] = cell(row[i])
+		}
+		if err := w.Write(row); err != nil {
+			return nil, fmt.Errorf("write CSV: %w", err)
+		}
+	}
+	w.Flush()
+	return text.Bytes(), nil
+}
+
+// cell returns a text that a spreadsheet does not take for a formula: it puts an apostrophe before one that begins like
+// a formula. No rate begins so, because rates are never negative.
+func cell(text string) string {
+	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
+		return "'" + text
+	}
+	return text
+}

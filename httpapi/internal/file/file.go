@@ -1,0 +1,125 @@
+package file
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
+	"github.com/tasard/tasard/httpapi/internal/fields"
+)
+
+// Values of headers.
+const (
+	allowedMethods = "GET, HEAD, OPTIONS"
+	// contentSecurityPolicy is for a browser that shows a file as a page. The browser must not execute or load anything
+	// in it.
+	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+	exposedHeaders        = "ETag, Link, X-Request-Id"
+)
+
+// File answers requests for one file. Pages of every origin may read it (CORS). All fields are required.
+type File struct {
+	MediaType    string
+	CacheControl string
+	// Admit counts a request for its client. If it returns false, the client is at a limit and must wait.
+	Admit func(*http.Request) (wait time.Duration, ok bool)
+	// Content returns the present version. The client gets the code and message of an
+	// *engine.Error, and a 500 for another error.
+	Content func() (*Content, error)
+}
+
+// ServeHTTP implements http.Handler.
+func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", "*")
+	header.Set("Access-Control-Expose-Headers", exposedHeaders)
+	header.Set("Content-Security-Policy", contentSecurityPolicy)
+	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	if wait, ok := f.Admit(r); !ok {
+		writeError(w, r, http.StatusTooManyRequests, &engine.Error{
+			Code: engine.CodeRateLimited, Message: "Too many requests for pages and documents; Retry-After says how many seconds to wait.", RetryAfter: wait,
+		})
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		f.send(w, r)
+	case http.MethodOptions:
+		header.Set("Allow", allowedMethods)
+		header.Set("Access-Control-Allow-Methods", allowedMethods)
+		header.Set("Access-Control-Allow-Headers", "Accept, Content-Type, If-None-Match, X-Request-Id")
+		header.Set("Access-Control-Max-Age", "86400")
+		header.Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		header.Set("Allow", allowedMethods)
+		writeError(w, r, http.StatusMethodNotAllowed, &engine.Error{
+			Code: engine.CodeMethodNotAllowed, Message: "This document knows the methods " + allowedMethods + ".",
+		})
+	}
+}
+
+// send sends the file, or 304 if the client has it.
+func (f *File) send(w http.ResponseWriter, r *http.Request) {
+	content, err := f.Content()
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	header := w.Header()
+	header.Set("Cache-Control", f.CacheControl)
+	header.Set("ETag", content.etag)
+	header.Set("Vary", "Accept-Encoding")
+	if fields.IfNoneMatchHits(fields.Lines(r.Header.Values("If-None-Match")), []byte(content.etag)) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	header.Set("Content-Type", f.MediaType)
+	body := content.body
+	if fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
+		header.Set("Content-Encoding", "gzip")
+		body = content.compressed
+	}
+	if shared, ok := w.(interface{ SetBody(body []byte) }); ok { // package httpapi takes it without a copy
+		shared.SetBody(body)
+		return
+	}
+	_, _ = w.Write(body) // for HEAD too: the server does not send that body
+}
+
+// fail answers an error of File.Content.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	var known *engine.Error
+	if !errors.As(err, &known) {
+		known = &engine.Error{Code: engine.CodeInternalError, Message: "The document can't be made."}
+	}
+	switch known.Code {
+	case engine.CodeNotFound:
+		writeError(w, r, http.StatusNotFound, known)
+	case engine.CodeInternalError:
+		writeError(w, r, http.StatusInternalServerError, known)
+	default:
+		unavailable := *known
+		unavailable.RetryAfter = max(known.RetryAfter, time.Second)
+		writeError(w, r, http.StatusServiceUnavailable, &unavailable)
+	}
+}
+
+// writeError sends an API error. Package httpapi has added X-Request-Id to the request.
+func writeError(w http.ResponseWriter, r *http.Request, status int, err *engine.Error) {
+	header := w.Header()
+	if err.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.FormatInt(int64((err.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	body := encode.Field([]byte(`{"error":{`), "code", string(err.Code))
+	body = encode.Field(body, "message", err.Message)
+	body = encode.Field(body, "requestId", r.Header.Get("X-Request-Id"))
+	_, _ = w.Write(append(body, "}}"...))
+}
