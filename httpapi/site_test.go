@@ -16,7 +16,7 @@ type fakeSite struct {
 }
 
 func (f *fakeSite) Has(path, accept string) bool {
-	return accept == "text/html" || path == "/" || path == "/long" || path == "/panic" || path == "/odd" || path == "/v1/page"
+	return accept == "text/html" || path == "/" || path == "/long" || path == "/panic" || path == "/odd" || path == "/shared" || path == "/v1/page"
 }
 
 func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,6 +33,9 @@ func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic("planted")
 	case "/long":
 		text = strings.Repeat("largo ", 300)
+	case "/shared":
+		w.(interface{ SetBody(body []byte) }).SetBody([]byte("shared"))
+		return
 	case "/odd":
 		w.WriteHeader(http.StatusTeapot) // a status of no other answer
 	case "/":
@@ -79,6 +82,7 @@ func TestSite(t *testing.T) {
 		{exchange{method: "POST", target: "/", body: "email=a"}, 202, html, "POST /" + from + " email=a", false},
 		{exchange{method: "GET", target: "/long", lines: []string{"Accept-Encoding: gzip"}}, 200, html, "GET /long" + from + " ", true},
 		{exchange{method: "GET", target: "/long"}, 200, html, "GET /long" + from + " ", false},
+		{exchange{method: "GET", target: "/shared"}, 200, html, "GET /shared" + from + " ", false},
 		{exchange{method: "GET", target: "/nothing"}, 404, contentTypeJSON, "", false},
 		{exchange{method: "GET", target: "/v1/page"}, 404, contentTypeJSON, "", false},
 		{exchange{method: "GET", target: "//"}, 404, contentTypeJSON, "", false},
@@ -90,6 +94,9 @@ func TestSite(t *testing.T) {
 		if a.status != c.status || a.header.Get("Content-Type") != c.kind || strings.Join(site.seen, "|") != c.seen ||
 			(a.header.Get("Content-Encoding") == "gzip") != c.packed {
 			t.Errorf("%s %s: %d %v, the site saw %q; want %+v", c.method, c.target, a.status, a.header, site.seen, c)
+		}
+		if c.target == "/shared" && string(a.body) != "shared" {
+			t.Errorf("the shared body is %q", a.body)
 		}
 		if c.status == 202 && (a.header.Get("X-Seen-Id") != a.header.Get(headerRequestID) || len(a.header.Values("Set-Cookie")) != 2) {
 			t.Errorf("%s: headers %v", c.target, a.header)

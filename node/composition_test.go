@@ -44,7 +44,7 @@ func TestOneComposition(t *testing.T) {
 			}
 		}
 		for _, path := range []string{
-			"/", "/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/robots.txt", "/account", "/institutions", "/nothing", "/livez", "/readyz",
+			"/", "/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/robots.txt", "/account", "/institutions", "/data/latest.json", "/data/latest.csv", "/feeds/usd.atom", "/nothing", "/livez", "/readyz",
 			"/v1/currencies", "/v1/institutions", "/v1/institutions/popular", "/v1/rates", "/v1/rates/best?currency=USD&operation=buy", "/v1/usage",
 			"/v1/rates/history?currency=USD&institution=popular", "/v1/convert?currency=USD&operation=buy&amount=5", "/v1/nothing", "/v1/account",
 		} {
