@@ -12,11 +12,12 @@ import (
 // row holds the rules of one package. Our packages are named by their path below the root, without those below them;
 // libraries without "github.com/", with those below them. The standard library is allowed except never.
 type row struct {
-	may   string // what it may import, in its tests too
-	tests string // libraries of its tests, in addition to everyTest; tests may import all of ours
-	never string // packages of the standard library that would break the promises of its doc.go
-	exact bool   // it holds money: no float may enter it
-	doc   int    // the lines of its package comment, where they exceed docLinesMax: may only shrink
+	may        string // what it may import, in its tests too
+	tests      string // libraries of its tests, in addition to everyTest; tests may import all of ours
+	never      string // packages of the standard library that would break the promises of its doc.go
+	exact      bool   // it holds money: no float may enter it
+	standalone bool   // its tests import nothing but it: go mod tidy of its users would download what they need
+	doc        int    // the lines of its package comment, where they exceed docLinesMax: may only shrink
 }
 
 // layout is the table of packages; "." is the root. A package without a row fails the test. A library has one owner:
@@ -83,7 +84,7 @@ var layout = map[string]row{
 	"httpapi/internal/fields":     {never: "net/http os", exact: true},                                                    // values of header fields
 	"httpapi/apitest":             {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/apitest/conformance": {may: "httpapi/client"}, // a test that others run: it knows the contract, and nothing of this node
-	"httpapi/client":              {never: "os", exact: true},
+	"httpapi/client":              {never: "os", exact: true, standalone: true},
 	"httpapi/internal/file":       {may: "engine httpapi/internal/encode httpapi/internal/fields", never: "os"},              // generated files over HTTP
 	"httpapi/data":                {may: "engine httpapi/internal/encode httpapi/internal/file", never: "os", exact: true},   // rates as files
 	"httpapi/contract":            {may: "httpapi/internal/file", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
@@ -167,6 +168,8 @@ func (s source) mayImport(imported string) bool {
 	switch allowed := strings.Fields(row.may); {
 	case path.Dir(s.path)[0] == '.' && len(path.Dir(s.path)) > 1: // programs of .ci, some of modules of their own
 		return true
+	case row.standalone && s.isTest():
+		return !strings.Contains(first, ".") || ours == path.Dir(s.path)
 	case isOurs:
 		return s.isTest() || slices.Contains(allowed, ours)
 	case !strings.Contains(first, "."): // the standard library
@@ -223,6 +226,11 @@ func TestLayout_Control(t *testing.T) {
 			if allowed, want := s.mayImport(tt.imported), tt.want == "" || strings.HasPrefix(tt.imported, module) || strings.Contains(tt.imported, "rapid") || strings.Contains(tt.imported, "smtp"); allowed != want {
 				t.Errorf("a test of %s with %s: %t", tt.file, tt.imported, allowed)
 			}
+		}
+	}
+	for imported, want := range map[string]bool{"os": true, module + "httpapi/client": true, module + "httpapi/apitest": false, "go.uber.org/goleak": false} {
+		if s := mustParse(t, "httpapi/client/a_test.go", "package client_test\n"); s.mayImport(imported) != want {
+			t.Errorf("a test of the client with %s: %t", imported, !want)
 		}
 	}
 	for _, tt := range []struct{ path, text, want string }{
