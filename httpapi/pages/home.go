@@ -117,7 +117,7 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
 	}
 	return Div(Dt(l.T(key)), Dd(Strong(Text(rate.Side(operation).String())), Text(" "),
-		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), Text(" "), Span(Class("fresh"), l.age(rate.LastCheckedAt))))
+		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), l.provenance(rate)))
 }
 
 // best returns the best rate of a currency for an operation, or nil if there is none.

@@ -105,16 +105,9 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	return Section(ID("rates"), heading, Table(Class("rates"), Caption(Class("quiet"), l.T("institution.rates")),
 		THead(Tr(l.column("form.currency"), column("rates.venta"), column("rates.compra"))),
 		TBody(Map(rates, func(rate *engine.Rate) Node {
-			expires := "rate.expires"
-			if rate.Stale {
-				expires = "rate.expired"
-			}
 			return Tr(Td(Class("name"), Strong(Text(rate.Currency)), l.channel(rate),
 				If(rate.Kind == engine.Reference, l.tag("tag", "kind.reference")),
-				If(rate.Stale, l.tag("tag bad", "rates.stale")), Text(" "),
-				Span(Class("meta"), l.T("rate.checked"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate)), Text(" "),
-				Span(Class("meta"), l.effectiveDate(rate), l.T("rate.changed"), Text(" "), l.age(rate.CollectedAt), Text(" · "), l.T(expires), Text(" "),
-					l.Time(rate.ExpiresAt))),
+				If(rate.Stale, l.tag("tag bad", "rates.stale")), l.provenance(rate)),
 				Td(Class("number"), l.side(rate.Sell)), Td(Class("number"), l.side(rate.Buy)))
 		}))))
 }

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	. "maragu.dev/gomponents"
@@ -44,25 +43,8 @@ func (l *Localizer) channel(rate *engine.Rate) Node {
 // age returns how long ago t was (see Since), with the exact time as tooltip.
 func (l *Localizer) age(t time.Time) Node { return l.Since(t, Title(l.Instant(t))) }
 
-// source returns a link to the source of a rate.
-func (l *Localizer) source(rate *engine.Rate) Node {
-	if rate.Manual {
-		return l.T("source.manual")
-	}
-	name := rate.SourceName
-	if !strings.Contains(name, rate.UpstreamSource) { // Contains is always true if UpstreamSource is ""
-		name += " (" + l.Str("source.via", rate.UpstreamSource) + ")"
-	}
-	return External(rate.SourceURL, name)
-}
-
 func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
-}
-
-// checkedAt returns the source of a rate and how long ago the node last found the rate there.
-func (l *Localizer) checkedAt(rate *engine.Rate) Node {
-	return Group{Text(" "), Span(Class("meta"), l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))}
 }
 
 // amountAt converts the amount of the query to pesos like /v1/convert, and adds commas. It returns "" without an
@@ -119,7 +101,7 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer)
 			rank = i + 1
 		}
 		rows = append(rows, Tr(If(rank == 1, Class("best")), Td(Class("place"), Text(strconv.Itoa(rank))),
-			Td(Class("name"), l.institution(rate), l.channel(rate), If(rank == 1, l.tag("tag good", "rates.best")), l.checkedAt(rate)),
+			Td(Class("name"), l.institution(rate), l.channel(rate), If(rank == 1, l.tag("tag good", "rates.best")), l.provenance(rate)),
 			cell(engine.Buy, rate), cell(engine.Sell, rate)))
 	}
 	return Group{
@@ -142,7 +124,7 @@ func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 			}
 			reason = l.tag("tag", "rates.oneside")
 		}
-		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), reason, l.checkedAt(rate)),
+		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), reason, l.provenance(rate)),
 			Td(Class("number"), Text(sideOrDash(rate.Sell))), Td(Class("number"), Text(sideOrDash(rate.Buy)))))
 	}
 	if len(rows) == 0 {
@@ -154,16 +136,11 @@ func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 			THead(Tr(l.column("rates.institution"), number("rates.venta"), number("rates.compra"))), TBody(rows)))
 }
 
-// effectiveDate returns the effective date of a rate, or nil if it has none.
-func (l *Localizer) effectiveDate(rate *engine.Rate) Node {
-	return If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")})
-}
-
 func referenceSection(rates []*engine.Rate, l *Localizer) Node {
 	return Section(Class("reference"), ID("reference"), H2(l.T("reference.heading")), P(l.T("reference.text")),
 		Dl(Class("facts"), Map(rates, func(rate *engine.Rate) Node {
 			return Div(Dt(l.institution(rate), If(rate.Stale, l.tag("tag bad", "rates.stale"))),
 				Dd(l.T("side.compra"), Text(" "), Strong(l.side(rate.Buy)), Text(" · "), l.T("side.venta"), Text(" "), Strong(l.side(rate.Sell)),
-					Text(" "), Span(Class("meta"), l.effectiveDate(rate), l.age(rate.LastCheckedAt), Text(" · "), l.source(rate))))
+					l.provenance(rate)))
 		})))
 }

@@ -1,0 +1,63 @@
+package pages
+
+import (
+	"strings"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// sourceName returns the name of the source of a rate, with the source that it copies.
+func (l *Localizer) sourceName(rate *engine.Rate) string {
+	switch {
+	case rate.Manual:
+		return l.Str("source.manual")
+	case strings.Contains(rate.SourceName, rate.UpstreamSource): // always true if UpstreamSource is ""
+		return rate.SourceName
+	}
+	return rate.SourceName + " (" + l.Str("source.via", rate.UpstreamSource) + ")"
+}
+
+// provenance returns how long ago a rate was checked and its source. A click shows what the node knows of its origin:
+// where it is from, when it was read, and what the source said.
+func (l *Localizer) provenance(rate *engine.Rate) Node {
+	expires := "provenance.expires"
+	if rate.Stale {
+		expires = "provenance.expired"
+	}
+	entry := func(key string, value ...Node) Node { return Div(Dt(l.T(key)), Dd(value...)) }
+	name := l.sourceName(rate)
+	source := Text(name)
+	if !rate.Manual {
+		source = External(rate.SourceURL, name)
+	}
+	return Details(Class("origin"),
+		Summary(If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
+			l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "+name)),
+		Dl(entry("provenance.source", source),
+			entry("provenance.said", l.T("side.compra"), Text(" "), l.side(rate.Buy), Text(" · "), l.T("side.venta"), Text(" "), l.side(rate.Sell)),
+			entry("provenance.dated", l.statedDates(rate)),
+			entry("provenance.first", l.Time(rate.CollectedAt)),
+			entry("provenance.last", l.Time(rate.LastCheckedAt)),
+			entry(expires, l.Time(rate.ExpiresAt))))
+}
+
+// statedDates returns the dates that the source states for a rate.
+func (l *Localizer) statedDates(rate *engine.Rate) Node {
+	var dates Group
+	if !rate.EffectiveDate.IsZero() {
+		dates = append(dates, l.T("provenance.effective", l.Date(rate.EffectiveDate)))
+	}
+	if !rate.PublishedAt.IsZero() {
+		if len(dates) > 0 {
+			dates = append(dates, Text(" · "))
+		}
+		dates = append(dates, l.T("provenance.published"), Text(" "), l.Time(rate.PublishedAt))
+	}
+	if len(dates) == 0 {
+		return l.T("provenance.undated")
+	}
+	return dates
+}
