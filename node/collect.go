@@ -37,7 +37,8 @@ func (c Config) NewClient() *fetch.Client {
 // newRandom returns a pseudo-random generator with a random seed.
 func (c *Config) newRandom() *rand.Rand { return rand.New(rand.NewPCG(c.seed(), c.seed())) }
 
-// userAgent returns the value of the header User-Agent: the program, its version, and how to contact the operator.
+// userAgent returns the value of the header User-Agent: the program, its version, and how to contact the operator. It
+// has the form of a crawler's, because some sites refuse every client whose name does not begin with Mozilla.
 func userAgent(version, contact string) string {
 	if version = strings.TrimPrefix(version, "v"); strings.ContainsAny(version, "() ") || version == "" {
 		version = "dev"
@@ -46,7 +47,7 @@ func userAgent(version, contact string) string {
 	if contact != "" {
 		comment += "; " + contact
 	}
-	return fmt.Sprintf("tasard/%s (%s)", version, comment)
+	return fmt.Sprintf("Mozilla/5.0 (compatible; tasard/%s; %s)", version, comment)
 }
 
 // liveCollector collects: it fetches the rates of sources at their scheduled times. It uses the newest definitions of

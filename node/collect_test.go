@@ -34,10 +34,10 @@ func TestS11_CatalogueWinsOverDefinitions(t *testing.T) {
 
 func TestCollect_UserAgent(t *testing.T) {
 	for _, test := range []struct{ version, contact, want string }{
-		{"v1.2.3", "", "tasard/1.2.3 (+https://github.com/tasard/tasard)"},
-		{"(devel)", "ana@example.com", "tasard/dev (+https://github.com/tasard/tasard; ana@example.com)"},
-		{"", "", "tasard/dev (+https://github.com/tasard/tasard)"},
-		{"v0.0.0-20261121-abc+dirty", "https://example.com/x", "tasard/0.0.0-20261121-abc+dirty (+https://github.com/tasard/tasard; https://example.com/x)"},
+		{"v1.2.3", "", "Mozilla/5.0 (compatible; tasard/1.2.3; +https://github.com/tasard/tasard)"},
+		{"(devel)", "ana@example.com", "Mozilla/5.0 (compatible; tasard/dev; +https://github.com/tasard/tasard; ana@example.com)"},
+		{"", "", "Mozilla/5.0 (compatible; tasard/dev; +https://github.com/tasard/tasard)"},
+		{"v0.0.0-20261121-abc+dirty", "https://example.com/x", "Mozilla/5.0 (compatible; tasard/0.0.0-20261121-abc+dirty; +https://github.com/tasard/tasard; https://example.com/x)"},
 	} {
 		if got := userAgent(test.version, test.contact); got != test.want {
 			t.Errorf("%q, %q: %s, want %s", test.version, test.contact, got, test.want)

@@ -12,7 +12,7 @@ const (
 	requestTimeoutDefault = 12 * time.Second
 	fetchTimeoutDefault   = 30 * time.Second
 	pauseDefault          = 500 * time.Millisecond
-	userAgentDefault      = "tasard (+https://github.com/tasard/tasard)"
+	userAgentDefault      = "Mozilla/5.0 (compatible; tasard; +https://github.com/tasard/tasard)"
 )
 
 // Config configures a Client. Clock is required; the zero value of every other field is usable.
@@ -21,7 +21,8 @@ type Config struct {
 	Clock func() time.Time
 	// Random adds jitter to the waits between tries. After New the caller must not use Random any more. nil: no jitter.
 	Random *rand.Rand
-	// UserAgent names the program and a contact: tasard/1.2 (+https://github.com/tasard/tasard; ops@example.do).
+	// UserAgent names the program and a contact, in the form that most sites accept:
+	// Mozilla/5.0 (compatible; tasard/1.2; +https://github.com/tasard/tasard; ops@example.do).
 	UserAgent string
 	// Dial opens a connection. It must return when its context ends. nil: only to public
 	// addresses, and to addresses that the URLs of the definition have in place of a host name.

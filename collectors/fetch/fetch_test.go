@@ -262,7 +262,7 @@ func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	}
 	got := Config{Clock: clock}.withDefaults()
 	if got.RequestTimeout != 12*time.Second || got.FetchTimeout != 30*time.Second || got.Pause != 500*time.Millisecond ||
-		!strings.HasPrefix(got.UserAgent, "tasard (+https://") {
+		!strings.HasPrefix(got.UserAgent, "Mozilla/5.0 (compatible; tasard; +https://") {
 		t.Errorf("the defaults are %+v", got)
 	}
 	defer func() {

@@ -51,9 +51,9 @@ func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fe
 	for name, value := range r.Headers {
 		req.header.Set(name, value)
 	}
-	// The definition of a source must not change the user agent. With an Accept-Encoding header the transport would not
-	// decode gzip.
-	req.header.Set("User-Agent", s.client.config.UserAgent)
+	// A definition has its own key for the user agent. With an Accept-Encoding header the transport would not decode
+	// gzip.
+	req.header.Set("User-Agent", s.userAgent())
 	req.header.Del("Accept-Encoding")
 	req.header.Del("Range")
 	return req, nil
@@ -101,6 +101,10 @@ func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *
 	return address, nil
 }
 
+func (s *session) userAgent() string {
+	return cmp.Or(s.definition.UserAgent, s.client.config.UserAgent)
+}
+
 // header returns the headers of every request.
 func (s *session) header(accept string) http.Header {
 	language := "es-DO,es;q=0.9"
@@ -108,7 +112,7 @@ func (s *session) header(accept string) http.Header {
 		language = "en,es;q=0.5"
 	}
 	return http.Header{
-		"User-Agent":      {s.client.config.UserAgent},
+		"User-Agent":      {s.userAgent()},
 		"Accept":          {accept},
 		"Accept-Language": {language},
 	}

@@ -6,6 +6,9 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/tasard/tasard/collectors/source"
@@ -48,20 +51,45 @@ func (c *connections) closeAll() {
 	}
 }
 
-// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy. Fetches do not share a transport, so that
+// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy but that of the definition. Fetches do not share a transport, so that
 // sources share no connections and no certificate authorities.
 func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.Transport, *fetchError) {
 	roots, fetchErr := c.roots(d)
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
+	config := &tls.Config{RootCAs: roots, Time: c.config.Clock, MinVersion: tls.VersionTLS12}
+	if d.OldCiphers {
+		config.CipherSuites = oldCiphers()
+	}
+	var proxy func(*http.Request) (*url.URL, error)
+	if d.Proxy != "" {
+		address, err := url.Parse(d.Proxy)
+		if err != nil {
+			return nil, newFetchError(source.Internal, "%q is not the address of a proxy; correct the definition", d.Proxy).withCause(err)
+		}
+		proxy = http.ProxyURL(address)
+	}
 	return &http.Transport{
+		Proxy:                  proxy,
 		DialContext:            conns.dialTracked,
-		TLSClientConfig:        &tls.Config{RootCAs: roots, Time: c.config.Clock, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    c.config.RequestTimeout,
 		IdleConnTimeout:        c.config.FetchTimeout,
 		MaxResponseHeaderBytes: headerBytesMax,
 	}, nil
+}
+
+// oldCiphers returns the ciphers of TLS 1.2, with those that Go does not offer by default: CBC, 3DES, and keys without
+// forward secrecy. Some old servers have no others. RC4 is left out: it protects nothing.
+func oldCiphers() []uint16 {
+	var ids []uint16
+	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if slices.Contains(suite.SupportedVersions, tls.VersionTLS12) && !strings.Contains(suite.Name, "RC4") {
+			ids = append(ids, suite.ID)
+		}
+	}
+	return ids
 }
 
 // roots returns the trusted certificates for a source: Config.Roots and those in the PEM file that the definition of

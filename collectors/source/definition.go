@@ -27,6 +27,9 @@ type Definition struct {
 	IgnoreRobots   bool                    // ignore robots.txt; only an operator may decide this
 	PlainHTTP      bool                    // its addresses may be http instead of https
 	CAFile         string                  // PEM file of certificates that the server omits; "" = none
+	UserAgent      string                  // header User-Agent instead of that of the node; "" = that of the node
+	OldCiphers     bool                    // accept the ciphers of old servers too; the certificate is verified anyway
+	Proxy          string                  // address of an HTTP or SOCKS5 proxy for its requests; "" = none
 	Disabled       string                  // reason why the source is not fetched (Parse works anyway); "" = it is
 	Note           string                  // advice for people, about repairs of the definition
 	Pages          []Page                  // at least one

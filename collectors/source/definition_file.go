@@ -43,7 +43,7 @@ func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
 		}
 		file.changes, file.id = top.changes(), top.Required("id", "", top.id)
 		if len(file.changes) == 0 && top.Empty() && !top.Failed() {
-			top.Errorf("has no pages and changes nothing; write a whole definition, or disabled, ignoreRobots, caFile or priority")
+			top.Errorf("has no pages and changes nothing; write a whole definition, or one of the keys that docs/definitions.md names")
 		}
 	})
 	if err != nil {
@@ -65,6 +65,18 @@ func (o *object) changes() (changes []func(*Definition)) {
 	if o.Has("caFile") {
 		file := o.file("caFile")
 		changes = append(changes, func(d *Definition) { d.CAFile = file })
+	}
+	if o.Has("userAgent") {
+		text := o.userAgent("userAgent")
+		changes = append(changes, func(d *Definition) { d.UserAgent = text })
+	}
+	if o.Has("oldCiphers") {
+		flag := o.Bool("oldCiphers", false)
+		changes = append(changes, func(d *Definition) { d.OldCiphers = flag })
+	}
+	if o.Has("proxy") {
+		address := o.proxy("proxy")
+		changes = append(changes, func(d *Definition) { d.Proxy = address })
 	}
 	if o.Has("priority") {
 		priority := o.Number("priority", engine.PriorityDefault, 0, priorityMax)
@@ -101,6 +113,9 @@ func (o *object) definition() *Definition {
 		IgnoreRobots:   o.Bool("ignoreRobots", false),
 		PlainHTTP:      o.Bool("plainHttp", false),
 		CAFile:         o.file("caFile"),
+		UserAgent:      o.userAgent("userAgent"),
+		OldCiphers:     o.Bool("oldCiphers", false),
+		Proxy:          o.proxy("proxy"),
 		Disabled:       o.Text("disabled", textMax),
 		Note:           o.Text("note", textMax),
 		Expiry:         Expiry{AfterCheck: engine.LifetimeDefault},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -127,6 +128,35 @@ func (o *object) headers(key string) map[string]string {
 		return nil
 	}
 	return headers
+}
+
+// userAgent reads a value of the header User-Agent. It must name this program, so that a site can tell what reads it,
+// and so that the rules of its robots.txt apply to the name that it sees.
+func (o *object) userAgent(key string) string {
+	text := o.Text(key, nameMax)
+	switch {
+	case text == "":
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }):
+		o.Errorf("%s has characters that are not ASCII; remove them", key)
+	case !strings.Contains(strings.ToLower(text), "tasard"):
+		o.Errorf("%s does not name tasard; a site must be able to tell what reads it: Mozilla/5.0 (compatible; tasard; +ADDRESS)", key)
+	}
+	return text
+}
+
+// proxy reads the address of a proxy.
+func (o *object) proxy(key string) string {
+	text := o.Text(key, textMax)
+	address, err := url.Parse(text)
+	switch {
+	case text == "":
+	case err != nil || !slices.Contains([]string{"http", "https", "socks5"}, address.Scheme) || address.Hostname() == "" ||
+		strings.Trim(address.Path, "/")+address.RawQuery+address.Fragment != "":
+		o.Errorf("%s is not the address of a proxy; write http://, https:// or socks5://, host and port", key)
+	case address.User != nil:
+		o.Errorf("%s has a password, which others could read here; use a proxy that needs none from this machine", key)
+	}
+	return text
 }
 
 func isToken(text string) bool {
