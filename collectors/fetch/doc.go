@@ -53,6 +53,7 @@
 //
 // # Limits
 //
-// No HTTP/2, no encoding but gzip, no proxy but that of a definition. Cache-Control is ignored, except that no-store prevents caching.
+// No HTTP/2, no encoding but gzip, no proxy but that of a definition. Cache-Control is ignored, except that no-store
+// prevents caching.
 // A cached document is used for at most a day: a server may answer 304 forever by mistake, which would freeze a rate.
 package fetch

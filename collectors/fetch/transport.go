@@ -51,8 +51,8 @@ func (c *connections) closeAll() {
 	}
 }
 
-// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy but that of the definition. Fetches do not share a transport, so that
-// sources share no connections and no certificate authorities.
+// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy but that of the definition. Fetches do not
+// share a transport, so that sources share no connections and no certificate authorities.
 func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.Transport, *fetchError) {
 	roots, fetchErr := c.roots(d)
 	if fetchErr != nil {

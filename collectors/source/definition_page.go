@@ -3,6 +3,8 @@ package source
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/textproto"
 	"net/url"
 	"slices"
@@ -130,18 +132,27 @@ func (o *object) headers(key string) map[string]string {
 	return headers
 }
 
-// userAgent reads a value of the header User-Agent. It must name this program, so that a site can tell what reads it,
-// and so that the rules of its robots.txt apply to the name that it sees.
+// userAgent reads a value of the header User-Agent.
 func (o *object) userAgent(key string) string {
 	text := o.Text(key, nameMax)
-	switch {
-	case text == "":
-	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }):
-		o.Errorf("%s has characters that are not ASCII; remove them", key)
-	case !strings.Contains(strings.ToLower(text), "tasard"):
-		o.Errorf("%s does not name tasard; a site must be able to tell what reads it: Mozilla/5.0 (compatible; tasard; +ADDRESS)", key)
+	if text != "" {
+		if err := CheckUserAgent(text); err != nil {
+			o.Errorf("%s %w", key, err)
+		}
 	}
 	return text
+}
+
+// CheckUserAgent checks a value of the header User-Agent. It must name this program, so that a site can tell what reads
+// it, and so that the rules of its robots.txt apply to the name that it sees.
+func CheckUserAgent(text string) error {
+	switch {
+	case len(text) > nameMax || strings.TrimSpace(text) != text || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }):
+		return fmt.Errorf("is not a text of at most %d ASCII characters without blanks around it", nameMax)
+	case !strings.Contains(strings.ToLower(text), "tasard"):
+		return errors.New("does not name tasard; a site must be able to tell what reads it: Mozilla/5.0 (compatible; tasard; +ADDRESS)")
+	}
+	return nil
 }
 
 // proxy reads the address of a proxy.
