@@ -23,6 +23,10 @@ func forbiddenIn(packages []string) []string {
 	})
 }
 
+// packagesMax limits how many packages beside the standard library a test with the harness compiles. It is also in
+// docs/testing.md.
+const packagesMax = 159
+
 func TestDependencies(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {
@@ -34,6 +38,10 @@ func TestDependencies(t *testing.T) {
 	}
 	if found := forbiddenIn(packages); len(found) > 0 {
 		t.Errorf("an import of the harness builds %q too", found)
+	}
+	libraries := slices.DeleteFunc(packages, func(p string) bool { return !strings.Contains(strings.Split(p, "/")[0], ".") })
+	if len(libraries) > packagesMax {
+		t.Errorf("a test with the harness compiles %d packages beside the standard library, at most %d: which are new?", len(libraries), packagesMax)
 	}
 	planted := []string{"testing", "github.com/spf13/cobra", "github.com/tasard/tasard/collectors/source", "github.com/PuerkitoBio/goquery"}
 	if got := forbiddenIn(append(planted, "net/http")); !slices.Equal(got, planted) {
