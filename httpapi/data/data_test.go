@@ -48,7 +48,7 @@ const testCatalogue = `{
   {"id": "htg", "name": "Casa HTG <& Hijos>", "type": "exchange"},
   {"id": "gone", "name": "Banco Cerrado", "type": "bank", "active": false}],
  "currencies": [
-  {"code": "USD", "name": "Dólar estadounidense", "symbol": "US$"}, {"code": "EUR", "name": "Euro", "symbol": "€"}, {"code": "HTG", "name": "Gourde haitiano"}],
+  {"code": "USD", "name": "Dólar estadounidense", "symbol": "US$"}, {"code": "EUR", "name": "Euro", "symbol": "€"}, {"code": "HTG", "name": "Gourde haitiano"}, {"code": "CAD", "name": "Dólar canadiense"}],
  "sources": [
   {"id": "colon-web", "name": "@sitio de Banco Colón", "url": "https://colon.example/tasas?a=1&b=2"},
   {"id": "list", "name": "Lista de agentes", "url": "", "upstreamSource": "InfoEjemplo"}]}`
@@ -176,6 +176,7 @@ func TestGolden_Files(t *testing.T) {
 		golden(path, ask(h, http.MethodGet, path))
 	}
 	golden("/feeds/htg.atom", ask(s.serve(""), http.MethodGet, "/feeds/htg.atom")) // an institution with the name of a currency, no public URL
+	golden("/feeds/cad.atom", ask(h, http.MethodGet, "/feeds/cad.atom"))           // no rates
 	golden("options", ask(h, http.MethodOptions, "/data/latest.csv"))
 	golden("405", ask(h, http.MethodPost, "/feeds/usd.atom"))
 	golden("404", ask(h, http.MethodGet, "/feeds/nothing.atom"))

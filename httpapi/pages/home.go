@@ -103,8 +103,10 @@ func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
 			H2(A(Href(path+"#rates"), Span(Class("code"), Text(currency)), Text(" "), l.T("currency."+currency))),
 			Dl(l.bestRate("glance.buy", toBuy, engine.Buy), l.bestRate("glance.sell", toSell, engine.Sell)),
 			Map(reference.Items, func(rate *engine.Rate) Node {
-				return P(Class("fine"), l.T("glance.reference"), Text(" "), l.T("glance.compra"), Text(" "), l.side(rate.Buy),
-					Text(" · "), l.T("glance.venta"), Text(" "), l.side(rate.Sell))
+				return Div(Class("fine"), l.provenanceBehind(rate, Group{
+					l.T("glance.reference"), Text(" "), l.T("glance.compra"), Text(" "), l.side(rate.Buy),
+					Text(" · "), l.T("glance.venta"), Text(" "), l.side(rate.Sell),
+				}))
 			})))
 	}
 	return Section(Class("glance"), Aria("label", l.Str("glance.label")), cards), nil
@@ -117,7 +119,7 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
 	}
 	return Div(Dt(l.T(key)), Dd(Strong(Text(rate.Side(operation).String())), Text(" "),
-		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), l.provenance(rate)))
+		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), l.provenanceBehind(rate, l.age(rate.LastCheckedAt))))
 }
 
 // best returns the best rate of a currency for an operation, or nil if there is none.

@@ -323,6 +323,9 @@ func TestPages_Provenance(t *testing.T) {
 		}
 		all := strings.ReplaceAll(strings.Join(said, "\n"), "\u00a0", " ")
 		mustContain(t, all, want...)
+		if path == "/" && len(said) != 10 { // 5 on the cards, 2 ranked, 2 that are not, 1 for reference
+			t.Errorf("%d rates have an origin: %q", len(said), said)
+		}
 		if colon := strings.Count(all, "Sitio web de Banco Colón"); links != colon {
 			t.Errorf("%s: %d links to the source of %d rates", path, links, colon)
 		}

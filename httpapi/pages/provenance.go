@@ -20,9 +20,17 @@ func (l *Localizer) sourceName(rate *engine.Rate) string {
 	return rate.SourceName + " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 }
 
-// provenance returns how long ago a rate was checked and its source. A click shows what the node knows of its origin:
-// where it is from, when it was read, and what the source said.
+// provenance returns how long ago a rate was checked and its source. A click shows the rest, see provenanceBehind.
 func (l *Localizer) provenance(rate *engine.Rate) Node {
+	return l.provenanceBehind(rate, Group{
+		If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
+		l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · " + l.sourceName(rate)),
+	})
+}
+
+// provenanceBehind returns a summary. A click on it shows what the node knows of the origin of a rate: where it is
+// from, when it was read, and what the source said.
+func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node) Node {
 	expires := "provenance.expires"
 	if rate.Stale {
 		expires = "provenance.expired"
@@ -33,9 +41,7 @@ func (l *Localizer) provenance(rate *engine.Rate) Node {
 	if !rate.Manual {
 		source = External(rate.SourceURL, name)
 	}
-	return Details(Class("origin"),
-		Summary(If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
-			l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · "+name)),
+	return Details(Class("origin"), Summary(summary),
 		Dl(entry("provenance.source", source),
 			entry("provenance.said", l.T("side.compra"), Text(" "), l.side(rate.Buy), Text(" · "), l.T("side.venta"), Text(" "), l.side(rate.Sell)),
 			entry("provenance.dated", l.statedDates(rate)),
