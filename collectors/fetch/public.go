@@ -16,8 +16,12 @@ var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 // dialPublic returns the dial function for a source when Config.Dial is nil. It connects only to public addresses, so
 // that neither the DNS of a site nor a redirect can make the node send requests into the operator's network. A
-// definition whose URL has another address in place of a host name also allows that address.
+// definition whose URL has another address in place of a host name also allows that address. With a proxy, the site is
+// reached from the proxy, and the node connects only to it.
 func dialPublic(d *source.Definition) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.Proxy != "" { // all connections are to the proxy, which the operator named
+		return new(net.Dialer).DialContext
+	}
 	named := map[netip.Addr]bool{}
 	for i := range d.Pages {
 		for _, request := range d.Pages[i].Requests {

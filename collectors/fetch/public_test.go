@@ -25,10 +25,18 @@ func TestD4_PublicAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	for address, want := range map[string]bool{"http://127.0.0.1:1/rates": true, "https://bank.example.do/rates": false} {
-		conn, err := dialPublic(definitionOf(source.Request{Method: "GET", URL: address}))(t.Context(), "tcp", ln.Addr().String())
-		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "is not a public address") {
-			t.Errorf("a definition with %s: %v", address, err)
+	for _, test := range []struct {
+		address, proxy string
+		want           bool
+	}{
+		{"http://127.0.0.1:1/rates", "", true}, {"https://bank.example.do/rates", "", false},
+		{"https://bank.example.do/rates", "http://127.0.0.1:3128", true},
+	} {
+		d := definitionOf(source.Request{Method: "GET", URL: test.address})
+		d.Proxy = test.proxy
+		conn, err := dialPublic(d)(t.Context(), "tcp", ln.Addr().String())
+		if (err == nil) != test.want || err != nil && !strings.Contains(err.Error(), "is not a public address") {
+			t.Errorf("a definition with %s, proxy %q: %v", test.address, test.proxy, err)
 		}
 		if err == nil {
 			_ = conn.Close()
