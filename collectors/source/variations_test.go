@@ -79,7 +79,7 @@ func shapes() []shape {
 			`{"bank":"bpd","rate":SELL,"date":"2026-09-17","name":"dollarsellrate"}]}`},
 		{source: "infodolar", body: page("", strings.Replace(infodolar, "ROWS", silent.String(), 1))},
 		{source: "infodolar", body: page("", strings.NewReplacer("<td>BUY", `<td data-order="BUY">BUY`, "ROWS", silent.String()).Replace(infodolar))},
-		{source: "infodolar", page: 1, body: page("Precio del euro", strings.NewReplacer(`id="Dolar"`, ``, "ROWS", silent.String()).Replace(infodolar))},
+		{source: "infodolar", page: 1, body: page("InfoDolar.com.do - Precio del euro", strings.NewReplacer(`id="Dolar"`, ``, "ROWS", silent.String()).Replace(infodolar))},
 		{source: "infodolar", page: 1, body: page("Precio del euro", `<table class="cotizaciones destacadas">`+
 			`<tr><th>Entidad</th><th>Compra</th><th>Venta</th></tr><tr><td class="nombre">SCT</td><td>59</td><td>61</td></tr></table>`+
 			strings.NewReplacer(`class="cotizaciones" id="Dolar"`, `id="cotizaciones"`, "ROWS", silent.String()).Replace(infodolar))},
