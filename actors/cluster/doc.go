@@ -56,6 +56,5 @@
 //
 // Not promised: an isolated node may report a majority for three seconds; two nodes may hold a Lease at the same time
 // if their clocks differ by more than leaseMargin; records that two disks lose at the same time may be lost.
-//
 // Start with cluster.go, journal.go and follow.go.
 package cluster
