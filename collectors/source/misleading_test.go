@@ -134,6 +134,7 @@ func misleadingElements() []misleading {
 			body: page("Caribe", `<b id="eur_buy_num">US$ 58.10</b><b id="eur_sell_num">RD$70.10</b>`)},
 		{source: "caribe-site", name: "a sell that was copied to buy", body: caribe("RD$61.10", "")},
 		{source: "caribe-site", name: "thousands", body: caribe("RD$58,100.00", "")},
+		{source: "caribe-site", name: "a point that may separate thousands", body: caribe("RD$58.100", "")},
 		{source: "caribe-site", name: "a lost point", body: caribe("5810", "")},
 	}
 }

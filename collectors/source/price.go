@@ -65,7 +65,18 @@ func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) 
 	if placeholderPrice.MatchString(price) {
 		return "", nil
 	}
+	price = trimPadding(price, decimalsMax)
 	return price, checkPrice(price, decimalsMax)
+}
+
+// trimPadding removes the zeros after decimalsMax decimals, as in 58.1000. It keeps three decimals as they are: the
+// point of 58.100 may be a thousands separator.
+func trimPadding(price string, decimalsMax int) string {
+	whole, fraction, _ := strings.Cut(price, ".")
+	if len(fraction) < 4 || len(fraction) <= decimalsMax || strings.Trim(fraction[decimalsMax:], "0") != "" {
+		return price
+	}
+	return strings.TrimSuffix(whole+"."+fraction[:decimalsMax], ".")
 }
 
 // foreignCurrency returns the currency that the text of a price names, or "". The peso and the argument currency do not
