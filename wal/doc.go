@@ -29,6 +29,7 @@
 //
 // # How data flows
 //
+//	Create         begin a log with a snapshot from elsewhere
 //	Append         write the frame, sync it, advance the mark
 //	WriteSnapshot  write and sync a temporary file, rename it, sync the directory
 //	DropBefore     remove whole segments that two snapshots cover
