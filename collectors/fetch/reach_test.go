@@ -48,7 +48,7 @@ func echoUserAgent(w http.ResponseWriter, r *http.Request) {
 // A server that has only ciphers of twenty years ago is read by a definition with oldCiphers, and by no other.
 func TestOldCiphers(t *testing.T) {
 	old := httptest.NewUnstartedServer(http.HandlerFunc(echoUserAgent))
-	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}} //nolint:gosec // as such servers
+	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}
 	old.Config.ErrorLog = log.New(io.Discard, "", 0)
 	old.StartTLS()
 	defer old.Close()

@@ -121,5 +121,5 @@ func writeError(w http.ResponseWriter, r *http.Request, status int, err *engine.
 	body := encode.Field([]byte(`{"error":{`), "code", string(err.Code))
 	body = encode.Field(body, "message", err.Message)
 	body = encode.Field(body, "requestId", r.Header.Get("X-Request-Id"))
-	_, _ = w.Write(append(body, "}}"...))
+	_, _ = w.Write(append(body, "}}"...)) //nolint:gosec // G705: JSON, which encode has escaped
 }
