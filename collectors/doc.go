@@ -1,6 +1,6 @@
 // Package collectors fetches the pages of sources, which are websites and APIs with exchange rates. It turns them into
 // refreshes (engine.Refresh): each has the rates of one source at one time. It does not validate rates: buy and sell
-// stay texts of the source, and the engine checks them.
+// keep the text of the page, and the engine validates it.
 //
 //	collectors/source     Definition: the requests of a source, and how to read its pages
 //	      |  at each slot of the Schedule
@@ -42,10 +42,10 @@
 //
 // # Refreshes
 //
-// A refresh is Complete if all pages of its currencies have been read. The engine removes quotes that are missing in a
-// Complete refresh. A quote with one side is not published while another page may still bring its other side. If a
-// document has not changed, its quotes count as observed again. The past days of a workbook are published before the
-// current quotes.
+// A refresh is Complete if every page that may have one of its currencies has been read. The engine removes quotes
+// that are missing in a Complete refresh. A quote with one side is not published while another page may still bring
+// its other side. If a document has not changed, its quotes count as observed again. A workbook may contain past
+// days; they are published first.
 //
 // # Observation files
 //

@@ -8,9 +8,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Apply changes the registry by a durable event. Outside a replay of the log the event must be one that this process
-// decided; for events of other processes call ApplyRemote. In the log of a cluster an event may have an earlier
-// monotonic time (ClockReading.Monotonic) than the event before it; the later time is then used for both.
+// Apply changes the registry by a durable event. Except during a replay of the log, the event must come from this
+// process; for events of other nodes call ApplyRemote. In the log of a cluster the monotonic time
+// (ClockReading.Monotonic) may go back; Apply then uses the newest time so far.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -150,7 +150,7 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 	r.addresses.remove(func(row *AddressState) bool { return row.Account == 0 && now.Monotonic-row.LastEventAt >= forgetAfter })
 	for digest, a := range r.attempts {
 		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
-			a.account = 0 // the login was aborted
+			a.account = 0 // the login for which it was assigned did not get into the log
 		}
 		a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.shared && expired(c.Until, c.Expires, now, true) })
 		if a.idle(now.Monotonic) {

@@ -25,7 +25,7 @@ type (
 		Reason string `json:"reason"`
 		Author
 	}
-	// Author names the author of a change. "" means that the log names only the operating system's user.
+	// Author names the author of a change. If it is empty, the log names only the operating-system user of the caller.
 	Author struct {
 		Name string `json:"by,omitempty"`
 	}

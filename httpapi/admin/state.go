@@ -43,7 +43,7 @@ type (
 		Failure             *SourceFailure `json:"failure,omitempty"`
 		Read                int            `json:"read"`                    // rates read for the newest scheduled time
 		Accepted            int            `json:"accepted"`                // of these: accepted by the engine
-		Quarantined         int            `json:"quarantined"`             // of these: rejected, most into quarantine
+		Quarantined         int            `json:"quarantined"`             // of these: rejected, including those in quarantine
 		Repeated            int            `json:"repeated"`                // of these: already published
 		Digests             []string       `json:"digests,omitempty"`       // digest of the newest document of each page
 		Notes               []string       `json:"notes,omitempty"`         // of the newest try
@@ -78,7 +78,7 @@ type ClusterNode struct {
 	Reachable    bool      `json:"reachable"`
 	SeenAt       time.Time `json:"seenAt,omitzero"`
 	Leader       bool      `json:"leader"`                 // changes go through this node
-	OtherMembers bool      `json:"otherMembers,omitempty"` // its list of members is another one than that of the node that was asked
+	OtherMembers bool      `json:"otherMembers,omitempty"` // its list of members differs from that of the responding node
 	Current      bool      `json:"current"`                // the node is a member, and its copy of the log is up to date
 	Record       uint64    `json:"record"`                 // sequence number of the newest record in the node's copy of the log
 	Lag          uint64    `json:"lag"`                    // number of records that it lacks

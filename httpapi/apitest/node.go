@@ -19,12 +19,12 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Node is a complete node for tests. Its methods are safe for concurrent use. The controls (methods of Server that
-// change time, data or failures) run one at a time.
+// Node is a complete node for tests. Its methods are safe for concurrent use. The controls (the methods of
+// Server, which change time and data and make requests fail) run one at a time.
 type Node struct {
 	// URL is the base URL of the node, without a slash at the end.
 	URL string
-	// Client sends requests to the node. If the listener is in memory, it reaches the node under every host name.
+	// Client sends requests to the node. With a listener in memory, the client reaches the node under every host name.
 	Client *http.Client
 	// Clock is the node's clock.
 	Clock *Clock
@@ -163,7 +163,8 @@ func (n *Node) openInstance(data journalData) error {
 	journal := &memoryJournal{data: data}
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(journal), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})}, // not n.random, which gives the API keys and login codes of a RandomSeed
+		// Not n.random: more reads of it would change the API keys that follow from RandomSeed.
+		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})},
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {

@@ -24,8 +24,8 @@ type ResponseInfo struct {
 // infoKey is the key of the context value with the *ResponseInfo to fill in.
 type infoKey struct{}
 
-// WithResponse returns a context for one request. When its response has come, also one with an error status, info has
-// its headers. Of several responses, after retries or for an iterator, it has those of the last one.
+// WithResponse returns a context for one request. info is filled in when a response arrives, even one with an
+// error status. If there are several responses, after retries or for an iterator, info describes the last one.
 func WithResponse(ctx context.Context, info *ResponseInfo) context.Context {
 	return context.WithValue(ctx, infoKey{}, info)
 }

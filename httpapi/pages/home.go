@@ -174,8 +174,8 @@ func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	})
 }
 
-// nameOf returns the name of a currency. The catalogue has only Spanish names, so an English name comes from the texts,
-// which have only the built-in currencies.
+// nameOf returns the name of a currency. The catalogue has only Spanish names. English names come from the
+// translations, which have the built-in currencies but not added ones.
 func (p *Pages) nameOf(l *Localizer, code string) string {
 	if name := l.Str("currency." + code); name != "" && l.Language == English {
 		return name

@@ -24,7 +24,7 @@ func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 	if err == nil {
 		lines, err = ParseConfig(path, text, known)
 	}
-	if lines == nil { // the file can't be read, so all that it may set is unknown
+	if lines == nil { // without the file the value of no setting is known
 		for _, name := range known {
 			markUnknown(cmd, name)
 		}
