@@ -22,11 +22,12 @@ type idleState struct {
 	free  bool         // the newest response cost the client nothing, see Conn.MarkFree
 }
 
-// begin notes that the connection waits for a request. It returns false if the connection is to be closed. A free
-// response does not make the connection younger: otherwise a client could keep its connections with free requests.
-func (s *idleState) begin(since time.Time) bool {
+// begin notes that the connection waits for a request, which must come before deadline, the end of timeout. It returns
+// false if the connection is to be closed. A free response does not make the connection younger: otherwise a client
+// could keep its connections with free requests.
+func (s *idleState) begin(deadline time.Time, timeout time.Duration) bool {
 	if !s.free || s.last == 0 {
-		s.last = max(1, since.UnixNano())
+		s.last = max(1, deadline.UnixNano()-int64(timeout))
 	}
 	s.free = false
 	return s.since.CompareAndSwap(0, s.last)
