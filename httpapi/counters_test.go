@@ -313,7 +313,7 @@ func TestO5_IdleMakesRoom(t *testing.T) {
 		askOn(t, served[name], bufio.NewReader(served[name]), target)
 	}
 	bubbleSleep(200 * time.Millisecond) // the server reads again
-	for newcomers := range 3 { // which of the idle ones makes room first is a matter of milliseconds here
+	for newcomers := range 3 {          // which of the idle ones makes room first is a matter of milliseconds here
 		open(bestTarget)
 		if got := s.server.Stats().Connections; got.IdleClosed != uint64(newcomers+1) || got.Reserve != 0 {
 			t.Errorf("newcomer %d: %+v", newcomers, got)
