@@ -294,27 +294,48 @@ func TestCounters_Shed(t *testing.T) {
 	}
 }
 
-// TestO5_IdleMakesRoom: at the cap each newcomer is served, in the place of an idle connection, and one with half a
-// request stays.
+// TestO5_IdleMakesRoom: at the cap each newcomer is served, in the place of the connection that was idle longest.
+// Answers that cost nothing do not make a connection younger, and one with half a request stays. The server notes a
+// little after an answer that a connection is idle, so steps too close together are taken again with longer pauses.
 func TestO5_IdleMakesRoom(t *testing.T) {
-	s := serve(t, withLimits(func(c *Config) { c.Limits = Limits{ConnsMax: 4, ConnsPerClient: -1} }))
-	open := func(target string) net.Conn {
-		conn, wire := s.dial(t)
-		askOn(t, conn, wire, target)
-		return conn
+	want := []string{"free", "recent", "charged"}
+	for pause := 10 * time.Millisecond; ; pause *= 10 {
+		got := idleOrder(t, pause)
+		if slices.Equal(got, want) {
+			return
+		}
+		if pause > time.Second {
+			t.Fatalf("newcomers took the places of %v, want %v", got, want)
+		}
 	}
-	served := map[string]net.Conn{}
+}
+
+// idleOrder fills a server with four connections and returns the names of three in the order in which newcomers take
+// their places. It pauses after each step.
+func idleOrder(t *testing.T, pause time.Duration) (order []string) {
+	s := serve(t, withLimits(func(c *Config) { c.Limits = Limits{ConnsMax: 4, ConnsPerClient: -1} }))
+	served, closed := map[string]net.Conn{}, make(chan string, 3)
+	ask := func(conn net.Conn, target string) {
+		askOn(t, conn, bufio.NewReader(conn), target)
+		bubbleSleep(pause)
+	}
 	for _, name := range []string{"busy", "charged", "free", "recent"} {
-		served[name] = open(bestTarget)
+		served[name], _ = s.dial(t)
+		ask(served[name], bestTarget)
 	}
 	write(t, served["busy"], "GET /v1/rates")
-	for _, name := range []string{"free", "charged"} {
-		target := map[bool]string{true: bestTarget, false: "/nothing-here"}[name == "charged"]
-		askOn(t, served[name], bufio.NewReader(served[name]), target)
+	ask(served["free"], "/nothing-here")
+	ask(served["charged"], bestTarget)
+	for _, name := range []string{"charged", "free", "recent"} {
+		go func() {
+			_, _ = served[name].Read(make([]byte, 1))
+			closed <- name
+		}()
 	}
-	bubbleSleep(200 * time.Millisecond) // the server reads again
-	for newcomers := range 3 {          // which of the idle ones makes room first is a matter of milliseconds here
-		open(bestTarget)
+	for newcomers := range 3 {
+		conn, _ := s.dial(t)
+		ask(conn, bestTarget)
+		order = append(order, <-closed)
 		if got := s.server.Stats().Connections; got.IdleClosed != uint64(newcomers+1) || got.Reserve != 0 {
 			t.Errorf("newcomer %d: %+v", newcomers, got)
 		}
@@ -323,4 +344,5 @@ func TestO5_IdleMakesRoom(t *testing.T) {
 	if a := parseAnswer(t, bufio.NewReader(served["busy"]), "GET"); a.status != 200 {
 		t.Errorf("the request that had begun: %d", a.status)
 	}
+	return order
 }
