@@ -21,13 +21,13 @@ const (
 
 // crashRun is what the outside world knows of the nodes that were killed.
 type crashRun struct {
-	t        *testing.T
-	dir      string
-	lies     bool
-	random   *rand.Rand
-	accounts [crashAccounts + 1]acknowledged
-	told     int // newest rate that was acknowledged or served
-	wrong    int // what must not be was seen; with the planted bug that is the aim
+	t           *testing.T
+	dir         string
+	lies        bool
+	random      *rand.Rand
+	accounts    [crashAccounts + 1]acknowledged
+	newestShown int // newest rate that was acknowledged or served
+	wrong       int // what must not be was seen; with the planted bug that is the aim
 
 	killed, granted, exhausted, made, ended, published, seen int
 }
@@ -79,9 +79,9 @@ func (w *crashRun) cycle(start time.Duration, lines int) {
 	if err := node.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	heard, ready, listed := bufio.NewScanner(out), false, map[string]bool{}
-	for heard.Scan() {
-		words := strings.Fields(heard.Text())
+	scanner, ready, listed := bufio.NewScanner(out), false, map[string]bool{}
+	for scanner.Scan() {
+		words := strings.Fields(scanner.Text())
 		w.hear(words, listed)
 		if words[0] == "ready" {
 			ready = true
@@ -148,8 +148,8 @@ func (w *crashRun) hear(words []string, listed map[string]bool) {
 func (w *crashRun) rate(what string, number int) bool {
 	switch what {
 	case "shown":
-		if number < w.told {
-			w.fault("rate %d was told, after a kill %d is shown", w.told, number)
+		if number < w.newestShown {
+			w.fault("rate %d was shown, after a kill %d is shown", w.newestShown, number)
 		}
 	case "o":
 		w.published++
@@ -158,7 +158,7 @@ func (w *crashRun) rate(what string, number int) bool {
 	default:
 		return false
 	}
-	w.told = max(w.told, number)
+	w.newestShown = max(w.newestShown, number)
 	return true
 }
 
@@ -173,7 +173,7 @@ func (w *crashRun) compare(listed map[string]bool) {
 			case acknowledged && !there && !account.doubtful[id]:
 				w.fault("account %d: key %s was made and is gone", number, id)
 			case acknowledged && !active && !account.doubtful[id]:
-				w.fault("account %d: key %s is revoked and nobody did it", number, id)
+				w.fault("account %d: key %s is revoked, which no caller asked for", number, id)
 			case !acknowledged && active:
 				w.fault("account %d: key %s was revoked and is active", number, id)
 			}

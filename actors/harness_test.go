@@ -49,13 +49,13 @@ type fakeMailer struct {
 
 func newFakeMailer() *fakeMailer { return &fakeMailer{mails: map[account.Email]account.LoginMail{}} }
 
-func (l *fakeMailer) Send(letter account.LoginMail) error {
+func (l *fakeMailer) Send(email account.LoginMail) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.refuse != nil {
 		return l.refuse
 	}
-	l.mails[letter.To] = letter
+	l.mails[email.To] = email
 	l.sent++
 	return nil
 }

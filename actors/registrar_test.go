@@ -58,15 +58,15 @@ func TestK1_EmailsFollowTheLog(t *testing.T) {
 	email := mustEmail(t, "ana@example.com")
 	n.fault(fmt.Errorf("planted: %w", wal.ErrNoSpace))
 	if err := n.RequestCode(email, requester(1)); !isCode(err, engine.CodeReadOnly) || n.mail.count() != 0 {
-		t.Errorf("%v, %d letters", err, n.mail.count())
+		t.Errorf("%v, %d emails", err, n.mail.count())
 	}
 	n.fault(nil)
 	n.pass(time.Minute)
 	if err := n.RequestCode(email, requester(1)); err != nil || n.mail.count() != 1 {
-		t.Errorf("%v, %d letters", err, n.mail.count())
+		t.Errorf("%v, %d emails", err, n.mail.count())
 	}
 	if err := n.RequestCode(email, requester(1)); !isCode(err, engine.CodeRequestedTooSoon) || n.mail.count() != 1 {
-		t.Errorf("at once again: %v, %d letters", err, n.mail.count())
+		t.Errorf("at once again: %v, %d emails", err, n.mail.count())
 	}
 	n.pass(time.Minute)
 	n.mail.refuse = &engine.Error{Code: engine.CodeOverloaded, Message: "the queue is full"}
@@ -99,7 +99,7 @@ func TestRegistrarGathers(t *testing.T) {
 	release()
 	all.Wait()
 	if got := n.journal.appended() - appends; failed.Load() > 0 || n.mail.count() != 201 || got > 150 {
-		t.Errorf("%d appends for 201 codes, %d failed, %d letters", got, failed.Load(), n.mail.count())
+		t.Errorf("%d appends for 201 codes, %d failed, %d emails", got, failed.Load(), n.mail.count())
 	}
 }
 

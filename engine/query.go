@@ -70,6 +70,24 @@ type Page[T any] struct {
 	Rendered atomic.Value
 }
 
+// AllItems returns the items of all pages of a list, at most those of pagesMax pages. getPage gets one page.
+func AllItems[T any](pagesMax int, getPage func(PageRequest) (*Page[T], error)) ([]T, error) {
+	request := PageRequest{Limit: LimitMax}
+	var items []T
+	for range pagesMax {
+		page, err := getPage(request)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+		if page.NextCursor == NoNextCursor {
+			break
+		}
+		request.Cursor = page.NextCursor
+	}
+	return items, nil
+}
+
 // CurrencyItem is a currency with its counts.
 type CurrencyItem struct {
 	Currency

@@ -67,15 +67,15 @@ func onlyAuthenticated(t *testing.T, f *testCluster, ours TLS) {
 		c.TLS, c.Insecure = ours, false
 		return c
 	}
-	foreign, plain, known, stranger := guest(), guest(), guest(), guest()
+	foreign, plain, known, otherSecret := guest(), guest(), guest(), guest()
 	theirs := newCertificate(t)
 	foreign.TLS.Certificate, foreign.TLS.Key = theirs.Certificate, theirs.Key
 	plain.TLS, plain.Insecure = TLS{}, true
-	stranger.Secret = strings.ToUpper(testSecret)
+	otherSecret.Secret = strings.ToUpper(testSecret)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var outside sync.WaitGroup
-	for what, c := range map[string]Config{"another authority": foreign, "no certificate": plain, "another secret": stranger} {
+	for what, c := range map[string]Config{"another authority": foreign, "no certificate": plain, "another secret": otherSecret} {
 		outside.Go(func() {
 			n, err := startNode(ctx, c)
 			switch {

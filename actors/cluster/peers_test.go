@@ -16,26 +16,26 @@ import (
 func TestBootstrapMember(t *testing.T) {
 	config := valid()
 	now := realClock()
-	heard := func(name string, last uint64, stream string) receivedHeartbeat {
+	received := func(name string, last uint64, stream string) receivedHeartbeat {
 		return receivedHeartbeat{heartbeat{Name: name, Last: last, Stream: stream}, now}
 	}
-	late := heard("n3", 0, "")
+	late := received("n3", 0, "")
 	late.receivedAt = now.Add(-reachableWithin)
 	for _, tt := range []struct {
 		name, founder, words string
-		heard                []receivedHeartbeat
+		received             []receivedHeartbeat
 	}{
-		{"empty", "n1", "", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), heard("n3", 0, "")}},
-		{"one has records", "n3", "", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), heard("n3", 9, "")}},
-		{"two have records", "", "n2 and n3", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 3, ""), heard("n3", 9, "")}},
-		{"one is missing", "", "n3 is not", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, "")}},
-		{"one is late", "", "n3 is not", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), late}},
-		{"one belongs elsewhere", "", "n2 belongs to stream s", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, "s"), heard("n3", 0, "")}},
-		{"a guest does not count", "", "n3 is not", []receivedHeartbeat{heard("n1", 0, ""), heard("n2", 0, ""), heard("n4", 0, "")}},
+		{"empty", "n1", "", []receivedHeartbeat{received("n1", 0, ""), received("n2", 0, ""), received("n3", 0, "")}},
+		{"one has records", "n3", "", []receivedHeartbeat{received("n1", 0, ""), received("n2", 0, ""), received("n3", 9, "")}},
+		{"two have records", "", "n2 and n3", []receivedHeartbeat{received("n1", 0, ""), received("n2", 3, ""), received("n3", 9, "")}},
+		{"one is missing", "", "n3 is not", []receivedHeartbeat{received("n1", 0, ""), received("n2", 0, "")}},
+		{"one is late", "", "n3 is not", []receivedHeartbeat{received("n1", 0, ""), received("n2", 0, ""), late}},
+		{"one belongs elsewhere", "", "n2 belongs to stream s", []receivedHeartbeat{received("n1", 0, ""), received("n2", 0, "s"), received("n3", 0, "")}},
+		{"a guest does not count", "", "n3 is not", []receivedHeartbeat{received("n1", 0, ""), received("n2", 0, ""), received("n4", 0, "")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &peerTable{cluster: &Cluster{config: config}, byName: map[string]receivedHeartbeat{}}
-			for _, h := range tt.heard {
+			for _, h := range tt.received {
 				r.byName[h.Name] = h
 			}
 			founder, err := r.bootstrapMember(config.Members)
@@ -55,24 +55,24 @@ func TestFirstNeeded(t *testing.T) {
 		return receivedHeartbeat{heartbeat{Name: name, Snapshot: kept}, now.Add(-ago)}
 	}
 	for _, tt := range []struct {
-		name  string
-		long  bool
-		want  uint64
-		heard []receivedHeartbeat
+		name     string
+		long     bool
+		want     uint64
+		received []receivedHeartbeat
 	}{
 		{"all there", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0)}},
-		{"one never heard", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
+		{"one never heard from", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
 		{"one away", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, time.Minute)}},
 		{"one away and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 1, time.Minute)}},
-		{"one never heard and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
+		{"one never heard from and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
 		{"a guest is behind", false, 3, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, 0)}},
 		{"a guest is away", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, time.Minute)}},
 		{"no snapshot yet", false, 1, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 0, 0), kept("n3", 7, 0)}},
-		{"nobody", true, 0, nil},
+		{"no node", true, 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &peerTable{byName: map[string]receivedHeartbeat{}}
-			for _, h := range tt.heard {
+			for _, h := range tt.received {
 				r.byName[h.Name] = h
 			}
 			if got := r.firstNeeded(&config, tt.long); got != tt.want {

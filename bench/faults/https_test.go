@@ -84,19 +84,18 @@ func startPebble(t *testing.T) *pebble {
 	own := x509.NewCertPool()
 	own.AppendCertsFromPEM(text)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: own}, DisableKeepAlives: true}}
-	for tries := 0; ; tries++ {
+	if !eventually(10*time.Second, func() bool {
 		res, err := client.Get("https://" + management + "/roots/0")
-		if err == nil {
-			issuer, _ := io.ReadAll(res.Body)
-			_ = res.Body.Close()
-			p.issuer.AppendCertsFromPEM(issuer)
-			return p
+		if err != nil {
+			return false
 		}
-		if tries > 100 {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // waits for another process
+		issuer, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		return err == nil && p.issuer.AppendCertsFromPEM(issuer)
+	}) {
+		t.Fatal("the authority does not show its root certificate")
 	}
+	return p
 }
 
 // httpsUse is what clients that verify the certificate have seen.

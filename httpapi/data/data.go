@@ -142,27 +142,9 @@ func (g *generated) content() (*file.Content, error) {
 	return g.newest, nil
 }
 
-// all returns the items of all result pages of a query.
-func all[T any](getPage func(engine.PageRequest) (*engine.Page[T], error)) ([]T, error) {
-	request := engine.PageRequest{Limit: engine.LimitMax}
-	var items []T
-	for range queryItemPagesMax {
-		page, err := getPage(request)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, page.Items...)
-		if page.NextCursor == engine.NoNextCursor {
-			break
-		}
-		request.Cursor = page.NextCursor
-	}
-	return items, nil
-}
-
 // rates returns the published rates that match a filter.
 func (c *Config) rates(filter engine.Filter) ([]*engine.Rate, error) {
-	return all(func(page engine.PageRequest) (*engine.Page[*engine.Rate], error) {
+	return engine.AllItems(queryItemPagesMax, func(page engine.PageRequest) (*engine.Page[*engine.Rate], error) {
 		return c.Service.Rates(engine.RatesQuery{Filter: filter, PageRequest: page})
 	})
 }

@@ -27,7 +27,7 @@ func (c *Config) yearHistory(year int) ([]byte, error) {
 func (c *Config) history(from, to engine.Date) ([]byte, error) {
 	rows := [][]string{{"date", "institutionId", "currency", "channel", "kind", "buy", "sell", "sourceId", "datePrecision"}}
 	for date := from; date <= to; date++ {
-		entries, err := all(func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
+		entries, err := engine.AllItems(queryItemPagesMax, func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
 			return c.Service.History(engine.HistoryQuery{PageRequest: page, From: date, To: date})
 		})
 		if err != nil {

@@ -13,7 +13,7 @@ const (
 	historyDaysMax     = engine.HistoryRangeDaysMax
 	pastCacheDuration  = 5 * time.Minute               // pages show a change of a past day with this delay
 	historyCacheMax    = 64                            // largest number of currencies in the cache, about 50 KiB each
-	historyPagesMax    = 20                            // most result pages read for one query; a year of one rate needs two
+	queryPagesMax      = 20                            // most result pages read for one query; a year of one rate needs two
 	medianScale        = 10_000                        // a mean is rounded to 1/medianScale DOP
 	unitsPerDOP        = 100_000_000                   // units of engine.Decimal in one DOP (Dominican peso)
 	medianUnitsDoubled = 2 * unitsPerDOP / medianScale // units in twice the smallest step of a mean (1/medianScale DOP)
@@ -89,27 +89,9 @@ func median(sorted []engine.Decimal) engine.Decimal {
 	return mean
 }
 
-// allPages returns the items of all result pages of a query, at most historyPagesMax pages.
-func allPages[T any](getPage func(page engine.PageRequest) (*engine.Page[T], error)) ([]T, error) {
-	request := engine.PageRequest{Limit: engine.LimitMax}
-	var items []T
-	for range historyPagesMax {
-		page, err := getPage(request)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, page.Items...)
-		if page.NextCursor == engine.NoNextCursor {
-			break
-		}
-		request.Cursor = page.NextCursor
-	}
-	return items, nil
-}
-
 // historyRows returns all history entries that a query selects.
 func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
-	return allPages(func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
+	return engine.AllItems(queryPagesMax, func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
 		q.PageRequest = page
 		return service.History(q)
 	})

@@ -48,7 +48,7 @@ func institutionEntry(item engine.InstitutionItem, l *Localizer) Node {
 
 // institutions returns all active institutions, from all result pages.
 func (p *Pages) institutions() ([]engine.InstitutionItem, error) {
-	return allPages(func(page engine.PageRequest) (*engine.Page[engine.InstitutionItem], error) {
+	return engine.AllItems(queryPagesMax, func(page engine.PageRequest) (*engine.Page[engine.InstitutionItem], error) {
 		return p.service.Institutions(engine.InstitutionsQuery{PageRequest: page})
 	})
 }
