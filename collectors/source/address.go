@@ -3,7 +3,9 @@ package source
 import (
 	"strings"
 
-	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/net/html"
+
+	"github.com/tasard/tasard/collectors/markup"
 )
 
 // addressPageBytesMax is how much of a page AttributeOf parses. A parsed page needs many times the memory of its text.
@@ -15,14 +17,14 @@ const addressPageBytesMax = 1 << 20
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]
-	var elements *goquery.Selection
-	if failure := catchFailure(func() { elements = parseHTML(decodeText(&beginning)).Find(selector) }); failure != nil {
+	var elements []*html.Node
+	if failure := catchFailure(func() { elements = markup.Find(parseHTML(decodeText(&beginning)), selector) }); failure != nil {
 		return "", &Failure{Kind: Layout, Detail: page.URL + ", which names the next address: " + failure.Detail, Cause: failure}
 	}
-	if elements.Length() == 0 {
+	if len(elements) == 0 {
 		return "", Failf(Layout, "%s has no element %s, which names the next address", page.URL, selector)
 	}
-	text, ok := elements.First().Attr(attribute)
+	text, ok := markup.Text(elements[0], attribute)
 	if text = strings.TrimSpace(text); !ok || text == "" {
 		return "", Failf(Layout, "%s: the element %s has no attribute %s, which names the next address", page.URL, selector, attribute)
 	}

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/PuerkitoBio/goquery"
+	"github.com/tasard/tasard/collectors/markup"
+	"github.com/tasard/tasard/collectors/values"
 )
 
 // challengeTextMax is the maximum number of bytes of visible text on a challenge page. A bot protection sends such a
@@ -54,7 +55,7 @@ func blockedFailure(doc *Document, failure *Failure) *Failure {
 }
 
 func challengeMarker(text string) string {
-	lower := strings.ToLower(collapseSpaces(text))
+	lower := strings.ToLower(values.CollapseSpaces(text))
 	for _, markers := range certainMarkers() {
 		all := true
 		for _, marker := range markers {
@@ -76,7 +77,9 @@ func challengeMarker(text string) string {
 func hasLittleText(text string) bool {
 	length := 0
 	failure := catchFailure(func() {
-		parseHTML(text).Find("body").Each(func(_ int, body *goquery.Selection) { length += len(visibleText(body.Get(0))) })
+		for _, body := range markup.Find(parseHTML(text), "body") {
+			length += len(markup.VisibleText(body))
+		}
 	})
 	return failure == nil && length <= challengeTextMax
 }

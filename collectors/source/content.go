@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
+
+	"github.com/tasard/tasard/collectors/values"
 )
 
 // textBytesMax bounds a text document. Package fetch has a smaller limit; only documents from files can be this large.
@@ -116,7 +118,7 @@ func decodeText(doc *Document) string {
 // checkText fails if a text is HTML instead of JSON or vice versa, or if it is a truncated HTML page.
 func checkText(text string, page *Page) {
 	extract := &page.Extract
-	start := strings.TrimLeftFunc(text, isSpace)
+	start := strings.TrimLeftFunc(text, values.IsSpace)
 	lower := strings.ToLower(start)
 	isJSON := extract.Method == JSONFields || extract.Method == JSONRows
 	isPage := strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html")

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -22,7 +23,7 @@ type Definition struct {
 	Expiry         Expiry                  // how long its quotes are valid
 	Bounds         []engine.PlausibleRange // plausible prices of its currencies, instead of the general ones
 	Language       string                  // language of its pages, es or en, for the header Accept-Language
-	Decimal        DecimalMark             // decimal mark of its prices
+	Decimal        values.DecimalMark      // decimal mark of its prices
 	DecimalsMax    int                     // a price with more decimals is an error
 	IgnoreRobots   bool                    // ignore robots.txt; only an operator may decide this
 	PlainHTTP      bool                    // its addresses may be http instead of https
@@ -40,17 +41,6 @@ type Expiry struct {
 	AfterCheck time.Duration // time after the last check of the source; 26 h by default
 	AfterDate  time.Duration // time after the end of the quote's effective date in Santo Domingo; 0 = no limit
 }
-
-// DecimalMark is the decimal mark of a source.
-type DecimalMark string
-
-// The decimal marks. AnyMark accepts both marks. With AnyMark a comma that may also be a thousands separator is an
-// error.
-const (
-	AnyMark DecimalMark = ""
-	Point   DecimalMark = "point"
-	Comma   DecimalMark = "comma"
-)
 
 // Page says how to get one document of a source and how to read it.
 type Page struct {
@@ -136,7 +126,7 @@ type Field struct {
 
 // Rows says where the rows of a document are and how each is read. A row is identified by its label, such as the name
 // of a bank, and not by its position. A normalised label has no capitals, accents and superfluous spaces
-// (normaliseLabel).
+// (values.NormaliseLabel).
 type Rows struct {
 	At        string // HTML: CSS selector of the rows; JSON: path of the array
 	Label     Locator
@@ -177,21 +167,9 @@ type Sheet struct {
 // date with this time is also the time of publication.
 type Date struct {
 	Locator
-	Form     DateForm
+	Form     values.DateForm
 	Optional bool // in a row: a row without this element has no date; otherwise such a row is skipped
 }
-
-// DateForm is the written form of a date.
-type DateForm string
-
-// The forms of dates. A time without a zone is local time in Santo Domingo.
-const (
-	ISODate      DateForm = "iso"              // 2026-09-17; a time of 00:00:00 after it is ignored
-	DayMonthYear DateForm = "dd/mm/yyyy"       // 17/09/2026; day and month may have one digit
-	DayTime      DateForm = "dd/mm/yyyy hh:mm" // am or pm may follow
-	SpanishDate  DateForm = "spanish"          // 17 de septiembre de 2026, 17-sep-2026
-	ISOInstant   DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
-)
 
 // Expect is a condition that a valid document meets. In JSON, the value at Path must be Value, for example "OK". In
 // HTML, the selector At must match an element, and the text of each matched element must match Pattern.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/jsonfile"
 )
@@ -34,7 +35,7 @@ func (o *object) extract(defaults *pageDefaults) Extract {
 	if e.Method == XLSXRows {
 		o.requiredPart("sheet", func(part *object) {
 			e.Sheet = &Sheet{
-				Name: normaliseLabel(part.shortText("name")), Year: part.Required("year", "", part.heading),
+				Name: values.NormaliseLabel(part.shortText("name")), Year: part.Required("year", "", part.heading),
 				Month: part.Required("month", "", part.heading), Day: part.Required("day", "", part.heading),
 			}
 		})
@@ -136,7 +137,7 @@ func (o *object) labels(key string) map[string]Target {
 	labels, names := map[string]Target{}, map[string]string{}
 	o.EachKey(key, entriesMax, func(part *jsonfile.Object, name string) {
 		(&object{part}).part(name, func(entry *object) {
-			label := normaliseLabel(name)
+			label := values.NormaliseLabel(name)
 			if first, exists := names[label]; exists {
 				entry.Errorf("is the same label as %q without spaces, accents and capitals; keep one", first)
 			}
@@ -191,7 +192,7 @@ func (defaults *pageDefaults) targetProblem(t Target, withSide bool) string {
 func (o *object) ignoredLabels(key string, labels map[string]Target) []string {
 	var ignored []string
 	for _, name := range jsonfile.List[string](o.Object, key, entriesMax) {
-		label := normaliseLabel(name)
+		label := values.NormaliseLabel(name)
 		_, exists := labels[label]
 		switch {
 		case label == "":
@@ -232,7 +233,7 @@ func (o *object) regex(defaults *pageDefaults) *Text {
 
 // date reads where a date is. inRow means that it is the date of one row, which may be optional.
 func (o *object) date(key string, form locatorForm, inRow bool) (date *Date) {
-	forms := []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant}
+	forms := []values.DateForm{values.ISODate, values.DayMonthYear, values.DayTime, values.SpanishDate, values.ISOInstant}
 	o.part(key, func(part *object) {
 		date = &Date{Form: jsonfile.RequiredEnum(part.Object, "form", forms), Locator: part.locator(form)}
 		if inRow {

@@ -3,6 +3,7 @@ package source
 import (
 	"slices"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/jsonfile"
 )
@@ -108,7 +109,7 @@ func (o *object) definition() *Definition {
 		Kind:           jsonfile.Enum(o.Object, "kind", engine.Commercial, engine.Kinds()),
 		Channel:        jsonfile.Enum(o.Object, "channel", engine.Unspecified, engine.Channels()),
 		Language:       jsonfile.Enum(o.Object, "language", "es", []string{"es", "en"}),
-		Decimal:        jsonfile.Enum(o.Object, "decimal", AnyMark, []DecimalMark{Point, Comma}),
+		Decimal:        jsonfile.Enum(o.Object, "decimal", values.AnyMark, []values.DecimalMark{values.Point, values.Comma}),
 		DecimalsMax:    int(o.Number("decimalsMax", decimalsLimit, 0, decimalsLimit)),
 		IgnoreRobots:   o.Bool("ignoreRobots", false),
 		PlainHTTP:      o.Bool("plainHttp", false),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -70,7 +71,7 @@ func TestWholeDefinitionsAreRead(t *testing.T) {
 	}
 	d := mustRead(t, fieldsFile)
 	expiry := source.Expiry{AfterCheck: 20 * time.Hour, AfterDate: 120 * time.Hour}
-	if d.Priority != 90 || d.Channel != engine.Digital || d.Expiry != expiry || d.Decimal != source.Comma || d.DecimalsMax != 3 {
+	if d.Priority != 90 || d.Channel != engine.Digital || d.Expiry != expiry || d.Decimal != values.Comma || d.DecimalsMax != 3 {
 		t.Errorf("read %+v", d)
 	}
 	second := d.Pages[0].Requests[1]
@@ -87,7 +88,7 @@ func TestWholeDefinitionsAreRead(t *testing.T) {
 func TestDefaultsOfADefinition(t *testing.T) {
 	d := mustRead(t, textFile)
 	if d.Priority != engine.PriorityDefault || d.Kind != engine.Commercial || d.Channel != engine.Unspecified || d.Language != "es" ||
-		d.Expiry.AfterCheck != engine.LifetimeDefault || d.Expiry.AfterDate != 0 || d.DecimalsMax != 8 || d.Decimal != source.AnyMark {
+		d.Expiry.AfterCheck != engine.LifetimeDefault || d.Expiry.AfterDate != 0 || d.DecimalsMax != 8 || d.Decimal != values.AnyMark {
 		t.Errorf("defaults are %+v", d)
 	}
 	if request := d.Pages[0].Requests[0]; request.Method != "GET" || request.Form != nil || request.JSON != "" || request.Headers != nil {

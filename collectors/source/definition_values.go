@@ -6,10 +6,10 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/PuerkitoBio/goquery"
-	"golang.org/x/net/html"
 	"golang.org/x/net/publicsuffix"
 
+	"github.com/tasard/tasard/collectors/markup"
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/jsonfile"
 )
@@ -75,16 +75,9 @@ func Site(host string) string {
 	return site
 }
 
-// isSelector reports whether a CSS selector is valid. goquery reports no error for an invalid selector, which just
-// matches no element. So isSelector tests the selector after "*, ": the whole matches every element if the selector is
-// valid, and none if it is invalid.
-func isSelector(text string) bool {
-	return goquery.Single("*, " + text).Match(&html.Node{Type: html.ElementNode, Data: "p"})
-}
-
 func (o *object) selector(key string) string {
 	text := o.Text(key, textMax)
-	if text != "" && !isSelector(text) {
+	if text != "" && !markup.IsSelector(text) {
 		o.Errorf("%s %.80q is not a CSS selector; check its brackets and quotes", key, text)
 	}
 	return text
@@ -114,7 +107,7 @@ func (o *object) patternText(key string) string {
 // heading reads the heading of a column and normalises it. It returns "" if the key is missing.
 func (o *object) heading(key string) string {
 	text := o.shortText(key)
-	heading := normaliseLabel(text)
+	heading := values.NormaliseLabel(text)
 	if text != "" && heading == "" {
 		o.Errorf("%s has no letters and digits", key)
 	}

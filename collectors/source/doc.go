@@ -21,18 +21,16 @@
 // Failure, which Parse returns as its error.
 //
 //	content.go, challenge.go        the kind of document; challenge pages of bot protections
-//	html.go, html_table.go          elements, tables by their headings
-//	markup_cost.go                  limits of the time and memory for a page
+//	html.go                         elements and rows of tables (collectors/markup)
 //	json.go, json_extract.go        JSON with the digits of numbers; paths
 //	regex.go                        patterns over text
 //	sheet.go, sheet_days.go         workbooks (collectors/workbook) with a row for each day
-//	parse.go, parse_*.go            from locators, fields and rows to quotes
-//	price.go, date.go, label.go     from texts to prices, dates and labels
+//	parse.go, parse_*.go            from locators, fields and rows to quotes; collectors/values parses their texts
 //
 // # Promises
 //
-//   - A price is read only if it is unambiguous (parsePrice), and a date only in its declared form.
-//   - A label must be equal to a label of the definition (normaliseLabel).
+//   - A price is read only if it is unambiguous (values.ParsePrice), and a date only in its declared form.
+//   - A label must be equal to a label of the definition (values.NormaliseLabel).
 //   - No value is guessed, rescaled, swapped or derived; docs/definitions.md has the rules.
 //   - There are no floating-point numbers: JSON numbers keep their digits, and cells of workbooks are decimal text.
 //   - Limits of size are constants in the file that checks them.

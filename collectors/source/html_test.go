@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -51,7 +52,7 @@ func TestHTMLFields_InputsAndMoment(t *testing.T) {
 		Method: HTMLFields, Fields: fieldsOf(map[string]Locator{
 			"USD buy": {At: "#rd-compra", Attribute: "value"}, "USD sell": {At: "#rd-venta", Attribute: "value"},
 		}),
-		Date: &Date{Locator: Locator{At: ".modal-footer p", Pattern: `Actualizado:\s*(.*)`}, Form: DayTime},
+		Date: &Date{Locator: Locator{At: ".modal-footer p", Pattern: `Actualizado:\s*(.*)`}, Form: values.DayTime},
 	})
 	inputs := `<input id="rd-compra" VALUE="57.25"><input id="rd-venta" value="59.50" title="1">`
 	footer := `<div class="modal-footer"><p>Tasas sujetas a cambio</p><p>Actualizado: <b>17/09/2026</b> 08:15</p></div>`
@@ -84,29 +85,6 @@ func TestHTMLFields_Alternatives(t *testing.T) {
 		}, "", ""},
 		{"neither", pageOf(`<p id="buy">?</p>`), nil, Value, "?"},
 	})
-}
-
-// Two numbers on a page never become one.
-func TestI3_VisibleText(t *testing.T) {
-	for want, texts := range map[string][]string{
-		"58.90 1":     {`58.90<sup>1</sup>`, `58.90<a href="#nota">1</a>`},
-		"58 90":       {`58<sup>90</sup>`, `58&nbsp;90`, `58&#8203;90`},
-		"58.90 59.30": {`<span>58.90</span><span>59.30</span>`, `58.90<br>59.30`},
-		"58.9 0":      {`58.9<small>0</small>`},
-		"58.90": {
-			`<b>58</b>.90`, `<strong>58.</strong><em>90</em>`, `58.90<script>12</script>`, `58.90<style>p{width:10px}</style>`, `58.90<!-- 12 -->`,
-			`58.90<noscript>12</noscript>`, `<span style="color:red; Display : none">57.90</span>58.90`, `<del>57.90</del> <s>57.95</s> 58.90`,
-			`<template>57.90</template>58.90`, `5&#56;.90`,
-		},
-		"": {`<span hidden>58.90</span>`},
-	} {
-		for _, text := range texts {
-			document := parseHTML("<div id=x>" + text + "</div>")
-			if got := visibleText(document.Find("#x").Get(0)); got != want {
-				t.Errorf("the text of %s is %q, want %q", text, got, want)
-			}
-		}
-	}
 }
 
 func bankTable() *Definition {
@@ -215,7 +193,7 @@ func TestHTMLRows_Cards(t *testing.T) {
 // A date in each row: a row without one is left out, the others are not.
 func TestHTMLRows_DateOfTheRow(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
-		At: "li", Label: Locator{At: "b"}, Buy: &Locator{At: "i"}, Min: 1, Date: &Date{Locator: Locator{At: "u"}, Form: DayMonthYear},
+		At: "li", Label: Locator{At: "b"}, Buy: &Locator{At: "i"}, Min: 1, Date: &Date{Locator: Locator{At: "u"}, Form: values.DayMonthYear},
 		Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR"}},
 	}})
 	checkCases(t, d, []parseCase{
@@ -282,7 +260,7 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 			At: "marquee", Min: 2, Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
 			Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
 		},
-		Date: &Date{Locator: Locator{Pattern: `al (.*?\d{4})`}, Form: SpanishDate},
+		Date: &Date{Locator: Locator{Pattern: `al (.*?\d{4})`}, Form: values.SpanishDate},
 	})
 	text := "Tasas al 17 de septiembre de 2026: DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2"
 	checkCases(t, d, []parseCase{
@@ -300,7 +278,7 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 // A date at an element of its own, beside a pattern over the source of the page.
 func TestTextRegex_SourceAndDate(t *testing.T) {
 	d := sourceOf(Extract{
-		Method: TextRegex, Text: &Text{Pattern: `var compra = "(?P<buy>[0-9.]+)"`}, Date: &Date{Locator: Locator{At: "time"}, Form: ISODate},
+		Method: TextRegex, Text: &Text{Pattern: `var compra = "(?P<buy>[0-9.]+)"`}, Date: &Date{Locator: Locator{At: "time"}, Form: values.ISODate},
 	})
 	const script = `<script>var compra = "58.90";</script>`
 	checkCases(t, d, []parseCase{

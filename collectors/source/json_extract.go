@@ -1,5 +1,7 @@
 package source
 
+import "github.com/tasard/tasard/collectors/markup"
+
 // extractJSON reads the quotes of a JSON document as its definition says (r.page.Extract).
 func (r *parser) extractJSON(text string) {
 	whole := parseJSON(text)
@@ -43,8 +45,8 @@ func (r *parser) jsonRows(whole *jsonValue) []scope {
 		failf(Layout, "want a list at %s, found %s", quoted(path), list.describe())
 	case len(list.items) == 0:
 		failf(Empty, "the list at %s has no entries", quoted(path))
-	case len(list.items) > tableRowsMax:
-		failf(WrongContent, "the list at %s has %d entries, at most %d are accepted", quoted(path), len(list.items), tableRowsMax)
+	case len(list.items) > markup.RowsMax:
+		failf(WrongContent, "the list at %s has %d entries, at most %d are accepted", quoted(path), len(list.items), markup.RowsMax)
 	}
 	rows := make([]scope, len(list.items))
 	for i, item := range list.items {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -166,7 +167,7 @@ func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 		if r.searched += len(t.text); r.searched > searchBytesMax {
 			failf(WrongContent, "%s: patterns would search more than %d bytes", locator.describe(), searchBytesMax)
 		}
-		for _, match := range r.pattern(locator.Pattern).FindAllStringSubmatch(normaliseSpaces(t.text), matchesMax) {
+		for _, match := range r.pattern(locator.Pattern).FindAllStringSubmatch(values.NormaliseSpaces(t.text), matchesMax) {
 			matched = append(matched, sourceText{text: match[min(1, len(match)-1)], kind: t.kind})
 		}
 	}
@@ -186,7 +187,7 @@ func (r *parser) readDate(s scope) {
 func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time) {
 	var lastErr error
 	for _, t := range r.textsAt(s, &spec.Locator) {
-		otherDate, otherInstant, err := parseDate(t.text, spec.Form)
+		otherDate, otherInstant, err := values.ParseDate(t.text, spec.Form)
 		switch {
 		case err != nil:
 			lastErr = err

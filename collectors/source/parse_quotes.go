@@ -3,12 +3,12 @@ package source
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -192,21 +192,22 @@ func sameValue(a, b string) bool {
 	return errA == nil && errB == nil && decimalA.Equal(decimalB)
 }
 
-var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
-
 // priceOf parses a text as a price. If that is not possible, the result has the text itself, which the engine then
 // rejects.
 func (r *parser) priceOf(t sourceText, currency string) side {
 	text := t.text
 	var err error
-	if t.kind != displayText && plainNumber.MatchString(text) {
-		text, err = exactNumber(text, t.kind, r.source.DecimalsMax)
-	} else {
-		text, err = parsePrice(text, r.source.Decimal, r.source.DecimalsMax)
+	switch t.kind {
+	case cellText:
+		text, err = values.ParseCell(text, r.source.Decimal, r.source.DecimalsMax)
+	case numberText:
+		text, err = values.ParseNumber(text, r.source.Decimal, r.source.DecimalsMax)
+	case displayText:
+		text, err = values.ParsePrice(text, r.source.Decimal, r.source.DecimalsMax)
 	}
 	decimal, _ := engine.ReadDecimal(text)
 	switch {
-	case err != nil || foreignCurrency(t.text, currency) != "":
+	case err != nil || values.ForeignCurrency(t.text, currency) != "":
 		return side{status: statusUnreadable, text: unreadableText(t.text)}
 	case text == "":
 		return side{status: statusNoValue}
@@ -216,33 +217,10 @@ func (r *parser) priceOf(t sourceText, currency string) side {
 	return side{status: statusPrice, text: text}
 }
 
-// exactNumber parses a plain number. Trailing zeros do not count as decimals. It rounds a number of a workbook cell to
-// eight decimals, because the digits after these are binary rounding errors.
-func exactNumber(text string, kind textKind, decimalsMax int) (string, error) {
-	if kind == cellText {
-		decimal, err := engine.ReadDecimal(text)
-		if err != nil {
-			return "", fmt.Errorf("%w: %w", errPrice, err)
-		}
-		text = decimal.String()
-	}
-	if placeholderPrice.MatchString(text) {
-		return "", nil
-	}
-	trimmed := text
-	if _, decimals, hasPoint := strings.Cut(text, "."); hasPoint {
-		trimmed = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-		if len(decimals) > engine.DecimalPlacesMax {
-			text = trimmed
-		}
-	}
-	return text, checkPrice(trimmed, decimalsMax)
-}
-
 // unreadableText returns the text of a side with statusUnreadable. It is never a valid decimal, because the engine
 // would accept a decimal as a price.
 func unreadableText(text string) string {
-	text = collapseSpaces(strings.ToValidUTF8(text, string(utf8.RuneError)))
+	text = values.CollapseSpaces(strings.ToValidUTF8(text, string(utf8.RuneError)))
 	if _, err := engine.ReadDecimal(text); err == nil || text == "" {
 		text = unreadablePrefix + text
 	}
@@ -288,7 +266,7 @@ func (n *notes) summary() string {
 
 // quoted returns a text of a document or definition for a message: in quotes, on one line, shortened to quotedMax.
 func quoted(text string) string {
-	runes := []rune(collapseSpaces(text[:min(len(text), 4*quotedMax)]))
+	runes := []rune(values.CollapseSpaces(text[:min(len(text), 4*quotedMax)]))
 	if len(runes) > quotedMax {
 		runes = append(runes[:quotedMax], '…')
 	}

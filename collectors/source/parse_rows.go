@@ -1,6 +1,10 @@
 package source
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tasard/tasard/collectors/values"
+)
 
 // labelBytesMax bounds the text that identifies a row (label); the rest of a longer text is ignored.
 const labelBytesMax = 500
@@ -42,7 +46,7 @@ func (r *parser) rowTarget(row scope) (Target, bool) {
 	label := ""
 	for _, t := range r.textsAt(row, &rows.Label) {
 		text := t.text[:min(len(t.text), labelBytesMax)]
-		switch normalised := normaliseLabel(text); {
+		switch normalised := values.NormaliseLabel(text); {
 		case normalised == "" || normalised == label:
 		case label == "":
 			label = normalised

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -143,7 +144,7 @@ func TestI3_UnreadableSidesStayWhatTheyAre(t *testing.T) {
 	d := sourceOf(Extract{Method: JSONFields, Fields: []Field{
 		{Side: BuySide, Locator: Locator{At: "buy"}}, {Side: SellSide, Locator: Locator{At: "sell"}},
 	}})
-	d.Decimal, d.DecimalsMax = Point, 2
+	d.Decimal, d.DecimalsMax = values.Point, 2
 	checkCases(t, d, []parseCase{
 		{"a footnote", `{"buy":"58.90 1","sell":"59.30"}`, []string{"test USD unspecified [58.90 1] [59.30]"}, "", ""},
 		{"too many digits", `{"buy":"58.9051","sell":59.3}`, []string{"test USD unspecified [unreadable: 58.9051] [59.3]"}, "", ""},
@@ -275,7 +276,7 @@ func FuzzHTMLFields(f *testing.F) {
 func FuzzHTMLRows(f *testing.F) {
 	d := bankTable()
 	rows := d.Pages[0].Extract.Rows
-	rows.Min, rows.Date = 1, &Date{Locator: Locator{At: "time"}, Form: DayMonthYear}
+	rows.Min, rows.Date = 1, &Date{Locator: Locator{At: "time"}, Form: values.DayMonthYear}
 	fuzzParse(f, d, pageOf(`<table><tr><td rowspan=2>Tipo</td><td>Compra</td><td>Venta</td></tr><tr><td colspan=9>58</td></tr>
 		<tr><td>Euro (EU)<time>1/9/2026</time></td><td>64.20</td><td>71.10</td></tr></table>`))
 }

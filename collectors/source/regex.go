@@ -3,6 +3,8 @@ package source
 import (
 	"regexp"
 	"strings"
+
+	"github.com/tasard/tasard/collectors/values"
 )
 
 // matchesMax is the maximum number of matches of a pattern; further matches are ignored. No known page has as many.
@@ -14,7 +16,7 @@ func (r *parser) extractText(text string) {
 	spec, date := r.page.Extract.Text, r.page.Extract.Date
 	dateScope, whole := scope(nil), &htmlScope{}
 	if spec.At != "" || date != nil && date.At != "" {
-		whole.selection = parseHTML(text).Selection
+		whole.node = parseHTML(text)
 		dateScope = whole
 	}
 	if spec.At != "" {
@@ -31,23 +33,13 @@ func (r *parser) extractText(text string) {
 		dateScope = textScope(text)
 	}
 	r.readDate(dateScope)
-	r.readMatches(normaliseSpaces(text))
+	r.readMatches(values.NormaliseSpaces(text))
 }
 
 // textScope is a text in which the date is searched. It implements scope.
 type textScope string
 
 func (s textScope) texts(*Locator) []sourceText { return []sourceText{{text: string(s)}} }
-
-// normaliseSpaces replaces all white space except newlines by spaces, because \s in a pattern matches only ASCII.
-func normaliseSpaces(text string) string {
-	return strings.Map(func(c rune) rune {
-		if isSpace(c) && c != '\n' {
-			return ' '
-		}
-		return c
-	}, text)
-}
 
 // readMatches adds a quote to r.quotes for every match of the pattern. It skips matches whose label (the group label,
 // such as the name of a bank) is not in the definition.
@@ -109,7 +101,7 @@ func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bo
 	label := ""
 	for i, name := range pattern.SubexpNames() {
 		if name == "label" && match[i] != "" {
-			label = normaliseLabel(match[i][:min(len(match[i]), labelBytesMax)])
+			label = values.NormaliseLabel(match[i][:min(len(match[i]), labelBytesMax)])
 		}
 	}
 	target, known := r.page.Extract.Text.Labels[label]

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/collectors/workbook"
 )
 
@@ -22,7 +23,9 @@ func sheetRows(body []byte, name string) [][]string {
 		failWorkbook(err)
 	}
 	sheets := book.Sheets()
-	index := slices.IndexFunc(sheets, func(sheet string) bool { return name == "" || normaliseLabel(sheet) == normaliseLabel(name) })
+	index := slices.IndexFunc(sheets, func(sheet string) bool {
+		return name == "" || values.NormaliseLabel(sheet) == values.NormaliseLabel(name)
+	})
 	if index < 0 {
 		failf(Layout, "there is no sheet %s; the sheets are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
 	}
@@ -53,7 +56,7 @@ func headingsOf(rows [][]string, spec *Sheet) *sheetHeadings {
 	for i, row := range rows[:min(len(rows), headingRowsMax)] {
 		h := &sheetHeadings{row: i, columns: map[string]int{}}
 		for j, text := range row {
-			heading := normaliseLabel(text)
+			heading := values.NormaliseLabel(text)
 			if _, exists := h.columns[heading]; exists {
 				j = -1
 			}
@@ -80,7 +83,7 @@ func (h *sheetHeadings) text(cells []string, heading string) string {
 	if !known || column < 0 || column >= len(cells) {
 		return ""
 	}
-	return collapseSpaces(cells[column])
+	return values.CollapseSpaces(cells[column])
 }
 
 // sheetScope is one row of a sheet. A locator selects a cell of the row by the heading of the column.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -56,7 +57,7 @@ func (s *sheetReader) checkHeadings() {
 func (s *sheetReader) readRow(cells []string, rowNumber int) {
 	spec := s.page.Extract.Sheet
 	year, month, day := s.headings.text(cells, spec.Year), s.headings.text(cells, spec.Month), s.headings.text(cells, spec.Day)
-	date := sheetDate(year, month, day)
+	date := values.DateOfCells(year, month, day)
 	if date.IsZero() && (month == "" || day == "") {
 		return // a row with a footnote, or an empty row
 	}
@@ -100,14 +101,4 @@ func (s *sheetReader) quotesOf(cells []string, date engine.Date) []engine.Observ
 		s.addQuote(s.keyOf(fields.target), buy, sell)
 	}
 	return s.takeObservations()
-}
-
-// sheetDate returns the date from the texts of three cells, or zero if there is no such day. The month is a Spanish
-// name or a number.
-func sheetDate(year, month, day string) engine.Date {
-	monthText := monthNumber(month)
-	if monthText == "" && allDigits(month) {
-		monthText = month
-	}
-	return dateOf(year, monthText, day)
 }

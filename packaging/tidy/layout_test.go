@@ -92,7 +92,9 @@ var layout = map[string]row{
 	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":          {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                  {may: "engine collectors/source", never: "net net/http os", exact: true},
-	"collectors/source":           {may: "engine engine/jsonfile collectors/workbook PuerkitoBio/goquery golang.org/x/net golang.org/x/text", never: "net net/http"},
+	"collectors/source":           {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text", never: "net net/http"},
+	"collectors/markup":           {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
+	"collectors/values":           {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
 	"collectors/fetch":            {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
 	"collectors/simulated":        {may: "engine collectors/source golang.org/x/text"},

@@ -1,4 +1,4 @@
-package source
+package values
 
 import (
 	"errors"
@@ -9,6 +9,18 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+)
+
+// DateForm is the written form of a date.
+type DateForm string
+
+// The forms of dates. A time without a zone is local time in Santo Domingo.
+const (
+	ISODate      DateForm = "iso"              // 2026-09-17; a time of 00:00:00 after it is ignored
+	DayMonthYear DateForm = "dd/mm/yyyy"       // 17/09/2026; day and month may have one digit
+	DayTime      DateForm = "dd/mm/yyyy hh:mm" // am or pm may follow
+	SpanishDate  DateForm = "spanish"          // 17 de septiembre de 2026, 17-sep-2026
+	ISOInstant   DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
 )
 
 var errDate = errors.New("not a date of the expected form")
@@ -32,10 +44,10 @@ var (
 	}
 )
 
-// parseDate parses a date that is written in the given form, such as 17/09/2026. The second result is the instant (UTC)
+// ParseDate parses a date that is written in the given form, such as 17/09/2026. The second result is the instant (UTC)
 // if the form has a time, otherwise the zero time. A time without a zone is local time in Santo Domingo.
-func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
-	text = collapseSpaces(text)
+func ParseDate(text string, form DateForm) (engine.Date, time.Time, error) {
+	text = CollapseSpaces(text)
 	if len(text) > priceBytesMax {
 		return 0, time.Time{}, fmt.Errorf("%w: a text of %d bytes", errDate, len(text))
 	}
@@ -49,7 +61,7 @@ func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	case DayMonthYear:
 		day = parseNumericDate(text)
 	case SpanishDate:
-		if match := spanishDatePattern.FindStringSubmatch(normaliseLabel(text)); match != nil {
+		if match := spanishDatePattern.FindStringSubmatch(NormaliseLabel(text)); match != nil {
 			day = dateOf(match[3], monthNumber(match[2]), match[1])
 		}
 	case DayTime:
@@ -63,9 +75,19 @@ func parseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	return day, instant, nil
 }
 
+// DateOfCells returns the date from the texts of three cells, or zero if there is no such day. The month is a Spanish
+// name or a number.
+func DateOfCells(year, month, day string) engine.Date {
+	monthText := monthNumber(month)
+	if monthText == "" && allDigits(month) {
+		monthText = month
+	}
+	return dateOf(year, monthText, day)
+}
+
 // monthNumber returns the number of a month from its Spanish name, or "". Only the first three characters count.
 func monthNumber(name string) string {
-	runes := []rune(normaliseLabel(name))
+	runes := []rune(NormaliseLabel(name))
 	if len(runes) < 3 {
 		return ""
 	}

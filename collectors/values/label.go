@@ -1,4 +1,4 @@
-package source
+package values
 
 import (
 	"strings"
@@ -7,20 +7,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// footnoteMarks has the characters that normaliseLabel removes from both ends of a label.
+// footnoteMarks has the characters that NormaliseLabel removes from both ends of a label.
 const footnoteMarks = " :*.¹²³†‡"
 
-// normaliseLabel returns a label, such as the name of a bank in a row or the heading of a column, in lower case, with
+// NormaliseLabel returns a label, such as the name of a bank in a row or the heading of a column, in lower case, with
 // single spaces, without accents and zero-width characters, and without footnoteMarks at the ends. Labels are equal if
 // their normalised texts are equal. A common part is not enough: the exchange house "Agente de Cambio La Nacional" is
 // not the association "La Nacional".
-func normaliseLabel(text string) string {
+func NormaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
 		normal.WriteString(withoutAccents(letters.String()))
 		letters.Reset()
 	}
-	for _, r := range collapseSpaces(text) {
+	for _, r := range CollapseSpaces(text) {
 		if unicode.IsLetter(r) || unicode.IsMark(r) {
 			letters.WriteRune(r)
 			continue
@@ -29,7 +29,7 @@ func normaliseLabel(text string) string {
 		normal.WriteRune(r)
 	}
 	flush()
-	return collapseSpaces(strings.Trim(normal.String(), footnoteMarks))
+	return CollapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
 // withoutAccents removes accents and splits ligatures. text must have neither digits nor symbols, because the Unicode
@@ -44,14 +44,14 @@ func withoutAccents(text string) string {
 	return norm.NFC.String(plain.String())
 }
 
-// collapseSpaces replaces each run of white space by a single space. It removes white space at the ends, and all
+// CollapseSpaces replaces each run of white space by a single space. It removes white space at the ends, and all
 // Unicode format characters (Cf).
-func collapseSpaces(text string) string {
+func CollapseSpaces(text string) string {
 	var b strings.Builder
 	blank := false
 	for _, r := range text {
 		switch {
-		case isSpace(r):
+		case IsSpace(r):
 			blank = b.Len() > 0
 		case unicode.Is(unicode.Cf, r):
 		default:
@@ -65,8 +65,18 @@ func collapseSpaces(text string) string {
 	return b.String()
 }
 
-// isSpace reports whether a character separates words. On some pages control characters or zero-width spaces separate
+// NormaliseSpaces replaces all white space except newlines by spaces, because \s in a pattern matches only ASCII.
+func NormaliseSpaces(text string) string {
+	return strings.Map(func(c rune) rune {
+		if IsSpace(c) && c != '\n' {
+			return ' '
+		}
+		return c
+	}, text)
+}
+
+// IsSpace reports whether a character separates words. On some pages control characters or zero-width spaces separate
 // words; unicode.IsSpace does not include them.
-func isSpace(r rune) bool {
+func IsSpace(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || unicode.IsControl(r) || r == '\u200b' || r == '\ufeff'
 }

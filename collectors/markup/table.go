@@ -1,80 +1,27 @@
-package source
+package markup
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/PuerkitoBio/goquery"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/tasard/tasard/collectors/values"
 )
 
 // Limits of a table. Rows, columns and spans beyond them are ignored.
 const (
-	spanMax      = 50
-	columnsMax   = 100
-	tableRowsMax = 5000
+	spanMax    = 50
+	columnsMax = 100
+	RowsMax    = 5000 // rows of a page too
+
+	headingBytesMax = 500 // a longer text is not a heading
 )
 
-// htmlRows returns the rows that the CSS selector Rows.At selects. If the definition names no columns, all rows are in
-// one group. If it names columns by their headings (Locator.Column), htmlRows omits rows without these columns, and
-// groups the others by the row of headings above them.
-func (r *parser) htmlRows(document *goquery.Document) [][]scope {
-	extract := r.page.Extract.Rows
-	nodes := document.Find(extract.At).Nodes
-	if len(nodes) == 0 {
-		failf(Layout, "there is no row at %s", quoted(extract.At))
-	}
-	headings := extract.headings()
-	tables, groups, groupIndexes := map[*html.Node]*table{}, [][]scope{}, map[*html.Node]int{}
-	for _, node := range nodes[:min(len(nodes), tableRowsMax)] {
-		row := &htmlScope{selection: goquery.NewDocumentFromNode(node).Selection}
-		var heading *html.Node
-		if len(headings) > 0 {
-			tableNode := enclosingTable(node)
-			if tableNode != nil && tables[tableNode] == nil {
-				tables[tableNode] = readTable(tableNode, headings)
-			}
-			if row.columns, heading = tables[tableNode].cells(node); row.columns == nil {
-				continue
-			}
-		}
-		index, known := groupIndexes[heading]
-		if !known {
-			index = len(groups)
-			groupIndexes[heading], groups = index, append(groups, nil)
-		}
-		groups[index] = append(groups[index], row)
-	}
-	if len(groups) == 0 {
-		failf(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
-			quoted(extract.At), strings.Join(headings, ", "))
-	}
-	return groups
-}
-
-// headings returns the headings of the columns that the definition names (Locator.Column), in the form of
-// normaliseLabel.
-func (e *Rows) headings() []string {
-	locators := []*Locator{&e.Label, e.Buy, e.Sell, e.Value}
-	if e.Date != nil {
-		locators = append(locators, &e.Date.Locator)
-	}
-	var headings []string
-	for _, locator := range locators {
-		if locator == nil || locator.Column == "" {
-			continue
-		}
-		if heading := normaliseLabel(locator.Column); !slices.Contains(headings, heading) {
-			headings = append(headings, heading)
-		}
-	}
-	return headings
-}
-
-// table has the cells of an HTML table.
-type table struct {
+// Table has the cells of an HTML table.
+type Table struct {
 	rows         map[*html.Node]int    // index in grid of a row (tr)
 	grid         [][]*html.Node        // cells by row and column; a cell that spans several positions is at each of them
 	headingRows  []*headingRow         // by row: the nearest row of headings above it; nil = none
@@ -89,15 +36,17 @@ type headingRow struct {
 	columns map[string]int // column of each heading; nil = one of table.headings is missing or repeated
 }
 
-func enclosingTable(node *html.Node) *html.Node {
+// EnclosingTable returns the innermost table around a node, or nil.
+func EnclosingTable(node *html.Node) *html.Node {
 	for node != nil && node.DataAtom != atom.Table {
 		node = node.Parent
 	}
 	return node
 }
 
-func readTable(node *html.Node, headings []string) *table {
-	t := &table{rows: map[*html.Node]int{}, headings: headings, texts: map[*html.Node]string{}}
+// ReadTable reads a table whose columns are named by headings, in the form of values.NormaliseLabel.
+func ReadTable(node *html.Node, headings []string) *Table {
+	t := &Table{rows: map[*html.Node]int{}, headings: headings, texts: map[*html.Node]string{}}
 	t.addRows(node, map[int]*rowspanCell{})
 	return t
 }
@@ -110,13 +59,13 @@ type rowspanCell struct {
 
 // addRows adds the rows of a table, but not the rows of tables within its cells. rowspans has the lowest cell of each
 // column so far.
-func (t *table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
+func (t *Table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
 		switch child.DataAtom {
 		case atom.Thead, atom.Tbody, atom.Tfoot:
 			t.addRows(child, map[int]*rowspanCell{})
 		case atom.Tr:
-			if len(t.grid) < tableRowsMax {
+			if len(t.grid) < RowsMax {
 				t.addRow(child, gridRow(child, rowspans))
 			}
 		}
@@ -124,7 +73,7 @@ func (t *table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 }
 
 // addRow adds a row. If one of its cells is one of t.headings, the row is the row of headings for the rows below.
-func (t *table) addRow(tr *html.Node, row []*html.Node) {
+func (t *Table) addRow(tr *html.Node, row []*html.Node) {
 	t.rows[tr] = len(t.grid)
 	t.grid = append(t.grid, row)
 	if columns, hasHeading := t.columnsOf(row); hasHeading {
@@ -165,7 +114,7 @@ func gridRow(tr *html.Node, rowspans map[int]*rowspanCell) []*html.Node {
 }
 
 func span(cell *html.Node, name string) int {
-	text, _ := nodeText(cell, name)
+	text, _ := Text(cell, name)
 	number, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || number < 1 {
 		return 1
@@ -175,7 +124,7 @@ func span(cell *html.Node, name string) int {
 
 // columnsOf returns the column of each of t.headings, or nil if one is missing or repeated in the row. The second
 // result reports whether the row has any of them.
-func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
+func (t *Table) columnsOf(row []*html.Node) (map[string]int, bool) {
 	columns, repeated := map[string]int{}, false
 	for i, cell := range row {
 		text, cached := t.texts[cell]
@@ -199,16 +148,16 @@ func (t *table) columnsOf(row []*html.Node) (map[string]int, bool) {
 // headingText returns the normalised text of a cell, or "" if the text is too long for a heading.
 func headingText(cell *html.Node) string {
 	var b strings.Builder
-	writeVisible(&b, cell, labelBytesMax)
-	if b.Len() >= labelBytesMax {
+	writeVisible(&b, cell, headingBytesMax)
+	if b.Len() >= headingBytesMax {
 		return ""
 	}
-	return normaliseLabel(b.String())
+	return values.NormaliseLabel(b.String())
 }
 
-// cells returns the cells of a row by heading, and the row with the headings. It returns nil if the row is not below a
+// Cells returns the cells of a row by heading, and the row with the headings. It returns nil if the row is not below a
 // complete row of headings. It omits a cell below two headings, because its price could belong to either of them.
-func (t *table) cells(tr *html.Node) (map[string]*html.Node, *html.Node) {
+func (t *Table) Cells(tr *html.Node) (map[string]*html.Node, *html.Node) {
 	if t == nil {
 		return nil, nil
 	}

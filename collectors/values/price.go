@@ -1,4 +1,4 @@
-package source
+package values
 
 import (
 	"errors"
@@ -12,6 +12,17 @@ import (
 const (
 	priceBytesMax  = 200 // longer texts are prose
 	wholeDigitsMax = 11  // digits before the decimal mark; the engine supports no more
+)
+
+// DecimalMark is the decimal mark of a source.
+type DecimalMark string
+
+// The decimal marks. AnyMark accepts both marks. With AnyMark a comma that may also be a thousands separator is an
+// error.
+const (
+	AnyMark DecimalMark = ""
+	Point   DecimalMark = "point"
+	Comma   DecimalMark = "comma"
 )
 
 // rightToLeftOverride makes a browser display the digits after it in reverse order.
@@ -28,21 +39,21 @@ var (
 	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // some systems show this if they have no rate
 )
 
-// parsePrice parses a price that is written for people. It returns decimal text with the same digits: "56.60" for
+// ParsePrice parses a price that is written for people. It returns decimal text with the same digits: "56.60" for
 // "RD$ 56,60". It returns "" for a text that means that there is no price, such as "", "-", "N/A" or "999999". A zero
 // is a price.
 //
 // A text that could have two meanings is an error. Examples are two numbers, a footnote, a sign, an exponent, digits
 // other than ASCII, and "64,050" with mark AnyMark, because its comma may be a decimal mark or a thousands separator.
 // More than decimalsMax decimals are an error too.
-func parsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
+func ParsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	switch {
 	case len(text) > priceBytesMax:
 		return "", fmt.Errorf("%w: a text of %d bytes", errPrice, len(text))
 	case strings.Contains(text, rightToLeftOverride):
 		return "", fmt.Errorf("%w: its digits are displayed in another order", errPrice)
 	}
-	text = collapseSpaces(text)
+	text = CollapseSpaces(text)
 	text, change, hasChange := strings.Cut(text, "=")
 	text = strings.TrimSpace(text)
 	if noValuePattern.MatchString(text) {
@@ -79,10 +90,10 @@ func trimPadding(price string, decimalsMax int) string {
 	return strings.TrimSuffix(whole+"."+fraction[:decimalsMax], ".")
 }
 
-// foreignCurrency returns the currency that the text of a price names, or "". The peso and the argument currency do not
+// ForeignCurrency returns the currency that the text of a price names, or "". The peso and the argument currency do not
 // count. For example, "US$ 1.08" is not the price of a euro in pesos.
-func foreignCurrency(text, currency string) string {
-	text, _, _ = strings.Cut(collapseSpaces(text), "=")
+func ForeignCurrency(text, currency string) string {
+	text, _, _ = strings.Cut(CollapseSpaces(text), "=")
 	text = strings.ToUpper(strings.TrimSpace(text))
 	for _, part := range []string{currencyPrefix.FindString(text), currencySuffix.FindString(text)} {
 		code := strings.Trim(part, " :")
@@ -184,3 +195,37 @@ func parseWithMark(text, mark, separator string) (string, bool) {
 
 // allDigits reports whether a text has only ASCII digits. A superscript digit is a footnote.
 func allDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
+
+var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
+
+// ParseNumber parses a number of JSON. Its point is the decimal mark, and trailing zeros do not count as decimals. A
+// text that is not a plain number is parsed by ParsePrice.
+func ParseNumber(text string, mark DecimalMark, decimalsMax int) (string, error) {
+	if !plainNumber.MatchString(text) {
+		return ParsePrice(text, mark, decimalsMax)
+	}
+	if placeholderPrice.MatchString(text) {
+		return "", nil
+	}
+	trimmed := text
+	if _, decimals, hasPoint := strings.Cut(text, "."); hasPoint {
+		trimmed = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+		if len(decimals) > engine.DecimalPlacesMax {
+			text = trimmed
+		}
+	}
+	return text, checkPrice(trimmed, decimalsMax)
+}
+
+// ParseCell parses the cell of a workbook. It rounds a number to eight decimals, because the digits after these are
+// binary rounding errors.
+func ParseCell(text string, mark DecimalMark, decimalsMax int) (string, error) {
+	if plainNumber.MatchString(text) {
+		decimal, err := engine.ReadDecimal(text)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", errPrice, err)
+		}
+		text = decimal.String()
+	}
+	return ParseNumber(text, mark, decimalsMax)
+}

@@ -1,0 +1,121 @@
+package values
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func TestT10_DateForms(t *testing.T) {
+	for form, days := range map[DateForm]map[string][]string{ // by what is read: a day, and a moment
+		ISODate: {
+			"2026-09-17 ": {
+				"2026-09-17", "2026-09-17T00:00:00Z", "2026-09-17T00:00:00", "2026-09-17T00:00:00.000Z", "2026-09-17 00:00", "2026-09-17T00:00:00-04:00",
+			},
+			"2024-02-29 ": {" 2024-02-29\u00a0"},
+		},
+		DayMonthYear: {"2026-09-17 ": {"17/09/2026", "17-09-2026", "17.09.2026"}, "2026-09-07 ": {"7/9/2026"}},
+		DayTime: {
+			"2026-09-17 2026-09-17T12:15:00Z": {"17/09/2026 08:15", "17/09/2026 8:15"},
+			"2026-09-17 2026-09-18T03:59:58Z": {"17/09/2026 23:59:58"},
+			"2026-09-17 2026-09-18T00:15:00Z": {"17/09/2026, 08:15 p. m."},
+			"2026-09-17 2026-09-17T04:15:00Z": {"17/09/2026 12:15 AM"},
+			"2026-09-17 2026-09-17T16:15:00Z": {"17/09/2026 12:15 pm"},
+			"2026-09-17 2026-09-17T17:15:00Z": {"17/09/2026 - 1:15PM"},
+		},
+		SpanishDate: {
+			"2026-09-17 ": {
+				"17 de septiembre de 2026", "17 de Setiembre del 2026", "jueves, 17 de septiembre de 2026", "17-sep-2026", "17/Set/2026", "17 Sept. 2026",
+			},
+			"2025-01-01 ": {"Miércoles 1 de enero, 2025"}, "2026-12-01 ": {"1 DIC 2026"},
+		},
+		ISOInstant: {
+			"2026-09-17 2026-09-17T16:30:00Z": {"2026-09-17T12:30:00-04:00", "2026-09-17T12:30:00", "2026-09-17 12:30:00.123456"},
+			"2026-09-17 2026-09-18T02:30:00Z": {"2026-09-18T02:30:00Z"},
+		},
+	} {
+		for want, texts := range days {
+			for _, text := range texts {
+				day, moment, err := ParseDate(text, form)
+				got := day.String() + " "
+				if !moment.IsZero() {
+					got += moment.Format(time.RFC3339)
+				}
+				if err != nil || got != want {
+					t.Errorf("%s %q is %s, %v; want %s", form, text, got, err, want)
+				}
+			}
+		}
+	}
+}
+
+func TestT10_InvalidDates(t *testing.T) {
+	for _, c := range []struct {
+		form DateForm
+		text string
+	}{
+		{ISODate, ""}, {ISODate, "17/09/2026"}, {ISODate, "2026-9-17"}, {ISODate, "26-09-17"}, {ISODate, "2026-02-29"}, {ISODate, "2026-13-01"},
+		{ISODate, "2026-09-17T03:00:00Z"}, {ISODate, "2026-09-17 y"}, {ISODate, "0000-01-01"}, {ISODate, "1899-12-31"}, {ISODate, "3000-01-01"},
+		{ISODate, "２０２６-09-17"}, {ISODate, "2026-09-17T00:00:00Z 2026-09-18"},
+		{DayMonthYear, "17/09/26"}, {DayMonthYear, "09/17/2026"}, {DayMonthYear, "31/09/2026"}, {DayMonthYear, "17/09-2026"},
+		{DayMonthYear, "0/9/2026"}, {DayMonthYear, "17/9/2026 08:15"}, {DayMonthYear, "Fecha: 17/09/2026"}, {DayMonthYear, "17/9/20266"},
+		{DayTime, "17/09/2026"}, {DayTime, "17/09/26 08:15"}, {DayTime, "17/09/2026 24:00"}, {DayTime, "17/09/2026 08:60"},
+		{DayTime, "17/09/2026 13:00 pm"}, {DayTime, "17/09/2026 0:30 am"}, {DayTime, "31/09/2026 08:15"}, {DayTime, "17/09/2026 08:15:61"},
+		{SpanishDate, "17 de 2026"}, {SpanishDate, "17 de se de 2026"}, {SpanishDate, "17 de xyz de 2026"}, {SpanishDate, "31-sep-2026"},
+		{SpanishDate, "17-sep-26"}, {SpanishDate, "Enero-Marzo"}, {SpanishDate, "septiembre 2026"}, {SpanishDate, "17 de january de 2026"},
+		{ISOInstant, "2026-09-17"}, {ISOInstant, "2026-09-17T25:00:00Z"}, {ISOInstant, "2026-09-17T12:30:00 -0400"},
+		{ISOInstant, "2026-09-17T12:30:00+99:99"}, {ISOInstant, "0001-01-01T00:00:00Z"},
+		{"", "2026-09-17"},
+	} {
+		if day, moment, err := ParseDate(c.text, c.form); err == nil {
+			t.Errorf("%s %q is %s %s, want an error", c.form, c.text, day, moment)
+		}
+	}
+}
+
+// Every day of some years comes back from every form, and no day that the calendar lacks.
+func TestT10_EveryDay(t *testing.T) {
+	names := []string{"", "ene", "feb", "mar", "abr", "may", "jun", "jul", "ago", "sep", "oct", "nov", "dic"}
+	for year := 2023; year <= 2024; year++ {
+		for month := 1; month <= 12; month++ {
+			for day := 1; day <= 31; day++ {
+				iso := fmt.Sprintf("%d-%02d-%02d", year, month, day)
+				want, _ := engine.ParseDate(iso) // zero where the calendar has no such day
+				for form, text := range map[DateForm]string{
+					ISODate: iso, DayMonthYear: fmt.Sprintf("%d/%d/%d", day, month, year), SpanishDate: fmt.Sprintf("%d-%s-%d", day, names[month], year),
+					DayTime: fmt.Sprintf("%02d/%02d/%d 23:59", day, month, year), ISOInstant: iso + "T23:59:59",
+				} {
+					if got, _, err := ParseDate(text, form); got != want || (err == nil) != (want != 0) {
+						t.Fatalf("%s %q is %v, %v", form, text, got, err)
+					}
+				}
+				if got := DateOfCells(fmt.Sprint(year), names[month], fmt.Sprint(day)); got != want {
+					t.Fatalf("the cells of %s are %v", iso, got)
+				}
+			}
+		}
+	}
+}
+
+func FuzzReadDate(f *testing.F) {
+	for _, text := range []string{
+		"2026-09-17", "2026-09-17T00:00:00Z", "17/09/2026 08:15 p. m.", "17 de septiembre de 2026", "2026-09-17T12:30:00-04:00", "1-ene-2026", "",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, form := range []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant} {
+			day, moment, err := ParseDate(text, form)
+			switch {
+			case err != nil && (!day.IsZero() || !moment.IsZero()):
+				t.Fatalf("%s %q: an error with %s %s", form, text, day, moment)
+			case err == nil && (day.IsZero() || day.String() < "1899-12-31" || day.String() > "3000-01-01"):
+				t.Fatalf("%s %q is %s", form, text, day)
+			case !moment.IsZero() && engine.DateOf(moment) != day:
+				t.Fatalf("%s %q is %s and the moment %s", form, text, day, moment)
+			}
+		}
+	})
+}

@@ -1,0 +1,13 @@
+// Package values parses texts that people write: prices, dates, and labels such as the name of a bank.
+//
+//	price, err := values.ParsePrice("RD$ 56,60", values.AnyMark, 4)           // "56.60"
+//	day, instant, err := values.ParseDate("17/09/2026", values.DayMonthYear)
+//	same := values.NormaliseLabel("Dólar  (US)*") == "dolar (us)"
+//
+// # Promises
+//
+//   - A price is parsed only if it is unambiguous, and a date only in the given form. No value is guessed, rescaled or
+//     rounded; only the binary rounding errors in cells of workbooks are removed (ParseCell).
+//   - There are no floating-point numbers: a price is decimal text with the digits of the source.
+//   - Limits of size are constants in the file that checks them. All functions are safe for concurrent use.
+package values

@@ -1,0 +1,146 @@
+package values
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/engine"
+)
+
+func TestReadPrice_Forms(t *testing.T) {
+	for mark, prices := range map[DecimalMark]map[string][]string{
+		AnyMark: {
+			"58.90": {
+				"58.90", "RD$58.90", "US$58.90", "RD $58.90", "\u00a058.90\u2009", "\u202f58.90", "\ufeff58.90\u200b", "\n  58.90\r\n",
+			},
+			"58": {"58"}, "58.9582": {"58.9582"}, "62.90": {"$62.90", "$62.90 = $0.00"}, "64.05": {"RD$ 64.05", "rd$\u00a064.05"},
+			"66.80": {"€ 66.80"}, "57.10": {"57.10 DOP", "57.10DOP"}, "58.10": {"DOP: 58.10", "USD: 58.10", "DOP : 58.10", "58.10 RD$"},
+			"56.60": {"56,60"}, "56.6": {"56,6"}, "0.5582": {"0,5582"}, "0.558": {"0,558"}, "5640.123": {"5640,123"}, // no thousands begin with 0
+			"1234.56": {"1.234,56"}, "64050.00": {"64,050.00"}, "64.050": {"64.050"}, "1234567": {"1,234,567", "1.234.567"},
+			"6405000.00": {"6405000.00"}, "0": {"0"}, "0.00": {"0.00", "$0.00", "$0.00 = $0.00"},
+			"": {
+				"", " \u00a0\t", "-", "--", "—", "N/A", "n/a", "n/d", "N/D", "RD$ -", "$", "- = $0.00", "999999", "999999.00", "$999999.00",
+			},
+		},
+		Point: {"62.90": {"$62.90 = -$0.10", "$62.90=$0.00"}, "64050.00": {"64,050.00"}, "64050": {"64,050"}, "": {"999,999"}},
+		Comma: {"56.60": {"56,60"}, "56.605": {"56,605"}, "1234.56": {"1.234,56"}, "64050": {"64.050"}},
+	} {
+		for want, texts := range prices {
+			for _, text := range texts {
+				if got, err := ParsePrice(text, mark, 8); err != nil || got != want {
+					t.Errorf("ReadPrice(%q, %q) = %q, %v; want %q", text, mark, got, err, want)
+				}
+			}
+		}
+	}
+}
+
+// Whatever is not certainly one price is refused. Each of these has been, or could be, on a page of rates.
+func TestI3_ReadPriceGuessesNothing(t *testing.T) {
+	type reading struct {
+		mark DecimalMark
+		most int
+	}
+	for how, texts := range map[reading][]string{
+		{AnyMark, 8}: {
+			"12 33", "58.90 1", "58.90 59.30", "58.90|59.30", "58.90\u00a01", "58.90/59.30", "5 8.90", "58. 90", "58 .90", "58.90\u200b1",
+			"5.89e1", "5E1", "NaN", "Inf", "0x3A", "-58.90", "+58.90", "−58.90", "(58.90)", "$-58.90",
+			"58.90¹", "58.9²", "58.90*", "58½", "①", "５８.９０", "٥٨", "58。90",
+			"Compra 58.90", "58.90 compra", "58.90%", "58.O0", "l58.90", "64,050", "$64,050", "1,23.45", "1234,567.00",
+			"0,123,456", "1,234.567,8", "58.90.10", "58..90", "58,,90", "1,234,56", "1.234.56", ".90", "58.", "58,", ",5", ".", ",",
+			"58.949999999999996", "$62.90 = compra", "US$1 = RD$58.90", "1 = 58.90", "€1 = $1.08",
+			"$1.00 = $58.90", "USD 1 = 0.50", "62.90 = 63.10 = 1", "62.90 =", "58\ufffd90", "58\x0090", "58.90 DOP DOP", "$$58.90",
+			"123456789012", strings.Repeat("9", 100), strings.Repeat(" ", 300) + "58.90",
+		},
+		{Point, 8}: {"56,60", "64,0500"}, {Comma, 8}: {"58.90"},
+		{AnyMark, 2}: {"58.905", "58.900"}, {AnyMark, 0}: {"58.9"}, {AnyMark, 20}: {"58.123456789"},
+	} {
+		for _, text := range texts {
+			if got, err := ParsePrice(text, how.mark, how.most); err == nil {
+				t.Errorf("ReadPrice(%q, %q, %d) = %q, want an error", text, how.mark, how.most, got)
+			}
+		}
+	}
+}
+
+// priceFault holds a price to its promise: a decimal whose digits stand in the text in this order, with no more
+// decimals than allowed.
+func priceFault(text, price string, most int) string {
+	if price == "" {
+		return ""
+	}
+	if _, err := engine.ReadDecimal(price); err != nil {
+		return err.Error()
+	}
+	if _, fraction, _ := strings.Cut(price, "."); len(fraction) > most {
+		return "too many decimals"
+	}
+	rest := text
+	for _, digit := range strings.ReplaceAll(price, ".", "") {
+		at := strings.IndexRune(rest, digit)
+		if at < 0 {
+			return "digits that are not in the text"
+		}
+		if strings.ContainsAny(rest[:at], "0123456789") {
+			return "digits of the text are passed over"
+		}
+		rest = rest[at+1:]
+	}
+	return ""
+}
+
+// A reader that rescales, rounds, invents or passes over digits is found.
+func TestI2_PriceControl(t *testing.T) {
+	for _, c := range [][2]string{
+		{"58.90", "58.901"}, {"64,050", "64.50"}, {"1 58.90", "58.90"}, {"58.90", "0.5890"}, {"58.90", "1e3"}, {"5890", "58.123456789"},
+	} {
+		if priceFault(c[0], c[1], 8) == "" {
+			t.Errorf("%q for %q is not found", c[1], c[0])
+		}
+	}
+}
+
+func FuzzReadPrice(f *testing.F) {
+	for _, text := range []string{"58.90", "RD$ 1.234,56", "$62.90 = $0.00", "64,050", "N/A", "12 33", "58.90¹", "999999", "\u00a058"} {
+		f.Add(text, byte(0), 8)
+		f.Add(text, byte(1), 2)
+	}
+	f.Fuzz(func(t *testing.T, text string, mark byte, most int) {
+		marks := []DecimalMark{AnyMark, Point, Comma}
+		most = min(max(most, 0), 8)
+		price, err := ParsePrice(text, marks[int(mark)%len(marks)], most)
+		if err != nil {
+			return
+		}
+		if fault := priceFault(text, price, most); fault != "" {
+			t.Fatalf("ReadPrice(%q) = %q: %s", text, price, fault)
+		}
+	})
+}
+
+func TestNormalise(t *testing.T) {
+	for _, c := range [][2]string{
+		{"Dólar (US) Sucursales", "dolar (us) sucursales"},
+		{"D\u00f3lar\u00a0(US)", "dolar (us)"},
+		{"Do\u0301lar  \u00a0(US) ", "dolar (us)"},
+		{"Dólar (US) Canales Digitales*", "dolar (us) canales digitales"},
+		{"Dólar (US) Canales Digitales ¹", "dolar (us) canales digitales"},
+		{"*BOLIVAR FUERTE VENEZOLANO", "bolivar fuerte venezolano"},
+		{"REAL BRASILEÑO", "real brasileno"},
+		{"Año", "ano"}, {"AÑO", "ano"}, {"Día:", "dia"},
+		{" Abonap ", "abonap"}, {"EUROS.", "euros"}, {"E.U.", "e.u"},
+		{"Dólares\r\n  US$", "dolares us$"},
+		{"ﬁnanciera", "financiera"}, {"ＢＨＤ", "bhd"},
+		{"Agente de Cambio La Nacional", "agente de cambio la nacional"},
+		{"La\u200b Nacional", "la nacional"}, {"Na\u00adcional", "nacional"},
+		{"840", "840"}, {"№ 5", "№ 5"},
+		{"", ""}, {" :*. ", ""}, {"\u00a0", ""},
+	} {
+		if got := NormaliseLabel(c[0]); got != c[1] {
+			t.Errorf("Normalise(%q) = %q, want %q", c[0], got, c[1])
+		}
+		if twice := NormaliseLabel(c[1]); twice != c[1] {
+			t.Errorf("Normalise(%q) = %q: it is normalised already", c[1], twice)
+		}
+	}
+}
