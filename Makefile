@@ -1,5 +1,5 @@
 # The targets of developers and of the build service; make help lists them. make test needs only Go. make check also
-# needs gcc (for the race detector) and Node.js. Other targets install Debian packages.
+# needs gcc (for the race detector), Node.js and Python 3. Other targets install Debian packages.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -104,7 +104,7 @@ vuln: $(GOVULN) ## known vulnerabilities of Go and of modules that our code can 
 	@.ci/vulnerabilities
 
 .PHONY: contract
-contract: build ## the OpenAPI document and the Postman collection of a demo, checked with well-known tools; needs Node.js
+contract: build ## the OpenAPI document and the Postman collection of a demo, checked with well-known tools, and the clients of docs/clients.md; needs Node.js, Python
 	@.ci/contract/check
 
 .PHONY: pages-test
