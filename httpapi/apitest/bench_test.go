@@ -35,9 +35,23 @@ func BenchmarkOpen(b *testing.B) {
 // cache of pages for each processor.
 func TestOpen_Memory(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	const nodeBytesMax = 440 << 10
+	const nodeBytesMax = 400 << 10
 	if found := nodeBytes(t, 50); found > nodeBytesMax {
 		t.Errorf("an open node takes %d bytes, want at most %d", found, nodeBytesMax)
+	}
+}
+
+// TestStart_Allocations checks that a node with a data set does not decide again about each of its rates, which takes
+// 18,300 allocations.
+func TestStart_Allocations(t *testing.T) {
+	const allocationsMax = 12_500
+	found := testing.AllocsPerRun(5, func() {
+		if err := Start(t, Seed("standard")).Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if found > allocationsMax {
+		t.Errorf("a start and the end of a node take %.0f allocations, want at most %d", found, allocationsMax)
 	}
 }
 

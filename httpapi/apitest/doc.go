@@ -27,7 +27,7 @@
 // # Data
 //
 // Seed loads a data set. With the same seed, every machine gives the same responses byte for byte, including request
-// ids and keys. The validation of a real node applies to Rates and Publish. Lenient turns off two rules of this
+// ids and keys. The validation of a real node applies to Rates and Publish. Lenient turns off three rules of this
 // validation.
 //
 // # Failures

@@ -107,10 +107,17 @@ func (m *memoryListener) client(clientAddr netip.Addr) *http.Client {
 // start opens the first instance and accepts connections.
 func (n *Node) start(seed *seed) error {
 	var data journalData
-	if n.config.state != nil {
+	var err error
+	switch {
+	case n.config.state != nil:
 		data = n.config.state.data
+	case seed != nil && n.config.publishes(seed):
+		data, err = seed.journal()
+		seed = nil
 	}
-	err := n.openInstance(data)
+	if err == nil {
+		err = n.openInstance(data)
+	}
 	switch {
 	case err != nil:
 	case n.config.state == nil:
