@@ -38,9 +38,13 @@ help: ## list the targets
 run: build ## start the demo: a whole node, fed by a simulated market
 	./tasard demo
 
+# Without symbols, and without inlining in the HTML builder and the NATS server: the program is 2.3 MB smaller, and a
+# record of a cluster costs the same. The Dockerfile and .ci/release use the same flags.
+SMALLER := -ldflags='-s -w' -gcflags=maragu.dev/gomponents/...=-l -gcflags=github.com/nats-io/...=-l
+
 .PHONY: build
 build: ## build ./tasard; TAGS=nocluster builds one that can't join a cluster, and is a quarter smaller
-	$(GO) build -trimpath -buildvcs=auto -tags='$(TAGS)' -ldflags='-s -w' -o tasard .
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -tags='$(TAGS)' $(SMALLER) -o tasard .
 
 .PHONY: test
 test: ## every test that a change must pass: needs nothing but Go; packages that did not change are not run again

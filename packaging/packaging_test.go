@@ -88,6 +88,16 @@ func TestPackaging_OneGo(t *testing.T) {
 	}
 }
 
+// TestPackaging_OneBuild wants Makefile, Dockerfile and release to build the program with the same flags for its size.
+func TestPackaging_OneBuild(t *testing.T) {
+	flags := regexp.MustCompile(`(?m)^SMALLER := (.+)$`).FindStringSubmatch(readFile(t, "Makefile"))
+	for _, file := range []string{"Dockerfile", ".ci/release/release"} {
+		if flags == nil || !strings.Contains(readFile(t, file), " "+flags[1]+" ") {
+			t.Errorf("%s does not build with the flags of the Makefile, %q", file, flags)
+		}
+	}
+}
+
 // TestPackaging_OneImage wants the Dockerfile to build the image of a release: same user, same files, same command.
 func TestPackaging_OneImage(t *testing.T) {
 	dockerfile, released := readFile(t, "Dockerfile"), readFile(t, ".ci/release/release")

@@ -7,8 +7,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	textunicode "golang.org/x/text/encoding/unicode"
 
 	"github.com/tasard/tasard/collectors/values"
 )
@@ -60,8 +61,7 @@ func sniffContent(body []byte) string {
 			return signature[1]
 		}
 	}
-	isUTF16 := bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
-	if !isUTF16 && bytes.IndexByte(body[:min(len(body), 1024)], 0) >= 0 {
+	if !hasUTF16Mark(body) && bytes.IndexByte(body[:min(len(body), 1024)], 0) >= 0 {
 		return "binary bytes"
 	}
 	return "text"
@@ -97,22 +97,29 @@ func binaryMediaType(contentType string) string {
 }
 
 // decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the Content-Type header names another
-// encoding. Otherwise the encoding is that of the byte order mark, the header or the meta element of the page. Invalid
-// bytes become U+FFFD.
+// encoding. Otherwise the document is in UTF-16 with a byte order mark, in UTF-8 with invalid bytes, if its header or
+// its start says UTF-8, or else in Windows-1252, of which Latin-1 is a part. Invalid bytes become U+FFFD.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
-	if utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 && bytes.IndexByte(body, 0x1b) < 0 {
+	if utf8.Valid(body) {
 		return string(body)
 	}
-	enc, name, _ := charset.DetermineEncoding(doc.Body, doc.ContentType)
-	if enc == encoding.Nop || enc == encoding.Replacement || name == "replacement" {
-		return strings.ToValidUTF8(string(body), string(utf8.RuneError))
+	var decoder encoding.Encoding = charmap.Windows1252
+	start := strings.ToLower(string(body[:min(len(body), 1024)]))
+	if header := strings.ToLower(doc.ContentType); strings.Contains(header, "charset") {
+		start = header
 	}
-	text, err := enc.NewDecoder().Bytes(body)
-	if err != nil {
-		text = body
+	if hasUTF16Mark(body) {
+		decoder = textunicode.UTF16(textunicode.LittleEndian, textunicode.UseBOM)
+	} else if strings.Contains(start, "utf-8") {
+		decoder = encoding.Nop
 	}
-	return strings.TrimLeft(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\ufeff")
+	text, _ := decoder.NewDecoder().Bytes(body) // the decoders replace invalid bytes
+	return strings.ToValidUTF8(string(text), string(utf8.RuneError))
+}
+
+func hasUTF16Mark(body []byte) bool {
+	return bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
 }
 
 // checkText fails if a text is HTML instead of JSON or vice versa, or if it is a truncated HTML page.
