@@ -17,8 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/tasard/tasard/bench/load"
 )
 
 func main() {
@@ -30,6 +28,9 @@ func main() {
 		os.Exit(0)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench:", err)
+		if errors.Is(err, errNotAnswered) {
+			os.Exit(1)
+		}
 		os.Exit(2)
 	}
 }
@@ -88,7 +89,8 @@ const usage = `bench measures a whole node under load against baselines in the s
   bench costs check|accept                      the cost of a request, against the accepted cost (.ci/costs.json)
 
 It needs Linux and two cores: servers run on the first, the load on the second. Figures are medians of ratios within one
-run; absolute times mean little on a shared machine.
+run; absolute times mean little on a shared machine. With -against the exit code is 1 if requests were refused or lost;
+after any other error it is 2.
 
 `
 
@@ -179,32 +181,6 @@ func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (e
 		return err
 	}
 	return acceptFigures(s.docs, r.goals)
-}
-
-// runLoad generates a load on a running node and prints the results.
-func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
-	keys, err := readKeys(s.keys)
-	if err != nil {
-		return err
-	}
-	group := &load.Clients{Requests: newMix(s.target, keys, mixes()[s.mix]), Connections: s.options.Connections, Rate: s.rate}
-	l := &load.Generator{Address: s.target, Groups: []*load.Clients{group}, Warmup: s.options.Warmup, Measure: s.options.Measure}
-	if err := l.Run(ctx); err != nil {
-		return err
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", group.Responses, group.Elapsed.Round(time.Millisecond), float64(group.Responses)/group.Elapsed.Seconds(), float64(group.Bytes)/(1<<20))
-	for _, status := range slices.Sorted(maps.Keys(group.Statuses)) {
-		fmt.Fprintf(&text, "  %d: %d\n", status, group.Statuses[status])
-	}
-	if group.Lost > 0 {
-		fmt.Fprintf(&text, "  lost: %d\n", group.Lost)
-	}
-	for _, percentile := range []float64{50, 90, 99, 99.9, 99.99, 100} {
-		fmt.Fprintf(&text, "  %6.2f %%  %s\n", percentile, time.Duration(group.Latency.ValueAtPercentile(percentile)).Round(time.Microsecond/10))
-	}
-	_, err = io.WriteString(out, text.String())
-	return err
 }
 
 // readKeys reads a file of API keys. It returns no keys if path is "".

@@ -8,11 +8,14 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,6 +205,41 @@ func checkAgainst(t *testing.T, node *server, f *fixture) {
 	writeFile(t, keys, nil)
 	if err := run(t.Context(), args, out, io.Discard); err == nil || !strings.Contains(err.Error(), "has none") {
 		t.Errorf("a file without keys: %v", err)
+	}
+}
+
+// TestAgainst_Failures checks that a load of which too much is refused or lost shows no latencies, that its error
+// counts the failures and names the flag that ends them, and that a few failures are only counted.
+func TestAgainst_Failures(t *testing.T) {
+	var asked atomic.Int64
+	const refusing, closing, mostlyGood = "refusing", "closing", "mostly good"
+	answer := func(kind string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			n := asked.Add(1)
+			switch {
+			case kind == refusing && n > 3, kind == mostlyGood && n%200 == 0:
+				w.WriteHeader(http.StatusTooManyRequests)
+			case kind == closing && n%2 == 0:
+				panic(http.ErrAbortHandler)
+			}
+		}
+	}
+	for kind, want := range map[string]string{
+		refusing:   `19\d of 200 requests were not answered with status 200: 19\d with 429 \(quotas: use -keys, .*--limits=off\)`,
+		closing:    `\d+ of 200 requests were not answered with status 200: \d+ lost \(.*--connections-per-address 0`,
+		mostlyGood: `1 of 200 requests were not answered with status 200: 1 with 429`,
+	} {
+		asked.Store(0)
+		node, out := httptest.NewServer(answer(kind)), new(bytes.Buffer)
+		args := []string{"-against", node.URL, "-mix", "best", "-rate", "1000", "-warmup", "0", "-measure", "200ms", "-connections", "4"}
+		err := run(t.Context(), args, out, io.Discard)
+		node.Close()
+		if !errors.Is(err, errNotAnswered) || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if strings.Contains(out.String(), "99.99 %") != (kind == mostlyGood) || !strings.Contains(out.String(), "% of a core") {
+			t.Errorf("%s: printed\n%s", kind, out)
+		}
 	}
 }
 

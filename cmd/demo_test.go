@@ -117,6 +117,34 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 	leavesNothing(t, temp)
 }
 
+// TestDemo_ForLoad wants a demo to be ready for a load test: it has no quotas, takes more connections of one address
+// than serve does, and logs none of it.
+func TestDemo_ForLoad(t *testing.T) {
+	t.Parallel()
+	p, _ := startDemo(t, "--step", "1h")
+	printed := p.Await("Ctrl-C stops it.")
+	address := strings.TrimPrefix(p.URL, "http://")
+	const connections = 3 * 128 // serve allows 128
+	for range connections {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err = conn.Write([]byte("GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || answer.StatusCode != http.StatusOK || answer.Header.Get("X-RateLimit-Limit") != "" {
+			t.Fatalf("%+v: %v", answer, err)
+		}
+		_ = answer.Body.Close()
+	}
+	if rest := p.Output()[strings.Index(p.Output(), printed)+len(printed):]; strings.TrimSpace(rest) != "" {
+		t.Errorf("it logged %s", rest)
+	}
+}
+
 // TestDemo_SecondSignal wants the directory to be gone also when a second signal ends an orderly stop that a client
 // holds up.
 func TestDemo_SecondSignal(t *testing.T) {
