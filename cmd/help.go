@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -162,13 +161,4 @@ func newFlagSet() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
 	return flags
-}
-
-// manTopics returns all topics (see the type topic) as sections of the manual page of tasard.
-func manTopics() string {
-	var text strings.Builder
-	for _, t := range topics() {
-		fmt.Fprintf(&text, "\n\n%s\n\n%s", strings.ToUpper(t.name), t.text)
-	}
-	return text.String()
 }

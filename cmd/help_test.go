@@ -328,12 +328,13 @@ func TestMan(t *testing.T) {
 	if err != nil || mustRun(t, "man") != string(page) {
 		t.Errorf("standard output has another page (%v)", err)
 	}
-	if !strings.Contains(string(page), "78   bad variable, configuration") || !strings.Contains(string(page), `\fBtasard-serve(1)\fP`) {
+	if !strings.Contains(string(page), "78   bad variable, configuration") || !strings.Contains(string(page), `\fBtasard\-serve\fP(1)`) {
 		t.Errorf("the table of exit codes or the other pages are missing:\n%s", page)
 	}
 	serve, err := os.ReadFile(filepath.Join(directory, "tasard-serve.1"))
-	if err != nil || !strings.Contains(string(serve), `TASARD_DATA=./data tasard serve`) {
-		t.Errorf("the examples are missing (%v)", err)
+	if err != nil || !strings.Contains(string(serve), "TASARD_DATA=./data tasard serve\n.EE\n") ||
+		!strings.Contains(string(serve), ".SH CLUSTER\n.TP\n.B \\-\\-cluster NAME\n") || !strings.Contains(string(serve), "10.0.0.0/8 \\e\n") {
+		t.Errorf("the examples, the groups of flags or a backslash are missing (%v)", err)
 	}
 	reader, err := exec.LookPath("mandoc")
 	if err != nil {

@@ -1,9 +1,9 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
@@ -44,19 +43,15 @@ creates if needed: tasard.1, tasard-serve.1 and so on.`,
 }
 
 func (p *commands) man(directory string) error {
-	root := p.newRoot()
-	header := doc.GenManHeader{Section: manSection, Source: strings.TrimSpace("tasard " + process.Version()), Manual: "tasard", Date: new(p.builtAt())}
+	root, builtAt := p.newRoot(), p.builtAt()
 	if directory == "" {
-		text, err := manPage(root, header)
-		if err == nil {
-			_, err = p.Stdout.Write(text)
-		}
+		_, err := io.WriteString(p.Stdout, manPage(root, builtAt))
 		return err
 	}
 	if err := os.MkdirAll(directory, manDirMode); err != nil {
 		return exit.Errorf(exit.CannotWrite, "%w", err)
 	}
-	return manPages(root, header, directory)
+	return manPages(root, builtAt, directory)
 }
 
 // builtAt returns the time of the commit from which the program was built: the same commit then gives the same pages.
@@ -73,13 +68,9 @@ func (p *commands) builtAt() time.Time {
 }
 
 // manPages writes the manual pages of a command and its subcommands into a directory.
-func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) error {
-	text, err := manPage(cmd, header)
-	if err != nil {
-		return err
-	}
-	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + "." + header.Section
-	if err := os.WriteFile(filepath.Join(directory, name), text, manFileMode); err != nil {
+func manPages(cmd *cobra.Command, builtAt time.Time, directory string) error {
+	path := filepath.Join(directory, manName(cmd)+"."+manSection)
+	if err := os.WriteFile(path, []byte(manPage(cmd, builtAt)), manFileMode); err != nil {
 		if node.IsWriteRefused(err) {
 			return exit.Errorf(exit.CannotWrite, "%w", err)
 		}
@@ -89,44 +80,79 @@ func manPages(cmd *cobra.Command, header doc.GenManHeader, directory string) err
 		if !child.IsAvailableCommand() {
 			continue
 		}
-		if err := manPages(child, header, directory); err != nil {
+		if err := manPages(child, builtAt, directory); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// manPage returns the manual page of a command. cobra changes header, so manPage gets a copy.
-func manPage(cmd *cobra.Command, header doc.GenManHeader) ([]byte, error) {
-	cmd.DisableAutoGenTag = true
+func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// manPage returns the manual page of a command, in the macros of man(7).
+func manPage(cmd *cobra.Command, builtAt time.Time) string {
 	cmd.InitDefaultHelpFlag()
+	var page strings.Builder
+	fmt.Fprintf(&page, ".TH \"%s\" \"%s\" \"%s\" \"%s\" \"tasard\"\n.nh\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.SH DESCRIPTION\n%s",
+		strings.ToUpper(manName(cmd)), manSection, builtAt.Format("Jan 2006"), strings.TrimSpace("tasard "+process.Version()),
+		manName(cmd), roff(cmd.Short), roff(cmd.UseLine()), manText(cmd.Long))
+	for _, group := range flagGroups(cmd.LocalFlags()) {
+		fmt.Fprintf(&page, ".SH %s\n", strings.ToUpper(group.title))
+		group.flags.VisitAll(func(flag *pflag.Flag) {
+			kind, usage := pflag.UnquoteUsage(flag)
+			if flag.DefValue != "" && flag.DefValue != "false" {
+				usage += fmt.Sprintf(" (default %s)", flag.DefValue)
+			}
+			names := "--" + flag.Name
+			if flag.Shorthand != "" {
+				names = "-" + flag.Shorthand + ", " + names
+			}
+			fmt.Fprintf(&page, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace(names+" "+kind)), roff(usage))
+		})
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&page, ".SH EXAMPLE\n%s", manText(cmd.Example))
+	}
 	if !cmd.HasParent() {
-		cmd.Long += manTopics()
+		for _, t := range topics() {
+			fmt.Fprintf(&page, ".SH %s\n%s", strings.ToUpper(t.name), manText(t.text))
+		}
 	}
-	cmd.Long = manText(cmd.Long)
-	var page bytes.Buffer
-	if err := doc.GenMan(cmd, &header, &page); err != nil {
-		return nil, fmt.Errorf("make the manual page of %s: %w", cmd.CommandPath(), err)
+	var others []string
+	for _, other := range append([]*cobra.Command{cmd.Parent()}, cmd.Commands()...) {
+		if other != nil && (other == cmd.Parent() || other.IsAvailableCommand()) {
+			others = append(others, `\fB`+roff(manName(other))+`\fP(`+manSection+")")
+		}
 	}
-	return page.Bytes(), nil
+	fmt.Fprintf(&page, ".SH SEE ALSO\n%s\n", strings.Join(others, ",\n"))
+	return page.String()
 }
 
-// manText converts a help text for cobra's generator, which expects Markdown. Indented lines become literal blocks;
-// elsewhere special characters are escaped.
+// manText returns a help text for a manual page. Indented lines become literal blocks.
 func manText(help string) string {
-	escaper := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`", "[", `\[`)
 	var text strings.Builder
-	table := false
+	literal := false
 	for line := range strings.SplitSeq(help, "\n") {
-		indented := strings.HasPrefix(line, "  ")
-		if indented != table {
-			text.WriteString("\n")
+		if indented := strings.HasPrefix(line, "  "); indented != literal {
+			literal = indented
+			text.WriteString(map[bool]string{true: ".EX\n", false: ".EE\n"}[literal])
 		}
-		if table = indented; indented {
-			text.WriteString("  " + line + "\n")
+		if line == "" {
+			text.WriteString(".PP\n")
 			continue
 		}
-		text.WriteString(escaper.Replace(line) + "\n")
+		text.WriteString(roff(line) + "\n")
+	}
+	if literal {
+		text.WriteString(".EE\n")
 	}
 	return text.String()
+}
+
+// roff escapes the characters of a line that have a meaning in a manual page.
+func roff(line string) string {
+	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+		line = `\&` + line
+	}
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", "\\`", "^", `\(ha`, "~", `\(ti`).Replace(line)
 }
