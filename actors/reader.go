@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,11 @@ type readerActor struct {
 	clock  func() time.Time
 	index  map[string]int // index of each currency in owners
 	owners []ownerPages   // the currencies, and the directory at the end
+
+	// The currency of the newest ranking, and its index: comparing the code is faster than a lookup in index.
+	ranked        string
+	rankedOwner   int
+	noSuchRanking *engine.RankedView // empty, for currencies that do not exist
 }
 
 // ownerPages are the cached pages of one owner.
@@ -39,7 +45,7 @@ type ownerPages struct {
 // pageCopies are cached pages of one kind. The owner has made all of them from one view of its state.
 type pageCopies[K comparable, T any] struct {
 	pages pageCache[K, T]
-	from  time.Time // when the pages became valid
+	from  int64 // when the pages became valid, in Unix nanoseconds
 	// The page that was found or added most recently, and its query. Comparing queries is faster than a lookup in pages.
 	key  K
 	page *engine.Page[T]
@@ -79,15 +85,15 @@ type pagesChanged struct {
 func (r *readerActor) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *ranking:
-		read(r, m.Query.Currency, m, func(p *ownerPages) *pageCopies[engine.RankingQuery, *engine.Rate] { return &p.rankings })
+		r.rank(m)
 	case *rates:
-		read(r, m.Query.Currency, m, func(p *ownerPages) *pageCopies[engine.RatesQuery, *engine.Rate] { return &p.rates })
+		read(r, r.ownerOf(m.Query.Currency), m, r.now(), func(p *ownerPages) *pageCopies[engine.RatesQuery, *engine.Rate] { return &p.rates })
 	case *history:
-		read(r, m.Query.Currency, m, func(p *ownerPages) *pageCopies[engine.HistoryQuery, engine.HistoryEntry] { return &p.history })
+		read(r, r.ownerOf(m.Query.Currency), m, r.now(), func(p *ownerPages) *pageCopies[engine.HistoryQuery, engine.HistoryEntry] { return &p.history })
 	case *currencies:
-		read(r, "", m, func(p *ownerPages) *pageCopies[currenciesQuery, engine.CurrencyItem] { return &p.currencies })
+		read(r, r.directory(), m, r.now(), func(p *ownerPages) *pageCopies[currenciesQuery, engine.CurrencyItem] { return &p.currencies })
 	case *institutions:
-		read(r, "", m, func(p *ownerPages) *pageCopies[engine.InstitutionsQuery, engine.InstitutionItem] {
+		read(r, r.directory(), m, r.now(), func(p *ownerPages) *pageCopies[engine.InstitutionsQuery, engine.InstitutionItem] {
 			return &p.institutions
 		})
 	case *pageCopy:
@@ -97,7 +103,7 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 	case *pagesChanged:
 		m.sent.Store(false) // before the pages are dropped, so that a change in between sends the message again
 		r.drop(m.currency)
-		r.drop(len(r.owners) - 1)
+		r.drop(r.directory())
 	}
 }
 
@@ -112,17 +118,42 @@ func (r *readerActor) drop(owner int) {
 	*p = ownerPages{owner: p.owner, changes: p.changes + 1}
 }
 
-// read answers a request from the cache, or forwards it to the owner of the page: the actor of the currency, or the
-// directory if the currency is "" or unknown.
-func read[K comparable, T any](
-	r *readerActor, currency string, m *mailbox.Request[K, *engine.Page[T]], of func(*ownerPages) *pageCopies[K, T],
-) {
-	owner, known := r.index[currency]
-	if !known {
-		owner = len(r.owners) - 1
+// now returns the present time in Unix nanoseconds.
+func (r *readerActor) now() int64 { return r.clock().UnixNano() }
+
+// directory returns the index of the directory in owners.
+func (r *readerActor) directory() int { return len(r.owners) - 1 }
+
+// ownerOf returns the index of the actor that makes the pages of a currency: the directory if it is "" or unknown.
+func (r *readerActor) ownerOf(currency string) int {
+	if owner, known := r.index[currency]; known {
+		return owner
 	}
+	return r.directory()
+}
+
+// rank answers with a ranking. It reads the clock only if the query has no time.
+func (r *readerActor) rank(m *ranking) {
+	now := m.Query.At
+	if m.Query.At = 0; now == 0 { // without a time, equal questions are equal keys
+		now = r.now()
+	}
+	if r.ranked != m.Query.Currency {
+		r.ranked, r.rankedOwner = m.Query.Currency, r.ownerOf(m.Query.Currency)
+	}
+	if r.rankedOwner == r.directory() {
+		m.Reply(r.noSuchRanking.Ranking(m.Query), nil)
+		return
+	}
+	read(r, r.rankedOwner, m, now, func(p *ownerPages) *pageCopies[engine.RankingQuery, *engine.Rate] { return &p.rankings })
+}
+
+// read answers a request from the cache, or forwards it to the owner of the page.
+func read[K comparable, T any](
+	r *readerActor, owner int, m *mailbox.Request[K, *engine.Page[T]], now int64, of func(*ownerPages) *pageCopies[K, T],
+) {
 	p := &r.owners[owner]
-	if page := of(p).find(m.Query, r.clock()); page != nil {
+	if page := of(p).find(m.Query, now); page != nil {
 		m.Reply(page, nil)
 		return
 	}
@@ -130,7 +161,7 @@ func read[K comparable, T any](
 }
 
 // find returns the page for a query if the cache has it and the page is still valid, else nil.
-func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
+func (c *pageCopies[K, T]) find(key K, now int64) *engine.Page[T] {
 	if c.page == nil || c.key != key {
 		page := c.pages.get(key)
 		if page == nil {
@@ -138,7 +169,7 @@ func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 		}
 		c.key, c.page = key, page
 	}
-	if outdated(now, c.from, c.page.ChangesAt) {
+	if changesAt := c.page.ChangesAt; now < c.from || !changesAt.IsZero() && now >= changesAt.UnixNano() {
 		return nil
 	}
 	return c.page
@@ -147,14 +178,17 @@ func (c *pageCopies[K, T]) find(key K, now time.Time) *engine.Page[T] {
 // replyToReader answers a forwarded request with a page, and sends the page to the reader. from is when the page became
 // valid.
 func replyToReader[K comparable, T any](m *forwarded[K, T], page *engine.Page[T], from time.Time) {
-	query, reader, to := m.Query, m.reader, m.to
-	pageMsg := &pageCopy{owner: m.owner, changes: m.changes, keep: func(p *ownerPages) { to(p).keep(query, page, from) }}
+	query, reader, to, since := m.Query, m.reader, m.to, int64(math.MinInt64)
+	if !from.IsZero() {
+		since = from.UnixNano()
+	}
+	pageMsg := &pageCopy{owner: m.owner, changes: m.changes, keep: func(p *ownerPages) { to(p).keep(query, page, since) }}
 	m.Reply(page, nil)
 	reader.Send(pageMsg)
 }
 
-func (c *pageCopies[K, T]) keep(key K, page *engine.Page[T], from time.Time) {
-	if !from.Equal(c.from) {
+func (c *pageCopies[K, T]) keep(key K, page *engine.Page[T], from int64) {
+	if from != c.from {
 		*c = pageCopies[K, T]{from: from}
 	}
 	c.pages.put(key, page)
@@ -174,12 +208,13 @@ func tellReaders(readers []*pagesChanged) {
 // startReaders starts count readers. It also adds them to the currency actors and the directory, which send them
 // pagesChanged messages.
 func (s *System) startReaders(count int, directory *directoryActor, currencies []*currencyActor) error {
+	empty := engine.NewCurrencyState("", s.config.Catalogue, s.config.Rules).Snapshot().View(nil, s.config.Clock())
 	index := make(map[string]int, len(s.codes))
 	for i, code := range s.codes {
 		index[code] = i
 	}
 	for range count {
-		reader := &readerActor{clock: s.config.Clock, index: index, owners: make([]ownerPages, len(s.codes)+1)}
+		reader := &readerActor{clock: s.config.Clock, index: index, owners: make([]ownerPages, len(s.codes)+1), noSuchRanking: empty}
 		ref, err := s.actors.Spawn(fmt.Sprintf("reader-%d", len(s.readers)), &s.kinds.reader, reader)
 		if err != nil {
 			return err

@@ -85,7 +85,6 @@ func (s *System) populate(r *replayer) error {
 	}
 	c := &s.config
 	s.codes = slices.Sorted(maps.Keys(r.states))
-	s.unknownCurrency = engine.NewCurrencyState("", c.Catalogue, c.Rules).Snapshot().View(nil, c.Clock())
 	// The directory has a snapshot of each currency, for requests about several currencies. It sends pagesChanged to the
 	// readers, which cache pages.
 	directory := &directoryActor{clock: c.Clock, catalogue: c.Catalogue, readers: make([][]*pagesChanged, len(s.codes))}

@@ -69,9 +69,6 @@ func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], err
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	if _, known := s.currencies[q.Currency]; !known {
-		return s.unknownCurrency.Ranking(q), nil
-	}
 	return s.requestPools.rankings.AskAny(s.readers, q, accounts.AskTimeout)
 }
 

@@ -60,12 +60,11 @@ type System struct {
 	joined     atomic.Bool // the journal can be read: it is not shared, or SharedJournal.Join has returned
 
 	// These fields are set before the phase becomes serving, and constant afterwards.
-	codes           []string     // codes of the currencies, sorted
-	freshness       []*freshness // in the order of codes
-	currencies      map[string]*mailbox.Ref
-	directory       *mailbox.Ref
-	readers         []*mailbox.Ref
-	unknownCurrency *engine.RankedView // empty, for currencies that do not exist
+	codes      []string     // codes of the currencies, sorted
+	freshness  []*freshness // in the order of codes
+	currencies map[string]*mailbox.Ref
+	directory  *mailbox.Ref
+	readers    []*mailbox.Ref
 
 	ready  chan struct{}
 	done   chan struct{}

@@ -43,6 +43,8 @@ type RankingQuery struct {
 	// ForConvert allows a ranking of reference rates (Kind Reference). Without it that ranking is empty. An empty Kind
 	// means Commercial.
 	ForConvert bool
+	// At is the time of the question in Unix nanoseconds, which its caller has just read from the clock. Zero means now.
+	At int64
 }
 
 // HistoryQuery asks for daily rows from From to To, inclusive.

@@ -24,6 +24,7 @@ type cacheControl [maxAgeSeconds + staleSecondsMax + 1][]byte
 // currentSecond has the values that depend only on the current second. All requests in this second share it.
 type currentSecond struct {
 	rendered.Second
+	date  []byte // in the format of the Date header
 	today engine.Date
 	// nextChange is the next hour at which rates are collected (engine.NextRefresh), or the next midnight if that is
 	// earlier, in Unix nanoseconds. Any response may change then.
@@ -48,7 +49,7 @@ func (s *Server) requestTimeAt(now time.Time) requestTime {
 }
 
 func newCurrentSecond(now time.Time) *currentSecond {
-	m := &currentSecond{Second: rendered.SecondOf(now), today: engine.DateOf(now)}
+	m := &currentSecond{Second: rendered.SecondOf(now), date: fasthttp.AppendHTTPDate(nil, now), today: engine.DateOf(now)}
 	nextChange := engine.NextRefresh(now)
 	if midnight := engine.NextMidnight(now); midnight.Before(nextChange) {
 		nextChange = midnight

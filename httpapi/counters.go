@@ -145,9 +145,19 @@ func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
 // methodLabels. The connection adds the duration to the histogram later (conn.Conn.RecordDuration).
 func (t *counters) countStatus(a *requestState, began time.Time, method, status int) {
 	if a.conn != nil {
-		a.conn.RecordDuration(began.Add(t.writeTimeout), (*durationHistogram)(a.shard[int(a.route)*t.routeCells()+t.answerCells:]))
+		a.conn.RecordDuration(began.Add(t.writeTimeout), t.durations(a))
 	}
 	a.shard[t.cell(a.route, method, status)].Add(1)
+}
+
+// countExpress counts a response of the express path: GET, 200.
+func (t *counters) countExpress(a *requestState, elapsed time.Duration) {
+	a.shard[t.cell(a.route, 0, fasthttp.StatusOK)].Add(1)
+	t.durations(a).Add(elapsed)
+}
+
+func (t *counters) durations(a *requestState) *durationHistogram {
+	return (*durationHistogram)(a.shard[int(a.route)*t.routeCells()+t.answerCells:])
 }
 
 func (t *counters) countCode(code engine.Code) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -45,27 +44,27 @@ func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
 		return 0, nil
 	}
 	a := s.newRequestState(c, state)
-	out, length := a.out[:0], 0
-	for ; used < len(read) && err == nil; used += length {
-		if length = headLength(read[used:]); length == 0 {
+	out := a.out[:0]
+	for used < len(read) && err == nil && s.load.draining.Load() == nil {
+		head, values, length := s.heads.find(state.head, read[used:])
+		if head == nil {
 			break
 		}
+		if used > 0 {
+			a.begin(c, state)
+		}
 		c.BeginExpress(used == 0, length == len(read))
-		extended, answered := s.expressOne(a, read[used:used+length], out)
+		extended, answered := s.expressOne(a, head, values, out)
 		if out = extended; !answered {
 			break
 		}
-		*a = requestState{conn: c, connState: state, requestScratch: a.requestScratch}
-		if len(out) >= writeBytesMax {
+		if used += length; len(out) >= writeBytesMax {
 			_, err = c.Write(out)
 			out = out[:0]
 		}
 	}
 	if len(out) > 0 && err == nil {
 		_, err = c.Write(out)
-	}
-	if used > 0 {
-		_ = c.SetReadDeadline(time.Now().Add(s.config.Limits.IdleTimeout)) //nolint:forbidigo // a deadline is in real time, not in Config.Clock
 	}
 	if a.out = out; state.handedOver == nil {
 		s.requestStates.Put(a)
@@ -83,16 +82,10 @@ func headLength(read []byte) int {
 	return index + len(end)
 }
 
-// expressOne appends the response for a request to out. If it returns false, the ordinary path must answer the request.
-// In this case a has the results of the load shedder and the admitter, if they were called.
-func (s *Server) expressOne(a *requestState, request, out []byte) (extended []byte, answered bool) {
-	if s.load.draining.Load() != nil {
-		return out, false
-	}
-	head, values := s.heads.find(a.connState.head, request)
-	if head == nil {
-		return out, false
-	}
+// expressOne appends the response for a request to out, and sets the deadlines of its write and of the next read. If it
+// returns false, the ordinary path must answer the request. In this case a has the results of the load shedder and the
+// admitter, if they were called.
+func (s *Server) expressOne(a *requestState, head *knownHead, values headValues, out []byte) (extended []byte, answered bool) {
 	if head.toAmount != "" {
 		amount, err := engine.ParseAmount(textOf(values.amount))
 		if err != nil {
@@ -103,28 +96,30 @@ func (s *Server) expressOne(a *requestState, request, out []byte) (extended []by
 	}
 	caller := account.Caller{Address: a.conn.Peer()}
 	if head.keyed {
-		if caller.Key, caller.HasKey = account.ParseKey(values.key); !caller.HasKey {
+		if caller.Key, caller.HasKey = account.DigestOfKey(values.key); !caller.HasKey {
 			return out, false // not a key: the HTTP library may reject these bytes
 		}
 	}
 	a.connState.head = head
 	a.route, a.expressed = head.routeID, true
-	began := time.Now() //nolint:forbidigo // the HTTP library measures in real time too
+	began := time.Since(s.started) // in real time, like the HTTP library; it takes half the time of time.Now
 	r, isOK := s.expressResponse(a, head, caller)
 	if !isOK {
 		a.connState.handedOver = a
 		return out, false
 	}
-	body := r.body
-	out = s.appendResponseHead(out, a, &r, began)
-	if len(body) <= oneWriteBytesMax || !a.conn.QueueBody(body) {
-		out = append(out, body...)
+	out = s.appendResponseHead(out, a, head, &r)
+	if len(r.body) <= oneWriteBytesMax || !a.conn.QueueBody(r.body) {
+		out = append(out, r.body...)
 	}
-	s.counters.countStatus(a, began, 0, fasthttp.StatusOK)
+	ready := time.Since(s.started)
+	s.counters.countExpress(a, ready-began)
 	if s.config.AccessLog != nil && fasthttp.StatusOK >= s.config.AccessStatusMin {
-		s.config.AccessLog(s.accessRecord(a, began, http.MethodGet, fasthttp.StatusOK, len(body), a.conn.Peer()))
+		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time too
+		s.config.AccessLog(s.accessRecord(a, at, http.MethodGet, fasthttp.StatusOK, len(r.body), a.conn.Peer()))
 	}
-	_ = a.conn.SetWriteDeadline(time.Now().Add(s.config.Limits.WriteTimeout)) //nolint:forbidigo // a deadline is in real time
+	_ = a.conn.SetWriteDeadline(s.firstWriteDeadline.Add(ready))
+	_ = a.conn.SetReadDeadline(s.firstIdleDeadline.Add(ready))
 	return out, true
 }
 
@@ -181,33 +176,44 @@ func (a *requestState) repanic() {
 	}
 }
 
-// appendResponseHead appends the head of a 200 response, formatted as by the HTTP library.
-func (s *Server) appendResponseHead(out []byte, a *requestState, r *expressResponse, now time.Time) []byte {
-	out = append(out, "HTTP/1.1 200 OK\r\n"...)
-	out = append(out, s.dateLine(now)...)
-	out = fields.AppendNumber(append(out, fasthttp.HeaderContentLength+": "...), int64(len(r.body)))
-	out = append(out, "\r\n"...)
-	out = s.appendHead(out, a, r.etag, a.now.unchangedFor(r.changesAt), r.coding)
-	out = append(out, s.constantHeaders.withBody...)
-	return append(out, "\r\n"...)
+// responseStart is the beginning of a 200 response, up to the headers that depend on the caller. It is immutable.
+type responseStart struct {
+	body         []byte // of the response; every second has another one, except for pages without generatedAt
+	second       int64
+	unchangedFor int
+	isShared     bool
+	text         []byte
+	idOffset     int // of the request id, which must be replaced in a copy of text
 }
 
-// dateLine is the Date header line for one second.
-type dateLine struct {
-	unix int64
-	line string
-}
-
-// dateLine returns the Date header line for now. It formats the line once a second.
-func (s *Server) dateLine(now time.Time) string {
-	d := s.lastDate.Load()
-	if d == nil || d.unix != now.Unix() {
-		var line strings.Builder
-		line.WriteString(fasthttp.HeaderDate + ": ")
-		line.Write(fasthttp.AppendHTTPDate(nil, now))
-		line.WriteString("\r\n")
-		d = &dateLine{now.Unix(), line.String()}
-		s.lastDate.Store(d)
+// appendResponseHead appends the head of a 200 response, formatted as by the HTTP library. The beginning is formatted
+// once a second for each known head, except for conversions, because their bodies differ.
+func (s *Server) appendResponseHead(out []byte, a *requestState, head *knownHead, r *expressResponse) []byte {
+	a.id = s.newID(a)
+	unchangedFor := a.now.unchangedFor(r.changesAt)
+	if head.route.page == nil {
+		out, _ = s.appendResponseStart(out, a, r, unchangedFor)
+	} else {
+		start, offset := head.start.Load(), len(out)
+		if start == nil || !start.fits(a, r, unchangedFor) {
+			start = &responseStart{body: r.body, second: a.now.Unix, unchangedFor: unchangedFor, isShared: a.isShared}
+			start.text, start.idOffset = s.appendResponseStart(nil, a, r, unchangedFor)
+			head.start.Store(start)
+		}
+		out = append(out, start.text...)
+		*(*RequestID)(out[offset+start.idOffset:]) = a.id
 	}
-	return d.line
+	out = s.appendCallerHeaders(out, a)
+	return append(out, s.constantHeaders.withBodyAndEnd...)
+}
+
+func (t *responseStart) fits(a *requestState, r *expressResponse, unchangedFor int) bool {
+	return &t.body[0] == &r.body[0] && t.second == a.now.Unix && t.unchangedFor == unchangedFor && t.isShared == a.isShared
+}
+
+func (s *Server) appendResponseStart(out []byte, a *requestState, r *expressResponse, unchangedFor int) (extended []byte, idOffset int) {
+	out = append(append(out, "HTTP/1.1 200 OK\r\nDate: "...), a.now.date...)
+	out = fields.AppendNumber(append(out, "\r\nContent-Length: "...), int64(len(r.body)))
+	out = append(out, "\r\n"...)
+	return s.appendPageHeaders(out, a, r.etag, unchangedFor, r.coding), len(out) + len(headerRequestID+": ")
 }

@@ -25,8 +25,9 @@ const headBufferBytes = 1536
 
 // constantHeaders are the header lines that are the same in all 200 or all 304 responses.
 type constantHeaders struct {
-	withBody    []byte // header lines of a 200
-	withoutBody []byte // header lines of a 304
+	withBody       []byte // header lines of a 200
+	withBodyAndEnd []byte // the same with the empty line at the end of a head
+	withoutBody    []byte // header lines of a 304
 }
 
 func newConstantHeaders(hasAdmitter bool) constantHeaders {
@@ -37,6 +38,7 @@ func newConstantHeaders(hasAdmitter bool) constantHeaders {
 		}
 	}
 	c.withBody = append(appendHeaderLine(nil, fasthttp.HeaderContentType, bytesOf(contentTypeJSON)), c.withoutBody...)
+	c.withBodyAndEnd = append(bytes.Clone(c.withBody), "\r\n"...)
 	return c
 }
 
@@ -55,6 +57,11 @@ func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 
 // requestState is the state of a request while it is answered.
 type requestState struct {
+	requestData
+	requestScratch
+}
+
+type requestData struct {
 	conn.HeadInfo
 	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
 	connState      *connState // nil if conn is nil
@@ -74,8 +81,6 @@ type requestState struct {
 	expressed bool // the express path called the load shedder
 	shed      bool // the load shedder rejected the request
 	panicked  *handedPanic
-
-	requestScratch
 }
 
 // requestScratch is the part of a requestState that the next request reuses. sync.Pool usually keeps a requestState on
@@ -91,6 +96,11 @@ type requestScratch struct {
 // appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".
 func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
 	a.id = s.newID(a)
+	return s.appendCallerHeaders(s.appendPageHeaders(lines, a, etag, unchangedFor, coding), a)
+}
+
+// appendPageHeaders appends the header line with the request id, and those that are the same for all callers.
+func (s *Server) appendPageHeaders(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
 	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
 	caching := &s.privateCaching
 	if a.isShared {
@@ -101,6 +111,12 @@ func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, unchange
 	if coding != "" {
 		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(coding))
 	}
+	return lines
+}
+
+// appendCallerHeaders appends the header lines that depend on the caller: those of the quotas, and a notice that keys
+// will be required.
+func (s *Server) appendCallerHeaders(lines []byte, a *requestState) []byte {
 	if a.limitsEnforced {
 		lines = s.appendLimits(lines, a)
 	}

@@ -23,7 +23,7 @@ const keyPrefix = "tasard_"
 
 // knownHead is the head of a request (request line and headers) that was answered with 200 before, so that the express
 // path (express.go) may answer it. It is stored without the API key and, for a conversion, without the amount. It also
-// has the parameters that were parsed from the head. It is immutable.
+// has the parameters that were parsed from the head. Only start changes.
 type knownHead struct {
 	toAmount string // the bytes before the amount; "" if the head has no amount
 	before   string // the bytes between amount and key; without an amount, from the beginning; without a key, to the end
@@ -36,30 +36,35 @@ type knownHead struct {
 	today       engine.Date // query is valid only on this day, because a range of dates may end today
 	acceptsGzip bool
 	priorities  [2]conn.Priority // for load shedding: of anonymous callers, of callers with a key
+
+	start atomic.Pointer[responseStart] // of the newest response
 }
 
 // headValues are the parts of a request's head that differ between requests with the same knownHead.
 type headValues struct{ amount, key []byte }
 
-// matches reports whether a request has this head, and returns the amount and the key of the request.
-func (h *knownHead) matches(request []byte) (v headValues, same bool) {
+// match returns the length of the request at the beginning of read if the request has this head, else 0. It also
+// returns the amount and the key of the request.
+func (h *knownHead) match(read []byte) (v headValues, length int) {
+	start := 0
 	if h.toAmount != "" {
-		if len(request) < len(h.toAmount) || string(request[:len(h.toAmount)]) != h.toAmount {
-			return v, false
+		if len(read) < len(h.toAmount) || string(read[:len(h.toAmount)]) != h.toAmount {
+			return v, 0
 		}
-		v.amount = leadingAmount(request[len(h.toAmount):])
-		request = request[len(h.toAmount)+len(v.amount):]
+		v.amount = leadingAmount(read[len(h.toAmount):])
+		start = len(h.toAmount) + len(v.amount)
 	}
-	start := len(h.before)
-	end := start
+	toKey := start + len(h.before)
+	fromKey := toKey
 	if h.keyed {
-		end += account.KeyLength
+		fromKey += account.KeyLength
 	}
-	same = len(request) == end+len(h.after) && string(request[:start]) == h.before && string(request[end:]) == h.after
-	if same {
-		v.key = request[start:end]
+	length = fromKey + len(h.after)
+	if len(read) < length || string(read[start:toKey]) != h.before || string(read[fromKey:length]) != h.after {
+		return v, 0
 	}
-	return v, same
+	v.key = read[toKey:fromKey]
+	return v, length
 }
 
 // knownHeads is a hash table with one head in each slot. keepHead stores a head when it gets the same head twice in a
@@ -126,23 +131,23 @@ func (h *knownHeads) hash(head *splitHead) uint64 {
 	return maphash.Bytes(h.seed, head.before) + 31*(maphash.Bytes(h.seed, head.after)+31*maphash.Bytes(h.seed, head.toAmount))
 }
 
-// find returns the known head of a request, or nil, and the values of the request. last is the known head of the
-// previous request on the connection; clients often repeat it.
-func (h *knownHeads) find(last *knownHead, request []byte) (head *knownHead, v headValues) {
+// find returns the known head of the request at the beginning of read, or nil. It also returns the values and the
+// length of the request. last is the known head of the previous request on the connection; clients often repeat it.
+func (h *knownHeads) find(last *knownHead, read []byte) (head *knownHead, v headValues, length int) {
 	if last != nil {
-		if v, same := last.matches(request); same {
-			return last, v
+		if v, length = last.match(read); length > 0 {
+			return last, v, length
 		}
 	}
+	request := read[:headLength(read)]
 	parts := split(request)
 	if head = h.slots[h.hash(&parts)%knownHeadsMax].head.Load(); head == nil {
-		return nil, v
+		return nil, v, 0
 	}
-	v, same := head.matches(request)
-	if !same {
-		return nil, v
+	if v, length = head.match(request); length < len(request) || length == 0 {
+		return nil, v, 0
 	}
-	return head, v
+	return head, v, length
 }
 
 // keepHead stores the head of a request that was answered with 200 outside of the express path, if the express path may

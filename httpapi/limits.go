@@ -116,23 +116,23 @@ func (s *Server) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 	setHeaderLines(&ctx.Response.Header, s.appendLimits(room[:0], a))
 }
 
-// rateLimitPolicy is the RateLimit-Policy header line for a quota.
+// rateLimitPolicy is the RateLimit-Policy header line for a quota, and the beginning of the RateLimit header.
 type rateLimitPolicy struct {
 	day, minute int // requests in each window
-	line        []byte
+	lines       []byte
 }
 
-// rateLimitPolicyLine returns the header line for a quota. It caches only the newest line, because nearly all callers
+// rateLimitPolicyLines returns the header lines for a quota. It caches only the newest ones, because nearly all callers
 // have the same quota.
-func (s *Server) rateLimitPolicyLine(day, minute int) []byte {
+func (s *Server) rateLimitPolicyLines(day, minute int) []byte {
 	p := s.rateLimitPolicy.Load()
 	if p == nil || p.day != day || p.minute != minute {
 		value := fields.AppendWindow(nil, dayWindow, "q", int64(day), "w", daySeconds)
 		value = fields.AppendWindow(append(value, ", "...), minuteWindow, "q", int64(minute), "w", minuteSeconds)
-		p = &rateLimitPolicy{day, minute, appendHeaderLine(nil, "RateLimit-Policy", value)}
+		p = &rateLimitPolicy{day, minute, append(appendHeaderLine([]byte("\r\n"), "RateLimit-Policy", value), "RateLimit: "+dayWindow+";r="...)}
 		s.rateLimitPolicy.Store(p)
 	}
-	return p.line
+	return p.lines
 }
 
 // appendLimits appends the rate-limit header lines. The X-RateLimit headers describe the tighter of the two quota
@@ -147,8 +147,9 @@ func (s *Server) appendLimits(dst []byte, a *requestState) []byte {
 	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
 	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))
 	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Reset: "...), fields.EpochSeconds(tighter.Reset))
-	dst = append(append(dst, "\r\n"...), s.rateLimitPolicyLine(q.Day.Limit, q.Minute.Limit)...)
-	dst = fields.AppendWindow(append(dst, "RateLimit: "...), dayWindow, "r", int64(q.Day.Remaining), "t", fields.SecondsUntil(q.Day.Reset, now))
-	dst = fields.AppendWindow(append(dst, ", "...), minuteWindow, "r", int64(q.Minute.Remaining), "t", fields.SecondsUntil(q.Minute.Reset, now))
+	dst = fields.AppendNumber(append(dst, s.rateLimitPolicyLines(q.Day.Limit, q.Minute.Limit)...), int64(q.Day.Remaining))
+	dst = fields.AppendNumber(append(dst, ";t="...), fields.SecondsUntil(q.Day.Reset, now))
+	dst = fields.AppendNumber(append(dst, ", "+minuteWindow+";r="...), int64(q.Minute.Remaining))
+	dst = fields.AppendNumber(append(dst, ";t="...), fields.SecondsUntil(q.Minute.Reset, now))
 	return append(dst, "\r\n"...)
 }

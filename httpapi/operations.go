@@ -54,7 +54,7 @@ func (s *Server) rates(q *params.Query, now requestTime) (dataPage, error) {
 }
 
 func (s *Server) best(q *params.Query, now requestTime) (dataPage, error) {
-	page, err := s.config.Service.Ranking(q.Ranking(false))
+	page, err := s.config.Service.Ranking(q.Ranking(now.nanos, false))
 	if err != nil {
 		return dataPage{}, err
 	}
@@ -96,7 +96,7 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a 
 // conversion returns the page of rates for a conversion, and the template of the response body: the body without
 // amounts.
 func (s *Server) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
-	page, err := s.config.Service.Ranking(q.Ranking(true))
+	page, err := s.config.Service.Ranking(q.Ranking(now.nanos, true))
 	if err != nil {
 		return nil, nil, err
 	}

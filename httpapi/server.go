@@ -142,7 +142,9 @@ type Server struct {
 	params                        params.Table
 	heads                         *knownHeads
 	numbers                       requestNumbers
-	lastDate                      atomic.Pointer[dateLine]
+	started                       time.Time               // when New was called; the express path measures times from it
+	firstWriteDeadline            time.Time               // the deadline to write a response that is ready at started
+	firstIdleDeadline             time.Time               // the deadline for the next request after such a response
 	errorHeaders                  fasthttp.ResponseHeader // template; see fillErrorHeaders
 	accountHeaders                fasthttp.ResponseHeader // template; see fillAccountHeaders
 	constantHeaders               constantHeaders
@@ -173,6 +175,8 @@ func New(c Config) *Server {
 		counters: newCounters(c.Limits.WriteTimeout, c.Harness != nil), tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), heads: newKnownHeads(),
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
+	s.started = time.Now() //nolint:forbidigo // deadlines are in real time, not in Config.Clock
+	s.firstWriteDeadline, s.firstIdleDeadline = s.started.Add(c.Limits.WriteTimeout), s.started.Add(c.Limits.IdleTimeout)
 	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
 	fillAccountHeaders(&s.accountHeaders, &s.errorHeaders)
 	s.requestStates.New = func() any { return &requestState{requestScratch: requestScratch{shard: s.counters.nextShard()}} }
@@ -308,8 +312,14 @@ func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 
 func (s *Server) newRequestState(c *conn.Conn, state *connState) *requestState {
 	a := s.requestStates.Get().(*requestState)
-	*a = requestState{conn: c, connState: state, requestScratch: a.requestScratch}
+	a.begin(c, state)
 	return a
+}
+
+// begin begins a new request.
+func (a *requestState) begin(c *conn.Conn, state *connState) {
+	a.requestData = requestData{}
+	a.conn, a.connState = c, state
 }
 
 // finish must be deferred for every request. It answers after a panic, counts the response and calls the access log.

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"crypto/subtle"
 	"fmt"
 	"slices"
 	"time"
@@ -254,7 +253,7 @@ func (a *Account) key(id string) *accountKey {
 // byDigest returns the key with a digest, or nil. It searches the newest keys first, because those are in use.
 func (a *Account) byDigest(digest Digest) *accountKey {
 	for i := len(a.keys) - 1; i >= 0; i-- {
-		if subtle.ConstantTimeCompare(a.keys[i].record.Digest[:], digest[:]) == 1 {
+		if a.keys[i].record.Digest.equal(&digest) {
 			return &a.keys[i]
 		}
 	}

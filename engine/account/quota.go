@@ -125,12 +125,11 @@ func (m *minuteWindow) expire(now ClockReading) {
 // Reset is later than the next expiry.
 func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	active := m.active()
-	w := Window{Limit: limit, Remaining: max(0, limit-len(active)), Reset: now.Wall.Add(MinuteSpan)}
+	admittedAt := now.Monotonic
 	if n := len(active); n > 0 {
-		admittedAt := active[min(max(0, n-limit), n-1)] // of the request whose expiry increases Remaining
-		w.Reset = now.Wall.Add(MinuteSpan - (now.Monotonic - admittedAt))
+		admittedAt = active[min(max(0, n-limit), n-1)] // of the request whose expiry increases Remaining
 	}
-	return w
+	return Window{Limit: limit, Remaining: max(0, limit-len(active)), Reset: now.Wall.Add(MinuteSpan - (now.Monotonic - admittedAt))}
 }
 
 // refund removes the request that was admitted at exactly the given time. It must be that request, because the others

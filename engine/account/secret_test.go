@@ -27,8 +27,9 @@ func (d seededReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+var shape = regexp.MustCompile(`^tasard_(live|test)_[0-9A-Za-z]{36}$`)
+
 func TestK4_KeyShape(t *testing.T) {
-	shape := regexp.MustCompile(`^tasard_(live|test)_[0-9A-Za-z]{36}$`)
 	seen := map[string]bool{}
 	for _, prefix := range []string{KeyPrefixLive, KeyPrefixTest} {
 		for range 500 {
@@ -57,6 +58,9 @@ func TestK4_TyposAreRefused(t *testing.T) {
 		typos++
 		if _, ok := ParseKey(typo); ok {
 			t.Errorf("ReadKey accepts %q", typo)
+		}
+		if digest, ok := DigestOfKey(typo); digest == key.Digest() || ok && !shape.Match(typo) {
+			t.Errorf("DigestOfKey of %q is that of the key, or it has bytes that no key has", typo)
 		}
 	}
 	for i := range text {

@@ -151,7 +151,7 @@ func (c *Conn) receive(b []byte) (int, error) {
 	if c.requests == 0 {
 		timeout = l.config.ReadTimeout
 	}
-	if !c.idle.begin(c.lazyDeadlines.read.wanted, timeout) {
+	if !c.idle.begin(c.lazyDeadlines.read.wanted.Sub(l.began) - timeout) {
 		return 0, net.ErrClosed
 	}
 	n, err := c.transport.receive(b)

@@ -59,7 +59,7 @@ func (c *Conn) awaitFirstRequest() {
 	for c.framing.requestsEnded == 0 && c.framing.faultyRequest == 0 && !c.framing.awaitsContinue() && len(c.firstRequest) < c.permit.listener.config.FirstRequestBytesMax {
 		c.firstRequest = slices.Grow(c.firstRequest, firstReadBytes)
 		offset := len(c.firstRequest)
-		if offset == 0 && !c.permit.reserve && !c.idle.begin(c.lazyDeadlines.read.wanted, c.permit.listener.config.ReadTimeout) {
+		if offset == 0 && !c.permit.reserve && !c.idle.begin(c.lazyDeadlines.read.wanted.Sub(c.permit.listener.began)-c.permit.listener.config.ReadTimeout) {
 			return
 		}
 		n, err := c.lazyDeadlines.Read(c.firstRequest[offset:cap(c.firstRequest)])

@@ -17,17 +17,17 @@ const evicted int64 = -1
 
 // idleState says since when a connection has waited for a request.
 type idleState struct {
-	since atomic.Int64 // Unix nanoseconds; 0: a request is being read or answered; or evicted
+	since atomic.Int64 // nanoseconds since Listener.began; 0: a request is being read or answered; or evicted
 	last  int64        // newest value of since
 	free  bool         // the newest response cost the client nothing, see Conn.MarkFree
 }
 
-// begin notes that the connection waits for a request, which must come before deadline, the end of timeout. It returns
-// false if the connection is to be closed. A free response does not make the connection younger: otherwise a client
-// could keep its connections with free requests.
-func (s *idleState) begin(deadline time.Time, timeout time.Duration) bool {
+// begin notes that the connection waits for a request since a time after Listener.began. It returns false if the
+// connection is to be closed. A free response does not make the connection younger: otherwise a client could keep its
+// connections with free requests.
+func (s *idleState) begin(since time.Duration) bool {
 	if !s.free || s.last == 0 {
-		s.last = max(1, deadline.UnixNano()-int64(timeout))
+		s.last = max(1, int64(since))
 	}
 	s.free = false
 	return s.since.CompareAndSwap(0, s.last)

@@ -115,7 +115,8 @@ func Listen(ln net.Listener, c Config) *Listener {
 		c.Counts = new(Counts)
 	}
 	l := &Listener{
-		Listener: ln, config: c, seed: maphash.MakeSeed(), permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
+		Listener: ln, config: c, began: time.Now(), //nolint:forbidigo // deadlines are in real time, not in Config.Clock
+		seed: maphash.MakeSeed(), permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
 		clientLimit: newClientLimit(c.MaxConnsPerClient, c.MaxConns, c.ExemptClients), reserve: reserveConns{limit: c.ReserveConns},
 	}
 	if l.rounds = c.LoadShedder.schedulingRounds(c.Log); l.rounds == nil && runtime.GOMAXPROCS(0) == 1 {
@@ -128,6 +129,7 @@ func Listen(ln net.Listener, c Config) *Listener {
 type Listener struct {
 	net.Listener
 	config      Config
+	began       time.Time     // when Listen was called; idle connections are ordered by the time since then
 	permits     chan struct{} // one token for each connection below the cap, and for each call of Accept that awaits one
 	clientLimit *clientLimit
 	reserve     reserveConns

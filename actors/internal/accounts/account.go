@@ -143,7 +143,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		m.Reject(mailbox.ErrStopped)
 		return
 	}
-	now := a.clock.Now()
+	now := a.Account.WithDay(a.clock.Now()) // computes the day once
 	result, needsLease := a.Account.Admit(m.Query.key, now, a.quotaPolicy)
 	if needsLease {
 		a.queueForLease(m, now)

@@ -18,16 +18,18 @@ type Query struct {
 }
 
 // Filter returns the parameters that select rates.
-func (q Query) Filter() engine.Filter {
+func (q *Query) Filter() engine.Filter {
 	return engine.Filter{Currency: q.Currency, Institution: q.Institution, Channel: q.Channel, Kind: q.Kind}
 }
 
 // Page returns the parameters that select a page.
-func (q Query) Page() engine.PageRequest { return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor} }
+func (q *Query) Page() engine.PageRequest {
+	return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor}
+}
 
-// Ranking returns the query for /v1/convert if forConvert is true, else for /v1/rates/best.
-func (q Query) Ranking(forConvert bool) engine.RankingQuery {
-	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: forConvert}
+// Ranking returns the query for /v1/convert if forConvert is true, else for /v1/rates/best. now is in Unix nanoseconds.
+func (q *Query) Ranking(now int64, forConvert bool) engine.RankingQuery {
+	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: forConvert, At: now}
 }
 
 // set parses a value into its field of q. The value must be percent-decoded already. It returns false if the value is
