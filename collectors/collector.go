@@ -127,8 +127,8 @@ type Collector struct {
 	semaphore chan struct{} // has one element for each source that is being fetched or parsed
 	running   atomic.Bool   // true = Run was called
 
-	tried, failing          atomic.Int64 // number of sources that were tried, and that are failing
-	allFailing, someFailing engine.Fault // the two faults that Condition reports
+	counts                  atomic.Pointer[sourceCounts] // nil = no source was tried yet
+	allFailing, someFailing engine.Fault                 // the two faults that Condition reports
 
 	parse func(d *source.Definition, page int, doc *source.Document) (source.Result, error)
 }

@@ -68,7 +68,10 @@ func (r *runner) offset(span time.Duration) time.Duration {
 // resume sets the current slot to the newest slot for which an earlier process has published the rates of the source.
 func (r *runner) resume(slot time.Time) {
 	r.slot = slot
-	r.updateHealth(func(h *Health) { h.LastSlot = slot })
+	r.updateHealth(func(h *Health) {
+		h.LastSlot = slot
+		h.Confirmed = h.Confirmed || !slot.IsZero()
+	})
 }
 
 func (r *runner) run(ctx context.Context) {

@@ -447,9 +447,10 @@ func TestS15_SourcesFailing(t *testing.T) {
 	for range 8 {
 		c.runners = append(c.runners, &runner{health: Health{State: Never}})
 	}
+	confirmed := len(c.runners)
 	set := func(states ...State) {
 		for i, state := range states {
-			c.runners[i].health.State = state
+			c.runners[i].health.State, c.runners[i].health.Confirmed = state, i < confirmed
 		}
 		c.updateConditions(now)
 	}
@@ -470,4 +471,46 @@ func TestS15_SourcesFailing(t *testing.T) {
 			t.Errorf("%v: %+v, want %s", test.states, got, test.want)
 		}
 	}
+	confirmed = 4 // of the others it is not known whether their definitions fit
+	for _, test := range []struct {
+		states []State
+		want   string
+	}{
+		{[]State{OK, OK, OK, OK, Failing, Failing, Failing, Failing}, engine.ConditionOK},
+		{[]State{OK, OK, OK, Failing, OK, OK, OK, OK}, "some_failing"},
+		{[]State{Failing, Failing, Failing, Failing, Failing, Failing, Failing, OK}, "some_failing"},
+		{[]State{Failing, Failing, Failing, Failing, Failing, Failing, Failing, Failing}, "all_failing"},
+	} {
+		set(test.states...)
+		if got := c.Condition(); got.State != test.want {
+			t.Errorf("four are confirmed: %v: %+v, want %s", test.states, got, test.want)
+		}
+	}
+}
+
+// A source that its evidence does not confirm is confirmed once this node has published its rates, also before a start.
+func TestS15_AReadSourceIsConfirmed(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		broken := usdSource("broken", "bhd")
+		sample := usdSource("sample", "caribe")
+		sample.Evidence.Grade = source.Confirmed
+		failing := failWith(source.Layout)
+		w.sites["read"], w.sites["broken"], w.sites["sample"] = servePages(0, oneQuote), failing, failing
+		check := func(n *runningCollector, when string) {
+			t.Helper()
+			for id, want := range map[string]bool{"read": true, "sample": true, "broken": false} {
+				if n.health(id).Confirmed != want {
+					t.Errorf("%s: %s is confirmed: %v", when, id, !want)
+				}
+			}
+		}
+		n := w.run(w.config(usdSource("read", "popular"), broken, sample))
+		w.advanceTo(w.now().Add(24 * time.Hour))
+		check(n, "after a day")
+		n.stop(w)
+		w.sites["read"] = failing
+		n = w.run(w.config(usdSource("read", "popular"), broken, sample))
+		w.advanceTo(w.now().Add(24 * time.Hour))
+		check(n, "after a start")
+	})
 }

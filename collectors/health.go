@@ -25,8 +25,9 @@ const (
 
 // Health is the health of a source, for operators. A time is zero if its event has not happened.
 type Health struct {
-	SourceID string
-	State    State
+	SourceID  string
+	State     State
+	Confirmed bool // a real answer is known to parse: by its evidence, or because this node has published its rates
 
 	Running     time.Time     // start of the try that is running; zero = none is running
 	LastTry     time.Time     // start of the newest try
@@ -58,7 +59,7 @@ type Counts struct {
 
 func newHealth(d *source.Definition) Health {
 	h := Health{
-		SourceID: d.ID, State: Never,
+		SourceID: d.ID, State: Never, Confirmed: d.Evidence.Grade == source.Confirmed,
 		Failures: map[source.FailureKind]uint64{}, Digests: make([]string, len(d.Pages)),
 	}
 	if d.Disabled != "" {
@@ -110,7 +111,7 @@ func (r *runner) record(a attempt) {
 		h.add(counts)
 		switch {
 		case counts.published() > 0:
-			h.LastSuccess, h.LastSlot, h.ConsecutiveFailures = a.endedAt, r.slot, 0
+			h.LastSuccess, h.LastSlot, h.ConsecutiveFailures, h.Confirmed = a.endedAt, r.slot, 0, true
 		case h.published() == 0 && r.tries == 1:
 			h.ConsecutiveFailures++
 		}

@@ -7,25 +7,23 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingDivisor says that Condition reports failing sources only if they are at least 1/4 of the sources that were
-// tried, because a few sites fail every week.
+// failingDivisor says that Condition reports failing sources only if they are at least 1/4 of the confirmed sources
+// that were tried, because a few sites fail every week. Sources that are not confirmed (Health.Confirmed) count only
+// for the state all_failing: their definitions may not fit their sites at all.
 const failingDivisor = 4
 
 // updateConditions updates the numbers and the two faults from which Condition takes its result. It must be called
 // after every try.
 func (c *Collector) updateConditions(now time.Time) {
-	tried, failing := 0, 0
+	var all, confirmed sourceCount
 	for _, r := range c.runners {
-		switch r.state() {
-		case OK, Partial:
-			tried++
-		case Failing, CircuitOpen, Quarantined:
-			tried++
-			failing++
+		state, isConfirmed := r.state()
+		all.add(state)
+		if isConfirmed {
+			confirmed.add(state)
 		}
 	}
-	c.tried.Store(int64(tried))
-	c.failing.Store(int64(failing))
+	c.counts.Store(&sourceCounts{all, confirmed})
 	setFault := func(fault *engine.Fault, active bool) {
 		if active {
 			fault.Begin(now)
@@ -33,30 +31,48 @@ func (c *Collector) updateConditions(now time.Time) {
 			fault.Clear()
 		}
 	}
-	setFault(&c.allFailing, tried > 0 && failing == tried)
-	setFault(&c.someFailing, failing > 0 && failing*failingDivisor >= tried)
+	setFault(&c.allFailing, all.tried > 0 && all.failing == all.tried)
+	setFault(&c.someFailing, confirmed.failing > 0 && confirmed.failing*failingDivisor >= confirmed.tried)
 }
 
-func (r *runner) state() State {
+// sourceCount counts the sources that were tried, and those of them that fail.
+type sourceCount struct{ tried, failing int }
+
+type sourceCounts struct{ all, confirmed sourceCount }
+
+func (n *sourceCount) add(state State) {
+	switch state {
+	case OK, Partial:
+		n.tried++
+	case Failing, CircuitOpen, Quarantined:
+		n.tried++
+		n.failing++
+	}
+}
+
+func (r *runner) state() (state State, confirmed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.health.State
+	return r.health.State, r.health.Confirmed
 }
 
-// Condition reports whether many or all sources are failing. It does not block.
+// Condition reports whether many confirmed sources, or all sources, are failing. It does not block.
 func (c *Collector) Condition() engine.Condition {
 	now := c.config.Clock()
-	counts := fmt.Sprintf("%d of %d sources", c.failing.Load(), c.tried.Load())
+	counts := c.counts.Load()
+	if counts == nil {
+		return engine.HealthyCondition("sources")
+	}
 	if since, active := c.allFailing.Since(now); active {
 		return engine.Condition{
 			Name: "sources", State: "all_failing", Since: since,
-			Detail: counts + " gave nothing; rates stay until they expire. Check the network connection of the node.",
+			Detail: fmt.Sprintf("%d of %d sources", counts.all.failing, counts.all.tried) + " gave nothing; rates stay until they expire. Check the network connection of the node.",
 		}
 	}
 	if since, active := c.someFailing.Since(now); active {
 		return engine.Condition{
 			Name: "sources", State: "some_failing", Since: since,
-			Detail: counts + " gave nothing; their rates stay until they expire. 'tasard sources list' shows which, and why.",
+			Detail: fmt.Sprintf("%d of %d confirmed sources", counts.confirmed.failing, counts.confirmed.tried) + " gave nothing; their rates stay until they expire. 'tasard sources list' shows which, and why.",
 		}
 	}
 	return engine.HealthyCondition("sources")

@@ -122,6 +122,9 @@ func DescribeSources(set *source.Set) admin.Sources {
 		if d.Disabled != "" {
 			src.State = string(collectors.Disabled)
 		}
+		if e := &d.Evidence; e.Grade != "" {
+			src.Evidence = &admin.Evidence{Grade: string(e.Grade), Seen: e.Seen, By: e.By, Sample: e.Sample}
+		}
 		sources.Sources = append(sources.Sources, src)
 	}
 	return sources
@@ -147,7 +150,7 @@ func methodsOf(d *source.Definition) []string {
 func describeHealth(h *collectors.Health) *admin.SourceHealth {
 	health := &admin.SourceHealth{
 		Running: h.Running, LastTry: h.LastTry, LastSuccess: h.LastSuccess, LastSlot: h.LastSlot, NextRun: h.NextRun,
-		DurationMillis: h.Duration.Milliseconds(), Runs: h.Runs, ConsecutiveFailures: h.ConsecutiveFailures,
+		DurationMillis: h.Duration.Milliseconds(), Runs: h.Runs, ConsecutiveFailures: h.ConsecutiveFailures, Confirmed: h.Confirmed,
 		Read: h.Read, Accepted: h.Accepted, Quarantined: h.Quarantined, Repeated: h.Repeated, Digests: h.Digests, Notes: h.Notes,
 		UnchangedSince: h.UnchangedSince, Frozen: h.Frozen,
 	}

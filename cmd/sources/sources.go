@@ -66,6 +66,10 @@ func newList(p *process.Process) *cobra.Command {
 		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node for their state: when a source
 was last read, and why it failed since. Without a node it lists the definitions.
 
+Evidence for a definition: confirmed (a real answer of the last 12 months parses); reported (public programs agree on it); old
+(not seen since 2024: disabled, unless a definition of your own enables it); read here (this node has published its rates).
+Alerts and conditions count sources that are confirmed or read here.
+
 States: ok; partial (a page failed, or some values were quarantined); quarantined (all values were); failing;
 circuit_open (failing for long, tried once a day); never (not since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data
@@ -105,17 +109,28 @@ func listSources(ctx context.Context, p *process.Process, o *options, connection
 
 func printSources(out io.Writer, sources *admin.Sources, heading string) {
 	terminal.Fprintf(out, "%s", heading)
-	table := terminal.NewTable(out, "SOURCE\tINSTITUTION\tPRIORITY\tMETHOD\tHOST\tSTATE\tLAST SUCCESS\tRATES\tQUARANTINED\tREASON\n")
+	table := terminal.NewTable(out, "SOURCE\tINSTITUTION\tEVIDENCE\tPRIORITY\tMETHOD\tHOST\tSTATE\tLAST SUCCESS\tRATES\tQUARANTINED\tREASON\n")
 	for i := range sources.Sources {
 		s := &sources.Sources[i]
 		success, rates, quarantined := "-", "-", "-"
 		if h := s.Health; h != nil && h.Runs > 0 {
 			success, rates, quarantined = terminal.FormatInstant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Quarantined)
 		}
-		terminal.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Sanitize(s.Institution), s.Priority, strings.Join(s.Methods, ", "), s.Host,
+		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Sanitize(s.Institution), evidenceOf(s), s.Priority, strings.Join(s.Methods, ", "), s.Host,
 			s.State, success, rates, quarantined, terminal.Sanitize(elide(reasonOf(s), reasonRunesShown)))
 	}
 	_ = table.Flush() // out is an ErrWriter, which keeps errors
+}
+
+// evidenceOf says in a word how much is known of the definition of a source.
+func evidenceOf(s *admin.Source) string {
+	switch {
+	case s.Evidence != nil && (s.Health == nil || !s.Health.Confirmed || s.Evidence.Grade == string(source.Confirmed)):
+		return s.Evidence.Grade
+	case s.Health != nil && s.Health.Confirmed:
+		return "read here"
+	}
+	return ""
 }
 
 // reasonOf returns the reason for the state of a source, or "" if there is none.

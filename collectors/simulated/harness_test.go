@@ -135,7 +135,7 @@ func must(t *testing.T, err error) {
 }
 
 func enabled() []*source.Definition {
-	return slices.DeleteFunc(slices.Clone(source.DefaultSet().Definitions()), func(d *source.Definition) bool { return d.Disabled != "" })
+	return slices.DeleteFunc(slices.Clone(source.DefaultSet().Definitions()), func(d *source.Definition) bool { return !isEnabled(d) })
 }
 
 // readings are what the pages of a definition say, by quote; a quote whose sides stand on two pages is put together.

@@ -14,15 +14,24 @@ const demoPrefix = "demo-" // first part of the ids of simulated sources
 
 // Definitions returns copies of the definitions of a set. A definition says how the pages of a source are fetched and
 // read. The copies have ids and names that say that the rates are simulated. The copies request the same addresses as
-// the originals, so fetch them only through Site.Dial.
+// the originals, so fetch them only through Site.Dial. Sources that are disabled as old are enabled.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
 	for _, original := range set.Definitions() {
 		demo := *original
 		demo.ID, demo.Name, demo.URL = demoPrefix+original.ID, "Demo, tasas simuladas: "+original.Name, ""
+		if isEnabled(original) {
+			demo.Disabled = ""
+		}
 		all = append(all, &demo)
 	}
 	return source.NewSet(all...)
+}
+
+// isEnabled reports whether the site of a source is collected here. The simulated sites have the shapes that the
+// definitions expect, so no source is disabled because its definition is old.
+func isEnabled(d *source.Definition) bool {
+	return d.Disabled == "" || d.Disabled == d.Evidence.OldReason()
 }
 
 // quoteID identifies a quote of the market: its institution, channel, kind and currency.
@@ -44,7 +53,7 @@ type sourceQuotes struct {
 func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	best := map[quoteID]*source.Definition{}
 	for _, d := range set.Definitions() {
-		if d.Disabled != "" {
+		if !isEnabled(d) {
 			continue
 		}
 		for quote := range readableQuotes(d) {

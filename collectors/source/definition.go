@@ -32,6 +32,7 @@ type Definition struct {
 	OldCiphers     bool                    // accept the ciphers of old servers too; the certificate is verified anyway
 	Proxy          string                  // address of an HTTP or SOCKS5 proxy for its requests; "" = none
 	Disabled       string                  // reason why the source is not fetched (Parse works anyway); "" = it is
+	Evidence       Evidence                // which programs have read the site in this form, and when
 	Note           string                  // advice for people, about repairs of the definition
 	Pages          []Page                  // at least one
 }

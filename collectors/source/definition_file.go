@@ -117,9 +117,13 @@ func (o *object) definition() *Definition {
 		UserAgent:      o.userAgent("userAgent"),
 		OldCiphers:     o.Bool("oldCiphers", false),
 		Proxy:          o.proxy("proxy"),
-		Disabled:       o.Text("disabled", textMax),
+		Evidence:       o.evidence(),
 		Note:           o.Text("note", textMax),
 		Expiry:         Expiry{AfterCheck: engine.LifetimeDefault},
+	}
+	d.Disabled = d.Evidence.OldReason()
+	if o.Has("disabled") {
+		d.Disabled = o.Text("disabled", textMax)
 	}
 	o.part("expiry", func(part *object) {
 		d.Expiry = Expiry{AfterCheck: part.Duration("afterCheck", engine.LifetimeDefault), AfterDate: part.Duration("afterDate", 0)}

@@ -342,6 +342,9 @@ func misleadingTexts() []misleading {
 		{name: "the reference", body: nacional(`<h5>Compra USD de referencia <span>58.10</span></h5><h5>Venta USD referencia <span>58.40</span></h5>`)},
 	}...), of("qik-site", []misleading{
 		{name: "as it is", body: qik("Vendemos: RD$ 60.10 Compramos: RD$ 58.10"), want: "qik USD 58.1/60.1"},
+		{name: "with its unit, as in 2026", want: "qik USD 58.1/60.1",
+			body: qik("<h4>Vendemos: <span>RD$60.10 x US$1.00</span><br>Compramos: <span>RD$58.10 x US$1.00</span></h4>")},
+		{name: "of another unit", body: qik("Vendemos: RD$60.10 x US$100.00 Compramos: RD$58.10 x US$100.00")},
 		{name: "an example that is hidden", want: "qik USD 58.1/60.1",
 			body: qik(`<p style="display:none">Vendemos: RD$ 65.00 Compramos: RD$ 55.00</p>Vendemos: RD$ 60.10 Compramos: RD$ 58.10`)},
 		{name: "twice", body: qik("Vendemos: RD$ 60.10 Compramos: RD$ 58.10 <p>Vendemos: RD$ 70.10 Compramos: RD$ 66.10</p>")},

@@ -95,6 +95,7 @@ func shapes() []shape {
 		{source: "popular-site", number: true, body: `{"value":[{"DollarBuyRate":BUY,"DollarSellRate":SELL}]}`},
 		{source: "promerica-site", number: true, body: `{"value":[{"currency":"840","buys":BUY,"sales":SELL}]}`},
 		{source: "qik-site", body: page("", `<main>Vendemos: SELL Compramos: BUY</main>`), refused: "two decimals,whole,one whole,four decimals,DOP after,comma," + twoNumbers},
+		{source: "qik-site", body: page("", `<h4>Vendemos: <span>RD$SELL x US$1.00</span> Compramos: <span>RD$BUY x US$1.00</span></h4>`), refused: "RD$,DOP before,DOP after,no-break spaces," + twoNumbers},
 		{source: "qik-site", body: page("", `<main>Vendemos: RD$ SELL Compramos: RD$ BUY</main>`),
 			refused: "RD$,DOP before,no-break spaces," + twoNumbers},
 		{source: "quezada-cash", body: page("", `<li class="da-ef">COMPRA: BUY - VENTA SELL</li>`), refused: "daily change"},

@@ -27,8 +27,16 @@ type (
 		Methods        []string      `json:"methods"` // how rates are extracted from the pages of the source
 		State          string        `json:"state"`
 		Disabled       string        `json:"disabled,omitempty"` // why the source is disabled
+		Evidence       *Evidence     `json:"evidence,omitempty"`
 		Note           string        `json:"note,omitempty"`
 		Health         *SourceHealth `json:"health,omitempty"`
+	}
+	// Evidence names the programs that have read the site of a source as its definition does.
+	Evidence struct {
+		Grade  string `json:"grade"` // confirmed, reported or old
+		Seen   string `json:"seen"`  // a day, a month or a year
+		By     string `json:"by"`
+		Sample string `json:"sample,omitempty"` // the real answer that the definition parses
 	}
 	// SourceHealth is the health of a source since the node was started.
 	SourceHealth struct {
@@ -41,6 +49,7 @@ type (
 		Runs                uint64         `json:"runs"`                 // number of tries
 		ConsecutiveFailures int            `json:"consecutiveFailures"`  // scheduled times in a row without a rate
 		Failure             *SourceFailure `json:"failure,omitempty"`
+		Confirmed           bool           `json:"confirmed"`               // a real answer is known to parse, here or elsewhere
 		Read                int            `json:"read"`                    // rates read for the newest scheduled time
 		Accepted            int            `json:"accepted"`                // of these: accepted by the engine
 		Quarantined         int            `json:"quarantined"`             // of these: rejected, including those in quarantine

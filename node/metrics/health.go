@@ -75,6 +75,7 @@ func (c *Config) sources(s *emitter) {
 		}
 		up := h.State == collectors.OK || h.State == collectors.Partial
 		gauge(s, "source_up", "1 if the source's last answer gave accepted observations, else 0.", boolValue(up), "source", h.SourceID)
+		gauge(s, "source_confirmed", "1 if a real answer of the source is known to parse, here or elsewhere; its failures are worth an alert.", boolValue(h.Confirmed), "source", h.SourceID)
 		s.timestamp("source_last_success_timestamp_seconds", "Time of the source's last accepted observation.", h.LastSuccess, "source", h.SourceID)
 		gauge(s, "source_consecutive_failures", "Consecutive slots without an accepted observation.", h.ConsecutiveFailures, "source", h.SourceID)
 		for kind, count := range h.Failures {

@@ -97,7 +97,7 @@ func all() Config {
 		},
 		Sources: func() []collectors.Health {
 			return []collectors.Health{{SourceID: "never"}, {
-				SourceID: "popular-site", State: collectors.Partial, Runs: 1, LastSuccess: time.Unix(55, 0), ConsecutiveFailures: 56,
+				SourceID: "popular-site", State: collectors.Partial, Runs: 1, Confirmed: true, LastSuccess: time.Unix(55, 0), ConsecutiveFailures: 56,
 				Failures: map[source.FailureKind]uint64{"empty": 57}, Counts: collectors.Counts{Accepted: 58, Quarantined: 59, Repeated: 60},
 			}}
 		},
