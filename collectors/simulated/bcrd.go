@@ -18,12 +18,11 @@ const (
 // bcrdRoutes returns the routes of the central bank (BCRD): addresses of the simulated site, with the functions that
 // render the responses.
 func bcrdRoutes() []route {
-	history := htmlRoute("bcrd", centralBank, "/SectorExterno/HistoricoTasas", "bcrd_historico.html")
+	history := pageRoute("bcrd", centralBank, "/SectorExterno/HistoricoTasas", "bcrd_historico.html")
 	history.cookies = bcrdCookies()
-	all := []route{history, {
-		method: http.MethodPost, host: centralBank, path: "/Home/GetActualExchangeRate", institution: "bcrd",
-		accepts: hasBCRDCookies, render: bcrdActual,
-	}}
+	actual := pageRoute("bcrd", centralBank, "/Home/GetActualExchangeRate", "bcrd.json")
+	actual.method, actual.accepts = http.MethodPost, hasBCRDCookies
+	all := []route{history, actual}
 	for file, render := range map[string]func(*pageData) document{
 		"TASA_DOLAR_REFERENCIA_MC.xlsx": bcrdDollars, "TASAS_CONVERTIBLES_OTRAS_MONEDAS.xlsx": bcrdOthers,
 	} {
@@ -55,16 +54,6 @@ func hasBCRDCookies(r *http.Request) bool {
 	return true
 }
 
-func bcrdActual(v *pageData) document {
-	q := v.Quote("bcrd", "USD")
-	return jsonDocument(`{"result":{"actualPurchaseValue":%s,"actualPurchaseInteranualValue":4.4777,"actualPurchaseAccumulatedValue":6.682,`+
-		`"actualSellingValue":%s,"actualSellingInteranualValue":4.4228,"actualSellingAccumulatedValue":6.694,"date":"%sT00:00:00Z",`+
-		`"actualPurchaseInteranualValueFormatted":"4.5","actualPurchaseAccumulatedValueFormatted":"6.7","actualPurchaseValueFormatted":%s,`+
-		`"actualSellingInteranualValueFormatted":"4.4","actualSellingAccumulatedValueFormatted":"6.7","actualSellingValueFormatted":%s},"targetUrl":null,"success":true,"error":null,`+
-		`"unAuthorizedRequest":false,"__abp":true}`,
-		jsonNumberOrNull(q.Buy), jsonNumberOrNull(q.Sell), q.Date, jsonStringOrNull(q.Buy), jsonStringOrNull(q.Sell))
-}
-
 // referenceQuotes has the reference rates of one day.
 type referenceQuotes struct {
 	date   engine.Date
@@ -78,13 +67,13 @@ func (v *pageData) referenceRates() []referenceQuotes {
 	for _, day := range v.days {
 		quotes := map[string]shownQuote{}
 		for _, o := range day.quotes {
-			quotes[o.Currency] = shownQuoteOf(o, "")
+			quotes[o.Currency] = shownQuote{Observation: o}
 		}
 		all = append(all, referenceQuotes{day.date, quotes})
 	}
 	newest := referenceQuotes{quotes: map[string]shownQuote{}}
 	for _, q := range v.Quotes("bcrd") {
-		newest.date, newest.quotes[q.Currency] = q.Date, q
+		newest.date, newest.quotes[q.Currency] = q.EffectiveDate, q
 	}
 	if n := len(all); n > 0 && !v.frozen {
 		return append(all[:n-1], newest)
@@ -140,8 +129,8 @@ func bcrdOthers(v *pageData) document {
 // Layout (headings are renamed). The time of modification depends on the date of the newest rate.
 func bcrdWorkbook(v *pageData, sheets []sheet) document {
 	modified := v.Now
-	if q := v.Quote("bcrd", "USD"); q.Date != 0 {
-		modified = localDay(q.Date).Add(HistoryHour * time.Hour)
+	if q := v.Quote("bcrd", "USD"); q.EffectiveDate != 0 {
+		modified = localDay(q.EffectiveDate).Add(HistoryHour * time.Hour)
 	}
 	padding := int64(0)
 	switch v.fault {

@@ -28,8 +28,9 @@
 // Write the page from the real page, not from its definition. Tests read the page with the definition. They find an
 // error in the definition only if page and definition were written independently.
 //
-//   - HTML: put the page into pages/ (renderPage explains the placeholders), and its host and path into banks_html.go.
-//   - JSON and workbooks: write a function from pageData to a document.
+//   - HTML and JSON: put the page into pages/ (renderPage explains the placeholders), and its host and path into
+//     banks_html.go or banks_json.go.
+//   - Workbooks: write a function from pageData to a document.
 //   - Take all prices from pageData (Quote, Quotes), because it applies the faults.
 //   - Add the institution to institutions.go.
 //

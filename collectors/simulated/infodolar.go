@@ -101,7 +101,7 @@ func livedolar(v *pageData) document {
 	names := map[string]string{"popular": "bpd", "banreservas": "banreservas", "bhd": "bhd", "scotiabank": "scotiabank", "caribe": "caribe"}
 	var rows []string
 	for _, row := range v.infodolarQuotes("USD") {
-		if name, ok := names[row.Institution]; ok && row.Channel != engine.Digital {
+		if name, ok := names[row.InstitutionID]; ok && row.Channel != engine.Digital {
 			rows = append(rows, fmt.Sprintf(`{"bank_name":%q,"display_name":%q,"buy":%s,"sell":%s}`, name, row.Name, jsonStringOrNull(row.Buy), jsonStringOrNull(row.Sell)))
 		}
 	}

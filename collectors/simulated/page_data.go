@@ -22,15 +22,10 @@ type pageData struct {
 	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
 }
 
-// shownQuote is a quote as a page shows it.
+// shownQuote is a quote as a page shows it: a fault may make its sides any text.
 type shownQuote struct {
-	Institution, Currency string
-	Name                  string // name of the institution; only in the lists of sites that copy rates
-	Channel               engine.Channel
-	Kind                  engine.Kind
-	Buy, Sell             string      // "" = not published; a fault may make it any text
-	Date                  engine.Date // zero = the institution gives no date
-	Published             time.Time   // in Santo Domingo; zero = the institution gives no time
+	engine.Observation
+	Name string // name of the institution; only in the lists of sites that copy rates
 }
 
 func (s *Site) pageData(r *http.Request, active activeFault) *pageData {
@@ -43,29 +38,24 @@ func (s *Site) pageData(r *http.Request, active activeFault) *pageData {
 		v.Now = v.Now.AddDate(0, 0, futureDays)
 	}
 	for _, o := range v.quotes {
-		v.quotesShown = append(v.quotesShown, shownQuoteOf(o, v.fault))
+		if v.fault == FutureDate {
+			o = shiftDays(o, futureDays)
+		}
+		v.quotesShown = append(v.quotesShown, shownQuote{Observation: o})
 	}
 	v.applyValueFault()
 	return v
 }
 
-func shownQuoteOf(o engine.Observation, fault Fault) shownQuote {
-	q := shownQuote{
-		Institution: o.InstitutionID, Currency: o.Currency, Channel: o.Channel, Kind: o.Kind, Buy: o.Buy, Sell: o.Sell,
-		Date: o.EffectiveDate,
-	}
+// shiftDays moves the dates that an institution gives by a number of days.
+func shiftDays(o engine.Observation, days int) engine.Observation {
 	if !o.PublishedAt.IsZero() {
-		q.Published = o.PublishedAt.In(engine.Location())
+		o.PublishedAt = o.PublishedAt.AddDate(0, 0, days)
 	}
-	if fault == FutureDate {
-		if q.Date != 0 {
-			q.Date = q.Date.AddDays(futureDays)
-		}
-		if !q.Published.IsZero() {
-			q.Published = q.Published.AddDate(0, 0, futureDays)
-		}
+	if o.EffectiveDate != 0 {
+		o.EffectiveDate = o.EffectiveDate.AddDays(days)
 	}
-	return q
+	return o
 }
 
 // dayBefore returns a copy of the snapshot, with all dates one day earlier.
@@ -74,12 +64,7 @@ func (s snapshot) dayBefore() *snapshot {
 	s.quotes = slices.Clone(s.quotes)
 	for i := range s.quotes {
 		q := &s.quotes[i]
-		if !q.PublishedAt.IsZero() {
-			q.PublishedAt = q.PublishedAt.AddDate(0, 0, -1)
-		}
-		if q.EffectiveDate != 0 {
-			q.EffectiveDate = q.EffectiveDate.AddDays(-1)
-		}
+		*q = shiftDays(*q, -1)
 		for q.Kind == engine.Reference && isWeekend(q.EffectiveDate) {
 			q.EffectiveDate = q.EffectiveDate.AddDays(-1)
 		}
@@ -118,7 +103,7 @@ func (v *pageData) exchangeCurrencies() {
 		q := &v.quotesShown[i]
 		q.Buy, q.Sell = otherCurrencyText(q.Buy), otherCurrencyText(q.Sell)
 		for _, other := range original {
-			if other.Institution == q.Institution && other.Currency != q.Currency && other.Kind == q.Kind {
+			if other.InstitutionID == q.InstitutionID && other.Currency != q.Currency && other.Kind == q.Kind {
 				q.Buy, q.Sell = other.Buy, other.Sell
 				break
 			}
@@ -157,16 +142,16 @@ func faultyText(text string, fault Fault) string {
 
 // Quotes returns the quotes of an institution in the order of quotesShown.
 func (v *pageData) Quotes(institution string) []shownQuote {
-	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool { return q.Institution != institution })
+	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool { return q.InstitutionID != institution })
 }
 
 // Quote returns the quote of a currency and channel. Without channel it returns the first quote of the currency. If
 // there is no such quote, both sides of the result are "".
 func (v *pageData) Quote(institution, currency string, channel ...engine.Channel) shownQuote {
 	for _, q := range v.quotesShown {
-		if q.Institution == institution && q.Currency == currency && (len(channel) == 0 || q.Channel == channel[0]) {
+		if q.InstitutionID == institution && q.Currency == currency && (len(channel) == 0 || q.Channel == channel[0]) {
 			return q
 		}
 	}
-	return shownQuote{Institution: institution, Currency: currency}
+	return shownQuote{}
 }

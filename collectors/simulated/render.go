@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-//go:embed pages/*.html
+//go:embed pages
 var pageFiles embed.FS
 
 var (
@@ -26,53 +27,67 @@ var (
 	placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
-// renderPage renders a file of pages/. The first line of the file has the character set, a phone number and the title.
-// top.html comes before every page, and bottom.html after it. The placeholders are
+// renderPage renders a file of pages/. The first line of a JSON file is its content type. The first line of a page has
+// the character set, a phone number and the title; top.html comes before every page, and bottom.html after it. The
+// placeholders are
 //
 //	{{usd.buy}}              a named text of a quote (see placeholders) or of the page (see values below)
 //	{{RD$ |usd.buy| DOP|-}}  the text with "RD$ " before it and " DOP" after it; "-" if the text is empty
 //	{{USD=Dólar|EUR=Euro}}   a choice by the currency or channel of the quote
-//	{{each}} ... {{end}}     repeated for each quote; {{each cash}}: only for quotes of that channel
+//	{{each}} ... {{end}}     repeated for each quote, in JSON with commas between; {{each cash}}: only for that channel
 func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
+	if path.Ext(file) == ".json" {
+		return document{contentType: head, body: []byte(fillPage(strings.TrimSpace(body), v, quotes, nil, ","))}
+	}
 	meta := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
-	values := map[string]string{
-		"charset": meta[0], "phone": meta[1], "title": meta[2], "loans": pageFile("loans.html"),
-		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
-	}
+	values := map[string]string{"charset": meta[0], "phone": meta[1], "title": meta[2], "loans": pageFile("loans.html")}
 	maps.Copy(values, extra)
-	// If a currency has several quotes, the one without a channel is used, or else the first.
-	for _, q := range slices.Backward(quotes) {
-		if prefix := strings.ToLower(q.Currency) + "."; values[prefix+"channel"] != string(engine.Unspecified) {
-			maps.Copy(values, q.placeholders(prefix))
-		}
-	}
-	text := loopBlock.ReplaceAllStringFunc(pageFile("top.html")+body+pageFile("bottom.html"), func(block string) string {
-		match, rows := loopBlock.FindStringSubmatch(block), ""
-		for _, q := range quotes {
-			if match[1] == "" || match[1] == string(q.Channel) {
-				rows += fillPlaceholders(match[2], q.placeholders(""))
-			}
-		}
-		return rows
-	})
-	d := document{contentType: contentHTML, body: []byte(fillPlaceholders(text, values))}
+	d := document{contentType: contentHTML, body: []byte(fillPage(pageFile("top.html")+body+pageFile("bottom.html"), v, quotes, values, ""))}
 	if meta[0] == "windows-1252" {
 		d.contentType, d.windows1252 = "text/html", true // only the page names the character set, not the header
 	}
 	return d
 }
 
+// fillPage replaces the placeholders of a page. separator is between the quotes of a repeated part.
+func fillPage(text string, v *pageData, quotes []shownQuote, extra map[string]string, separator string) string {
+	values := map[string]string{
+		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
+		"utc": v.Now.UTC().Format(time.RFC3339), "now": v.Now.Format("2006-01-02T15:04:05"),
+	}
+	maps.Copy(values, extra)
+	text = loopBlock.ReplaceAllStringFunc(text, func(block string) string {
+		match, rows := loopBlock.FindStringSubmatch(block), []string{}
+		for _, q := range quotes {
+			if match[1] == "" || match[1] == string(q.Channel) {
+				row := maps.Clone(values)
+				maps.Copy(row, q.placeholders(""))
+				rows = append(rows, fillPlaceholders(match[2], row))
+			}
+		}
+		return strings.Join(rows, separator)
+	})
+	// If a currency has several quotes, the one without a channel is used, or else the first.
+	for _, q := range slices.Backward(quotes) {
+		if prefix := strings.ToLower(q.Currency) + "."; values[prefix+"channel"] != string(engine.Unspecified) {
+			maps.Copy(values, q.placeholders(prefix))
+		}
+	}
+	return fillPlaceholders(text, values)
+}
+
 // placeholders returns the texts of a quote by the names of their placeholders.
 func (q shownQuote) placeholders(prefix string) map[string]string {
-	instant := ""
-	if !q.Published.IsZero() {
-		instant = q.Published.Format(time.RFC3339)
+	instant, published := "", q.PublishedAt.In(engine.Location())
+	if !published.IsZero() {
+		instant = published.Format(time.RFC3339)
 	}
 	return map[string]string{
 		prefix + "instant": instant,
 		prefix + "buy":     q.Buy, prefix + "sell": q.Sell, prefix + "buy2": twoDecimals(q.Buy), prefix + "sell2": twoDecimals(q.Sell),
-		prefix + "date": q.Date.String(), prefix + "day": spanishDay(q.Date), prefix + "minute": q.Published.Format("02/01/2006 15:04"),
+		prefix + "buyNumber": jsonNumberOrNull(q.Buy), prefix + "sellNumber": jsonNumberOrNull(q.Sell),
+		prefix + "date": q.EffectiveDate.String(), prefix + "day": spanishDay(q.EffectiveDate), prefix + "minute": published.Format("02/01/2006 15:04"),
 		prefix + "currency": q.Currency, prefix + "channel": string(q.Channel), q.Currency + ".buy": q.Buy, q.Currency + ".sell": q.Sell,
 		prefix + "name": q.Name, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(q.Name)),
 	}
@@ -111,9 +126,9 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// htmlRoute returns a route (an address of the simulated site, with the function that renders the page). The page is a
+// pageRoute returns a route (an address of the simulated site, with the function that renders the page). The page is a
 // file in pages/ with the quotes of one institution.
-func htmlRoute(institution, host, path, file string) route {
+func pageRoute(institution, host, path, file string) route {
 	return route{
 		method: http.MethodGet, host: host, path: path, institution: institution,
 		render: func(v *pageData) document { return renderPage(file, v, v.Quotes(institution), nil) },
