@@ -89,6 +89,8 @@ func (d *directoryActor) Receive(msg mailbox.Message) {
 		m.Reply(d.quarantine(), nil)
 	case *slots:
 		m.Reply(engine.CompletedSlots(d.snapshots), nil)
+	case *baselines:
+		m.Reply(engine.Baselines(d.snapshots), nil)
 	case *currencyChanged:
 		d.changed(m.latest)
 	}

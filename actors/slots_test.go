@@ -16,13 +16,22 @@ import (
 func collected(source string, slot time.Time, dollars, euros string) engine.Refresh {
 	refresh := saying(source, slot.Add(time.Second), "USD", dollars, "62", "popular", "bhd")
 	refresh.Observations = append(refresh.Observations, saying(source, slot, "EUR", euros, "71", "popular").Observations...)
-	refresh.Slot, refresh.Complete = slot, true
+	refresh.Slot, refresh.Complete, refresh.Baseline = slot, true, "learnt until "+slot.String()
 	return refresh
 }
 
 func slotsOf(t panicStops, s *System) map[string]time.Time {
 	t.Helper()
 	all, err := s.Slots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func baselinesOf(t panicStops, s *System) map[string]string {
+	t.Helper()
+	all, err := s.Baselines()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +53,10 @@ func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {
 	for _, refresh := range work {
 		observe(t, s, refresh)
 	}
-	want, wantSlots := normal(states(t, s)), slotsOf(t, s)
+	want, wantSlots, wantBaselines := normal(states(t, s)), slotsOf(t, s), baselinesOf(t, s)
+	if last := work[len(work)-1]; wantBaselines["a"] != last.Baseline || wantBaselines["b"] != last.Baseline {
+		t.Errorf("learnt: %v", wantBaselines)
+	}
 	cutBetween := 0
 	for cut := range whole.Last() + 1 {
 		journal := whole.upTo(cut)
@@ -58,7 +70,7 @@ func TestX16_EachSlotIsPublishedOnceWhereverACrashCuts(t *testing.T) {
 		if repeated > 0 {
 			cutBetween++
 		}
-		if got := normal(states(t, s)); !reflect.DeepEqual(got, want) || !maps.Equal(slotsOf(t, s), wantSlots) {
+		if got := normal(states(t, s)); !reflect.DeepEqual(got, want) || !maps.Equal(slotsOf(t, s), wantSlots) || !maps.Equal(baselinesOf(t, s), wantBaselines) {
 			t.Errorf("cut behind record %d: another state", cut)
 		}
 		for what, n := range published(t, journal.crashed().records) {

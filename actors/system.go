@@ -103,6 +103,7 @@ type requestPools struct {
 	history      mailbox.RequestPool[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
 	quarantine   mailbox.RequestPool[quarantineQuery, []engine.Quarantined]
 	slots        mailbox.RequestPool[slotsQuery, map[string]time.Time]
+	baselines    mailbox.RequestPool[baselinesQuery, map[string]string]
 	currencies   mailbox.RequestPool[currenciesQuery, *engine.Page[engine.CurrencyItem]]
 	institutions mailbox.RequestPool[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
 	institution  mailbox.RequestPool[institutionQuery, *engine.InstitutionDetail]

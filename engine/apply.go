@@ -15,7 +15,7 @@ func (s *quoteStore) apply(event Event) {
 		for i := range e.Quarantined {
 			s.addQuarantined(e.Quarantined[i])
 		}
-		s.setAnsweredSlot(AnsweredSlot{e.SourceID, e.Slot, e.Currencies})
+		s.setAnsweredSlot(AnsweredSlot{e.SourceID, e.Slot, e.Currencies, e.Baseline})
 	case *Released:
 		s.removeQuarantined(e.QuarantineID)
 		s.accept(&Refreshed{

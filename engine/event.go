@@ -19,6 +19,7 @@ type Refreshed struct {
 	Slot           time.Time // scheduled time of the refresh, or zero; an event may have a Slot but no Quotes
 	By             string    // name of the operator, or "" for a collected refresh
 	Currencies     int       // number of currencies in the whole refresh; set only with Slot
+	Baseline       string    // see Refresh.Baseline; set only with Slot
 	Quotes         []AcceptedQuote
 	Quarantined    []Quarantined
 }

@@ -31,7 +31,10 @@ type Refresh struct {
 	// Slot is the scheduled time of the refresh, or zero if it was not scheduled. A currency ignores a refresh unless
 	// its slot is later than the last slot that the currency accepted from the source. A refresh that a crash
 	// interrupted can therefore be repeated.
-	Slot       time.Time
+	Slot time.Time
+	// Baseline is what the collector has learnt about the source up to Slot (package collectors/baseline). It is kept
+	// with Slot, and has no effect on rates.
+	Baseline   string
 	By         string // name of the operator, or "" for a collected refresh
 	currencies int    // number of currencies in the whole refresh; 0 = one
 	// Complete reports whether the refresh should have all quotes of the source. Only a complete refresh can be refused

@@ -11,12 +11,13 @@ import (
 type AnsweredSlot struct {
 	SourceID   string
 	Slot       time.Time
-	Currencies int // number of currencies in the whole refresh
+	Currencies int    // number of currencies in the whole refresh
+	Baseline   string // Refresh.Baseline; "" if another currency has it
 }
 
 func (e *Refreshed) setSlot(refresh *Refresh) {
 	if !refresh.Slot.IsZero() {
-		e.Slot, e.Currencies = plainUTC(refresh.Slot), max(1, refresh.currencies)
+		e.Slot, e.Currencies, e.Baseline = plainUTC(refresh.Slot), max(1, refresh.currencies), refresh.Baseline
 	}
 }
 
@@ -73,4 +74,21 @@ func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 		}
 	}
 	return completed
+}
+
+// Baselines returns for each source the Refresh.Baseline of the newest slot that has one.
+func Baselines(snapshots []*CurrencySnapshot) map[string]string {
+	newest := map[string]AnsweredSlot{}
+	for _, snapshot := range snapshots {
+		for _, slot := range snapshot.slots {
+			if slot.Baseline != "" && slot.Slot.After(newest[slot.SourceID].Slot) {
+				newest[slot.SourceID] = slot
+			}
+		}
+	}
+	baselines := make(map[string]string, len(newest))
+	for source, slot := range newest {
+		baselines[source] = slot.Baseline
+	}
+	return baselines
 }

@@ -58,7 +58,7 @@ func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 			t.Errorf("%s: %+v", name, event)
 		}
 		replay(f.state, decision.Events)
-		if got := f.state.Saved().Slots; !reflect.DeepEqual(got, []AnsweredSlot{{"a", f.now, 1}}) {
+		if got := f.state.Saved().Slots; !reflect.DeepEqual(got, []AnsweredSlot{{"a", f.now, 1, ""}}) {
 			t.Errorf("%s: slots are %v", name, got)
 		}
 	}
@@ -124,9 +124,9 @@ func TestX16_CompletedIsWhatEveryCurrencyAnswered(t *testing.T) {
 		return RestoreCurrencyState(SavedCurrency{Currency: currency, Slots: slots}, testCatalogue(), DefaultRules()).Snapshot()
 	}
 	snapshots := []*CurrencySnapshot{
-		snapshot("USD", AnsweredSlot{"cut", second, 2}, AnsweredSlot{"cut first", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"no more euros", second, 1}, AnsweredSlot{"one", first, 1}),
-		snapshot("EUR", AnsweredSlot{"cut", first, 2}, AnsweredSlot{"done", second, 2}, AnsweredSlot{"more", second, 2}, AnsweredSlot{"no more euros", first, 2}),
-		snapshot("CHF", AnsweredSlot{"more", first, 1}),
+		snapshot("USD", AnsweredSlot{"cut", second, 2, ""}, AnsweredSlot{"cut first", first, 2, ""}, AnsweredSlot{"done", second, 2, ""}, AnsweredSlot{"no more euros", second, 1, ""}, AnsweredSlot{"one", first, 1, ""}),
+		snapshot("EUR", AnsweredSlot{"cut", first, 2, ""}, AnsweredSlot{"done", second, 2, ""}, AnsweredSlot{"more", second, 2, ""}, AnsweredSlot{"no more euros", first, 2, ""}),
+		snapshot("CHF", AnsweredSlot{"more", first, 1, ""}),
 	}
 	want := map[string]time.Time{"cut": first, "done": second, "no more euros": second, "one": first, "more": first}
 	for range snapshots {
@@ -136,11 +136,51 @@ func TestX16_CompletedIsWhatEveryCurrencyAnswered(t *testing.T) {
 		}
 	}
 	// Two of three currencies have answered.
-	two := []*CurrencySnapshot{snapshot("USD", AnsweredSlot{"three", second, 3}), snapshot("EUR", AnsweredSlot{"three", second, 3}), snapshot("CHF", AnsweredSlot{"three", first, 3})}
+	two := []*CurrencySnapshot{snapshot("USD", AnsweredSlot{"three", second, 3, ""}), snapshot("EUR", AnsweredSlot{"three", second, 3, ""}), snapshot("CHF", AnsweredSlot{"three", first, 3, ""})}
 	if got := CompletedSlots(two)["three"]; !got.Equal(first) {
 		t.Errorf("two of three have heard: done is %v, want %v", got, first)
 	}
 	if got := CompletedSlots(nil); len(got) != 0 {
 		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// The Baseline of a source is kept with the first currency of its newest slot, and changes no rate.
+func TestX26_BaselineIsKeptWithTheSlot(t *testing.T) {
+	with, without := newFixture(t), newFixture(t)
+	euro := usd("bhd", "66", "70")
+	euro.Currency = "EUR"
+	refresh := Refresh{SourceID: "a", ObservedAt: with.now, Slot: with.now, Observations: []Observation{usd("bhd", "57", "60"), euro}, Complete: true}
+	plain := refresh
+	refresh.Baseline = "learnt"
+	parts, _ := SplitByCurrency(testCatalogue(), []Refresh{refresh}, nil)
+	if eur, dollar := parts["EUR"][0].Refresh.Baseline, parts["USD"][0].Refresh.Baseline; eur != "learnt" || dollar != "" {
+		t.Errorf("EUR has %q, USD %q", eur, dollar)
+	}
+	refresh.Observations, plain.Observations = refresh.Observations[:1], plain.Observations[:1]
+	with.apply(Observe{[]Refresh{refresh}})
+	without.apply(Observe{[]Refresh{plain}})
+	got, want := with.state.Saved(), without.state.Saved()
+	if restored := RestoreCurrencyState(got, testCatalogue(), DefaultRules()); !reflect.DeepEqual(restored.Saved(), got) {
+		t.Error("it is not restored")
+	}
+	if got.Slots[0].Baseline != "learnt" {
+		t.Errorf("%+v", got.Slots)
+	}
+	got.Slots[0].Baseline = ""
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("it changes the state: %+v, want %+v", got, want)
+	}
+
+	first, second := noon, noon.Add(5*time.Hour)
+	snapshot := func(currency string, slots ...AnsweredSlot) *CurrencySnapshot {
+		return RestoreCurrencyState(SavedCurrency{Currency: currency, Slots: slots}, testCatalogue(), DefaultRules()).Snapshot()
+	}
+	snapshots := []*CurrencySnapshot{
+		snapshot("EUR", AnsweredSlot{"no more euros", first, 2, "old"}, AnsweredSlot{"same", second, 1, "new"}),
+		snapshot("USD", AnsweredSlot{"never", first, 1, ""}, AnsweredSlot{"no more euros", second, 1, "new"}, AnsweredSlot{"same", second, 1, ""}),
+	}
+	if got := Baselines(snapshots); !maps.Equal(got, map[string]string{"no more euros": "new", "same": "new"}) {
+		t.Errorf("%v", got)
 	}
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // CurrencyRefresh is the part of a refresh (all observations of one source at one time) that is in one currency.
 type CurrencyRefresh struct {
@@ -37,8 +41,12 @@ func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (m
 			part.Refresh.Observations = append(part.Refresh.Observations, *observation)
 			part.ObservationIndex = append(part.ObservationIndex, index)
 		}
-		for currency, part := range parts {
+		for i, currency := range slices.Sorted(maps.Keys(parts)) {
+			part := parts[currency]
 			part.Refresh.currencies = len(parts)
+			if i > 0 {
+				part.Refresh.Baseline = "" // the first currency keeps it
+			}
 			byCurrency[currency] = append(byCurrency[currency], *part)
 		}
 	}

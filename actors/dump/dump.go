@@ -59,6 +59,7 @@ type eventLine struct {
 	Manual         bool              `json:"manual,omitempty"`
 	UpstreamSource string            `json:"upstreamSource,omitempty"`
 	ScheduledAt    string            `json:"slot,omitempty"`
+	Baseline       string            `json:"baseline,omitempty"`
 	Quotes         []quoteLine       `json:"quotes,omitempty"`
 	Quarantined    []quarantinedLine `json:"held,omitempty"`
 	QuarantineID   uint64            `json:"heldId,omitempty"`
@@ -93,7 +94,7 @@ func describeEvent(event engine.Event) eventLine {
 	case *engine.Refreshed:
 		line.Event, line.SourceID, line.ObservedAt = "refreshed", e.SourceID, formatTime(e.ObservedAt)
 		line.Priority, line.Manual, line.UpstreamSource = e.Priority, e.Manual, e.UpstreamSource
-		line.ScheduledAt, line.By = formatTime(e.Slot), e.By
+		line.ScheduledAt, line.Baseline, line.By = formatTime(e.Slot), e.Baseline, e.By
 		line.Quotes, line.Quarantined = mapSlice(e.Quotes, describeQuote), mapSlice(e.Quarantined, describeQuarantined)
 	case *engine.Released:
 		quote := describeQuote(&e.Quote)

@@ -19,6 +19,7 @@ func (c *codec) refreshed(e *engine.Refreshed) {
 	c.instant(10, &e.Slot)
 	c.count(12, &e.Currencies)
 	c.internedText(13, &e.By)
+	c.text(14, &e.Baseline)
 }
 
 func (c *codec) acceptedQuote(q *engine.AcceptedQuote) {
@@ -113,6 +114,7 @@ func (c *codec) slot(s *engine.AnsweredSlot) {
 	c.internedText(1, &s.SourceID)
 	c.instant(2, &s.Slot)
 	c.count(4, &s.Currencies)
+	c.text(5, &s.Baseline)
 }
 
 // historyEntry omits the currency, because the part of the snapshot that contains the entry has the currency.

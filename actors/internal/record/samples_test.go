@@ -57,6 +57,9 @@ func samples() map[string]any {
 			Currency: "USD", SourceID: "bhd-site", ObservedAt: sampleTime, Priority: 100, Slot: sampleTime.Add(-time.Minute + 7*time.Nanosecond),
 			Currencies: 3, Quarantined: []engine.Quarantined{documented},
 		},
+		"refreshed-baseline": &engine.Refreshed{
+			Currency: "USD", SourceID: "bhd-site", ObservedAt: sampleTime, Priority: 100, Slot: sampleTime, Currencies: 1, Baseline: `{"quotes":{}}`,
+		},
 		"refreshed": &engine.Refreshed{
 			Currency: "USD", SourceID: "infodolar", ObservedAt: sampleTime.Add(123456789), Priority: -5, Manual: true, UpstreamSource: "bhd",
 			Quotes: []engine.AcceptedQuote{sampleQuote, minimalQuote}, Quarantined: []engine.Quarantined{sampleQuarantined},
@@ -125,7 +128,7 @@ func sampleCurrency(currency string, many int) engine.SavedCurrency {
 			SourceID: "list", DatePrecision: engine.PrecisionDay, ObservedAt: sampleTime, Precedence: -5,
 		}),
 		Quarantine: repeat(many, sampleQuarantined),
-		Slots:      repeat(many, engine.AnsweredSlot{SourceID: "list", Slot: sampleTime, Currencies: 9}),
+		Slots:      repeat(many, engine.AnsweredSlot{SourceID: "list", Slot: sampleTime, Currencies: 9, Baseline: `{"quotes":{}}`}),
 	}
 }
 
