@@ -3,6 +3,7 @@ package cmd
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"syscall"
@@ -58,7 +59,7 @@ func collected(t *testing.T, p *program, data string) map[string]admin.Source {
 }
 
 // TestServe_Collects wants a node to fetch and read every source, to publish what they say, to tell how they are, and
-// after a stop not to ask again for the slot that it has.
+// after a kill not to ask again for the slot that it has, nor to forget what the sources usually give.
 func TestServe_Collects(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,banesco-site=challenge,vimenca-site=zeros"}
@@ -83,12 +84,16 @@ func TestServe_Collects(t *testing.T) {
 		t.Errorf("a source that is blocked is not replaced: %+v", rate)
 	}
 	checkMetrics(t, data)
-	p.stop(syscall.SIGTERM)
+	learnt := by["bhd-site"].Health.Quotes
+	p.signal(os.Kill)
 
 	again := startWith(t, realNow, site, collectArgs(data)...).listening()
 	by = collected(t, again, data)
+	if got := by["bhd-site"].Health.Quotes; len(got) == 0 || got[0].Buy.Runs != 1 || !reflect.DeepEqual(got, learnt) {
+		t.Errorf("what the source usually gives is %+v after a kill, was %+v", got, learnt)
+	}
 	if h := by["bhd-site"].Health; h.Runs != 0 || h.LastSlot.IsZero() {
-		t.Errorf("after a stop the slot is collected again: %+v", h)
+		t.Errorf("after a kill the slot is collected again: %+v", h)
 	}
 	if h := by["banesco-site"].Health; h.Runs == 0 {
 		t.Errorf("a source that gave nothing is not asked again: %+v", h)

@@ -45,6 +45,9 @@ type Config struct {
 	// for each source and does not fetch the source again for this slot. nil = every restart fetches all sources again
 	// for the newest slot.
 	LastSlot func(sourceID string) time.Time
+	// Baseline returns the newest Refresh.Baseline of a source that Sink has made durable, or "". Run calls Baseline once
+	// for each source. nil = a restart forgets what sources usually give.
+	Baseline func(sourceID string) string
 	// Random is used for jitter. nil = all nodes use the same numbers, so they fetch a source in the same second.
 	Random *rand.Rand
 	// Logger logs changes in the health of sources. nil = nothing is logged.
@@ -76,7 +79,6 @@ const (
 	sourceTimeout          = 45 * time.Second // for all pages of a source together; one Fetch takes up to 30 s
 	concurrencyDefault     = 8
 	breakerFailuresDefault = 5
-	frozenAfter            = 30 * 24 * time.Hour // Health.Frozen is set if the quotes have not changed for this time
 )
 
 func retryAfterDefault() []time.Duration { return []time.Duration{10 * time.Minute, 30 * time.Minute} }
@@ -87,6 +89,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.LastSlot == nil {
 		c.LastSlot = func(string) time.Time { return time.Time{} }
+	}
+	if c.Baseline == nil {
+		c.Baseline = func(string) string { return "" }
 	}
 	if c.Random == nil {
 		c.Random = rand.New(rand.NewPCG(0, 0))
@@ -162,7 +167,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, r := range c.runners {
 		if r.definition.Disabled == "" {
-			r.resume(c.config.LastSlot(r.definition.ID))
+			r.resume(c.config.LastSlot(r.definition.ID), c.config.Baseline(r.definition.ID))
 			wg.Go(func() { r.run(ctx) })
 		}
 	}

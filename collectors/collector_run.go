@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -30,18 +31,18 @@ type runner struct {
 	definition *source.Definition
 	random     *rand.Rand
 
-	slot                time.Time       // the current slot: the newest that was begun or skipped
-	catchUp             bool            // plan was not called yet; its first call may begin a slot that was missed
-	pendingPages        []int           // pages still to be published for the slot; empty = the slot is done
-	results             []source.Result // results of the slot so far, by index in Definition.Pages
-	publishedCurrencies map[string]bool // currencies that were published for the slot
-	tries               int             // number of tries in the slot
-	nextTry             time.Time       // when pendingPages are tried next
-	anyRead             bool            // a page was read in the slot
-	jitterShare         time.Duration   // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
-	breaker             circuitBreaker  // skips slots of a source that keeps failing
-	changes             changeDetector  // finds out since when no price has changed
-	loggedNotes         map[string]bool // notes that have been logged
+	slot                time.Time         // the current slot: the newest that was begun or skipped
+	catchUp             bool              // plan was not called yet; its first call may begin a slot that was missed
+	pendingPages        []int             // pages still to be published for the slot; empty = the slot is done
+	results             []source.Result   // results of the slot so far, by index in Definition.Pages
+	publishedCurrencies map[string]bool   // currencies that were published for the slot
+	tries               int               // number of tries in the slot
+	nextTry             time.Time         // when pendingPages are tried next
+	anyRead             bool              // a page was read in the slot
+	jitterShare         time.Duration     // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
+	breaker             circuitBreaker    // skips slots of a source that keeps failing
+	before, learnt      baseline.Baseline // what was known of the source before the slot, and what is known now
+	loggedNotes         map[string]bool   // notes that have been logged
 
 	mu     sync.Mutex
 	health Health // guarded by mu
@@ -50,7 +51,7 @@ type runner struct {
 func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	r := &runner{
 		collector: c, definition: d, random: random, catchUp: true,
-		breaker: circuitBreaker{failuresToOpen: c.config.BreakerFailures}, changes: newChangeDetector(), loggedNotes: map[string]bool{},
+		breaker: circuitBreaker{failuresToOpen: c.config.BreakerFailures}, loggedNotes: map[string]bool{},
 		health: newHealth(d),
 	}
 	r.drawJitter()
@@ -65,11 +66,16 @@ func (r *runner) offset(span time.Duration) time.Duration {
 	return span * r.jitterShare / jitterSteps
 }
 
-// resume sets the current slot to the newest slot for which an earlier process has published the rates of the source.
-func (r *runner) resume(slot time.Time) {
+// resume sets the current slot to the newest slot for which an earlier process has published the rates of the source,
+// and restores what that process has learnt about the source.
+func (r *runner) resume(slot time.Time, learnt string) {
 	r.slot = slot
+	var err error
+	if r.learnt, err = baseline.Decode(learnt); err != nil {
+		r.collector.config.Logger.Warn("what the source usually gives is forgotten and learnt again", "source", r.definition.ID, "cause", err.Error())
+	}
 	r.updateHealth(func(h *Health) {
-		h.LastSlot = slot
+		h.LastSlot, h.Baseline = slot, r.learnt
 		h.Confirmed = h.Confirmed || !slot.IsZero()
 	})
 }
@@ -123,6 +129,7 @@ func (r *runner) beginSlot(slot, now time.Time) {
 		r.finishSlot()
 	}
 	r.slot, r.pendingPages, r.tries, r.anyRead, r.publishedCurrencies = slot, nil, 0, false, map[string]bool{}
+	r.before = r.learnt
 	if !r.breaker.allows(slot) {
 		return
 	}
@@ -188,6 +195,7 @@ type publishOutcome struct {
 	refreshes    []engine.Refresh
 	historyCount int // refreshes[:historyCount] have past days, the others current quotes
 	receipt      engine.Receipt
+	learnt       baseline.Baseline // what is known of the source after the try
 }
 
 // publish publishes the rates of the pages that were read. After an error or panic of Config.Sink it returns a failure,
@@ -203,12 +211,13 @@ func (r *runner) publish(outcome pageResults) (published publishOutcome, failure
 			published, failure = publishOutcome{}, r.collector.panicFailure(r.definition, panicked)
 		}
 	}()
-	published.refreshes, published.historyCount = r.unpublished(outcome)
+	published.refreshes, published.historyCount, published.learnt = r.unpublished(outcome)
 	if len(published.refreshes) > 0 {
 		if published.receipt, failure = r.observe(published.refreshes); failure != nil {
 			return publishOutcome{}, failure
 		}
 	}
+	r.learnt = published.learnt
 	for _, page := range pages {
 		r.results[page] = outcome.results[page]
 	}
@@ -223,8 +232,10 @@ func (r *runner) publish(outcome pageResults) (published publishOutcome, failure
 	return published, published.failure()
 }
 
-// unpublished returns the refreshes that must be published after a try. The first historyCount have past days.
-func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, historyCount int) {
+// unpublished returns the refreshes that must be published after a try, and what is learnt from the slot so far. The
+// first historyCount refreshes have past days. The last one carries what is learnt, so that both become durable
+// together; if no refresh has a slot, the next slot does.
+func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, historyCount int, learnt baseline.Baseline) {
 	observedAt := r.collector.now().Truncate(time.Second) // the API publishes times in whole seconds
 	newResults := trimHistory(outcome.results, r.collector.config.HistoryDays, observedAt)
 	results := slices.Clone(r.results)
@@ -235,7 +246,26 @@ func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, h
 	for historyCount < len(all) && all[historyCount].Slot.IsZero() {
 		historyCount++
 	}
-	return selectUnpublished(all, r.publishedCurrencies, newResults), historyCount
+	refreshes = selectUnpublished(all, r.publishedCurrencies, newResults)
+	learnt = r.before.After(r.runOf(results, observedAt))
+	for i := len(refreshes) - 1; i >= historyCount; i-- {
+		if !refreshes[i].Slot.IsZero() {
+			refreshes[i].Baseline = learnt.Encode()
+			break
+		}
+	}
+	return refreshes, historyCount, learnt
+}
+
+// runOf returns what all tries of the slot have read, for learning.
+func (r *runner) runOf(results []source.Result, at time.Time) baseline.Run {
+	run := baseline.Run{Slot: r.slot, At: at, Complete: func(currency string) bool {
+		return isCurrencyComplete(r.definition, results, currency)
+	}}
+	for i := range results {
+		run.Observations = append(run.Observations, results[i].Observations...)
+	}
+	return run
 }
 
 func (r *runner) observe(refreshes []engine.Refresh) (engine.Receipt, *source.Failure) {

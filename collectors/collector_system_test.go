@@ -114,6 +114,9 @@ func (w *testEnv) collecting(s *actors.System, definitions ...*source.Definition
 	slots, err := s.Slots()
 	must(w.t, err)
 	c.LastSlot = func(id string) time.Time { return slots[id] }
+	baselines, err := s.Baselines()
+	must(w.t, err)
+	c.Baseline = func(id string) string { return baselines[id] }
 	return c
 }
 
@@ -294,6 +297,79 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 			}
 		}
 		recover()
+	})
+}
+
+// TestX26_LossOfAPart: a source that lacks a part for three slots is degraded, also after a crash, until the part is
+// back or has been gone for 64 slots. Its rates are what it says all the time.
+func TestX26_LossOfAPart(t *testing.T) {
+	d, other := usdSource("popular-site", "popular"), usdSource("bhd-site", "bhd")
+	inTestEnv(t, santoDomingo(2026, 9, 14, 7, 0, 0), func(t *testing.T, w *testEnv) {
+		log := &memoryJournal{left: -1}
+		s, end := w.system(log, d, other)
+		const step = 10 * time.Minute
+		run := func() *runningCollector {
+			c := w.collecting(s, d, other)
+			c.Schedule, c.RetryAfter = Every(step), []time.Duration{}
+			return w.run(c)
+		}
+		n := run()
+		w.sites[other.ID] = servePages(0, "bhd USD 58 59\nbhd EUR 68 70")
+		// expect runs some slots with a page, and then wants the state, the missing sides and the sell price of the euro.
+		expect := func(page string, slots int, state State, missing int, sell string) {
+			t.Helper()
+			w.sites[d.ID] = servePages(0, page)
+			for range slots {
+				w.advanceTo(w.now().Truncate(step).Add(step + time.Minute))
+			}
+			h := n.health(d.ID)
+			if got := h.Baseline.Missing(); h.State != state || len(got) != missing {
+				t.Fatalf("%v: %s, %q, want %s and %d missing: %+v", w.now(), h.State, got, state, missing, h)
+			}
+			if rate := rates(t, s)["popular:EUR:unspecified:commercial"]; rate.Sell.String() != sell || !rate.LastCheckedAt.Equal(h.LastTry.Truncate(time.Second)) {
+				t.Fatalf("%v: published %+v, want sell %q as the page says", w.now(), rate, sell)
+			}
+		}
+		logged := func(text string, times int) {
+			t.Helper()
+			if got := strings.Count(w.log.String(), text); got != times {
+				t.Fatalf("%q is logged %d times, want %d:\n%s", text, got, times, w.log)
+			}
+		}
+		const whole, half = "popular USD 58 59\npopular EUR 68 70", "popular USD 58 59\npopular EUR 68 ."
+		expect(whole, 30, OK, 0, "70")
+		expect(half, 2, OK, 0, "")
+		expect(half, 1, Degraded, 1, "")
+		logged("lacks a part that it usually gives", 1)
+
+		n.stop(w)
+		end()
+		s, end = w.system(log, d, other)
+		defer func() { end() }()
+		n = run()
+		if h := n.health(d.ID); h.Runs != 0 || len(h.Baseline.Missing()) != 1 {
+			t.Fatalf("after a crash: %+v", h)
+		}
+		expect(half, 5, Degraded, 1, "")
+		w.sites[d.ID] = failWith(source.Empty) // it is not the fault of a side
+		w.advanceTo(w.now().Truncate(step).Add(step + time.Minute))
+		if h := n.health(d.ID); h.State != Failing {
+			t.Fatalf("%+v", h)
+		}
+		expect(whole, 1, OK, 0, "70")
+		logged("lacks no usual part any more", 1)
+
+		expect(whole, 60, OK, 0, "70")
+		expect(half, 63, Degraded, 1, "")
+		logged("not expected any more", 0)
+		expect(half, 1, OK, 0, "")
+		expect(half, 5, OK, 0, "")
+		logged("not expected any more", 1)
+		if h := n.health(other.ID); h.State != OK || len(h.Baseline.Missing()) != 0 {
+			t.Fatalf("another source: %+v", h)
+		}
+		n.stop(w)
+		w.running = nil
 	})
 }
 

@@ -326,7 +326,7 @@ func TestHealth(t *testing.T) {
 		}{
 			{servePages(3*time.Second, good), OK, "", `level=INFO msg="part of a document was skipped" source=s note="unknown label Peso"`},
 			{servePages(0, good), OK, "", ""},
-			{failWith(source.Network), Failing, source.Network, `level=WARN msg="source is degraded" source=s state=failing`},
+			{failWith(source.Network), Failing, source.Network, `level=WARN msg="source has a problem" source=s state=failing`},
 			{failWith(source.Network), Failing, source.Network, ""},
 			{failWith(source.Blocked), CircuitOpen, source.Blocked, `level=WARN msg="circuit opened`},
 			{failWith(source.Blocked), CircuitOpen, source.Blocked, ""},
@@ -397,17 +397,17 @@ func TestFrozen(t *testing.T) {
 		n := w.run(w.config(same, moving, dated))
 		w.advanceTo(w.start.Add(20 * 24 * time.Hour))
 		w.sites["same"] = servePages(0, "popular USD 58 59\nbhd USD 58 59") // another order has the same values
-		if h := n.health("dated"); !h.Frozen || !h.UnchangedSince.Equal(santoDomingo(2022, 7, 19, 23, 59, 59)) {
+		if h := n.health("dated").Baseline; !h.Frozen() || !h.UnchangedSince().Equal(santoDomingo(2022, 7, 19, 23, 59, 59)) {
 			t.Errorf("a source with an old date: %+v", h)
 		}
-		if n.health("same").Frozen {
+		if n.health("same").Baseline.Frozen() {
 			t.Errorf("after twenty days: %+v", n.health("same"))
 		}
 		w.advanceTo(w.start.Add(31 * 24 * time.Hour))
-		if h := n.health("same"); !h.Frozen || h.UnchangedSince.Sub(w.start) > time.Minute {
+		if h := n.health("same").Baseline; !h.Frozen() || h.UnchangedSince().Sub(w.start) > time.Minute {
 			t.Errorf("after thirty-one days: %+v", h)
 		}
-		if h := n.health("moving"); h.Frozen || w.now().Sub(h.UnchangedSince) > 24*time.Hour {
+		if h := n.health("moving").Baseline; h.Frozen() || w.now().Sub(h.UnchangedSince()) > 24*time.Hour {
 			t.Errorf("a source that moves: %+v", h)
 		}
 		if told := strings.Count(w.log.String(), "has not changed for a long time"); told != 2 {
@@ -415,7 +415,7 @@ func TestFrozen(t *testing.T) {
 		}
 		w.sites["same"] = servePages(0, "popular USD 58.10 59")
 		w.advanceTo(w.start.Add(32 * 24 * time.Hour))
-		if h := n.health("same"); h.Frozen {
+		if h := n.health("same").Baseline; h.Frozen() {
 			t.Errorf("after it moved: %+v", h)
 		}
 	})

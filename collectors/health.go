@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 )
 
@@ -16,6 +17,7 @@ type State string
 const (
 	Never       State = "never"        // not yet tried
 	OK          State = "ok"           // all pages were read and all quotes were accepted
+	Degraded    State = "degraded"     // as OK, but a part that the source usually gives is missing (Baseline.Missing)
 	Partial     State = "partial"      // some quotes were accepted, but a page failed or a quote was quarantined
 	Failing     State = "failing"      // no page could be read, or nothing could be published
 	CircuitOpen State = "circuit_open" // failing at several scheduled times (slots), therefore tried once a day
@@ -43,10 +45,9 @@ type Health struct {
 	Failures            map[source.FailureKind]uint64 // failures of pages and of publishing since the process started
 
 	Counts
-	Digests        []string  // SHA-256 of the newest document of each page; "" = none
-	Notes          []string  // skipped parts of the documents of the newest try, and why
-	UnchangedSince time.Time // when a price last changed, as far as changeDetector knows
-	Frozen         bool      // no price has changed for frozenAfter
+	Digests  []string          // SHA-256 of the newest document of each page; "" = none
+	Notes    []string          // skipped parts of the documents of the newest try, and why
+	Baseline baseline.Baseline // what the source usually gives, and since when its prices have not changed
 }
 
 // Counts counts the current quotes (observations) that all tries of the newest slot have read. Past days do not count.
@@ -102,7 +103,6 @@ func (a *attempt) failure() *source.Failure {
 // record updates the health of the source after a try, and logs how the health has changed.
 func (r *runner) record(a attempt) {
 	before := r.healthCopy()
-	r.changes.observe(a.pages, a.endedAt)
 	r.updateHealth(func(h *Health) {
 		h.Running, h.Duration = time.Time{}, a.endedAt.Sub(a.startedAt)
 		h.Runs++
@@ -115,8 +115,7 @@ func (r *runner) record(a attempt) {
 		case h.published() == 0 && r.tries == 1:
 			h.ConsecutiveFailures++
 		}
-		h.UnchangedSince = r.changes.since()
-		h.Frozen = !h.UnchangedSince.IsZero() && a.endedAt.Sub(h.UnchangedSince) > frozenAfter
+		h.Baseline = r.learnt
 		h.State = h.stateAfter(len(r.pendingPages) > 0)
 	})
 	r.collector.updateConditions(r.collector.config.Clock())
@@ -152,6 +151,8 @@ func (h *Health) stateAfter(hasPending bool) State {
 		return Failing
 	case hasPending || h.Quarantined > 0:
 		return Partial
+	case len(h.Baseline.Missing()) > 0:
+		return Degraded
 	}
 	return OK
 }

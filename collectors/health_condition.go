@@ -42,7 +42,7 @@ type sourceCounts struct{ all, confirmed sourceCount }
 
 func (n *sourceCount) add(state State) {
 	switch state {
-	case OK, Partial:
+	case OK, Degraded, Partial:
 		n.tried++
 	case Failing, CircuitOpen, Quarantined:
 		n.tried++

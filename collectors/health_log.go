@@ -3,6 +3,7 @@ package collectors
 import (
 	"log/slog"
 
+	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 )
 
@@ -17,13 +18,15 @@ func (r *runner) logTry(before Health, a *attempt) {
 	log.Debug("source collected", append(attrs, "slot", r.slot, "try", r.tries, "duration", after.Duration, "read", after.Read,
 		"accepted", after.Accepted, "quarantined", after.Quarantined, "repeated", after.Repeated, "failure", failureText(a.failure()))...)
 	r.logNotes(log, after)
-	if after.Frozen && !before.Frozen {
-		log.Warn("source has not changed for a long time; check whether it is still maintained", append(attrs, "since", after.UnchangedSince)...)
+	if after.Baseline.Frozen() && !before.Baseline.Frozen() {
+		log.Warn("source has not changed for a long time; check whether it is still maintained", append(attrs,
+			"since", after.Baseline.UnchangedSince(), "limit", after.Baseline.ChangeLimit().String())...)
 	}
-	isBad := func(h *Health) bool { return h.State != OK && h.State != Never }
+	r.logParts(log, &before.Baseline, &after.Baseline)
+	isBad := func(h *Health) bool { return h.State != OK && h.State != Degraded && h.State != Never }
 	switch {
 	case isBad(&after) && (after.State != withoutCircuit(before.State) || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
-		log.Warn("source is degraded", append(attrs, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
+		log.Warn("source has a problem", append(attrs, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
 			"failedSlots", after.ConsecutiveFailures, "next", "its rates stay until they expire")...)
 	case !isBad(&after) && isBad(&before):
 		log.Info("source recovered", attrs...)
@@ -64,5 +67,20 @@ func (r *runner) openCircuit(first bool) {
 		after := r.healthCopy()
 		r.collector.config.Logger.Warn("circuit opened: the source is tried once a day until it can be read again",
 			"source", after.SourceID, "failedSlots", after.ConsecutiveFailures, "until", r.breaker.nextProbe().String())
+	}
+}
+
+// logParts logs when the source begins to lack parts that it usually gives, when it lacks none any more, and which
+// parts are no longer expected.
+func (r *runner) logParts(log *slog.Logger, before, after *baseline.Baseline) {
+	missed, missing, forgotten := before.Missing(), after.Missing(), after.Forgotten(*before)
+	switch {
+	case len(missed) == 0 && len(missing) > 0:
+		log.Warn("source is degraded: it lacks a part that it usually gives", "source", r.definition.ID, "missing", missing)
+	case len(missed) > 0 && len(missing) == 0:
+		log.Info("source lacks no usual part any more", "source", r.definition.ID)
+	}
+	if len(forgotten) > 0 {
+		log.Warn("parts that the source no longer gives are not expected any more", "source", r.definition.ID, "parts", forgotten)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors"
@@ -94,8 +93,8 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 	run.client = c.NewClient()
 	run.collector = collectors.New(collectors.Config{
 		Definitions: set.Definitions(), Fetcher: run.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
-		LastSlot: lastSlots(system, c.Logger), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
-		HistoryDays: collectors.HistoryDaysLive,
+		LastSlot: bySource(system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
+		Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
 	})
 	return run
 }
@@ -151,19 +150,19 @@ func (c *liveCollector) startIfActive() {
 	}
 }
 
-// lastSlots returns a function that returns the newest scheduled time (slot) of a source whose rates are in the log.
-// The argument of the function is the source's id. Only the first call of the returned function queries the system.
-func lastSlots(system *actors.System, log *slog.Logger) func(string) time.Time {
-	var slots map[string]time.Time
-	return func(id string) time.Time {
-		if slots == nil {
+// bySource returns a function that returns what the log has about the collection of a source. Its argument is the id of
+// the source. Only its first call queries the system. If that fails, it logs the effect.
+func bySource[T any](query func() (map[string]T, error), log *slog.Logger, effect string) func(id string) T {
+	var values map[string]T
+	return func(id string) T {
+		if values == nil {
 			var err error
-			if slots, err = system.Slots(); err != nil {
-				log.Warn("the newest slot is collected again", "cause", err.Error())
-				slots = map[string]time.Time{}
+			if values, err = query(); err != nil {
+				log.Warn(effect, "cause", err.Error())
+				values = map[string]T{}
 			}
 		}
-		return slots[id]
+		return values[id]
 	}
 }
 

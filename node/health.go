@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -152,8 +153,20 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 		Running: h.Running, LastTry: h.LastTry, LastSuccess: h.LastSuccess, LastSlot: h.LastSlot, NextRun: h.NextRun,
 		DurationMillis: h.Duration.Milliseconds(), Runs: h.Runs, ConsecutiveFailures: h.ConsecutiveFailures, Confirmed: h.Confirmed,
 		Read: h.Read, Accepted: h.Accepted, Quarantined: h.Quarantined, Repeated: h.Repeated, Digests: h.Digests, Notes: h.Notes,
-		UnchangedSince: h.UnchangedSince, Frozen: h.Frozen,
+		UnchangedSince: h.Baseline.UnchangedSince(), Frozen: h.Baseline.Frozen(), Missing: h.Baseline.Missing(),
 	}
+	if !h.Baseline.At.IsZero() {
+		health.UnchangedLimitHours = int64(h.Baseline.ChangeLimit().Hours())
+	}
+	for key, quote := range h.Baseline.Quotes {
+		usual := admin.UsualQuote{Rate: key.String(), UnchangedSince: quote.UnchangedSince}
+		for side, to := range []*admin.UsualSide{&usual.Buy, &usual.Sell} {
+			part := quote.Sides[side]
+			*to = admin.UsualSide{Usual: part.Usual(), Read: part.Count(), Runs: part.Runs, MissingRuns: part.Missing}
+		}
+		health.Quotes = append(health.Quotes, usual)
+	}
+	slices.SortFunc(health.Quotes, func(a, b admin.UsualQuote) int { return cmp.Compare(a.Rate, b.Rate) })
 	if h.Failure.Kind != "" {
 		health.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, At: h.FailedAt}
 	}

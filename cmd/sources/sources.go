@@ -70,8 +70,9 @@ Evidence for a definition: confirmed (a real answer of the last 12 months parses
 (not seen since 2024: disabled, unless a definition of your own enables it); read here (this node has published its rates).
 Alerts and conditions count sources that are confirmed or read here.
 
-States: ok; partial (a page failed, or some values were quarantined); quarantined (all values were); failing;
-circuit_open (failing for long, tried once a day); never (not since the start); disabled; off (the node collects nothing).`,
+States: ok; degraded (a side of a rate that the source usually gives is missing); partial (a page failed, or some values
+were quarantined); quarantined (all values were); failing; circuit_open (failing for long, tried once a day); never (not
+since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
 		Settings: func(flags *pflag.FlagSet) {
@@ -141,6 +142,8 @@ func reasonOf(s *admin.Source) string {
 		return s.Disabled
 	case h.Runs == 0 && !h.Running.IsZero():
 		return "is being read since " + terminal.FormatInstant(h.Running)
+	case s.State == string(collectors.Degraded) || h.Runs == 0 && len(h.Missing) > 0:
+		return summarize(h.Missing)
 	case h.Runs == 0 && !h.LastSlot.IsZero():
 		return "read before the start, for the slot of " + terminal.FormatInstant(h.LastSlot)
 	case s.State != string(collectors.OK) && h.Failure != nil && (!h.Running.IsZero() || !h.Failure.At.Before(h.LastTry)): // the newest try has failed
@@ -148,9 +151,17 @@ func reasonOf(s *admin.Source) string {
 	case h.Quarantined > 0:
 		return fmt.Sprintf("%d of %d quarantined: tasard admin quarantine list --source %s", h.Quarantined, h.Read, s.ID)
 	case h.Frozen:
-		return "unchanged since " + terminal.FormatInstant(h.UnchangedSince)
+		return fmt.Sprintf("unchanged since %s; the limit is %d days", terminal.FormatInstant(h.UnchangedSince), h.UnchangedLimitHours/24)
 	}
 	return ""
+}
+
+// summarize returns the first of the sentences about missing sides, and how many others there are.
+func summarize(missing []string) string {
+	if len(missing) < 2 {
+		return strings.Join(missing, "")
+	}
+	return fmt.Sprintf("%s (and %d more)", missing[0], len(missing)-1)
 }
 
 // elide shortens a long reason in the middle: the beginning says what failed, and the end why.

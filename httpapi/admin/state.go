@@ -57,7 +57,25 @@ type (
 		Digests             []string       `json:"digests,omitempty"`       // digest of the newest document of each page
 		Notes               []string       `json:"notes,omitempty"`         // of the newest try
 		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"` // when a price last changed
-		Frozen              bool           `json:"frozen"`                  // no price has changed for a long time
+		// Frozen says that no price had changed at the newest try for longer than UnchangedLimitHours, which is learnt.
+		Frozen              bool         `json:"frozen"`
+		UnchangedLimitHours int64        `json:"unchangedLimitHours,omitempty"`
+		Missing             []string     `json:"missing,omitempty"` // what the source usually gives and does not now
+		Quotes              []UsualQuote `json:"quotes,omitempty"`  // what is known of each quote, sorted by rate
+	}
+	// UsualQuote is what a source usually gives of one rate. It is durable.
+	UsualQuote struct {
+		Rate           string    `json:"rate"` // id of the rate, as in the API
+		UnchangedSince time.Time `json:"unchangedSince,omitzero"`
+		Buy            UsualSide `json:"buy"`
+		Sell           UsualSide `json:"sell"`
+	}
+	// UsualSide counts the runs (one for each scheduled time) with one side of a rate.
+	UsualSide struct {
+		Usual       bool `json:"usual"`
+		Read        int  `json:"read"`                  // of Runs: those with the side
+		Runs        int  `json:"runs"`                  // the newest, at most 64, up to the one that had the side last
+		MissingRuns int  `json:"missingRuns,omitempty"` // runs without the side since then
 	}
 	// SourceFailure describes the newest failure of a source.
 	SourceFailure struct {

@@ -65,15 +65,23 @@ func (c *Config) conditions(s *emitter) {
 	gauge(s, "readiness", "1 for the state of the node: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
-// sources emits the health of each source whose rates were fetched at least once since the node started.
+// sources emits the health of each source whose rates were fetched at least once since the node started, and what is
+// known of each source from the log.
 func (c *Config) sources(s *emitter) {
 	health := c.Sources()
 	for i := range health {
 		h := &health[i]
+		if known := &h.Baseline; !known.At.IsZero() {
+			gauge(s, "source_missing_sides", "Sides of rates that the source usually gives and does not now.", len(known.Missing()), "source", h.SourceID)
+			gauge(s, "source_unchanged_seconds", "Time for which no price of the source had changed when it was last read.",
+				int64(known.Unchanged()/time.Second), "source", h.SourceID)
+			gauge(s, "source_unchanged_limit_seconds", "Value of tasard_source_unchanged_seconds above which the source is frozen; learnt.",
+				int64(known.ChangeLimit()/time.Second), "source", h.SourceID)
+		}
 		if h.Runs == 0 {
 			continue
 		}
-		up := h.State == collectors.OK || h.State == collectors.Partial
+		up := h.State == collectors.OK || h.State == collectors.Degraded || h.State == collectors.Partial
 		gauge(s, "source_up", "1 if the source's last answer gave accepted observations, else 0.", boolValue(up), "source", h.SourceID)
 		gauge(s, "source_confirmed", "1 if a real answer of the source is known to parse, here or elsewhere; its failures are worth an alert.", boolValue(h.Confirmed), "source", h.SourceID)
 		s.timestamp("source_last_success_timestamp_seconds", "Time of the source's last accepted observation.", h.LastSuccess, "source", h.SourceID)

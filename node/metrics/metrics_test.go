@@ -17,6 +17,7 @@ import (
 	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -99,6 +100,9 @@ func all() Config {
 			return []collectors.Health{{SourceID: "never"}, {
 				SourceID: "popular-site", State: collectors.Partial, Runs: 1, Confirmed: true, LastSuccess: time.Unix(55, 0), ConsecutiveFailures: 56,
 				Failures: map[source.FailureKind]uint64{"empty": 57}, Counts: collectors.Counts{Accepted: 58, Quarantined: 59, Repeated: 60},
+				Baseline: baseline.Baseline{At: time.Unix(71, 0), Quotes: map[baseline.Key]baseline.Quote{
+					{Currency: "USD"}: {UnchangedSince: time.Unix(1, 0), Sides: [2]baseline.Part{{Seen: ^uint64(0), Runs: 64}, {Seen: ^uint64(0), Runs: 64, Missing: 3}}},
+				}},
 			}}
 		},
 		Mail: func() mail.Stats {

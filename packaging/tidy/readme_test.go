@@ -18,7 +18,7 @@ func decisionsOf() []string {
 	for _, group := range []struct {
 		letter string
 		last   int
-	}{{"S", 11}, {"P", 10}, {"T", 10}, {"Q", 16}, {"E", 5}, {"L", 10}, {"K", 9}, {"I", 4}, {"X", 25}} {
+	}{{"S", 11}, {"P", 10}, {"T", 10}, {"Q", 16}, {"E", 5}, {"L", 10}, {"K", 9}, {"I", 4}, {"X", 26}} {
 		for n := 1; n <= group.last; n++ {
 			ids = append(ids, fmt.Sprintf("%s%d", group.letter, n))
 		}
