@@ -120,8 +120,9 @@ func within(value, base Decimal, permille int64) bool {
 // consensus has the quotes of the market that have not expired at the time of a refresh. A quote of the refresh
 // replaces the older quote of the same source.
 type consensus struct {
-	quotes []marketQuote
-	median bidAsk // median of each side of the commercial quotes; null if too few quotes have the side
+	quotes      []marketQuote
+	buys, sells []int64 // prices of commercial quotes (Decimal.Units)
+	median      bidAsk  // median of each side of the commercial quotes; null if too few quotes have the side
 }
 
 type marketQuote struct {
@@ -133,7 +134,8 @@ type marketQuote struct {
 // consensus returns the quotes of the market. If the published quote is from another source, the market has that quote
 // instead of the candidate. Otherwise the values of a source with many institutions would be compared with each other.
 func (v *validator) consensus() *consensus {
-	var builder consensusBuilder
+	m := v.store.market
+	m.quotes, m.buys, m.sells = m.quotes[:0], m.buys[:0], m.sells[:0]
 	var ownQuotes []*SourceQuote // published quotes of this source
 	v.store.eachQuote(func(q *quote) {
 		fresh := q.freshAt(v.refresh.ObservedAt)
@@ -145,7 +147,7 @@ func (v *validator) consensus() *consensus {
 			if c := v.candidateOf(q.key); c != nil {
 				c.inConsensus = true
 			}
-			builder.add(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell})
+			m.add(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell})
 		}
 	})
 	for i := range v.candidates {
@@ -153,28 +155,24 @@ func (v *validator) consensus() *consensus {
 		if first := &v.candidates[c.first]; c.reason == "" && !first.inConsensus {
 			first.inConsensus = true
 			if v.expiry(c).After(v.refresh.ObservedAt) {
-				builder.add(marketQuote{c.key, v.refresh.SourceID, c.buy, c.sell})
+				m.add(marketQuote{c.key, v.refresh.SourceID, c.buy, c.sell})
 			}
 		}
 	}
 	for _, q := range ownQuotes {
 		if c := v.candidateOf(q.Key); c == nil || !c.inConsensus {
-			builder.add(marketQuote{q.Key, q.SourceID, q.Buy, q.Sell})
+			m.add(marketQuote{q.Key, q.SourceID, q.Buy, q.Sell})
 		}
 	}
-	v.yielder.step(len(builder.quotes))
-	return &consensus{builder.quotes, bidAsk{v.median(builder.buys), v.median(builder.sells)}}
+	v.yielder.step(len(m.quotes))
+	m.median = bidAsk{v.median(m.buys), v.median(m.sells)}
+	return m
 }
 
-type consensusBuilder struct {
-	quotes      []marketQuote
-	buys, sells []int64 // prices of commercial quotes (Decimal.Units)
-}
-
-func (b *consensusBuilder) add(q marketQuote) {
-	b.quotes = append(b.quotes, q)
+func (m *consensus) add(q marketQuote) {
+	m.quotes = append(m.quotes, q)
 	if q.key.Kind == Commercial {
-		b.buys, b.sells = appendUnits(b.buys, q.buy), appendUnits(b.sells, q.sell)
+		m.buys, m.sells = appendUnits(m.buys, q.buy), appendUnits(m.sells, q.sell)
 	}
 }
 

@@ -29,6 +29,7 @@ type quoteStore struct {
 	changedDays      map[Date]bool // days changed since the newest CurrencySnapshot
 	changedQuotes    []*quote      // quotes changed since the newest CurrencySnapshot
 	yielder          *yielder
+	market           *consensus // memory for the consensus of each refresh, which would be most of the garbage of an import
 }
 
 // quote has the source quotes (the newest accepted quote of each source) and the pending confirmations of one QuoteKey.
@@ -54,13 +55,13 @@ type quarantineKey struct {
 func newQuoteStore(historyDays int) *quoteStore {
 	return &quoteStore{
 		historyDays: historyDays, yielder: &yielder{every: stepsPerYield}, quotes: map[QuoteKey]*quote{},
-		days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
+		market: &consensus{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
 	}
 }
 
 func (s *quoteStore) draft() *quoteStore {
 	draft := newQuoteStore(s.historyDays)
-	draft.base, draft.yielder = s, s.yielder
+	draft.base, draft.yielder, draft.market = s, s.yielder, s.market
 	draft.slots, draft.slotsShared = s.slots, true
 	draft.lastQuarantineID, draft.newest = s.lastQuarantineID, s.newest
 	return draft
