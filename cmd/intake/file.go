@@ -27,7 +27,7 @@ type fileImport struct {
 	report  reporter
 	sources *engine.Catalogue // has the known sources; if it is nil, unknown sources cause no warning
 	unknown map[string]bool   // unknown sources that were reported
-	pause   func()            // called before each small read; may be nil
+	pause   func()            // called before each small read and after each warning; may be nil
 	counts  lineCounts
 }
 
@@ -256,6 +256,9 @@ func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
 		f.unknown[refresh.SourceID] = true
 		f.report.warn(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and expire after %s, unless a "+
 			"catalogue file sets them", name, batch.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
+		if f.pause != nil {
+			f.pause()
+		}
 	}
 }
 

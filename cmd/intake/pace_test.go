@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/engine"
 )
 
 // F12: a file that is read beside readers is read in small pieces, and comes out the same.
@@ -24,5 +25,15 @@ func TestF12_AFileIsReadInPieces(t *testing.T) {
 	}
 	if want := len(text) / pacedBytesMax; pauses < want {
 		t.Errorf("%d pauses in %d bytes, want %d at least", pauses, len(text), want)
+	}
+}
+
+// F12: an import from many unknown sources does not keep readers waiting while it warns about them.
+func TestF12_WarningsArePaced(t *testing.T) {
+	pauses, report := 0, &recordedReport{}
+	f := &fileImport{report: report, sources: engine.DefaultCatalogue(), pause: func() { pauses++ }}
+	f.warnUnknownSources(&lineBatch{refreshes: []engine.Refresh{{SourceID: "x"}, {SourceID: "y"}, {SourceID: "x"}}, lines: [][]int{{1}, {2}, {3}}}, "file")
+	if pauses != 2 {
+		t.Errorf("%d pauses, want one after each of 2 warnings", pauses)
 	}
 }
