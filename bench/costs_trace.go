@@ -128,7 +128,7 @@ func (r *runner) countCalls(ctx context.Context, costs costList, traces int) err
 		c.Calls = map[string]float64{}
 		for range traces {
 			var t *syscallTrace
-			err := retry(ctx, func() (err error) {
+			err := r.retry(ctx, func() (err error) {
 				t, err = r.trace(ctx, mix)
 				return err
 			})

@@ -18,9 +18,9 @@
 // # Figures
 //
 // Absolute times mean little on a shared machine, so most figures are ratios between two servers. The bench puts load
-// on both servers alternately, round by round, in changing order. A figure is the median of the ratios of all rounds.
-// If the distance between the quartiles of these ratios is larger than the distance of the median from 1, the bench
-// prints "no difference shown".
+// on both servers alternately, in many short rounds, in changing order. A figure is the median of the ratios of all
+// rounds. If the 95 % confidence interval of the median contains 1, the bench prints "no difference shown". A round in
+// which the machine did something else is measured again.
 //
 // CPU time counts all processes of a server. If the load generator uses nearly all of its core, CPU time says more
 // than requests per second.

@@ -113,15 +113,7 @@ func measureLatencyWithLeases(ctx context.Context, r *runner, g *goal) error {
 	if err != nil {
 		return err
 	}
-	writing.rate, quiet.rate = leaseRate, leaseRate
-	pairs, err := r.compare(ctx, writing, quiet)
-	if err != nil {
-		return err
-	}
-	names := [2]string{"leases of 16", "leases of " + nodeLease}
-	g.require(ratioOf(fmt.Sprintf("p99 at %d requests/s", leaseRate), "ns", pairs, names, p99), "≤", 1.5)
-	g.add(ratioOf("median", "ns", pairs, names, p50))
-	return nil
+	return r.compareLatency(ctx, g, leaseRate, 1.5, [2]string{"leases of 16", "leases of " + nodeLease}, writing, quiet)
 }
 
 // coresBenchmark is a benchmark of package actors. It measures how long it takes to admit a request and to rank rates.

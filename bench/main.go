@@ -103,13 +103,13 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 		_, _ = io.WriteString(out, usage)
 		flags.PrintDefaults()
 	}
-	quick := flags.Bool("quick", false, "fewer and shorter rounds: rough figures")
+	quick := flags.Bool("quick", false, "fewer rounds: rough figures")
 	flags.StringVar(&s.tasard, "tasard", "", "`path` of the node's program")
 	flags.StringVar(&s.docs, "docs", "", "`directory` of the repository: accept the figures, and write them into README.md and docs/performance.md")
 	flags.StringVar(&list, "goals", "", "`list` of goals such as F1,F12; \"\" is all")
-	flags.IntVar(&o.Rounds, "rounds", 15, "`number` of rounds of a comparison")
-	flags.DurationVar(&o.Measure, "measure", time.Second, "measured `time` of each side in a round")
-	flags.DurationVar(&o.Warmup, "warmup", 200*time.Millisecond, "`time` before that, not counted")
+	flags.IntVar(&o.Rounds, "rounds", 40, "`number` of rounds of a comparison")
+	flags.DurationVar(&o.Measure, "measure", 200*time.Millisecond, "measured `time` of each side in a round")
+	flags.DurationVar(&o.Warmup, "warmup", 100*time.Millisecond, "`time` before that, not counted")
 	flags.IntVar(&o.Connections, "connections", 64, "`number` of connections")
 	flags.IntVar(&o.Accounts, "accounts", 128, "`number` of accounts whose keys are used")
 	flags.StringVar(&s.target, "against", "", "`URL` of a running node: put a load on it instead of measuring goals")
@@ -121,7 +121,7 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 		return nil, err
 	}
 	if *quick {
-		o.Rounds, o.Measure = min(o.Rounds, 5), min(o.Measure, 400*time.Millisecond)
+		o.Rounds = min(o.Rounds, 8)
 	}
 	s.options = o
 	switch {
@@ -168,9 +168,10 @@ func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (e
 	if err != nil {
 		return err
 	}
+	defer prioritizeSession()()
 	defer func() { err = errors.Join(err, r.close()) }()
 	o := &s.options
-	_, _ = fmt.Fprintf(out, "%s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: quartiles of the rounds, medians of the sides.\n",
+	_, _ = fmt.Fprintf(out, "%s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: 95 %% interval of the median, medians of the sides.\n",
 		thisMachine(), o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts)
 	for _, scenario := range s.goals {
 		if err := r.measureGoal(ctx, scenario, out); err != nil {

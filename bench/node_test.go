@@ -112,8 +112,8 @@ func checkGoals(t *testing.T, program string) {
 	if err := run(t.Context(), args, text, io.Discard); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	// A line for each figure, of two goals with 4 and 9 and F12 with 2.
-	if got := strings.Count(text.String(), "–"); got != 15 || !strings.Contains(text.String(), "\nF12  reads while") || !strings.Contains(text.String(), " bounds; short: ") {
+	// A line for each figure, of two goals with 3 and 6 and F12 with 1.
+	if got := strings.Count(text.String(), "–"); got != 10 || !strings.Contains(text.String(), "\nF12  reads while") || !strings.Contains(text.String(), " bounds; short: ") {
 		t.Errorf("%d figures\n%s", got, text)
 	}
 }

@@ -60,24 +60,26 @@ func (g *goal) require(m measurement, bound string, want float64) {
 	g.add(m)
 }
 
-func (m *measurement) quartiles() (low, high float64) {
-	sorted := slices.Sorted(slices.Values(m.Rounds))
-	return sorted[len(sorted)/4], sorted[len(sorted)-1-len(sorted)/4]
+// interval returns the confidence interval of the median, of about 95 %: the sign test gives the ranks n/2 ± √n.
+func (m *measurement) interval() (low, high float64) {
+	sorted, count := slices.Sorted(slices.Values(m.Rounds)), float64(len(m.Rounds))
+	rank := int(max(0, count/2-math.Sqrt(count)))
+	return sorted[rank], sorted[len(sorted)-1-rank]
 }
 
-// differs reports whether a comparison shows a difference: the distance between the quartiles must be at most the
-// distance of the ratio from 1. It returns true for a measurement that is not a comparison.
+// differs reports whether a comparison shows a difference: the interval must not contain 1. It returns true for a
+// measurement that is not a comparison.
 func (m *measurement) differs() bool {
-	low, high := m.quartiles()
-	return m.Sides == nil || !(high-low > math.Abs(m.Value-1))
+	low, high := m.interval()
+	return m.Sides == nil || low > 1 || high < 1
 }
 
 // met reports whether the value is within its bound. A comparison that shows no difference (see differs) meets a
-// bound of 1; it meets any other bound only if both of its quartiles do. NaN meets no bound.
+// bound of 1; it meets any other bound only if its whole interval does. NaN meets no bound.
 func (m *measurement) met() bool {
 	low, high := m.Value, m.Value
 	if !m.differs() {
-		if low, high = m.quartiles(); m.Want == 1 {
+		if low, high = m.interval(); m.Want == 1 {
 			return true
 		}
 	}
@@ -114,7 +116,7 @@ func thisMachine() string {
 	return fmt.Sprintf("%s, %d cores, Linux %s, %s", cpu, runtime.NumCPU(), strings.TrimSpace(string(kernel)), runtime.Version())
 }
 
-// text returns one line for each figure of the goal. In brackets it has the quartiles of the rounds and, for a
+// text returns one line for each figure of the goal. In brackets it has the interval of the median and, for a
 // comparison, the medians of both servers.
 func (g *goal) text() string {
 	var text strings.Builder
@@ -126,7 +128,7 @@ func (g *goal) text() string {
 		case m.Bound != "":
 			verdict = "SHORT"
 		}
-		low, high := m.quartiles()
+		low, high := m.interval()
 		notes := append([]string{formatValue(low, "") + "–" + formatValue(high, "")}, m.formatSides()...)
 		fmt.Fprintf(&text, "  %-5s  %-58s %19s  %-10s (%s)\n", verdict, m.Name, m.formatResult(), m.formatBound(), strings.Join(notes, ", "))
 	}

@@ -33,7 +33,7 @@ func sampleGoals() []goal {
 func TestGoal_Text(t *testing.T) {
 	goals := sampleGoals()
 	got := strings.Join(strings.Fields(goals[0].text()+goals[1].text()), " ")
-	const want = "met requests/s 0.935× ≥ 0.900× (0.930–0.940, bare 29512/s, node 27345/s) " +
+	const want = "met requests/s 0.935× ≥ 0.900× (0.200–0.950, bare 29512/s, node 27345/s) " +
 		"SHORT CPU time of a request 1.1204× ≤ 1.12× (1.12–1.12, node 37.1µs) met objects 0 ≤ 0 (0–0) bytes 616534B (-1500–1234568)"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -70,7 +70,8 @@ func TestMeasure_Met(t *testing.T) {
 	}
 }
 
-// TestMeasure_Differs: a ratio whose rounds spread more than it differs from 1 shows no difference.
+// TestMeasure_Differs: a ratio shows a difference if the interval of its median does not contain 1. Otherwise it meets
+// a bound if the whole interval does.
 func TestMeasure_Differs(t *testing.T) {
 	sides := map[string][]float64{"node": {1}, "bare": {1}}
 	for _, tt := range []struct {
@@ -86,6 +87,9 @@ func TestMeasure_Differs(t *testing.T) {
 		{[]float64{1.10, 1.30, 1.30, 2.00}, "≤", 1.2, "1.30×", false},
 		{[]float64{0.90, 1.00, 1.60, 2.00}, "≤", 1.2, "no difference shown", false},
 		{[]float64{0.90, 0.95, 1.10, 1.15}, "≤", 1.2, "no difference shown", true},
+		{[]float64{0.01, 0.80, 0.80, 0.80, 0.82, 0.82, 0.82, 0.82, 9}, "≥", 0.9, "0.820×", false}, // one round on each side says nothing
+		{[]float64{0.10, 0.95, 1.00, 1.00, 1.05, 1.05, 1.10, 1.15, 9}, "≤", 1.2, "no difference shown", true},
+		{[]float64{0.10, 0.95, 1.00, 1.00, 1.05, 1.05, 1.10, 1.25, 9}, "≤", 1.2, "no difference shown", false},
 	} {
 		g := goal{}
 		g.require(measurement{Unit: "×", Rounds: tt.rounds, Sides: sides}, tt.bound, tt.want)
@@ -184,12 +188,36 @@ func TestRatio_OfRounds(t *testing.T) {
 	}
 }
 
+// TestRetry: a round that stalled is measured again, but a goal has a limit of such rounds; any other error ends the
+// measurement after a few attempts.
+func TestRetry(t *testing.T) {
+	failure := errors.New("refused")
+	for _, tt := range []struct {
+		errs     []error // of the attempts; the last one repeats
+		stalls   int     // before
+		attempts int
+		want     error
+	}{
+		{[]error{nil}, 0, 1, nil}, {[]error{errStalled, errStalled, nil}, 0, 3, nil}, {[]error{errStalled}, 0, measureAttempts, nil},
+		{[]error{errStalled}, 20, 1, nil}, {[]error{failure}, 0, measureAttempts, failure}, {[]error{failure, errStalled, nil}, 0, 3, nil},
+	} {
+		r, attempts := &runner{options: runOptions{Rounds: 10}, stalls: tt.stalls}, 0
+		err := r.retry(t.Context(), func() error {
+			attempts++
+			return tt.errs[min(attempts, len(tt.errs))-1]
+		})
+		if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) || attempts != tt.attempts {
+			t.Errorf("%v after %d stalls: %d attempts, %v", tt.errs, tt.stalls, attempts, err)
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	s, err := readSettings(strings.Fields("-tasard ./tasard -goals f12,F1 -quick -rounds 9 -measure 2s"), &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.options; o.Rounds != 5 || o.Measure != 400*time.Millisecond || o.Connections != 64 || o.Accounts != 128 {
+	if o := s.options; o.Rounds != 8 || o.Measure != 2*time.Second || o.Connections != 64 || o.Accounts != 128 {
 		t.Errorf("%+v", s)
 	}
 	if len(s.goals) != 2 || s.goals[0].goal != "F1" || s.goals[1].goal != "F12" {

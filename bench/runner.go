@@ -35,6 +35,7 @@ type runner struct {
 	fixture *fixture
 	node    *server   // the node that serves fixture
 	started []*server // other servers of the current goal
+	stalls  int       // number of rounds of the current goal that were measured again, because they stalled
 }
 
 func newRunner(options runOptions, tasard string, progress io.Writer) (*runner, error) {
@@ -125,6 +126,7 @@ type sample struct {
 	cpu          time.Duration // CPU time of the server's processes
 	mallocs      float64       // number of objects that a node allocated; 0 for another server
 	generatorCPU time.Duration // CPU time of the load generator
+	stalled      time.Duration // time in which the machine did something else
 }
 
 // pair has the samples of both sides in one round. The load on the second side follows directly after the load on the
@@ -185,48 +187,82 @@ func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 
 // measure generates one load on a side.
 func (r *runner) measure(ctx context.Context, s side, round int) (result sample, err error) {
-	o := &r.options
-	err = retry(ctx, func() (err error) {
-		c, templates := &load.Clients{Connections: o.Connections, Rate: s.rate}, mixes()[s.mix]
-		switch s.mode {
-		case newConnections:
-			c.Reconnects, c.Subnet, c.PerAddress = true, newConnectionsSubnet, newConnectionsPerAddress
-			for i := range templates {
-				templates[i].headers += "Connection: close\r\n"
-			}
-		case pipelined:
-			c.Pipeline = pipelineDepth
-		}
-		c.Requests = newMix(benchHost, s.keys, templates)
-		result, err = r.sample(ctx, s.server, &load.Generator{Groups: []*load.Clients{c}, Seed: uint64(round), Warmup: o.Warmup, Measure: o.Measure})
+	err = r.retry(ctx, func() (err error) {
+		result, err = r.measureOnce(ctx, s, round)
 		return err
 	})
 	return result, err
 }
 
+// measureOnce is one attempt of measure. If the machine did something else meanwhile, it returns errStalled and the
+// result.
+func (r *runner) measureOnce(ctx context.Context, s side, round int) (result sample, err error) {
+	o := &r.options
+	c, templates := &load.Clients{Connections: o.Connections, Rate: s.rate}, mixes()[s.mix]
+	switch s.mode {
+	case newConnections:
+		c.Reconnects, c.Subnet, c.PerAddress = true, newConnectionsSubnet, newConnectionsPerAddress
+		for i := range templates {
+			templates[i].headers += "Connection: close\r\n"
+		}
+	case pipelined:
+		c.Pipeline = pipelineDepth
+	}
+	c.Requests = newMix(benchHost, s.keys, templates)
+	result, err = r.sample(ctx, s.server, &load.Generator{Groups: []*load.Clients{c}, Seed: uint64(round), Warmup: o.Warmup, Measure: o.Measure})
+	if err == nil && result.stalled > o.Measure/stalledPart {
+		err = errStalled
+	}
+	return result, err
+}
+
+// stalledPart limits how long a round may stall: so that fewer requests wait than may be slower than the 99th
+// percentile, also while those that have waited are answered.
+const stalledPart = 250
+
 const measureAttempts = 5
 
+// errStalled means that the machine did something else during a round.
+var errStalled = errors.New("the machine was busy")
+
 // retry calls measure until it succeeds, at most measureAttempts times. On a busy machine a node may get no CPU time
-// for a while. It then refuses requests, and the measurement fails.
-func retry(ctx context.Context, measure func() error) (err error) {
+// for a while. It then refuses requests, and the measurement fails. A stalled round counts all the same if the goal has
+// already had many.
+func (r *runner) retry(ctx context.Context, measure func() error) (err error) {
 	for range measureAttempts {
-		if err = measure(); err == nil || ctx.Err() != nil {
+		err = measure()
+		stalled := errors.Is(err, errStalled)
+		switch {
+		case stalled && r.stalls < 2*r.options.Rounds:
+			r.stalls++
+		case stalled:
+			return nil
+		case err == nil || ctx.Err() != nil:
 			return err
 		}
+	}
+	if errors.Is(err, errStalled) {
+		return nil
 	}
 	return err
 }
 
 // sample generates a load with one group of clients on a server, and measures the resources that the server uses. If
-// the server is a node, sample counts its allocated objects too.
+// the server is a node, sample counts its allocated objects too, but not at a rate: to read the counts makes garbage,
+// and its collection would add to the latency.
 func (r *runner) sample(ctx context.Context, node *server, l *load.Generator) (s sample, err error) {
 	l.Address, l.TLS = node.address, node.tls
-	l.OnMeasureStart = func() error { return s.beginUsage(ctx, node) }
-	l.OnMeasureEnd = func() error { return s.endUsage(ctx, node) }
+	usage := *node
+	if l.Groups[0].Rate > 0 {
+		usage.data = ""
+	}
+	l.OnMeasureStart = func() error { return s.beginUsage(ctx, &usage) }
+	l.OnMeasureEnd = func() error { return s.endUsage(ctx, &usage) }
 	if err := pinToCore(loadCore, func() error { return l.Run(ctx) }); err != nil {
 		return s, fmt.Errorf("%s: %w", node.name, err)
 	}
 	s.Results, s.generatorCPU = l.Groups[0].Results, l.CPU
+	s.stalled += l.Stalled
 	if okCount := s.Statuses[200]; okCount < s.Responses || s.Lost > 0 || s.Responses == 0 {
 		return s, fmt.Errorf("load on %s: want answers 200, found %v, and %d lost", node.name, s.Statuses, s.Lost)
 	}
@@ -244,6 +280,7 @@ func (s *sample) beginUsage(ctx context.Context, node *server) error {
 		s.cpu -= cpu
 	}
 	s.mallocs -= objects
+	s.stalled -= stolenTime()
 	return err
 }
 
@@ -256,6 +293,7 @@ func (s *sample) endUsage(ctx context.Context, node *server) error {
 		s.mallocs += objects
 	}
 	s.cpu += cpu
+	s.stalled += stolenTime()
 	return err
 }
 
@@ -284,7 +322,6 @@ func requestsPerSecond(s *sample) float64 { return float64(s.Responses) / s.Elap
 func cpuPerRequest(s *sample) float64     { return float64(s.cpu.Nanoseconds()) / float64(s.Responses) }
 func p50(s *sample) float64               { return float64(s.Latency.ValueAtQuantile(50)) }
 func p99(s *sample) float64               { return float64(s.Latency.ValueAtQuantile(99)) }
-func latencyMax(s *sample) float64        { return float64(s.Latency.Max()) }
 
 // ratioOf returns, for each round, the figure of the first side divided by the figure of the second.
 func ratioOf(name, unit string, pairs []pair, names [2]string, figure func(*sample) float64) measurement {

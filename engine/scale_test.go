@@ -170,8 +170,8 @@ func allocatedBytes(work func()) uint64 {
 	return least
 }
 
-// TestF12_GarbageOfARefresh: the memory that a refresh of one rate allocates does not grow with the market. Otherwise an
-// import from many sources makes several garbage collections, for which reads wait.
+// TestF12_GarbageOfARefresh: the memory that a refresh of one rate allocates does not grow with the market. Otherwise
+// an import from many sources makes several garbage collections, for which reads wait.
 func TestF12_GarbageOfARefresh(t *testing.T) {
 	c := newLargeFixture(1000, 1)
 	one := Observe{[]Refresh{{SourceID: "another", ObservedAt: c.now, Observations: []Observation{usd("institution-0007", "57.10", "60.10")}}}}

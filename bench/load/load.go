@@ -106,6 +106,9 @@ type Generator struct {
 	// CPU is set by Run to the CPU time of its thread in the measured time. If it is close to Results.Elapsed, the
 	// generator limits the load.
 	CPU time.Duration
+	// Stalled is set by Run to the part of the measured time in which its thread was ready but did not run, because the
+	// machine did something else. Such a stall counts as latency of the server.
+	Stalled time.Duration
 
 	target                    unix.Sockaddr
 	family                    int
@@ -115,6 +118,7 @@ type Generator struct {
 	random                    *rand.Rand
 	buffer                    []byte
 	startTime                 time.Time     // all other times are durations since startTime
+	lastNow                   time.Duration // newest result of now
 	scheduleStart             time.Duration // time from which due times are counted; 0 until connections are open
 	measureStart, measureEnd  time.Duration
 	inFlight, countedInFlight int // connections that wait for a response; those of them whose request Results counts
@@ -184,7 +188,18 @@ func (g *Generator) close() {
 	_ = unix.Close(g.epollFD)
 }
 
-func (g *Generator) now() time.Duration { return time.Since(g.startTime) }
+// stallMin is the shortest time between two calls of now that counts as a stall. Usually it takes 20 µs.
+const stallMin = 200 * time.Microsecond
+
+// now returns the time, and adds a stall of the thread to Stalled.
+func (g *Generator) now() time.Duration {
+	now := time.Since(g.startTime)
+	if now-g.lastNow > stallMin {
+		g.Stalled += now - g.lastNow
+	}
+	g.lastNow = now
+	return now
+}
 
 // drive opens the connections, generates the load and waits for the last responses.
 func (g *Generator) drive(ctx context.Context) error {
@@ -210,10 +225,11 @@ func (g *Generator) drive(ctx context.Context) error {
 		return err
 	}
 	g.CPU = threadTime() - cpuBefore
-	sendEnd := g.now()
+	sendEnd, stalled := g.now(), g.Stalled
 	if err := g.poll(ctx, sendEnd+g.Drain, g.drained); err != nil {
 		return err
 	}
+	g.Stalled = stalled
 	if g.OnMeasureEnd != nil {
 		if err := g.OnMeasureEnd(); err != nil {
 			return err
@@ -254,7 +270,7 @@ func (g *Generator) startMeasuring() error {
 		}
 	}
 	g.measureStart = g.now()
-	g.measureEnd = g.measureStart + g.Measure
+	g.measureEnd, g.Stalled = g.measureStart+g.Measure, 0
 	g.scheduleStart += g.measureStart - pausedAt
 	return nil
 }
@@ -303,6 +319,7 @@ func (g *Generator) poll(ctx context.Context, end time.Duration, done func() boo
 // wait waits for epoll events. For a timeout below sleepMax it waits in ppoll, because the timeout of epoll_wait is in
 // whole milliseconds.
 func (g *Generator) wait(timeout time.Duration) (events int, err error) {
+	slept := timeout > 0
 	if timeout > 0 && timeout < sleepMax {
 		timespec := unix.NsecToTimespec(timeout.Nanoseconds())
 		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(g.epollFD), Events: unix.POLLIN}}, &timespec, nil); err != nil {
@@ -310,7 +327,11 @@ func (g *Generator) wait(timeout time.Duration) (events int, err error) {
 		}
 		timeout = 0
 	}
-	return unix.EpollWait(g.epollFD, g.events, int(timeout/time.Millisecond))
+	events, err = unix.EpollWait(g.epollFD, g.events, int(timeout/time.Millisecond))
+	if slept {
+		g.lastNow = time.Since(g.startTime) // sleep does not count as a stall
+	}
+	return events, err
 }
 
 // sleepTime returns how long poll may sleep. With a Rate it returns 0 if any response is outstanding, because waking

@@ -278,3 +278,50 @@ func TestLoad_Groups(t *testing.T) {
 		t.Errorf("%+v, %+v", first.Results, strange.Results)
 	}
 }
+
+// slowRequest stops the thread of the generator once in a while.
+type slowRequest struct{ fixedRequest }
+
+const slowness = 20 * time.Millisecond
+
+func (r *slowRequest) Next(dst []byte, random *rand.Rand) []byte {
+	if r.count%100 == 99 {
+		for began := time.Now(); time.Since(began) < slowness; {
+			continue
+		}
+	}
+	return r.fixedRequest.Next(dst, random)
+}
+
+// TestLoad_Stalled checks that a stop of the generator's own thread is reported, and that a late answer of the server
+// is not.
+func TestLoad_Stalled(t *testing.T) {
+	server := serve(t, func(conn net.Conn) {
+		for buffer := make([]byte, 1024); readRequest(conn, buffer); {
+			<-time.NewTimer(5 * time.Millisecond).C
+			if _, err := io.WriteString(conn, plainReply); err != nil {
+				return
+			}
+		}
+	})
+	for _, rate := range []float64{0, 1000} {
+		stalled := map[bool]time.Duration{}
+		for _, slow := range []bool{false, true} {
+			for range 5 { // on a busy machine the thread may stop by itself
+				l, g := newTestLoad(server.Addr().String(), 8, rate)
+				if slow {
+					g.Requests = &slowRequest{}
+				}
+				if err := l.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if stalled[slow] = l.Stalled; slow || l.Stalled < slowness {
+					break
+				}
+			}
+		}
+		if stalled[false] >= slowness || stalled[true] < slowness {
+			t.Errorf("rate %v: stalled for %v, and %v with a stop of %v", rate, stalled[false], stalled[true], slowness)
+		}
+	}
+}
