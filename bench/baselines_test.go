@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"regexp"
 	"testing"
@@ -38,6 +39,27 @@ func TestFaultsF6_Nginx(t *testing.T) {
 		wantBusy(t, nginx, "")
 		wantStopped(t, nginx)
 	}
+}
+
+// TestFaultsF15_Cache checks that nginx answers from its cache what it has asked the node for.
+func TestFaultsF15_Cache(t *testing.T) {
+	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 44, currencies: 8, accounts: 1, days: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := wantStarted(t)(startNode(t.Context(), []string{buildNode(t, "")}, f, -1, "--limits=off"))
+	cache := wantStarted(t)(startNginxCache(t.Context(), node, -1))
+	before, beforeErr := node.metric(t.Context(), requestsMetric)
+	for range 20 {
+		if answer := get(t, cache, "", mixes()[mixFull][0].path); answer.StatusCode() != 200 {
+			t.Fatal(answer.StatusCode())
+		}
+	}
+	if after, err := node.metric(t.Context(), requestsMetric); errors.Join(err, beforeErr) != nil || after != before+1 {
+		t.Errorf("20 requests to the cache are %v to the node: %v, %v", after-before, err, beforeErr)
+	}
+	wantStopped(t, cache)
+	wantStopped(t, node)
 }
 
 // TestFaultsF7_Postgres checks that PostgreSQL's answers are the node's.

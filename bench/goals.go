@@ -40,6 +40,7 @@ func scenarios() []scenario {
 		{"F12", "reads while an update from every source is imported", measureRefresh},
 		{"F13", "two processors against one", measureCores},
 		{"F14", "new connections, TLS and pipelining against the bare server in the same mode", measureModes},
+		{"F15", "nginx with a cache in front of a node without limits, against the node", measureCache},
 	}
 }
 

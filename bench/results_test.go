@@ -255,3 +255,16 @@ func TestSettings(t *testing.T) {
 		t.Errorf("-help: %v, %s", err, out.String())
 	}
 }
+
+// TestCache_Documented checks that F15 measures the settings of nginx that the documents show.
+func TestCache_Documented(t *testing.T) {
+	page, err := os.ReadFile("../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(nginxProxy) {
+		if !strings.Contains(string(page), strings.TrimSpace(line)+"\n") {
+			t.Errorf("docs/performance.md does not have %q", line)
+		}
+	}
+}

@@ -106,6 +106,7 @@ type side struct {
 	mix  string
 	rate float64
 	mode loadMode
+	seed uint64 // of the random requests in the first round
 }
 
 // loadMode is how clients use connections. In mode "" a client keeps its connection open and sends one request at a
@@ -138,6 +139,7 @@ const (
 	bareName       = "bare"
 	nginxName      = "nginx"
 	nginxTunedName = "nginx, tuned"
+	nginxCacheName = "nginx, cache"
 	postgresName   = "postgres"
 )
 
@@ -209,7 +211,7 @@ func (r *runner) measureOnce(ctx context.Context, s side, round int) (result sam
 		c.Pipeline = pipelineDepth
 	}
 	c.Requests = newMix(benchHost, s.keys, templates)
-	result, err = r.sample(ctx, s.server, &load.Generator{Groups: []*load.Clients{c}, Seed: uint64(round), Warmup: o.Warmup, Measure: o.Measure})
+	result, err = r.sample(ctx, s.server, &load.Generator{Groups: []*load.Clients{c}, Seed: s.seed + uint64(round), Warmup: o.Warmup, Measure: o.Measure})
 	if err == nil && result.stalled > o.Measure/stalledPart {
 		err = errStalled
 	}

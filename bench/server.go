@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -205,18 +204,24 @@ func (s *server) cpu() (total time.Duration, err error) {
 	return total, nil
 }
 
-// metric reads the value of a metric without labels from the management socket of a node.
-func (s *server) metric(ctx context.Context, name string) (value float64, err error) {
+// metric reads a metric from the management socket of a node: the sum of its values for all labels.
+func (s *server) metric(ctx context.Context, name string) (sum float64, err error) {
 	text, err := s.adminGet(ctx, "/metrics")
 	if err != nil {
 		return 0, err
 	}
-	_, rest, found := strings.Cut("\n"+text, "\n"+name+" ")
-	rest, _, _ = strings.Cut(rest, "\n")
-	if value, err = strconv.ParseFloat(rest, 64); err != nil || !found {
-		return 0, fmt.Errorf("the node has no metric %s (%q); is it of the same version as the bench?", name, rest)
+	lines := regexp.MustCompile(`(?m)^`+name+`(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(text, -1)
+	for _, line := range lines {
+		value, err := strconv.ParseFloat(line[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the metric %s: %w", name, err)
+		}
+		sum += value
 	}
-	return value, nil
+	if len(lines) == 0 {
+		return 0, fmt.Errorf("the node has no metric %s; is it of the same version as the bench?", name)
+	}
+	return sum, nil
 }
 
 // adminGet sends a GET request to the management socket of a node and returns the body.

@@ -81,11 +81,15 @@ func Open(options ...Option) (*Node, error) {
 	return n, nil
 }
 
+// memoryHost is the host name of a node with a listener in memory. The error of any other client, "no such host", says
+// with it what to do.
+const memoryHost = "use-the-client-of-the-node.tasard.test"
+
 // listen creates the listener and Node.Client.
 func (n *Node) listen() (net.Listener, error) {
 	if !n.config.onPort && n.config.listener == nil {
 		n.inMemory = newMemoryListener()
-		n.URL, n.Client = "http://tasard.test", n.inMemory.client(defaultClientAddr())
+		n.URL, n.Client = "http://"+memoryHost, n.inMemory.client(defaultClientAddr())
 		return n.inMemory, nil
 	}
 	listener, err := n.config.listener, error(nil)

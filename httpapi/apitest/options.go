@@ -48,7 +48,8 @@ func newConfig(options []Option) *config {
 // Seed loads a data set with its catalogue (institutions, currencies and sources), and sets the clock to the time of
 // the data set. "standard/v1" never changes. "standard" is its newest version. It begins at noon of 2 March 2026 in
 // Santo Domingo. Its institutions are made up; among them are one that stopped publishing three days ago (coral), one
-// that is inactive (ceiba) and one that publishes a single side (ozama). GET /v1/institutions and /v1/rates list all.
+// that is inactive (ceiba) and one that publishes a single side (ozama). The example lists its rates. Their history
+// begins on 21 February.
 func Seed(name string) Option { return func(c *config) { c.seed = name } }
 
 // Rates publishes rates at the start, after those of the data set (Seed). If there are several Rates options, the rates

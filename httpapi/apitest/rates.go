@@ -69,12 +69,28 @@ func refusalError(receipt *engine.Receipt) error {
 	for i := range receipt.Refused[:min(refusalsShownMax, len(receipt.Refused))] {
 		r := &receipt.Refused[i]
 		o := &r.Observation
-		lines = append(lines, fmt.Sprintf("%s %s %s / %s: %s: %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, r.Reason, r.Detail))
+		detail := r.Detail
+		if hint := refusalHint(r.Reason); hint != "" {
+			detail, _, _ = strings.Cut(detail, ";") // what follows is for operators
+			detail += "; " + hint
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s / %s: %s: %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, r.Reason, detail))
 	}
 	if omitted := len(receipt.Refused) - len(lines); omitted > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", omitted))
 	}
 	return fmt.Errorf("the node's rules refuse %d of the rates: %s", len(receipt.Refused), strings.Join(lines, "; "))
+}
+
+// refusalHint returns what a test can do about a refused rate, or "".
+func refusalHint(reason engine.Reason) string {
+	switch reason {
+	case engine.UnknownInstitution, engine.UnknownCurrency:
+		return "GET /v1/institutions and /v1/currencies list the known ones; in Go, the option Catalogue adds others"
+	case engine.Jump, engine.OffMarket, engine.SameSides:
+		return "in Go, the option Lenient turns this rule off"
+	}
+	return ""
 }
 
 const refusalsShownMax = 3 // maximum number of refused rates that refusalError lists

@@ -17,6 +17,9 @@ import (
 // TestStart checks one line of setup, an answer under every host name, and a clock that stands still.
 func TestStart(t *testing.T) {
 	srv := Start(t, Rates(standardRate), At(Epoch().In(time.FixedZone("here", 3600))))
+	if !strings.Contains(srv.URL, "use-the-client") {
+		t.Errorf("the error of another client shows only %s", srv.URL)
+	}
 	if at := srv.Clock.Now(); at.Location() != time.UTC {
 		t.Error(at)
 	}
@@ -126,8 +129,10 @@ func TestOnPort(t *testing.T) {
 // TestOptions_Mistakes: a mistake in the options is named, and equal sides are for Lenient only.
 func TestOptions_Mistakes(t *testing.T) {
 	equal := Rate{Institution: "popular", Currency: "USD", Buy: "58.20", Sell: "58.20"}
+	unknown := Rate{Institution: "acme", Currency: "USD", Buy: "58.20", Sell: "59.20"}
 	for part, options := range map[string][]Option{
-		"option 2 is nil": {Limits(), nil}, "the State is nil": {FromState(nil)}, "same_sides": {Rates(equal)},
+		"option 2 is nil": {Limits(), nil}, "the State is nil": {FromState(nil)}, "the option Lenient turns": {Rates(equal)},
+		`"acme" is not in the catalogue; GET /v1/institutions`: {Rates(unknown)},
 	} {
 		if _, err := Open(options...); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("want %q, found %v", part, err)
