@@ -167,6 +167,29 @@ func TestReload_Definitions(t *testing.T) {
 	p.hangUp("qik.json")
 }
 
+// TestReload_SourceSecrets wants a source to be off without its secret, on once it is there, and the secret in no log.
+func TestReload_SourceSecrets(t *testing.T) {
+	t.Parallel()
+	data, secrets := t.TempDir(), t.TempDir()
+	p := start(t, "now", serveArgs(data, "--source-secrets", secrets)...)
+	p.Await("recovered")
+	if shown := listedSources(t, data)["tasareal"]; shown.State != string(collectors.Disabled) || !strings.Contains(shown.Disabled, "It needs the secret tasareal") {
+		t.Errorf("without its secret the source is %s: %s", shown.State, shown.Disabled)
+	}
+	const key = "tcrd_0123456789abcdef"
+	if err := os.WriteFile(filepath.Join(secrets, "tasareal"), []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.hangUp("reloaded: secrets tasareal")
+	if shown := listedSources(t, data)["tasareal"]; shown.State == string(collectors.Disabled) {
+		t.Errorf("with its secret the source is %s: %s", shown.State, shown.Disabled)
+	}
+	p.hangUp("reloaded: nothing has changed")
+	if strings.Contains(p.Output(), key) {
+		t.Error("the secret is in the log")
+	}
+}
+
 // serviceManager is the service manager's end of sd_notify.
 type serviceManager struct {
 	conn *net.UnixConn

@@ -20,12 +20,13 @@ import (
 
 const productURL = "https://github.com/tasard/tasard"
 
-// NewClient returns the HTTP client with which the node fetches the documents that have the rates of sources.
-func (c Config) NewClient() *fetch.Client {
+// NewClient returns the HTTP client with which the node fetches the documents that have the rates of sources. secrets
+// has the secrets that definitions name.
+func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
 		Clock: c.Clock, Random: c.newRandom(), UserAgent: cmp.Or(c.Collect.UserAgent, userAgent(c.Version, c.Collect.Contact)), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
-		Pause: c.Collect.Pause,
+		Pause: c.Collect.Pause, Secret: func(name string) string { return secrets[name].Reveal() },
 	}
 	if c.Definitions != "" { // the directory also has the certificates that definitions of sources name
 		files := os.DirFS(c.Definitions)
@@ -56,7 +57,7 @@ func CheckUserAgent(text string) error { return source.CheckUserAgent(text) }
 // liveCollector collects: it fetches the rates of sources at their scheduled times. It uses the newest definitions of
 // sources (how the rates of a source are read), which Reload can replace.
 type liveCollector struct {
-	newRun func(*source.Set) *collectorRun
+	newRun func(*source.Set, SourceSecrets) *collectorRun
 	active atomic.Pointer[collectorRun]
 
 	mu     sync.Mutex
@@ -66,7 +67,8 @@ type liveCollector struct {
 
 // collectorRun is a collector with one set of definitions. It can be started only once.
 type collectorRun struct {
-	set       *source.Set
+	set       *source.Set // sources whose secrets are missing are disabled
+	secrets   SourceSecrets
 	collector *collectors.Collector // nil if Config.Collect.On is false
 	client    *fetch.Client
 	log       *slog.Logger
@@ -75,14 +77,16 @@ type collectorRun struct {
 	done   chan struct{}      // closed when collecting has ended
 }
 
-func newLiveCollector(c *Config, system *actors.System, set *source.Set) *liveCollector {
-	live := &liveCollector{newRun: func(set *source.Set) *collectorRun { return newCollectorRun(c, system, set) }}
-	live.active.Store(live.newRun(set))
+func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *liveCollector {
+	live := &liveCollector{newRun: func(set *source.Set, secrets SourceSecrets) *collectorRun {
+		return newCollectorRun(c, system, set, secrets)
+	}}
+	live.active.Store(live.newRun(set, secrets))
 	return live
 }
 
-func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collectorRun {
-	run := &collectorRun{set: set, log: c.Logger, done: make(chan struct{})}
+func newCollectorRun(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *collectorRun {
+	run := &collectorRun{set: secrets.Apply(set), secrets: secrets, log: c.Logger, done: make(chan struct{})}
 	if !c.Collect.On {
 		return run
 	}
@@ -90,9 +94,9 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set) *collect
 	if jitter == 0 {
 		jitter = -1 // each site is read at once; 0 would mean the default of package collectors
 	}
-	run.client = c.NewClient()
+	run.client = c.NewClient(secrets)
 	run.collector = collectors.New(collectors.Config{
-		Definitions: set.Definitions(), Fetcher: run.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
+		Definitions: run.set.Definitions(), Fetcher: run.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
 		LastSlot: bySource(system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
 		Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
 	})
@@ -118,12 +122,12 @@ func (c *liveCollector) stop() {
 	c.activeRun().stop()
 }
 
-// replace switches to other definitions of sources. It interrupts collections in progress, which start again, and
-// resets the health of sources.
-func (c *liveCollector) replace(set *source.Set) {
+// replace switches to other definitions of sources, and other secrets for them. It interrupts collections in progress,
+// which start again, and resets the health of sources.
+func (c *liveCollector) replace(set *source.Set, secrets SourceSecrets) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.swap(set)
+	c.swap(set, secrets)
 	c.startIfActive()
 }
 
@@ -132,15 +136,16 @@ func (c *liveCollector) setActive(active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.paused = !active; c.paused {
-		c.swap(c.activeRun().set)
+		run := c.activeRun()
+		c.swap(run.set, run.secrets)
 	}
 	c.startIfActive()
 }
 
 // swap stops the active collectorRun, and replaces it by a new one that is not started.
-func (c *liveCollector) swap(set *source.Set) {
+func (c *liveCollector) swap(set *source.Set, secrets SourceSecrets) {
 	c.activeRun().stop()
-	c.active.Store(c.newRun(set))
+	c.active.Store(c.newRun(set, secrets))
 }
 
 // startIfActive starts the active collectorRun. If the collector is stopped or paused, it does nothing.

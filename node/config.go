@@ -107,6 +107,7 @@ type Collect struct {
 	Deferred  bool          // fetching begins when the caller calls Node.Collect
 	Contact   string        // contact in the header User-Agent, for the operators of the sites; may be ""
 	UserAgent string        // header User-Agent; "" means one with the version, the address of the project and Contact
+	Secrets   string        // directory with a file for each secret that a definition names; "" means none
 	Spread    time.Duration // each site is read at a random moment within this time after each time of Schedule; 0 means at once
 
 	Schedule collectors.Schedule // nil means 08:00, 12:00 and 17:00 in Santo Domingo
@@ -177,8 +178,10 @@ func (c Config) Addresses() []string {
 func (c Config) Check() error {
 	c = c.withDefaults()
 	problems := []error{c.HTTP.checkDescriptors(), c.Cluster.check(&c), c.Mail.check()}
-	if c.Reference == nil {
-		_, err := LoadReferenceData(c.Catalogue, c.Definitions)
+	if reference, err := c.reference(); err != nil {
+		problems = append(problems, err)
+	} else {
+		_, err := c.ReadSourceSecrets(reference.Sources)
 		problems = append(problems, err)
 	}
 	_, err := c.loadCertificate()

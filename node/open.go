@@ -157,7 +157,11 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	}
 	n.system = n.core.System
 	opened.add(func() error { return closeSystem(n.system) })
-	n.collector = newLiveCollector(c, n.system, n.reference.Sources)
+	secrets, err := c.ReadSourceSecrets(n.reference.Sources)
+	if err != nil {
+		return err
+	}
+	n.collector = newLiveCollector(c, n.system, n.reference.Sources, secrets)
 	n.readLastBackup()
 	n.metrics = n.metricsHandler()
 	return nil

@@ -13,7 +13,8 @@ import (
 
 // reloadedFiles has the contents of the files that Reload has read.
 type reloadedFiles struct {
-	set      *source.Set      // nil if the definitions have not changed
+	set      *source.Set      // nil if neither the definitions nor their secrets have changed
+	secrets  SourceSecrets    // for the definitions in set
 	pair     *tls.Certificate // nil without a certificate
 	cluster  *tls.Config      // nil without certificates of a cluster
 	password *account.Secret  // nil without a mail server
@@ -21,9 +22,9 @@ type reloadedFiles struct {
 }
 
 // Reload reads the files that may change while a node runs: the certificates for clients and for other nodes with their
-// keys and authority, the password for the mail server, and the definitions of sources, which say how their rates are
-// fetched and read. If one of them is invalid, Reload uses none, and the error has all problems. changes describes for
-// the log what has changed.
+// keys and authority, the password for the mail server, the definitions of sources, which say how their rates are
+// fetched and read, and the secrets that they name. If one of them is invalid, Reload uses none, and the error has all
+// problems. changes describes for the log what has changed.
 func (n *Node) Reload() (changes []string, err error) {
 	defer func() { n.reloads.record(err == nil, n.config.Clock()) }()
 	files := &reloadedFiles{}
@@ -45,7 +46,7 @@ func (n *Node) Reload() (changes []string, err error) {
 		n.mailer.smtp.SetPassword(*files.password)
 	}
 	if files.set != nil {
-		n.collector.replace(files.set)
+		n.collector.replace(files.set, files.secrets)
 	}
 	return files.changes, nil
 }
@@ -125,9 +126,18 @@ func (n *Node) readSources(files *reloadedFiles) error {
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
-	if changed := changedDefinitions(n.collector.activeRun().set, loaded.Sources); len(changed) > 0 {
-		files.set = loaded.Sources
+	run := n.collector.activeRun()
+	secrets, err := n.config.ReadSourceSecrets(loaded.Sources)
+	if err != nil {
+		return err
+	}
+	if changed := changedDefinitions(run.set, run.secrets.Apply(loaded.Sources)); len(changed) > 0 {
+		files.set, files.secrets = loaded.Sources, secrets
 		files.changes = append(files.changes, "definitions of "+strings.Join(changed, ", "))
+	}
+	if changed := run.secrets.changed(secrets); len(changed) > 0 {
+		files.set, files.secrets = loaded.Sources, secrets
+		files.changes = append(files.changes, "secrets "+strings.Join(changed, ", "))
 	}
 	return nil
 }

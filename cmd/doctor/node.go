@@ -160,14 +160,19 @@ func (d *doctor) sources(ctx context.Context) {
 	if err != nil {
 		return // the method settings reports the error
 	}
-	hosts, disabled := hostsOf(reference.Sources)
+	secrets, err := d.config().ReadSourceSecrets(reference.Sources)
+	if err != nil {
+		return // likewise
+	}
+	set := secrets.Apply(reference.Sources)
+	hosts, disabled := hostsOf(set)
 	switch {
 	case d.o.NoCollect:
 		d.add(findingOK, "sources", "", "collecting is off (--no-collect)")
 		return
 	case !d.o.network:
-		d.add(findingOK, "sources", "", "%s at %s, %d disabled; not tried (--network): %s", terminal.Plural(len(reference.Sources.Definitions())-disabled, "source"),
-			terminal.Plural(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
+		d.add(findingOK, "sources", "", "%s at %s, %d disabled%s; not tried (--network): %s", terminal.Plural(len(set.Definitions())-disabled, "source"),
+			terminal.Plural(len(hosts), "host"), disabled, withoutSecret(reference.Sources, set), strings.Join(hosts, ", "))
 		return
 	}
 	if d.o.Config.Collect.Contact == "" {
@@ -179,6 +184,21 @@ func (d *doctor) sources(ctx context.Context) {
 		}
 		d.checkHost(ctx, host)
 	}
+}
+
+// withoutSecret names the sources that are disabled in set because their secret is missing. It returns "" if there are
+// none.
+func withoutSecret(all, set *source.Set) string {
+	var ids []string
+	for i, d := range set.Definitions() { // both are sorted by id and have the same sources
+		if d.Disabled != "" && all.Definitions()[i].Disabled == "" {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return " (without their secret, --source-secrets: " + strings.Join(ids, ", ") + ")"
 }
 
 // hostsOf returns HOST:PORT of the first page of each enabled source, and the number of disabled sources.

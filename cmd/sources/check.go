@@ -35,6 +35,7 @@ when a source failed, completely or in part.`,
 		Args: cobra.ArbitraryArgs,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddContact(flags, collect)
+			setting.AddSourceSecrets(flags, collect)
 			o.add(flags)
 		},
 		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &o.json, "json", "answer as JSON") },
@@ -72,13 +73,17 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	if err != nil {
 		return err
 	}
-	definitions, err := selectDefinitions(reference.Sources, ids)
+	config := p.CompleteConfig(node.Config{Definitions: o.directory, Collect: *collect}, nil)
+	config.Collect.Dial, config.Collect.Roots = p.Dial, p.Roots
+	secrets, err := config.ReadSourceSecrets(reference.Sources)
+	if err != nil {
+		return setting.Explain(err)
+	}
+	definitions, err := selectDefinitions(secrets.Apply(reference.Sources), ids)
 	if err != nil {
 		return err
 	}
-	config := p.CompleteConfig(node.Config{Definitions: o.directory, Collect: *collect}, nil)
-	config.Collect.Dial, config.Collect.Roots = p.Dial, p.Roots
-	client := config.NewClient()
+	client := config.NewClient(secrets)
 	defer client.Close()
 	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))})
 	reports, err := checkAll(ctx, p, collector, definitions)

@@ -59,7 +59,7 @@ func (o *options) add(flags *pflag.FlagSet) {
 }
 
 func newList(p *process.Process) *cobra.Command {
-	o, connection := &options{}, &remote.Options{}
+	o, connection, collect := &options{}, &remote.Options{}, &node.Collect{}
 	return command.Spec{
 		Use:   "list",
 		Short: "List sources and their state",
@@ -78,15 +78,16 @@ since the start); disabled; off (the node collects nothing).`,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddData(flags, &connection.Data)
 			setting.AddAdminSocket(flags, &connection.Socket)
+			setting.AddSourceSecrets(flags, collect)
 			o.add(flags)
 		},
 		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &connection.JSON, "json", "answer as JSON") },
-		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, connection) },
+		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, connection, collect) },
 		DataOptional: true,
 	}.Command(p)
 }
 
-func listSources(ctx context.Context, p *process.Process, o *options, connection *remote.Options) error {
+func listSources(ctx context.Context, p *process.Process, o *options, connection *remote.Options, collect *node.Collect) error {
 	if running := connection.Running(ctx); running != nil {
 		answer, err := remote.Call(ctx, running, admin.ListSources, admin.NoBody{})
 		if err != nil {
@@ -98,7 +99,11 @@ func listSources(ctx context.Context, p *process.Process, o *options, connection
 	if err != nil {
 		return err
 	}
-	answer := node.DescribeSources(reference.Sources)
+	secrets, err := p.CompleteConfig(node.Config{Collect: *collect}, nil).ReadSourceSecrets(reference.Sources)
+	if err != nil {
+		return setting.Explain(err)
+	}
+	answer := node.DescribeSources(secrets.Apply(reference.Sources))
 	hint := ""
 	if connection.Data != "" && datadir.RequireDir(connection.Data) != nil {
 		hint = " (" + connection.Data + " is not a data directory)"

@@ -18,6 +18,7 @@ type Client struct {
 	jitter jitter
 	hosts  keyedLocks[hostState]
 	robots keyedLocks[robotsState]
+	tokens keyedLocks[accessToken] // by id of the source
 	cache  documentCache
 
 	ctx     context.Context // cancelled by Close
@@ -65,7 +66,11 @@ func (c *Client) fetch(ctx context.Context, d *source.Definition, page int) (*so
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
-	return s.run(ctx)
+	document, fetchErr := s.run(ctx)
+	if fetchErr != nil {
+		fetchErr.failure.Detail = s.secrets.redact(fetchErr.failure.Detail)
+	}
+	return document, fetchErr
 }
 
 // start adds a Fetch to c.running. It returns false if the client is closed.

@@ -32,6 +32,9 @@ type Config struct {
 	// CA reads a PEM file with certificates for one source; the definition of the source names it (CAFile). nil:
 	// fetching such a source fails.
 	CA func(name string) ([]byte, error)
+	// Secret returns the secret with a name, which a definition has (Definition.SecretNames), or "" if there is none. nil:
+	// there are none.
+	Secret func(name string) string
 	// RequestTimeout bounds one request, from the dial to the last byte of the response. 0: 12 s.
 	RequestTimeout time.Duration
 	// FetchTimeout bounds a Fetch, with its waits, redirects and retries. 0: 30 s.

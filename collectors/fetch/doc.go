@@ -6,6 +6,8 @@
 //
 //	Fetch                  a session: cookies, a transport, a timeout
 //	  | each request of the page                    planned_request.go: address, headers, body
+//	send                   key or token             secret.go, token.go
+//	  |
 //	doWithRetries          up to three tries        retry.go: 2 s, 4 s, Retry-After
 //	  |
 //	doWithRedirects        up to five, same site    site.go: which addresses are allowed
@@ -24,6 +26,7 @@
 //   - Certificates are always verified. Redirects to another site, or from https to http, are not followed.
 //   - Bot walls and robots.txt are respected; the failure is Blocked.
 //   - Every error is a *source.Failure. It names the address, what was found and what was wanted.
+//   - A secret is sent only with TLS or to this machine, never after a redirect, and is in no document and no error.
 //   - Sources share no cookies, connections or certificate authorities.
 //
 // # Results by response
@@ -32,7 +35,7 @@
 //	204, 205, 200 without a body      empty, if it is the last request of the page
 //	304 to a conditional request      the cached document, with the time of this response
 //	301 302 303 307 308               followed, or http_status
-//	403; 401 with a body; a challenge page with any error status   blocked
+//	403; 401 with a body or to a secret; a challenge page with any error status   blocked
 //	429 500 502 503 504               http_status, after three tries
 //	any other status                  http_status
 //	too large, bad content encoding, a header above 64 KiB         wrong_content
@@ -49,11 +52,10 @@
 // the product token "tasard" apply, as in RFC 9309. A missing robots.txt (4xx, or a redirect that is not followed)
 // allows everything. If robots.txt can't be fetched (5xx, no connection), the client uses its older copy; without an
 // older copy, the Fetch fails. Crawl-delay, which is not in the RFC, lengthens the pause between requests, to ten
-// seconds at most. A definition with IgnoreRobots skips all of this.
+// seconds at most. A definition with IgnoreRobots, or with a secret, skips all of this.
 //
 // # Limits
 //
-// No HTTP/2, no encoding but gzip, no proxy but that of a definition. Cache-Control is ignored, except that no-store
-// prevents caching.
-// A cached document is used for at most a day: a server may answer 304 forever by mistake, which would freeze a rate.
+// No HTTP/2, no encoding but gzip, no proxy but that of a definition. Cache-Control is ignored, except no-store. A
+// cached document is used for at most a day: a server may answer 304 forever by mistake, which would freeze a rate.
 package fetch

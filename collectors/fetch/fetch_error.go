@@ -21,6 +21,7 @@ import (
 type fetchError struct {
 	failure    *source.Failure
 	status     int           // HTTP status; 0 = no response
+	body       []byte        // of the response, if it came with the status
 	retryable  bool          // the same request may succeed a few seconds later
 	retryAfter time.Duration // from the Retry-After header; 0 = no such header
 }

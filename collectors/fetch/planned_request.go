@@ -18,6 +18,7 @@ type plannedRequest struct {
 	truncate   bool // true = a longer body is cut off at limit; false = it is an error
 	isDocument bool // last request of the page: its response is the document
 	isRobots   bool // request for robots.txt, to which robots.txt does not apply
+	isToken    bool // its response has a token, so nothing is removed from it
 }
 
 // planRequest prepares s.page.Requests[i]. previous is the response to request i-1, or nil.

@@ -29,6 +29,7 @@ type session struct {
 	startedAt  time.Time
 	cookies    http.CookieJar
 	transport  *http.Transport
+	secrets    secretTexts
 }
 
 // newSession returns the session of a Fetch. The session adds its connections to conns; the caller must close them.
@@ -53,7 +54,7 @@ func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 	for i := range s.page.Requests {
 		req, fetchErr := s.planRequest(i, resp)
 		if fetchErr == nil {
-			resp, fetchErr = s.doWithRetries(ctx, req)
+			resp, fetchErr = s.send(ctx, req)
 		}
 		if fetchErr != nil {
 			return nil, fetchErr
@@ -99,6 +100,9 @@ func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*raw
 		if !resp.isRedirect() {
 			return resp, resp.check(req.isDocument)
 		}
+		if s.hasSecret() {
+			return nil, resp.errorf(source.HTTPStatus, "a redirect to %s is not followed: the request has a secret", shorten(resp.header.Get("Location")))
+		}
 		target, fetchErr := resp.redirectTarget()
 		if fetchErr != nil {
 			return nil, fetchErr
@@ -111,10 +115,14 @@ func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*raw
 }
 
 // doConditional sends a request if robots.txt allows it. If the document of the page is cached, it sends a conditional
-// request and replaces a response with status 304 by the cached document.
+// request and replaces a response with status 304 by the cached document. robots.txt does not apply to a source that
+// has given the operator access.
 func (s *session) doConditional(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	var crawlDelay time.Duration
-	if !req.isRobots {
+	switch {
+	case s.definition.OAuth2 != nil && s.client.config.Pause > 0:
+		crawlDelay = gatewayPause
+	case !req.isRobots && !s.hasSecret():
 		var fetchErr *fetchError
 		if crawlDelay, fetchErr = s.checkRobots(ctx, req.url); fetchErr != nil {
 			return nil, fetchErr
@@ -212,5 +220,8 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 		return nil, s.exchangeError(ctx, err, nil, action)
 	}
 	resp.body, resp.receivedAt = body, s.client.config.Clock()
+	if !req.isToken {
+		s.secrets.redactResponse(resp)
+	}
 	return resp, nil
 }

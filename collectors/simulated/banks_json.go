@@ -24,12 +24,37 @@ func bankServices() []route {
 		{"GET", "santa-cruz", "www.bsc.com.do", "/dynresources/wj/bsc/v1/divisas", "", "santa_cruz_legacy"},
 		{"GET", "vimenca", "devops.bancovimenca.com", "/api-proxy.php", "", "vimenca"},
 		{"GET", "lafise", "www.lafise.com", "/OpenBankingProxy/obl/v1/banks/BLRD/rates", "", "lafise"},
+		{"GET", "cibao", "cibao.com.do", "/api/Coins/GetCoins", "", "cibao"},
 	} {
 		service := pageRoute(r.institution, r.host, r.path, r.file+".json")
 		service.method, service.query = r.method, r.query
 		routes = append(routes, service)
 	}
-	return routes
+	const popularAPI, popularAccessToken = "apipublico.bpd.com.do", "AAIgNWU4YjQ2simulated"
+	return append(routes,
+		route{method: http.MethodPost, host: popularAPI, path: "/bpd/bpd-publico/bpd/Authentication/oauth2/token", render: func(v *pageData) document {
+			if form := v.request.Form; form.Get("grant_type") != "client_credentials" || form.Get("client_secret") != "secret" {
+				return unauthorized(`{"error":"invalid_client"}`)
+			}
+			return jsonDocument(`{"token_type":"Bearer","access_token":%q,"scope":"scope_1","expires_in":3600}`, popularAccessToken)
+		}},
+		withToken(popularAccessToken, pageRoute("popular", popularAPI, "/bpd/bpd-publico/consultatasa/consultaTasa", "popular_api.json")))
+}
+
+// withToken returns a route that responds with status 401 to a request without a token.
+func withToken(token string, r route) route {
+	render := r.render
+	r.render = func(v *pageData) document {
+		if v.request.Header.Get("Authorization") != "Bearer "+token {
+			return unauthorized(`{"httpCode":"401","httpMessage":"Unauthorized","moreInformation":"Invalid client id or secret."}`)
+		}
+		return render(v)
+	}
+	return r
+}
+
+func unauthorized(text string) document {
+	return document{contentType: contentJSON, body: []byte(text), status: http.StatusUnauthorized}
 }
 
 // isPromericaRequest reports whether a request to the service of Banco Promerica is valid. The server sends an empty

@@ -134,6 +134,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// enabled are the sources that a node without secrets collects.
 func enabled() []*source.Definition {
 	return slices.DeleteFunc(slices.Clone(source.DefaultSet().Definitions()), func(d *source.Definition) bool { return !isEnabled(d) })
 }

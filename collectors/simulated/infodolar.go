@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tasard/tasard/engine"
@@ -22,6 +23,10 @@ func aggregatorRoutes() []route {
 		infodolar("/", "USD"), infodolar("/precio-euro.aspx", "EUR"),
 		{method: http.MethodGet, host: "livedolar.do", path: "/api/rates", render: livedolar},
 		{method: http.MethodGet, host: "api.indexa.do", path: "/api/rates", render: indexa},
+		withToken("secret", route{method: http.MethodGet, host: "tasareal.com", path: "/api/v1/rates", render: func(v *pageData) document {
+			rows := v.infodolarQuotes("USD")
+			return renderPage("tasareal.json", v, rows, map[string]string{"count": strconv.Itoa(len(rows)), "date": v.Now.Format("2006-01-02")})
+		}}),
 	}
 }
 
@@ -43,7 +48,7 @@ func infodolarEntities() []infodolarEntity {
 		{"banesco", "Banesco", "", true}, {"activo", "Banco Activo", "", false}, {"jmmb", "JMMB Bank", "", false},
 		{"union", "Banco Unión", "", true}, {"motor-credito", "Motor Crédito", "", false},
 		{"bonanza", "Bonanza Banco", "", true},
-		{"apap", "Asociación Popular de Ahorros y Préstamos", "", true}, {"cibao", "Asociación Cibao de Ahorros y Préstamos", "", false},
+		{"apap", "Asociación Popular de Ahorros y Préstamos", "", true}, {"cibao", "Asociación Cibao de Ahorros y Préstamos", "", true},
 		{"la-nacional", "Asociación La Nacional de Ahorros y Préstamos", "", true}, {"alaver", "Alaver", "", false},
 		{"peravia", "Asociación Peravia de Ahorros y Préstamos", "", true},
 		{"duarte", "Asociación Duarte de Ahorros y Préstamos", "", false},

@@ -38,7 +38,7 @@ var (
 func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
 	if path.Ext(file) == ".json" {
-		return document{contentType: head, body: []byte(fillPage(strings.TrimSpace(body), v, quotes, nil, ","))}
+		return document{contentType: head, body: []byte(fillPage(strings.TrimSpace(body), v, quotes, extra, ","))}
 	}
 	meta := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
 	values := map[string]string{"charset": meta[0], "phone": meta[1], "title": meta[2], "loans": pageFile("loans.html")}

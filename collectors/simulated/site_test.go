@@ -17,6 +17,7 @@ import (
 
 	"github.com/tasard/tasard/collectors/fetch"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
 )
 
 const (
@@ -247,7 +248,7 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 	silent := site.market.snapshot().silent
 	for _, d := range Definitions(source.DefaultSet()).Definitions() {
 		for page := range d.Pages {
-			if silent[d.Institution] {
+			if silent[d.Institution] || d.SecretNames() != nil {
 				continue
 			}
 			inside := site.Document(d.ID, page)
@@ -261,6 +262,42 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 	}
 	if site.Document("nobody", 0) != nil || site.Document("bhd-site", 1) != nil || site.Document("bhd-site", -1) != nil {
 		t.Error("a page that does not exist has a document")
+	}
+}
+
+// TestSite_Secrets reads the sources that need a secret: with the right one they say what the market does, with a wrong
+// one, or none, they are refused.
+func TestSite_Secrets(t *testing.T) {
+	site := startSite(t, publishedSite().market)
+	for _, id := range []string{"popular-api", "tasareal", "indexa"} {
+		d, _ := source.DefaultSet().Find(id)
+		for _, secret := range []string{"secret", "wrong", ""} {
+			client := fetch.New(fetch.Config{Clock: noon, Dial: site.Dial, Roots: site.Roots(), Pause: -1, Secret: func(string) string { return secret }})
+			document, err := client.Fetch(t.Context(), d, 0)
+			client.Close()
+			if refused := secret == "" || secret == "wrong" && id != "indexa"; refused {
+				if failure := new(source.Failure); !errors.As(err, &failure) || failure.Kind != source.Blocked || !strings.Contains(failure.Detail, "secret "+d.SecretNames()[0]) {
+					t.Errorf("%s with the secret %q: %v", id, secret, err)
+				}
+				continue
+			}
+			must(t, err)
+			result, err := d.Parse(0, document)
+			must(t, err)
+			for _, o := range result.Observations {
+				if o.InstitutionID != "popular" || o.Currency != "USD" {
+					continue
+				}
+				if want := site.market.snapshot().quotes; !slices.ContainsFunc(want, func(q engine.Observation) bool {
+					return q.InstitutionID == "popular" && q.Currency == "USD" && sameSide(q.Buy, o.Buy) && sameSide(q.Sell, o.Sell)
+				}) {
+					t.Errorf("%s: %+v is not in the market", id, o)
+				}
+			}
+			if len(result.Observations) < 2 {
+				t.Errorf("%s: %d rates", id, len(result.Observations))
+			}
+		}
 	}
 }
 

@@ -14,14 +14,18 @@ const demoPrefix = "demo-" // first part of the ids of simulated sources
 
 // Definitions returns copies of the definitions of a set. A definition says how the pages of a source are fetched and
 // read. The copies have ids and names that say that the rates are simulated. The copies request the same addresses as
-// the originals, so fetch them only through Site.Dial. Sources that are disabled as old are enabled.
+// the originals, so fetch them only through Site.Dial. Sources that are disabled as old are enabled, those that need a
+// secret are disabled.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
 	for _, original := range set.Definitions() {
 		demo := *original
 		demo.ID, demo.Name, demo.URL = demoPrefix+original.ID, "Demo, tasas simuladas: "+original.Name, ""
-		if isEnabled(original) {
+		switch {
+		case isEnabled(original):
 			demo.Disabled = ""
+		case demo.SecretNames() != nil:
+			demo.Disabled = "It needs a secret, which a simulated source has not."
 		}
 		all = append(all, &demo)
 	}
@@ -29,9 +33,9 @@ func Definitions(set *source.Set) *source.Set {
 }
 
 // isEnabled reports whether the site of a source is collected here. The simulated sites have the shapes that the
-// definitions expect, so no source is disabled because its definition is old.
+// definitions expect, so no source is disabled because its definition is old. There are no secrets.
 func isEnabled(d *source.Definition) bool {
-	return d.Disabled == "" || d.Disabled == d.Evidence.OldReason()
+	return d.SecretNames() == nil && (d.Disabled == "" || d.Disabled == d.Evidence.OldReason())
 }
 
 // quoteID identifies a quote of the market: its institution, channel, kind and currency.
@@ -47,9 +51,9 @@ type sourceQuotes struct {
 	quotes []*quote
 }
 
-// assignQuotes assigns each quote to one enabled source. If several sources can read a quote, it chooses the one with
-// the best priority, as a node does. Quotes that no source reads are omitted. Sources are in the order of their first
-// quotes.
+// assignQuotes assigns each quote to one source that is enabled and needs no secret. If several sources can read a
+// quote, it chooses the one with the best priority, as a node does. Quotes that no source reads are omitted. Sources
+// are in the order of their first quotes.
 func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	best := map[quoteID]*source.Definition{}
 	for _, d := range set.Definitions() {

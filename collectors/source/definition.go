@@ -31,6 +31,8 @@ type Definition struct {
 	UserAgent      string                  // header User-Agent instead of that of the node; "" = that of the node
 	OldCiphers     bool                    // accept the ciphers of old servers too; the certificate is verified anyway
 	Proxy          string                  // address of an HTTP or SOCKS5 proxy for its requests; "" = none
+	Secret         *Secret                 // API key of the operator that its requests carry; nil = none
+	OAuth2         *OAuth2                 // how its requests get a token; nil = they have none
 	Disabled       string                  // reason why the source is not fetched (Parse works anyway); "" = it is
 	Evidence       Evidence                // which programs have read the site in this form, and when
 	Note           string                  // advice for people, about repairs of the definition

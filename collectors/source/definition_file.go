@@ -128,6 +128,7 @@ func (o *object) definition() *Definition {
 	o.part("expiry", func(part *object) {
 		d.Expiry = Expiry{AfterCheck: part.Duration("afterCheck", engine.LifetimeDefault), AfterDate: part.Duration("afterDate", 0)}
 	})
+	o.secrets(d)
 	o.each("bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
 	hasLabels := o.Has("labels")
 	labels := o.labels("labels")
@@ -178,6 +179,7 @@ func (o *object) checkWhole(d *Definition) {
 	if len(d.Pages) == 0 {
 		o.Errorf("pages is missing or empty; a source has at least one page")
 	}
+	o.checkSecrets(d)
 	names := map[string]bool{}
 	dated := false
 	for i := range d.Pages {

@@ -184,6 +184,7 @@ func brokenRequests() map[string]broken {
 		"POST without one":     {fieldsFile, `, "form": {"json": "{}"}`, ``, "has no body"},
 		"two bodies":           {fieldsFile, `"form": {"json": "{}"}`, `"form": {}, "json": {}`, "one body"},
 		"null body":            {jsonFile, `{"query": "{ a }"}`, `null`, "not a JSON value"},
+		"key in a header":      {fieldsFile, `"accept"`, `"x-access-token"`, "put it into a file"},
 		"other method":         {jsonFile, `"method": "POST"`, `"method": "PUT"`, "is unknown; use one of"},
 		"own user agent":       {fieldsFile, `"accept"`, `"user-agent"`, "not for a definition"},
 		"own cookie":           {fieldsFile, `"accept"`, `"COOKIE"`, "not for a definition"},
@@ -193,6 +194,43 @@ func brokenRequests() map[string]broken {
 		"header twice":         {fieldsFile, `"accept": "text/html"`, `"accept": "a", "Accept": "b"`, "occurs twice"},
 		"form of a number":     {fieldsFile, `"json": "{}"`, `"json": 1`, "json is not a text"},
 		"too many requests":    {textFile, `"requests": [`, `"requests": [{},{},{},{},{},`, "at most 5"},
+	}
+}
+
+// brokenSecrets are definitions that would send a secret where it must not go, or that don't say which.
+func brokenSecrets() map[string]broken {
+	const name, oauth = `"name": "Indexa"`, `"name": "Indexa", "oauth2": {"url": "https://api.indexa.example/token", "clientId": "a", "clientSecret": "b"}`
+	key := func(more string) string {
+		return name + `, "secret": {"name": "indexa", "header": "X-Api-Key"` + more + `}`
+	}
+	return map[string]broken{
+		"secret without a name":  {jsonFile, name, name + `, "secret": {"header": "X-Api-Key"}`, "name is missing or empty; name a file"},
+		"secret elsewhere":       {jsonFile, name, name + `, "secret": {"name": "../key", "header": "X-Api-Key"}`, "^[a-z0-9-]"},
+		"secret of no header":    {jsonFile, name, name + `, "secret": {"name": "indexa"}`, "header is missing"},
+		"secret as a cookie":     {jsonFile, name, name + `, "secret": {"name": "indexa", "header": "cookie"}`, "can't be set"},
+		"secret of two schemes":  {jsonFile, name, key(`, "scheme": "Bearer x"`), "scheme is not a word"},
+		"secret in a definition": {jsonFile, name, key(`, "value": "1234"`), `unknown key "value"`},
+		"two secrets":            {jsonFile, name, oauth + `, "secret": {"name": "indexa", "header": "X-Api-Key"}`, "keep one"},
+		"secret without TLS": {jsonFile, `"name": "Indexa", "upstreamSource": "Indexa",
+  "pages": [{"requests": [{"method": "POST", "url": "https:`, key("") + `, "upstreamSource": "Indexa", "plainHttp": true,
+  "pages": [{"requests": [{"method": "POST", "url": "http:`, "a secret is never sent to http://api.indexa.example/"},
+		"token without TLS":       {jsonFile, name, strings.Replace(oauth, "https:", "http:", 1) + `, "plainHttp": true`, "a secret is never sent to http://api.indexa.example/token"},
+		"secret by a page's word": {fieldsFile, `"name": "Sitio web"`, `"name": "Sitio web", "secret": {"name": "a", "header": "X-Api-Key"}`, "takes its address from a page"},
+		"token without a client":  {jsonFile, name, name + `, "oauth2": {"url": "https://api.indexa.example/token"}`, "clientId is missing"},
+		"token of no address":     {jsonFile, name, name + `, "oauth2": {"clientId": "a", "clientSecret": "b"}`, "url is missing"},
+	}
+}
+
+// A definition may send a secret in clear to this machine, but not through a proxy.
+func TestSecretsOfThisMachine(t *testing.T) {
+	local := strings.NewReplacer(`"name": "Indexa"`, `"name": "Indexa", "plainHttp": true, "secret": {"name": "indexa", "header": "x-api-key"}`,
+		"https://api.indexa.example/", "http://127.0.0.1:8081/").Replace(jsonFile)
+	if d := mustRead(t, local); d.Secret.Header != "X-Api-Key" || strings.Join(d.SecretNames(), " ") != "indexa" {
+		t.Errorf("%+v", d.Secret)
+	}
+	proxied := strings.Replace(local, `"plainHttp"`, `"proxy": "http://10.0.0.1:3128", "plainHttp"`, 1)
+	if _, err := source.Read("f.json", []byte(proxied)); err == nil || !strings.Contains(err.Error(), "without a proxy") {
+		t.Errorf("through a proxy: %v", err)
 	}
 }
 
@@ -270,7 +308,7 @@ func brokenLabels() map[string]broken {
 }
 
 func allBroken() []map[string]broken {
-	return []map[string]broken{brokenHeads(), brokenRequests(), brokenExtracts(), brokenLabels()}
+	return []map[string]broken{brokenHeads(), brokenRequests(), brokenSecrets(), brokenExtracts(), brokenLabels()}
 }
 
 func TestBrokenDefinitionsAreRefused(t *testing.T) {

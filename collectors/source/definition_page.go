@@ -121,6 +121,8 @@ func (o *object) headers(key string) map[string]string {
 			part.Errorf("the header %s occurs twice; keep one", canonical)
 		case slices.Contains(reservedHeaders(), canonical):
 			part.Errorf("the header %s is not for a definition to set; remove it", canonical)
+		case slices.Contains(secretHeaders(), canonical):
+			part.Errorf("the header %s has a secret, which others can read here; put it into a file and name that in \"secret\"", canonical)
 		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(text) != text || text == "":
 			part.Errorf("the header %s needs a value of ASCII characters without blanks around it", canonical)
 		}

@@ -18,6 +18,7 @@ var update = flag.Bool("update", false, "write the list of sources in docs/sourc
 func TestEvidence(t *testing.T) {
 	samples := map[string]string{ // reduced to what the definition reads
 		"bcrd-reference": `{"result": {"actualPurchaseValue": 58.9582, "actualSellingValue": 59.3318, "date": "2026-09-17T00:00:00Z"}, "success": true}`,
+		"cibao-site":     `[{"codigoMoneda":"US$","compra":"62.00","nombre":"US$","venta":"64.00"},{"codigoMoneda":"EUR$","compra":"73.00","nombre":"EUR$","venta":"77.50"}]`,
 		"vimenca-site": `{"status": "OK", "data": [{"coinCode": 2, "coinName": "DOLAR EE.UU", "purchaseValue": 58.0, "saleValue": 60.2},
 			{"coinCode": 59, "coinName": "Libra Esterlina", "purchaseValue": 75.45, "saleValue": 81.0}]}`,
 	}

@@ -75,6 +75,7 @@ func shapes() []shape {
 		{source: "bonanza-site", body: page("", `<marquee>Dólar Compra BUY Venta SELL</marquee>`), refused: twoNumbers},
 		{source: "caribe-express-site", body: page("", `<div class="plan"><h3>DOLARES AMERICANOS</h3><b class="value">BUY</b> compra</div>`), oneSided: true},
 		{source: "caribe-site", body: page("", `<b id="us_buy_num">BUY</b><b id="mus_buy_num">BUY</b><b id="us_sell_num">SELL</b>`)},
+		{source: "cibao-site", number: true, body: `[{"codigoMoneda":"US$","compra":BUY,"nombre":"US$","venta":SELL},{"codigoMoneda":"EUR$","compra":null,"nombre":"EUR$","venta":"0"}]`},
 		{source: "empire-site", body: "BUY", oneSided: true, refused: "whole,four decimals,RD$,DOP before,DOP after,no-break spaces,daily change"},
 		{source: "indexa", number: true, body: `{"status":"success","data":[{"bank":"bpd","rate":BUY,"date":"2026-09-17","name":"dollarbuyrate"},` +
 			`{"bank":"bpd","rate":SELL,"date":"2026-09-17","name":"dollarsellrate"}]}`},
@@ -91,6 +92,7 @@ func shapes() []shape {
 		{source: "lopez-de-haro-site", body: page("", `<table><tr><td>Moneda</td><td>Compra</td><td>Venta</td></tr><tr><td>Dólar</td><td>BUY</td><td>SELL</td></tr></table>`)},
 		{source: "peravia-site", refused: twoNumbers,
 			body: page("", `<div class="tasas"><p class="compra"><strong>BUY</strong></p><p class="compra"><strong>SELL</strong></p></div>`)},
+		{source: "popular-api", number: true, body: `{"monedas":{"fechaConsulta":"2026-09-17","moneda":[{"descripcion":"USD","compra":BUY,"venta":SELL}]}}`},
 		{source: "popular-html", body: page("", `<input id="compra_peso_dolar_modal" value="BUY"><input id="venta_peso_dolar_modal" value="SELL">`)},
 		{source: "popular-site", number: true, body: `{"value":[{"DollarBuyRate":BUY,"DollarSellRate":SELL}]}`},
 		{source: "promerica-site", number: true, body: `{"value":[{"currency":"840","buys":BUY,"sales":SELL}]}`},
@@ -105,6 +107,10 @@ func shapes() []shape {
 		{source: "santa-cruz-site", number: true, body: `{"data":{"coins":[{"name":" Dolar","price":{"buy":BUY,"sell":SELL}}]}}`},
 		{source: "scotiabank-site", body: page("", `<div class="_bns--table"><table><tr><th></th><th>Tipo</th><th>Compra</th><th>Venta</th></tr>`+
 			`<tr><td></td><td>Dólar&nbsp;(US) Sucursales</td><td>BUY</td><td>SELL</td></tr><tr><td></td><td>Euro (EU)</td><td>-</td><td>-</td></tr></table></div>`)},
+		{source: "tasareal", number: true, body: `{"date":"2026-09-17","count":3,"rates":[{"institution":"bhd","institution_name":"Banco BHD","buy":BUY,"sell":SELL},` +
+			`{"institution":"popular","institution_name":"Banco Popular","buy":0,"sell":0.01},{"institution":"bdi","institution_name":"BDI","buy":0.01,"sell":0.00}]}`},
+		{source: "tasareal", number: true, body: `{"date":"2026-09-17","count":3,"rates":[{"institution":"bhd","institution_name":"BHD Dominicano","buy":BUY,"sell":SELL},` +
+			`{"institution":"popular","institution_name":"El Popular","buy":0,"sell":0.01},{"institution":"cibao","institution_name":"ACAP RD","buy":0.01,"sell":0}]}`},
 		{source: "union-site", body: page("", `<div class="tasatable"><h2>BUY</h2><h2>SELL</h2></div>`), refused: twoNumbers},
 		{source: "vimenca-site", number: true, body: `{"status":"OK","data":[{"coinCode":2,"purchaseValue":BUY,"saleValue":SELL}]}`},
 	}

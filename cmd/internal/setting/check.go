@@ -71,7 +71,7 @@ func checkImport(p *process.Process, name string) error {
 // flagForField returns the names of the flags that set a field of node.Config, or "" if no flag does.
 func flagForField(field string) string {
 	return map[string]string{
-		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources",
+		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources", "Collect.Secrets": "--source-secrets",
 		"HTTP.Listen": "--listen", "HTTP.ACME": "--https", "HTTP.ACME.Name": "--https", "HTTP.ACME.Redirect": "--https-redirect",
 		"HTTP.TLS": "--tls-cert and --tls-key", "HTTP.TLS.Certificate": "--tls-cert", "HTTP.TLS.Key": "--tls-key",
 		"Mail.Method": "--mail", "Mail.CAFile": "--smtp-ca-file", "Mail.Server": "--smtp-addr", "Mail.From": "--mail-from", "Mail.TLS": "--smtp-tls",

@@ -109,6 +109,7 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	addAccounts(flags, &o.Config)
 	BoolFlag(flags, &o.NoCollect, "no-collect", "do not collect from the sources")
 	AddContact(flags, &o.Config.Collect)
+	AddSourceSecrets(flags, &o.Config.Collect)
 	flags.Var(Duration(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "time after each slot over which sources are fetched")
 	flags.Var(OnOff(&o.strict), "strict", "refuse unknown query parameters")
 	flags.Var(OnOff(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
@@ -163,7 +164,7 @@ func Groups() []Group {
 		{"Data", []string{"import", "catalogue", "admin-socket"}},
 		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact", "account-url"}},
 		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
-		{"Collecting", []string{"sources", "collect-spread", "collect-user-agent", "no-collect"}},
+		{"Collecting", []string{"sources", "source-secrets", "collect-spread", "collect-user-agent", "no-collect"}},
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
 		{"Cluster", []string{
 			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-guests",
@@ -200,6 +201,11 @@ func AddCatalogue(flags *pflag.FlagSet, file *string) {
 // AddSources declares --sources.
 func AddSources(flags *pflag.FlagSet, directory *string) {
 	flags.Var(Path(directory, "DIR"), "sources", "directory of definitions that add, replace or disable sources")
+}
+
+// AddSourceSecrets declares --source-secrets.
+func AddSourceSecrets(flags *pflag.FlagSet, o *node.Collect) {
+	flags.Var(Path(&o.Secrets, "DIR"), "source-secrets", "directory with a file for each API key of a source, readable only by its owner")
 }
 
 // AddContact declares --collect-contact and --collect-user-agent.

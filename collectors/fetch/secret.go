@@ -1,0 +1,129 @@
+package fetch
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// hiddenBytesMin is the length from which a secret is removed from responses. A shorter text may be a part of a price.
+const hiddenBytesMin = 8
+
+const hidden = "[redacted]"
+
+// secretTexts replaces the secrets of a session in what a server has sent. A server may repeat the header of a request
+// in its response, from which the secret would get into logs and archives.
+type secretTexts struct {
+	pairs    []string
+	replacer *strings.Replacer // nil = nothing to replace
+}
+
+func (t *secretTexts) add(text string) {
+	if len(text) < hiddenBytesMin {
+		return
+	}
+	t.pairs = append(t.pairs, text, hidden, url.QueryEscape(text), hidden)
+	t.replacer = strings.NewReplacer(t.pairs...)
+}
+
+func (t *secretTexts) redact(text string) string {
+	if t.replacer == nil {
+		return text
+	}
+	return t.replacer.Replace(text)
+}
+
+// redactResponse removes the secrets from the header and body of a response.
+func (t *secretTexts) redactResponse(resp *rawResponse) {
+	if t.replacer == nil {
+		return
+	}
+	for _, values := range resp.header {
+		for i := range values {
+			values[i] = t.redact(values[i])
+		}
+	}
+	resp.body = []byte(t.redact(string(resp.body)))
+}
+
+// send sends a request, with the secret or the token that the definition names. If the server refuses the token, send
+// gets another one, once: the token may have been revoked.
+func (s *session) send(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
+	if !s.hasSecret() {
+		return s.doWithRetries(ctx, req)
+	}
+	token, fetchErr := s.authorize(ctx, &req, "")
+	if fetchErr != nil {
+		return nil, fetchErr
+	}
+	resp, fetchErr := s.doWithRetries(ctx, req)
+	if fetchErr != nil && fetchErr.status == http.StatusUnauthorized && s.definition.OAuth2 != nil {
+		if _, fetchErr := s.authorize(ctx, &req, token); fetchErr != nil {
+			return nil, fetchErr
+		}
+		resp, fetchErr = s.doWithRetries(ctx, req)
+	}
+	if fetchErr != nil {
+		return nil, s.explainRefusal(fetchErr)
+	}
+	return resp, nil
+}
+
+func (s *session) hasSecret() bool { return s.definition.Secret != nil || s.definition.OAuth2 != nil }
+
+// authorize adds the secret or the token to a request and returns the token. refused is a token that the server has
+// refused, which is not used again.
+func (s *session) authorize(ctx context.Context, req *plannedRequest, refused string) (token string, fetchErr *fetchError) {
+	if !source.MayCarrySecret(req.url, s.definition.Proxy) {
+		return "", newFetchError(source.Internal, "a secret is never sent to %s, which is not protected; correct the definition", shorten(req.url.String()))
+	}
+	if key := s.definition.Secret; key != nil {
+		text, fetchErr := s.secret(key.Name)
+		if fetchErr != nil {
+			return "", fetchErr
+		}
+		req.header.Set(key.Header, strings.TrimSpace(key.Scheme+" "+text))
+		return "", nil
+	}
+	oauth := s.definition.OAuth2
+	id, fetchErr := s.secret(oauth.ClientID)
+	if fetchErr == nil {
+		token, fetchErr = s.token(ctx, id, refused)
+	}
+	if fetchErr != nil {
+		return "", fetchErr
+	}
+	req.header.Set("Authorization", "Bearer "+token)
+	if oauth.ClientIDHeader != "" {
+		req.header.Set(oauth.ClientIDHeader, id)
+	}
+	return token, nil
+}
+
+// secret returns the secret with a name, and remembers to remove it from responses.
+func (s *session) secret(name string) (string, *fetchError) {
+	text := ""
+	if s.client.config.Secret != nil {
+		text = s.client.config.Secret(name)
+	}
+	if text == "" {
+		return "", newFetchError(source.Blocked, "the source needs the secret %s, which is missing", name)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", newFetchError(source.Blocked, "the secret %s is not a word of ASCII characters; correct its file", name)
+	}
+	s.secrets.add(text)
+	return text, nil
+}
+
+// explainRefusal says which secret the server has refused, if it has.
+func (s *session) explainRefusal(fetchErr *fetchError) *fetchError {
+	if fetchErr.status == http.StatusUnauthorized || fetchErr.status == http.StatusForbidden {
+		fetchErr.failure.Kind = source.Blocked
+		fetchErr.failure.Detail += "; check the secret " + strings.Join(s.definition.SecretNames(), " and the secret ") + ", and what it gives access to"
+	}
+	return fetchErr
+}
