@@ -155,3 +155,20 @@ func TestX16_ABatchCountsRepetitionsByCommand(t *testing.T) {
 		}
 	}
 }
+
+// In a cluster the node that collects next knows what the others have learnt about a source.
+func TestShared_X26_EveryNodeKnowsWhatWasLearnt(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{})
+	for i, node := range f.nodes {
+		refresh := collected("a", noon.Add(time.Duration(i-3)*time.Hour), "57", "66")
+		observe(t, node.System, refresh)
+		f.settled()
+		for _, other := range f.nodes {
+			states(t, other.System) // waits until all records are applied
+			if got := baselinesOf(t, other.System); got["a"] != refresh.Baseline {
+				t.Errorf("node %d has %v after a run of node %d", other.node.id, got, node.node.id)
+			}
+		}
+	}
+	f.stop()
+}

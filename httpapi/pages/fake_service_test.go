@@ -57,7 +57,7 @@ func newFakeService(t testing.TB) *fakeService {
 	offer("USD", "colon", engine.Digital, engine.Commercial, "58.30", "59.3", "colon-web", 2*time.Hour)
 	offer("USD", "duarte", engine.Unspecified, engine.Commercial, "58.40", "59.30", "colon-web", 30*time.Hour) // expired
 	one := offer("USD", "espaillat", engine.Cash, engine.Commercial, "58.50", "", "list", 61*time.Minute)
-	one.UpstreamSource = "InfoEjemplo"
+	one.UpstreamSource, one.CollectedAt = "InfoEjemplo", pages.Noon().AddDate(0, 0, -9)
 	offer("EUR", "colon", engine.Unspecified, engine.Commercial, "66.10", "70.123456", "colon-web", 30*time.Second)
 	typed := offer("EUR", "duarte", engine.Unspecified, engine.Commercial, "67", "70.123456", "manual", 5*time.Minute)
 	typed.Manual = true

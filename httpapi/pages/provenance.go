@@ -2,6 +2,7 @@ package pages
 
 import (
 	"strings"
+	"time"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -20,11 +21,17 @@ func (l *Localizer) sourceName(rate *engine.Rate) string {
 	return rate.SourceName + " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 }
 
-// provenance returns how long ago a rate was checked and its source. A click shows the rest, see provenanceBehind.
+// unchangedMin is how long a rate must have been the same before the pages say so: longer than a weekend with holidays.
+const unchangedMin = 7 * 24 * time.Hour
+
+// provenance returns how long ago a rate was checked, its source, and since when it is the same if that is long ago. A
+// click shows the rest, see provenanceBehind.
 func (l *Localizer) provenance(rate *engine.Rate) Node {
 	return l.provenanceBehind(rate, Group{
 		If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
 		l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · " + l.sourceName(rate)),
+		If(rate.LastCheckedAt.Sub(rate.CollectedAt) >= unchangedMin,
+			Group{Text(" · "), l.T("rates.unchanged", l.Date(engine.DateOf(rate.CollectedAt)))}),
 	})
 }
 
