@@ -205,12 +205,7 @@ func (d *doctor) proxy(ctx context.Context, client *remote.Node) {
 // depend on the time zone.
 func (d *doctor) zone(context.Context) {
 	const dominicanOffset = -4 * 60 * 60
-	location, err := time.LoadLocation(engine.Zone)
-	if err != nil {
-		d.add(findingFail, "zone", "install the program again", "load %s: %v", engine.Zone, err)
-		return
-	}
-	local := d.Clock().In(location)
+	local := d.Clock().In(engine.Location())
 	if _, zoneOffset := local.Zone(); zoneOffset != dominicanOffset {
 		d.add(findingWarn, "zone", "check whether the country has changed its time; the program uses UTC-04:00 all year",
 			"the time zone data of this machine has %s for %s", local.Format("-07:00"), engine.Zone)
