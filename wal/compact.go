@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -136,9 +135,8 @@ func (l *Log) publish(s snapshot) error {
 }
 
 // removeOld renames damaged snapshots, so that the log ignores them. Of the undamaged snapshots it keeps the newest
-// snapshotsKept and removes the others. It returns the remaining snapshots, sorted by sequence.
+// snapshotsKept and removes the others. Both lists are sorted by sequence, but damaged snapshots may be in any place.
 func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
-	slices.SortFunc(snapshots, func(a, b snapshot) int { return cmp.Compare(a.sequence, b.sequence) })
 	var remaining []snapshot
 	for _, s := range slices.Backward(snapshots) {
 		var err error

@@ -1,14 +1,12 @@
 package wal
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 )
 
@@ -46,12 +44,9 @@ func listDir(dir string) (listing, error) {
 		return listing{}, err
 	}
 	var l listing
-	for _, e := range entries {
+	for _, e := range entries { // sorted by name, so by number, because all numbers have indexDigits digits
 		l.add(filepath.Join(dir, e.Name()), e.Name(), e.Type().IsRegular())
 	}
-	byNumber := func(a, b numberedFile) int { return cmp.Compare(a.number, b.number) }
-	slices.SortFunc(l.segments, byNumber)
-	slices.SortFunc(l.snapshots, byNumber)
 	return l, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -221,10 +222,9 @@ func (t *peerTable) all() []receivedHeartbeat {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []receivedHeartbeat
-	for _, h := range t.byName {
-		all = append(all, h)
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		all = append(all, t.byName[name])
 	}
-	slices.SortFunc(all, func(a, b receivedHeartbeat) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -355,10 +355,10 @@ func (c *Cluster) Status() Status {
 		newest = max(newest, h.Last)
 	}
 	s := Status{Cluster: c.config.Cluster, Stream: c.self.Load().Stream, Health: c.Health()}
-	for _, n := range nodes {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
 		n.Lag = newest - n.Last
 		s.Nodes = append(s.Nodes, n)
 	}
-	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return strings.Compare(a.Name, b.Name) })
 	return s
 }

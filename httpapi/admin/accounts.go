@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +98,6 @@ func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.R
 
 func (s *Server) listAccounts(*http.Request, NoBody) ([]ListedAccount, error) {
 	accounts, err := s.config.Node.ListAccounts()
-	slices.SortFunc(accounts, func(a, b account.Summary) int { return cmp.Compare(a.ID, b.ID) })
 	list := make([]ListedAccount, len(accounts))
 	for i := range accounts {
 		a := &accounts[i]
