@@ -38,8 +38,8 @@ help: ## list the targets
 run: build ## start the demo: a whole node, fed by a simulated market
 	./tasard demo
 
-# Without symbols, and without inlining in libraries that no request for rates uses: the program is 2.5 MB smaller, and a
-# record of a cluster costs the same. The Dockerfile and .ci/release use the same flags.
+# Without symbols, and without inlining in libraries that no request for rates uses: the program is 2.5 MB smaller, and
+# a record of a cluster costs the same. The Dockerfile and .ci/release use the same flags.
 SMALLER := -ldflags='-s -w' -gcflags=maragu.dev/gomponents/...=-l -gcflags=github.com/nats-io/...=-l -gcflags=google.golang.org/protobuf/...=-l -gcflags=github.com/modelcontextprotocol/...=-l
 
 .PHONY: build

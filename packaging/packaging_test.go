@@ -92,7 +92,7 @@ func TestPackaging_OneGo(t *testing.T) {
 func TestPackaging_OneBuild(t *testing.T) {
 	flags := regexp.MustCompile(`(?m)^SMALLER := (.+)$`).FindStringSubmatch(readFile(t, "Makefile"))
 	for _, file := range []string{"Dockerfile", ".ci/release/release"} {
-		if flags == nil || !strings.Contains(readFile(t, file), " "+flags[1]+" ") {
+		if flags == nil || !strings.Contains(readFile(t, file), flags[1]+" ") {
 			t.Errorf("%s does not build with the flags of the Makefile, %q", file, flags)
 		}
 	}
