@@ -239,9 +239,9 @@ func stolenTime() time.Duration {
 // userTicks is the number of clock ticks per second in /proc/stat.
 const userTicks = 100
 
-// prioritizeSession lets the bench and its children run before all other processes, if it may. It returns a function that
-// undoes that. The kernel divides time between sessions (autogroup) rather than processes, so a low priority of the
-// other processes does not help.
+// prioritizeSession lets the bench and its children run before all other processes, if it may. It returns a function
+// that undoes that. The kernel divides time between sessions (autogroup) rather than processes, so a low priority of
+// the other processes does not help.
 func prioritizeSession() (restore func()) {
 	const file = "/proc/self/autogroup"
 	before, err := os.ReadFile(file) // such as "/autogroup-7 nice 0"
