@@ -200,23 +200,51 @@ func TestServe_StopsWhileCollecting(t *testing.T) {
 	}
 }
 
-// TestSources_Check wants what was read, why a source gave nothing, and code 69 then.
+// TestSources_Check wants the rates of named sources, and code 0.
 func TestSources_Check(t *testing.T) {
 	t.Parallel()
-	site := []string{withSite + "=" + "7,bdi-site=layout"}
+	site := []string{withSite + "=" + "7"}
 	p := startWith(t, realNow, site, "sources", "check", "bhd-site", "bhd-site", "infodolar", "--collect-contact", "ana@example.com")
 	if code := p.AwaitExit(); code != exit.OK {
 		t.Errorf("exit code %d:\n%s", code, p.Output())
 	}
-	for _, part := range []string{"2 of 2: ", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
+	for _, part := range []string{"2 of 2: ", "bhd-site: ok, 2 rates", "bhd-site: 2 rates", "  INSTITUTION", "bhd", "infodolar: "} {
 		p.Await(part)
 	}
-	p = startWith(t, realNow, site, "sources", "check")
-	if code := p.AwaitExit(); code != exit.Unavailable {
-		t.Errorf("exit code %d:\n%s", code, p.Output())
+}
+
+// TestSources_CheckAll wants a table that says what to do about each of many faults, and the number of confirmed
+// sources that are not ok as the exit code.
+func TestSources_CheckAll(t *testing.T) {
+	t.Parallel()
+	site := []string{withSite + "=" + "7,bdi-site=layout,banesco-site=challenge,caribe-site=missing-side,apap-site=not-available,scotiabank-site=redirect," +
+		"lafise-site=half,qik-site=forbidden,quezada-site=error-page,vimenca-site=zeros,bcrd-reference=layout,www.promerica.com.do=wrong-name"}
+	p := startWith(t, realNow, site, "sources", "check")
+	if code := p.AwaitExit(); code != 2 {
+		t.Errorf("exit code %d, want 2:\n%s", code, p.Output())
 	}
-	p.Await("bdi-site: layout: ")
-	if last := p.Await("tasard sources check: 1 of "); !strings.HasSuffix(last, " sources failed, completely or in part: bdi-site") {
+	for id, want := range map[string]string{
+		"bdi-site":        `changed .* there is no date at ".modal-footer p".*; the page "Banc.* [0-9.]+ at #nuevo-rd-`,
+		"banesco-site":    `blocked .*challenge`,
+		"caribe-site":     `degraded +reported +2 +missing: USD sell, EUR sell$`,
+		"apap-site":       `empty .*all 4 values are zero or not available`,
+		"scotiabank-site": `unreachable .*redirect`,
+		"lafise-site":     `changed .*JSON`,
+		"qik-site":        `blocked .*forbids`,
+		"quezada-site":    `changed `,
+		"vimenca-site":    `empty +confirmed `,
+		"bcrd-reference":  `changed +confirmed .*want "true" at "success", found nothing; the document is an object with the keys "resultV2"`,
+		"promerica-site":  `unreachable .*wrong name`,
+		"bhd-site":        `ok +reported +2 +-$`,
+		"infodolar":       `ok +reported +`,
+	} {
+		line := regexp.MustCompile("(?m)^" + id + " +.*$").FindString(p.Output())
+		if !regexp.MustCompile("^" + id + " +" + want).MatchString(line) {
+			t.Errorf("%s: got %q, want %s", id, line, want)
+		}
+	}
+	last := p.Await("tasard sources check: 2 of 25 sources not ok: bcrd-reference, vimenca-site; not counted, because not confirmed: ademi-site, apap-site, ")
+	if !strings.HasSuffix(last, "scotiabank-site") {
 		t.Error(last)
 	}
 }
@@ -226,7 +254,7 @@ func TestSources_CheckInterrupted(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,apap-site=hang"}
 	p := startWith(t, realNow, site, "sources", "check", "apap-site", "bhd-site")
-	p.Await("1 of 2: bhd-site: 2 rates")
+	p.Await("1 of 2: bhd-site: ok, 2 rates")
 	if code := p.signal(os.Interrupt); code != exit.Interrupted {
 		t.Errorf("exit code %d:\n%s", code, p.Output())
 	}

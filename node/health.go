@@ -168,7 +168,7 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 	}
 	slices.SortFunc(health.Quotes, func(a, b admin.UsualQuote) int { return cmp.Compare(a.Rate, b.Rate) })
 	if h.Failure.Kind != "" {
-		health.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, At: h.FailedAt}
+		health.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, Found: h.Failure.Found, At: h.FailedAt}
 	}
 	return health
 }

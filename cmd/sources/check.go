@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,11 +29,20 @@ func newCheck(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "check [ID...]",
 		Short: "Fetch and read sources once",
-		Long: `check fetches sources from this machine and prints what it read and skipped, and why a source failed. It stores nothing and
-needs no node. Without an ID it checks every source that is not disabled, which takes a minute or two. The exit code is 69
-when a source failed, completely or in part.`,
-		Example: `  tasard sources check bhd-site infodolar
-  tasard sources check --sources ./definitions --json my-source`,
+		Long: `check fetches sources from this machine, all at once, and says for each what an operator can do. It stores nothing and needs no
+node. Without an ID it checks every source that is not disabled, in less than a minute, and prints a table; with IDs it prints
+the rates too. Progress is on standard error.
+
+Verdicts: ok; degraded (a page, a currency or a side is missing that the definition declares); changed (the page is not as the
+definition says: which place, and what the page has instead); empty (no prices yet); blocked (by a bot protection or robots.txt:
+nothing to repair); unreachable (network, certificate or HTTP status); failed (a fault of this program).
+
+The exit code is the number of sources that are not ok, at most 60. Of a check without IDs only confirmed sources count: those
+of which a real answer is known to parse (tasard sources list). The code is 69 if no source can be reached at all.`,
+		Example: `  tasard sources check
+  tasard sources check bhd-site infodolar
+  tasard sources check --json | jq -r 'select(.verdict == "changed") | .source'
+  tasard sources check --sources ./definitions my-source`,
 		Args: cobra.ArbitraryArgs,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddContact(flags, collect)
@@ -85,25 +96,58 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	}
 	client := config.NewClient(secrets)
 	defer client.Close()
-	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))})
+	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Concurrency: checkConcurrency, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))})
 	reports, err := checkAll(ctx, p, collector, definitions)
 	if err != nil {
 		return err
 	}
-	var failed []string
-	for i := range reports {
-		if reports[i].Failure != nil {
-			failed = append(failed, reports[i].Source)
+	offline := !slices.ContainsFunc(reports, func(s sourceReport) bool { return !s.isOffline() })
+	if !offline || o.json { // otherwise all lines would be the same
+		if err := printReports(p, reports, o.json, len(ids) == 0); err != nil {
+			return err
 		}
 	}
-	if err := printReports(p, reports, o.json); err != nil || len(failed) == 0 {
-		return err
+	if offline && len(reports) > 0 {
+		return exit.Errorf(exit.Unavailable, "no source can be reached from this machine (%d tried), which says nothing about their sites; "+
+			"check its network, DNS and firewall. %s: %s", len(reports), reports[0].Source, terminal.Sanitize(reports[0].explanation()))
 	}
-	return exit.Errorf(exit.Unavailable, "%d of %s failed, completely or in part: %s", len(failed), terminal.Plural(len(reports), "source"), strings.Join(failed, ", "))
+	return conclusion(reports, len(ids) == 0)
 }
 
-// checkAll checks sources concurrently. The collector, which fetches their pages, limits how many run at once.
+// conclusion returns an error with the number of sources that are not ok as its exit code, or nil. If onlyConfirmed,
+// other sources do not count.
+func conclusion(reports []sourceReport, onlyConfirmed bool) error {
+	var counted, others []string
+	for i := range reports {
+		switch s := &reports[i]; {
+		case s.Verdict == fine:
+		case onlyConfirmed && s.Evidence != string(source.Confirmed):
+			others = append(others, s.Source)
+		default:
+			counted = append(counted, s.Source)
+		}
+	}
+	if len(counted) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%d of %s not ok: %s", len(counted), terminal.Plural(len(reports), "source"), strings.Join(counted, ", "))
+	if len(others) > 0 {
+		text += fmt.Sprintf("; not counted, because not confirmed: %s", strings.Join(others, ", "))
+	}
+	return exit.Errorf(min(len(counted), exit.SourcesMax), "%s", text)
+}
+
+// A check ends within a minute, whatever the sites do.
+const (
+	checkTimeout     = 50 * time.Second
+	checkConcurrency = 16 // sources at once; each may need memory for a document of 10 MB and its parsed form
+)
+
+// checkAll checks sources concurrently. The collector, which fetches their pages, limits how many run at once. Sources
+// that are not finished after checkTimeout have failed.
 func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
+	limited, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
 	reports := make([]sourceReport, len(definitions))
 	errs := make([]error, len(definitions))
 	var wg sync.WaitGroup
@@ -111,11 +155,15 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 	done := 0
 	for i, d := range definitions {
 		wg.Go(func() {
-			report, err := collector.Check(ctx, d.ID)
-			reports[i], errs[i] = reportOf(&report), err
-			if err != nil {
+			report, err := collector.Check(limited, d.ID)
+			if err != nil && limited.Err() != nil && ctx.Err() == nil {
+				err = nil
+				report = collectors.Report{SourceID: d.ID, Failure: source.Failf(source.Timeout, "not read within the %v of a check", checkTimeout)}
+			}
+			if errs[i] = err; err != nil {
 				return // ctx has ended
 			}
+			reports[i] = reportOf(&report, d)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
@@ -131,15 +179,17 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 
 // summaryOf describes the report about a source in a few words, for the line that shows the progress.
 func summaryOf(s *sourceReport) string {
+	text := string(s.Verdict)
 	if s.Failure != nil {
-		return s.Failure.Kind
+		text += ", " + s.Failure.Kind
 	}
-	return terminal.Plural(len(s.Observations), "rate")
+	return text + ", " + terminal.Plural(len(s.Observations), "rate")
 }
 
-func reportOf(report *collectors.Report) sourceReport {
+func reportOf(report *collectors.Report, d *source.Definition) sourceReport {
 	s := sourceReport{
-		Source: report.SourceID, Millis: report.Duration.Milliseconds(), Observations: describeObservations(report.Observations),
+		Evidence: string(d.Evidence.Grade),
+		Source:   report.SourceID, Millis: report.Duration.Milliseconds(), Observations: describeObservations(report.Observations),
 		HistoryDays: report.HistoryDays, Notes: report.Notes,
 	}
 	for i := range report.Pages {
@@ -150,11 +200,19 @@ func reportOf(report *collectors.Report) sourceReport {
 	if report.Failure != nil {
 		s.Failure = describeFailure(report.Failure)
 	}
+	if len(report.Observations) > 0 {
+		s.Missing = d.Missing(report.Observations)
+	}
+	s.Verdict = verdictOf(report.Failure, len(report.Observations), s.Missing)
 	return s
 }
 
-// printReports prints the report about each source as a table, or as a line of JSON.
-func printReports(p *process.Process, reports []sourceReport, asJSON bool) error {
+// printReports prints the reports: as a table of all, as the rates of each source, or as a line of JSON for each.
+func printReports(p *process.Process, reports []sourceReport, asJSON, asTable bool) error {
+	if asTable && !asJSON {
+		printTable(p.Stdout, reports)
+		return nil
+	}
 	for i := range reports {
 		if !asJSON {
 			printReport(p.Stdout, &reports[i])

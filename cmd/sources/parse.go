@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,6 +27,9 @@ const documentBytesMax = 16 << 20
 type (
 	sourceReport struct {
 		Source       string                `json:"source"`
+		Verdict      verdict               `json:"verdict,omitempty"`  // of check
+		Evidence     string                `json:"evidence,omitempty"` // grade of the definition
+		Missing      []string              `json:"missing,omitempty"`  // sides that the definition declares and that were not read
 		Failure      *admin.SourceFailure  `json:"failure,omitempty"`
 		Millis       int64                 `json:"millis,omitempty"`
 		Digests      []string              `json:"digests,omitempty"`
@@ -101,7 +105,11 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 	}); err != nil || parseErr == nil {
 		return err
 	}
-	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, parseErr)
+	found := ""
+	if report.Failure.Found != "" {
+		found = "; " + terminal.Sanitize(report.Failure.Found)
+	}
+	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w%s", file, d.ID, parseErr, found)
 }
 
 // ReadDocument reads a file as a document of a source, such as a page. It refuses files of more than documentBytesMax
@@ -156,14 +164,16 @@ func describeObservations(observations []engine.Observation) []reportedObservati
 func describeFailure(err error) *admin.SourceFailure {
 	var failure *source.Failure
 	if errors.As(err, &failure) {
-		return &admin.SourceFailure{Kind: string(failure.Kind), Page: failure.Page, Detail: failure.Detail}
+		return &admin.SourceFailure{Kind: string(failure.Kind), Page: failure.Page, Detail: failure.Detail, Found: failure.Found}
 	}
 	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
 }
 
 func printReport(out io.Writer, s *sourceReport) {
 	if s.Failure != nil {
-		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, s.Failure.Kind, terminal.Sanitize(s.Failure.Detail))
+		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, cmp.Or(string(s.Verdict), s.Failure.Kind), terminal.Sanitize(s.explanation()))
+	} else if s.Verdict == degraded {
+		terminal.Fprintf(out, "%s: degraded: %s, %s\n", s.Source, terminal.Plural(len(s.Observations), "rate"), terminal.Sanitize(s.explanation()))
 	} else {
 		terminal.Fprintf(out, "%s: %s\n", s.Source, terminal.Plural(len(s.Observations), "rate"))
 	}

@@ -24,7 +24,7 @@ func Text(node *html.Node, attribute string) (string, bool) {
 		}
 		return "", false
 	}
-	if isInvisibleElement(node) || node.DataAtom == atom.Textarea {
+	if IsInvisible(node) || node.DataAtom == atom.Textarea {
 		var source strings.Builder
 		for child := node.FirstChild; child != nil; child = child.NextSibling {
 			if child.Type == html.TextNode {
@@ -55,7 +55,7 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 		b.WriteString(node.Data[:min(len(node.Data), bytesMax-b.Len())])
 		return
 	}
-	if isInvisibleElement(node) || isStruckOut(node) {
+	if IsInvisible(node) || isStruckOut(node) {
 		b.WriteByte(' ')
 		return
 	}
@@ -75,9 +75,31 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 	}
 }
 
-func isInvisibleElement(node *html.Node) bool {
+// IsInvisible reports whether the content of an element is not text for people, such as that of a script.
+func IsInvisible(node *html.Node) bool {
 	invisible := []atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes}
 	return node.Type == html.ElementNode && slices.Contains(invisible, node.DataAtom)
+}
+
+// Describe returns a short CSS selector for an element: its name with its id or its first class. If it has neither,
+// the nearest element around it that has one stands before it.
+func Describe(node *html.Node) string {
+	for around := node; around != nil && around.Type == html.ElementNode; around = around.Parent {
+		name := ""
+		if id, _ := Text(around, "id"); strings.TrimSpace(id) != "" {
+			name = "#" + strings.Fields(id)[0]
+		} else if class, _ := Text(around, "class"); strings.TrimSpace(class) != "" {
+			name = around.Data + "." + strings.Fields(class)[0]
+		}
+		switch {
+		case name == "":
+		case around == node:
+			return name
+		default:
+			return name + " " + node.Data
+		}
+	}
+	return node.Data
 }
 
 // isStruckOut reports whether an element is struck out. Some pages strike out the old rate beside the new rate.

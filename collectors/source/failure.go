@@ -25,6 +25,7 @@ type Failure struct {
 	Kind   FailureKind
 	Page   string // name of the page; "" = the only one
 	Detail string // what was expected, what was found, and where
+	Found  string // what stands in the document instead, for the repair of the definition; "" = unknown
 	Cause  error
 }
 

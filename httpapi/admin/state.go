@@ -82,6 +82,7 @@ type (
 		Kind   string    `json:"kind"`
 		Page   string    `json:"page,omitempty"`
 		Detail string    `json:"detail"`
+		Found  string    `json:"found,omitempty"` // what stands in the document instead
 		At     time.Time `json:"at,omitzero"`
 	}
 )

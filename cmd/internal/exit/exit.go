@@ -16,10 +16,11 @@ import (
 const (
 	OK          = 0   // success, or a requested stop
 	CheckFailed = 1   // the doctor has found a fault
+	SourcesMax  = 60  // sources check: 1 to SourcesMax is the number of sources that are not ok
 	Usage       = 64  // unknown command, flag or argument, or a bad value of a flag or argument
 	Rejected    = 65  // a manual rate or lines of an observation file were rejected; the other lines were imported
 	NoInput     = 66  // an input file or directory can't be read, or has the wrong kind
-	Unavailable = 69  // no node is running, the running node can't answer now, or a checked source has no rates
+	Unavailable = 69  // no node is running, the running node can't answer now, or no source can be reached
 	FailStop    = 70  // a write failed while the node ran, or an internal error
 	CannotWrite = 73  // the data directory or an output can't be created or written
 	IOError     = 74  // reading or writing failed after it had begun
@@ -32,10 +33,11 @@ const (
 const Help = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
   1    doctor has found a fault
+  1-60 sources check: so many sources are not ok, 60 or more
   64   unknown command, flag or argument, or a bad value of one
   65   some lines of an observation file, or a manual rate, were rejected; the rest was imported
   66   an input file or directory can't be read, or has the wrong kind
-  69   no node is running, the running one can't answer now, or a source that was checked gave nothing
+  69   no node is running, the running one can't answer now, or no source can be reached
   70   fail-stop: a write failed while the node ran; start it again
   73   the data directory or an output can't be created or written
   74   reading or writing broke off in the middle

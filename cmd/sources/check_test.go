@@ -1,0 +1,114 @@
+package sources
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/node"
+)
+
+// checkWith checks sources with a network of which dial opens the connections. It returns what is printed, and how long
+// the check took.
+func checkWith(t *testing.T, dial func(context.Context) error, asJSON bool, ids ...string) (out, progress string, took time.Duration, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var stdout, stderr bytes.Buffer
+		p := &process.Process{
+			Stdout: &stdout, Stderr: &stderr, Clock: time.Now, Seed: func() uint64 { return 1 },
+			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, dial(ctx) },
+		}
+		start := p.Clock()
+		err = checkSources(t.Context(), p, &options{json: asJSON}, &node.Collect{}, ids)
+		out, progress, took = stdout.String(), stderr.String(), p.Clock().Sub(start)
+	})
+	return out, progress, took, err
+}
+
+// A machine without a network gets one sentence, and a program the reports.
+func TestCheck_Offline(t *testing.T) {
+	noName := func(context.Context) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "bhd.example", IsNotFound: true}}
+	}
+	out, progress, _, err := checkWith(t, noName, false)
+	if exit.Code(err) != exit.Unavailable || out != "" || strings.Count(progress, "\n") != len(enabledSources()) {
+		t.Errorf("%v\n%s\n%s", err, out, progress)
+	}
+	want := fmt.Sprintf("no source can be reached from this machine (%d tried), which says nothing about their sites; check its network, DNS and firewall. ", len(enabledSources()))
+	if !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "no such host") || strings.Contains(err.Error(), "robots") {
+		t.Error(err)
+	}
+	out, _, _, err = checkWith(t, noName, true, "bhd-site", "qik-site")
+	var first sourceReport
+	if readErr := json.NewDecoder(strings.NewReader(out)).Decode(&first); readErr != nil || first.Verdict != unreachable || first.Evidence != "reported" || exit.Code(err) != exit.Unavailable {
+		t.Errorf("%+v, %v, %v", first, readErr, err)
+	}
+}
+
+// Sites that never answer do not make a check longer than a minute.
+func TestCheck_EndsWithinAMinute(t *testing.T) {
+	out, progress, took, err := checkWith(t, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false)
+	if took > time.Minute || exit.Code(err) != exit.Unavailable || strings.Count(progress, ": unreachable, timeout, 0 rates\n") != len(enabledSources()) {
+		t.Errorf("after %v: %v\n%s\n%s", took, err, out, progress)
+	}
+}
+
+func enabledSources() []*source.Definition {
+	all, _ := selectDefinitions(source.DefaultSet(), nil)
+	return all
+}
+
+func TestCheck_Verdicts(t *testing.T) {
+	for _, c := range []struct {
+		kind    source.FailureKind
+		rates   int
+		missing []string
+		want    verdict
+	}{
+		{"", 2, nil, fine}, {"", 2, []string{"EUR sell"}, degraded}, {source.Layout, 2, nil, degraded},
+		{source.Layout, 0, nil, changed}, {source.Value, 0, nil, changed}, {source.WrongContent, 0, nil, changed},
+		{source.Empty, 0, nil, noPrices}, {source.Blocked, 0, nil, blocked}, {source.Internal, 0, nil, failed},
+		{source.Network, 0, nil, unreachable}, {source.Timeout, 0, nil, unreachable}, {source.TLS, 0, nil, unreachable}, {source.HTTPStatus, 0, nil, unreachable},
+	} {
+		var failure *source.Failure
+		if c.kind != "" {
+			failure = source.Failf(c.kind, "x")
+		}
+		if got := verdictOf(failure, c.rates, c.missing); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// The exit code counts what was asked for, and never becomes another code.
+func TestCheck_ExitCode(t *testing.T) {
+	reports := func(n int, evidence string, v verdict) []sourceReport {
+		all := make([]sourceReport, n)
+		for i := range all {
+			all[i] = sourceReport{Source: fmt.Sprint("s", i), Verdict: v, Evidence: evidence}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		reports       []sourceReport
+		onlyConfirmed bool
+		want          int
+	}{
+		{nil, true, exit.OK}, {reports(3, "confirmed", fine), true, exit.OK}, {reports(3, "reported", changed), true, exit.OK},
+		{reports(3, "reported", changed), false, 3}, {append(reports(3, "reported", changed), reports(2, "confirmed", degraded)...), true, 2},
+		{reports(64, "confirmed", blocked), true, 60}, {reports(500, "", failed), false, 60},
+	} {
+		if err := conclusion(c.reports, c.onlyConfirmed); exit.Code(err) != c.want {
+			t.Errorf("%d reports: %v, code %d, want %d", len(c.reports), err, exit.Code(err), c.want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package sources
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// verdict is what a check finds out about a source: what an operator can do about it.
+type verdict string
+
+// The verdicts, in the order of the table: first those whose definition needs a repair.
+const (
+	changed     verdict = "changed"     // the document is not as the definition says
+	degraded    verdict = "degraded"    // a page, a currency or a side is missing
+	noPrices    verdict = "empty"       // the document is as it should be, without prices
+	failed      verdict = "failed"      // a fault of this program
+	unreachable verdict = "unreachable" // no document: network, TLS, or a status that is not 200
+	blocked     verdict = "blocked"     // the site or its robots.txt forbids the request
+	fine        verdict = "ok"
+)
+
+// cutRunes is how much of an explanation the table shows.
+const cutRunes = 200
+
+// verdictOf returns the verdict on a source. missing are the sides of quotes that its definition declares and that were
+// not read.
+func verdictOf(failure *source.Failure, rates int, missing []string) verdict {
+	switch {
+	case failure == nil && len(missing) == 0:
+		return fine
+	case failure == nil || rates > 0:
+		return degraded
+	}
+	switch failure.Kind {
+	case source.Layout, source.WrongContent, source.Value, source.Implausible:
+		return changed
+	case source.Empty:
+		return noPrices
+	case source.Blocked:
+		return blocked
+	case source.Network, source.Timeout, source.TLS, source.HTTPStatus:
+		return unreachable
+	case source.Internal:
+	}
+	return failed
+}
+
+// isOffline reports whether a source was not reached at all, so that its site may be well.
+func (s *sourceReport) isOffline() bool {
+	return s.Failure != nil && len(s.Observations) == 0 &&
+		(s.Failure.Kind == string(source.Network) || s.Failure.Kind == string(source.Timeout))
+}
+
+// explanation says what to look at.
+func (s *sourceReport) explanation() string {
+	var parts []string
+	if s.Failure != nil {
+		text := s.Failure.Detail
+		if _, cause, ok := strings.Cut(text, ": dial "); ok { // what was requested before does not matter then
+			text = "dial " + cause
+		}
+		if s.Failure.Page != "" {
+			text = "page " + s.Failure.Page + ": " + text
+		}
+		parts = append(parts, text)
+		if s.Failure.Found != "" {
+			parts = append(parts, s.Failure.Found)
+		}
+	}
+	if len(s.Missing) > 0 {
+		parts = append(parts, "missing: "+strings.Join(s.Missing, ", "))
+		parts = append(parts, s.Notes[:min(len(s.Notes), 2)]...)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// printTable prints a line for each source, first those that need a repair.
+func printTable(out io.Writer, reports []sourceReport) {
+	order := []verdict{changed, degraded, noPrices, failed, unreachable, blocked, fine}
+	sorted := slices.SortedStableFunc(slices.Values(reports), func(a, b sourceReport) int {
+		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
+	})
+	table := terminal.NewTable(out, "SOURCE\tVERDICT\tEVIDENCE\tRATES\tWHAT TO LOOK AT\n")
+	for i := range sorted {
+		s := &sorted[i]
+		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", s.Source, s.Verdict, cmp.Or(s.Evidence, "-"), len(s.Observations),
+			cmp.Or(terminal.Sanitize(elide(s.explanation(), cutRunes)), "-"))
+	}
+	_ = table.Flush() // out is an ErrWriter, which keeps errors
+}
