@@ -218,7 +218,7 @@ func TestSources_Check(t *testing.T) {
 func TestSources_CheckAll(t *testing.T) {
 	t.Parallel()
 	site := []string{withSite + "=" + "7,bdi-site=layout,banesco-site=challenge,caribe-site=missing-side,apap-site=not-available,scotiabank-site=redirect," +
-		"lafise-site=half,qik-site=forbidden,quezada-site=error-page,vimenca-site=zeros,bcrd-reference=layout,www.promerica.com.do=wrong-name"}
+		"lafise-site=half,qik-site=forbidden,quezada-site=error-page,vimenca-site=zeros,bcrd-reference=layout,bhd-site=lost-decimal,union-site=swapped,www.promerica.com.do=wrong-name"}
 	p := startWith(t, realNow, site, "sources", "check")
 	if code := p.AwaitExit(); code != 2 {
 		t.Errorf("exit code %d, want 2:\n%s", code, p.Output())
@@ -235,7 +235,9 @@ func TestSources_CheckAll(t *testing.T) {
 		"vimenca-site":    `empty +confirmed `,
 		"bcrd-reference":  `changed +confirmed .*want "true" at "success", found nothing; the document is an object with the keys "resultV2"`,
 		"promerica-site":  `unreachable .*wrong name`,
-		"bhd-site":        `ok +reported +2 +-$`,
+		"bhd-site":        `changed +reported +2 +refused: bhd EUR: out_of_band: .*; and 1 more$`,
+		"union-site":      `changed +reported +1 +refused: union USD: crossed: `,
+		"popular-site":    `ok +reported +2 +-$`,
 		"infodolar":       `ok +reported +`,
 	} {
 		line := regexp.MustCompile("(?m)^" + id + " +.*$").FindString(p.Output())
@@ -243,8 +245,8 @@ func TestSources_CheckAll(t *testing.T) {
 			t.Errorf("%s: got %q, want %s", id, line, want)
 		}
 	}
-	last := p.Await("tasard sources check: 2 of 25 sources not ok: bcrd-reference, vimenca-site; not counted, because not confirmed: ademi-site, apap-site, ")
-	if !strings.HasSuffix(last, "scotiabank-site") {
+	last := p.Await("tasard sources check: 2 of 25 sources not ok: bcrd-reference, vimenca-site; not counted, because not confirmed: ademi-site, apap-site, banesco-site, ")
+	if !strings.HasSuffix(last, ", union-site") {
 		t.Error(last)
 	}
 }

@@ -46,6 +46,9 @@ func failureText(failure *source.Failure) string {
 	if failure == nil {
 		return ""
 	}
+	if failure.Found != "" {
+		return failure.Error() + "; " + failure.Found
+	}
 	return failure.Error()
 }
 

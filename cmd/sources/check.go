@@ -21,6 +21,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/node"
 )
 
@@ -33,8 +34,8 @@ func newCheck(p *process.Process) *cobra.Command {
 node. Without an ID it checks every source that is not disabled, in less than a minute, and prints a table; with IDs it prints
 the rates too. Progress is on standard error.
 
-Verdicts: ok; degraded (a page, a currency or a side is missing that the definition declares); changed (the page is not as the
-definition says: which place, and what the page has instead); empty (no prices yet); blocked (by a bot protection or robots.txt:
+Verdicts: ok; degraded (a page, a currency or a side is missing that the definition declares, or a rate is refused, as outside
+the plausible range); changed (the page is not as the definition says: which place, and what the page has instead); empty (no prices yet); blocked (by a bot protection or robots.txt:
 nothing to repair); unreachable (network, certificate or HTTP status); failed (a fault of this program).
 
 The exit code is the number of sources that are not ok, at most 60. Of a check without IDs only confirmed sources count: those
@@ -97,7 +98,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	client := config.NewClient(secrets)
 	defer client.Close()
 	collector := collectors.New(collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Concurrency: checkConcurrency, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))})
-	reports, err := checkAll(ctx, p, collector, definitions)
+	reports, err := checkAll(ctx, p, collector, definitions, reference.Catalogue)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,9 @@ const (
 
 // checkAll checks sources concurrently. The collector, which fetches their pages, limits how many run at once. Sources
 // that are not finished after checkTimeout have failed.
-func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
+func checkAll(
+	ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition, catalogue *engine.Catalogue,
+) ([]sourceReport, error) {
 	limited, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	reports := make([]sourceReport, len(definitions))
@@ -163,7 +166,7 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 			if errs[i] = err; err != nil {
 				return // ctx has ended
 			}
-			reports[i] = reportOf(&report, d)
+			reports[i] = reportOf(&report, d, catalogue, p.Clock())
 			mu.Lock()
 			defer mu.Unlock()
 			done++
@@ -186,7 +189,7 @@ func summaryOf(s *sourceReport) string {
 	return text + ", " + terminal.Plural(len(s.Observations), "rate")
 }
 
-func reportOf(report *collectors.Report, d *source.Definition) sourceReport {
+func reportOf(report *collectors.Report, d *source.Definition, catalogue *engine.Catalogue, now time.Time) sourceReport {
 	s := sourceReport{
 		Evidence: string(d.Evidence.Grade),
 		Source:   report.SourceID, Millis: report.Duration.Milliseconds(), Observations: describeObservations(report.Observations),
@@ -201,9 +204,9 @@ func reportOf(report *collectors.Report, d *source.Definition) sourceReport {
 		s.Failure = describeFailure(report.Failure)
 	}
 	if len(report.Observations) > 0 {
-		s.Missing = d.Missing(report.Observations)
+		s.Missing, s.Refused = d.Missing(report.Observations), refusals(catalogue, d, report.Observations, now)
 	}
-	s.Verdict = verdictOf(report.Failure, len(report.Observations), s.Missing)
+	s.Verdict = verdictOf(report.Failure, len(report.Observations)-len(s.Refused), slices.Concat(s.Missing, s.Refused))
 	return s
 }
 

@@ -75,7 +75,7 @@ func TestCheck_Verdicts(t *testing.T) {
 		want    verdict
 	}{
 		{"", 2, nil, fine}, {"", 2, []string{"EUR sell"}, degraded}, {source.Layout, 2, nil, degraded},
-		{source.Layout, 0, nil, changed}, {source.Value, 0, nil, changed}, {source.WrongContent, 0, nil, changed},
+		{"", 0, []string{"popular USD: out_of_band"}, changed}, {source.Layout, 0, nil, changed}, {source.Value, 0, nil, changed}, {source.WrongContent, 0, nil, changed},
 		{source.Empty, 0, nil, noPrices}, {source.Blocked, 0, nil, blocked}, {source.Internal, 0, nil, failed},
 		{source.Network, 0, nil, unreachable}, {source.Timeout, 0, nil, unreachable}, {source.TLS, 0, nil, unreachable}, {source.HTTPStatus, 0, nil, unreachable},
 	} {

@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,6 +29,7 @@ type (
 		Verdict      verdict               `json:"verdict,omitempty"`  // of check
 		Evidence     string                `json:"evidence,omitempty"` // grade of the definition
 		Missing      []string              `json:"missing,omitempty"`  // sides that the definition declares and that were not read
+		Refused      []string              `json:"refused,omitempty"`  // rates that the rules of a node refuse, and why
 		Failure      *admin.SourceFailure  `json:"failure,omitempty"`
 		Millis       int64                 `json:"millis,omitempty"`
 		Digests      []string              `json:"digests,omitempty"`
@@ -170,10 +170,8 @@ func describeFailure(err error) *admin.SourceFailure {
 }
 
 func printReport(out io.Writer, s *sourceReport) {
-	if s.Failure != nil {
-		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, cmp.Or(string(s.Verdict), s.Failure.Kind), terminal.Sanitize(s.explanation()))
-	} else if s.Verdict == degraded {
-		terminal.Fprintf(out, "%s: degraded: %s, %s\n", s.Source, terminal.Plural(len(s.Observations), "rate"), terminal.Sanitize(s.explanation()))
+	if problem := s.explanation(); problem != "" {
+		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, s.Verdict, terminal.Sanitize(problem))
 	} else {
 		terminal.Fprintf(out, "%s: %s\n", s.Source, terminal.Plural(len(s.Observations), "rate"))
 	}

@@ -2,12 +2,16 @@ package sources
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
 )
 
 // verdict is what a check finds out about a source: what an operator can do about it.
@@ -16,7 +20,7 @@ type verdict string
 // The verdicts, in the order of the table: first those whose definition needs a repair.
 const (
 	changed     verdict = "changed"     // the document is not as the definition says
-	degraded    verdict = "degraded"    // a page, a currency or a side is missing
+	degraded    verdict = "degraded"    // a page, a currency or a side is missing, or a rate is refused
 	noPrices    verdict = "empty"       // the document is as it should be, without prices
 	failed      verdict = "failed"      // a fault of this program
 	unreachable verdict = "unreachable" // no document: network, TLS, or a status that is not 200
@@ -27,12 +31,14 @@ const (
 // cutRunes is how much of an explanation the table shows.
 const cutRunes = 200
 
-// verdictOf returns the verdict on a source. missing are the sides of quotes that its definition declares and that were
-// not read.
-func verdictOf(failure *source.Failure, rates int, missing []string) verdict {
+// verdictOf returns the verdict on a source of which a number of rates was read that the engine accepts. problems are
+// the sides of quotes that its definition declares and that were not read, and the rates that the engine refuses.
+func verdictOf(failure *source.Failure, rates int, problems []string) verdict {
 	switch {
-	case failure == nil && len(missing) == 0:
+	case failure == nil && len(problems) == 0:
 		return fine
+	case failure == nil && rates == 0:
+		return changed
 	case failure == nil || rates > 0:
 		return degraded
 	}
@@ -48,6 +54,29 @@ func verdictOf(failure *source.Failure, rates int, missing []string) verdict {
 	case source.Internal:
 	}
 	return failed
+}
+
+// refusals returns which observations a node would not publish, and why: prices outside the plausible range, crossed
+// sides and so on. It asks the engine, without any earlier rates.
+func refusals(catalogue *engine.Catalogue, d *source.Definition, observations []engine.Observation, now time.Time) []string {
+	results := make([]source.Result, len(d.Pages))
+	results[0].Observations = observations
+	byCurrency, refused := engine.SplitByCurrency(catalogue, collectors.BuildRefreshes(d, results, now, time.Time{}), nil)
+	for code, parts := range byCurrency {
+		state := engine.NewCurrencyState(code, catalogue, engine.DefaultRules())
+		for i := range parts {
+			if decision, err := state.Decide(engine.Observe{Refreshes: []engine.Refresh{parts[i].Refresh}}, now); err == nil {
+				refused = append(refused, decision.Receipt.Refused...)
+			}
+		}
+	}
+	texts := make([]string, len(refused))
+	for i := range refused {
+		o := &refused[i].Observation
+		texts[i] = o.InstitutionID + " " + o.Currency + ": " + string(refused[i].Reason) + ": " + refused[i].Detail
+	}
+	slices.Sort(texts)
+	return texts
 }
 
 // isOffline reports whether a source was not reached at all, so that its site may be well.
@@ -75,6 +104,12 @@ func (s *sourceReport) explanation() string {
 	if len(s.Missing) > 0 {
 		parts = append(parts, "missing: "+strings.Join(s.Missing, ", "))
 		parts = append(parts, s.Notes[:min(len(s.Notes), 2)]...)
+	}
+	if len(s.Refused) > 0 {
+		parts = append(parts, fmt.Sprintf("refused: %s", s.Refused[0]))
+		if more := len(s.Refused) - 1; more > 0 {
+			parts = append(parts, fmt.Sprintf("and %d more", more))
+		}
 	}
 	return strings.Join(parts, "; ")
 }

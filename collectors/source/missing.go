@@ -21,8 +21,11 @@ func (d *Definition) Missing(observations []engine.Observation) []string {
 	present := map[declaredSide]bool{}
 	for i := range observations {
 		o := &observations[i]
-		present[declaredSide{o.InstitutionID, o.Currency, o.Channel, BuySide}] = isPrice(o.Buy)
-		present[declaredSide{o.InstitutionID, o.Currency, o.Channel, SellSide}] = isPrice(o.Sell)
+		for side, text := range map[Side]string{BuySide: o.Buy, SellSide: o.Sell} {
+			if isPrice(text) {
+				present[declaredSide{o.InstitutionID, o.Currency, o.Channel, side}] = true
+			}
+		}
 	}
 	var missing []string
 	for i := range d.Pages {

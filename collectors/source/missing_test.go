@@ -28,6 +28,9 @@ func TestMissing(t *testing.T) {
 		{"caribe-express-site", []engine.Observation{both("USD"), both("EUR"), both("CAD"), both("GBP"), {InstitutionID: "x", Currency: "CHF", Channel: engine.Unspecified, Buy: "70"}}, ""},
 		{"qik-site", []engine.Observation{{InstitutionID: "x", Currency: "USD", Channel: engine.Digital, Buy: "58"}}, "USD sell (digital)"},
 		{"empire-site", []engine.Observation{both("USD")}, "EUR buy, EUR sell"},
+		{"empire-site", []engine.Observation{ // its sides are on pages of their own
+			{InstitutionID: "x", Currency: "USD", Channel: engine.Unspecified, Buy: "58"}, {InstitutionID: "x", Currency: "USD", Channel: engine.Unspecified, Sell: "60"}, both("EUR"),
+		}, ""},
 		{"santa-cruz-site", []engine.Observation{both("USD"), both("EUR")}, ""},
 		{"infodolar", nil, ""},
 		{"indexa", nil, "CAD buy, CAD sell, CHF buy, CHF sell, EUR buy, EUR sell, GBP buy, GBP sell, USD buy, USD sell"},

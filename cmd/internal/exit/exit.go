@@ -32,8 +32,7 @@ const (
 // Help explains the codes in the help of tasard.
 const Help = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
-  1    doctor has found a fault
-  1-60 sources check: so many sources are not ok, 60 or more
+  1    doctor has found a fault; 1 to 60 of sources check: so many sources are not ok (60: or more)
   64   unknown command, flag or argument, or a bad value of one
   65   some lines of an observation file, or a manual rate, were rejected; the rest was imported
   66   an input file or directory can't be read, or has the wrong kind
