@@ -14,7 +14,8 @@ const pageLimitMax = 200
 // AllInstitutions iterates over all active institutions.
 //
 // All iterators of this package end after an error; the last pair is then a zero item and the error. They request one
-// page after the other. If the list changes in between, an item may occur twice or not at all.
+// page after the other. If the list changes in between, an item may occur twice or not at all. A node gives at most
+// 100,200 items of a list; if there are more, the iteration ends with an error.
 func (c *Client) AllInstitutions(ctx context.Context, q InstitutionsQuery) iter.Seq2[Institution, error] {
 	return iterate(q.Cursor, func(cursor int) (*Page[Institution], error) {
 		return c.Institutions(ctx, InstitutionsQuery{q.Currency, cmp.Or(q.Limit, pageLimitMax), cursor})
@@ -76,6 +77,11 @@ func iterate[T any](cursor int, getPage func(cursor int) (*Page[T], error)) iter
 				}
 			}
 			next := page.Meta.NextCursor
+			if next == nil && len(page.Data) > 0 && offset+len(page.Data) < page.Meta.Total {
+				yield(zero, fmt.Errorf("the list has %d items, but the node gives no cursor after item %d: ask for one currency, one institution or fewer days",
+					page.Meta.Total, offset+len(page.Data)))
+				return
+			}
 			if next == nil {
 				return
 			}

@@ -19,7 +19,7 @@ func servePages(items int, next func(cursor int) int) responder {
 			data = append(data, fmt.Sprintf(`{"date":"2026-01-01","institutionId":"i%d","currency":"USD","buy":"1"}`, i))
 		}
 		following := "null"
-		if cursor+limit < items {
+		if cursor+limit < items && next(cursor+limit) >= 0 {
 			following = fmt.Sprint(next(cursor + limit))
 		}
 		body := fmt.Sprintf(`{"data":[%s],"meta":{"total":%d,"nextCursor":%s,"generatedAt":"2026-01-01T00:00:00Z","quoteCurrency":"DOP"}}`, strings.Join(data, ","), items, following)
@@ -57,9 +57,10 @@ func TestIterate(t *testing.T) {
 // TestIterate_Ends checks that wrong cursors and failures end an iteration with an error.
 func TestIterate_Ends(t *testing.T) {
 	for name, answers := range map[string][]responder{
-		"cursor": {servePages(10, func(int) int { return 0 })},
-		"next":   {servePages(10, func(cursor int) int { return cursor + 1 })},
-		"401":    {servePages(10, sameCursor), refuseWith(401, CodeRevokedKey, "")},
+		"cursor":                 {servePages(10, func(int) int { return 0 })},
+		"no cursor after item 4": {servePages(10, func(int) int { return -1 })},
+		"next":                   {servePages(10, func(cursor int) int { return cursor + 1 })},
+		"401":                    {servePages(10, sameCursor), refuseWith(401, CodeRevokedKey, "")},
 	} {
 		s := &fakeTransport{responders: answers}
 		items, last := 0, error(nil)

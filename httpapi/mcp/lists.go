@@ -36,12 +36,12 @@ func (c *currencies) summary() string {
 	for i := range c.Currencies {
 		currency := &c.Currencies[i]
 		if currency.CurrentQuoteCount > 0 {
-			current = append(current, fmt.Sprintf("%s %s (%d current rates)", currency.Code, currency.Name, currency.CurrentQuoteCount))
+			current = append(current, fmt.Sprintf("%s %s (%d)", currency.Code, currency.Name, currency.CurrentQuoteCount))
 		} else {
 			notCurrent = append(notCurrent, currency.Code)
 		}
 	}
-	text := "Currencies with current rates: " + enumerate(current) + "."
+	text := "Currencies, with the number of current rates: " + enumerate(current) + "."
 	if len(notCurrent) > 0 {
 		text += "\nWithout: " + enumerate(notCurrent) + "."
 	}
@@ -98,7 +98,7 @@ func (s *Server) hintForEmpty(ctx context.Context, currency, institutionID strin
 		var unknown *client.Error
 		switch detail, err := s.client.Institution(ctx, institutionID); {
 		case errors.As(err, &unknown) && unknown.Status == http.StatusNotFound:
-			hint.WriteString(unknown.Message + ". ")
+			return strings.Replace(unknown.Message, "GET /v1/institutions lists them", "list_institutions lists them", 1) + ".", nil
 		case err != nil:
 			return "", err
 		default:
