@@ -15,7 +15,8 @@ const (
 	keysMax       = 50 // including revoked keys
 )
 
-// KeyRecord is the stored and listed data of an API key. It does not include the key itself.
+// KeyRecord is the stored and listed data of an API key. It does not include the key itself. Admit reads only the last
+// fields, see Account.
 type KeyRecord struct {
 	ID        string
 	Name      string
@@ -44,26 +45,26 @@ type Record struct {
 // requests of the quota leases (parts of the daily quota) are unspent. If an Account is dropped without Return or
 // SaveEvicted, the unspent requests are lost.
 //
-// The first request of an account is slow mainly because the account is not in the processor's cache. Therefore the
-// fields that Admit reads are adjacent, and the struct has room for one key, one day and one lease, which is enough for
-// most accounts. An Account must not be copied.
+// A request is slow mainly because its account is not in the processor's cache. Therefore the fields that Admit reads
+// are adjacent, from the end of firstKeys to the beginning of record. The struct has room for one key, one day, one
+// lease and a few requests, which is enough for most accounts. An Account must not be copied.
 type Account struct {
-	node         engine.NodeID
-	leasePending bool          // a quota lease is being written to the log
+	firstKeys     [1]accountKey // backing array of keys
+	keys          []accountKey  // oldest first
+	days          dayCounts
+	firstDays     [1]dayCount // backing array of days
+	minute        minuteWindow
+	firstAdmitted [4]time.Duration // backing array of minute
+	node          engine.NodeID
+	leasePending  bool         // a quota lease is being written to the log
+	nodeLeases    []LeaseState // in a cluster: the leases of all nodes, sorted by node
+	record        Record       // without its Keys, which are in keys
+
 	leaseAskedAt time.Duration // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
-	keys         []accountKey  // oldest first
-	days         dayCounts
-	minute       minuteWindow
-	nodeLeases   []LeaseState // in a cluster: the leases of all nodes, sorted by node
-	record       Record       // without its Keys, which are in keys
-
-	leases      []LeaseState // without a cluster: recent leases, oldest first
-	keysPending int          // keys that are being written to the log
-	tokenLease  tokenLease   // in a cluster: the requests that this node may spend
-
-	firstDays   [1]dayCount   // backing array of days
-	firstKeys   [1]accountKey // backing array of keys
-	firstLeases [1]LeaseState // backing array of leases
+	leases       []LeaseState  // without a cluster: recent leases, oldest first
+	firstLeases  [1]LeaseState // backing array of leases
+	keysPending  int           // keys that are being written to the log
+	ownTokens    *tokenLease   // see tokens
 }
 
 type accountKey struct {

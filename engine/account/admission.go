@@ -39,8 +39,9 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 	key.used = plainUTC(now.Wall)
 	count.spent++
 	if a.node != 0 {
-		a.tokenLease.tokens--
-		a.tokenLease.rate.spent++
+		t := a.tokens()
+		t.tokens--
+		t.rate.spent++
 	}
 	a.minute.add(now)
 	result.charge()
@@ -92,5 +93,5 @@ func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 // Idle reports whether the account can be evicted: it had no requests in the last minute, and none of its events is
 // being written to the log.
 func (a *Account) Idle(now ClockReading) bool {
-	return !a.leasePending && !a.tokenLease.returnPending && a.keysPending == 0 && a.minute.idle(now)
+	return !a.leasePending && (a.ownTokens == nil || !a.ownTokens.returnPending) && a.keysPending == 0 && a.minute.idle(now)
 }

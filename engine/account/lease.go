@@ -1,6 +1,9 @@
 package account
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // leaseMergeSpan is a span of monotonic time (ClockReading.Monotonic). A quota lease is a part of an
 // account's daily quota that is taken with one event in the log and then spent in memory. All leases in one span are
@@ -64,8 +67,8 @@ func (a *Account) applyReturn(e *Returned) {
 		count.leased = max(0, count.leased-e.Unspent)
 		count.spent = min(count.spent, count.leased)
 	}
-	a.tokenLease.returnPending = false
 	if e.Node != 0 {
+		a.tokens().returnPending = false
 		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted})
 	} else {
 		a.leases, a.nodeLeases = nil, nil
@@ -81,9 +84,10 @@ func (a *Account) applyReturn(e *Returned) {
 // as admitted now. So the limits hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
-	a.leasePending, a.keysPending, a.leaseAskedAt, a.tokenLease = false, 0, now.Monotonic, tokenLease{}
-	a.minute = minuteWindow{}
-	for range a.recentAdmittedMax(now.Monotonic) {
+	a.leasePending, a.keysPending, a.leaseAskedAt, a.ownTokens = false, 0, now.Monotonic, nil
+	recent := a.recentAdmittedMax(now.Monotonic)
+	a.minute = minuteWindow{admitted: slices.Grow(a.firstAdmitted[:0], recent+1)}
+	for range recent {
 		a.minute.add(now)
 	}
 	a.resumeNodeLeases(now)
@@ -126,9 +130,11 @@ func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Lease
 
 // AbortLease must be called if the event of NextLease will not become durable.
 func (a *Account) AbortLease() {
-	t := &a.tokenLease
-	t.previousRate.spent += t.rate.spent
-	a.leasePending, t.rate, t.renewing = false, t.previousRate, 0
+	a.leasePending = false
+	if t := a.ownTokens; t != nil {
+		t.previousRate.spent += t.rate.spent
+		t.rate, t.renewing = t.previousRate, 0
+	}
 }
 
 // unspent returns the number of unspent requests of all days.
@@ -150,7 +156,7 @@ func (a *Account) Refund(admittedAt ClockReading) {
 	case admittedAt.Monotonic > a.leaseAskedAt:
 		count.spent--
 		if a.node != 0 {
-			a.tokenLease.tokens++
+			a.tokens().tokens++
 		}
 	default:
 		count.refunded++
@@ -170,12 +176,14 @@ func (a *Account) Return(now ClockReading) *Returned {
 		event.Unspent = count.leased - count.charged()
 	}
 	a.days.spendAll()
-	a.tokenLease.tokens = 0
+	if a.ownTokens != nil {
+		a.ownTokens.tokens = 0
+	}
 	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.ownNodeLease().Count == 0 {
 		return nil
 	}
 	if a.node != 0 {
-		a.leaseAskedAt, a.tokenLease.returnPending = now.Monotonic, true
+		a.leaseAskedAt, a.tokens().returnPending = now.Monotonic, true
 	}
 	return event
 }

@@ -180,7 +180,7 @@ func clusterBugs() map[string]quotaBug {
 			}
 		}},
 		"leases last for ever": {only: minuteFault, before: func(a *Account) {
-			a.tokenLease.until, a.tokenLease.untilWall = 1<<60, at("2100-01-01T00:00:00Z")
+			a.tokens().until, a.tokens().untilWall = 1<<60, at("2100-01-01T00:00:00Z")
 		}},
 		"another node's clock is taken for one's own": {only: minuteFault, arrives: func(event Event, now ClockReading) ClockReading {
 			now.Monotonic = monotonicOf(event)

@@ -70,10 +70,11 @@ func Restore(state State) *Account {
 	return a
 }
 
-// Load replaces the account by that of a snapshot. Otherwise it is like Restore.
+// Load is like Restore, for an account that must be zero.
 func (a *Account) Load(state *State) {
-	*a = Account{record: state.Record, days: dayCounts{counts: a.firstDays[:0], closedUntil: state.ClosedUntil}, keys: a.firstKeys[:0], leases: a.firstLeases[:0]}
+	a.record, a.days.closedUntil = state.Record, state.ClosedUntil
 	a.record.Keys = nil
+	a.keys, a.days.counts, a.leases, a.minute.admitted = a.firstKeys[:0], a.firstDays[:0], a.firstLeases[:0], a.firstAdmitted[:0]
 	for i := range state.Record.Keys {
 		a.keys = append(a.keys, accountKey{record: state.Record.Keys[i]})
 	}

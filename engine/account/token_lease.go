@@ -29,6 +29,14 @@ type tokenLease struct {
 	previousRate  spendRate // rate before the lease that is being written to the log
 }
 
+// tokens returns the requests that this node of a cluster may spend. Without a cluster no account needs a tokenLease.
+func (a *Account) tokens() *tokenLease {
+	if a.ownTokens == nil {
+		a.ownTokens = new(tokenLease)
+	}
+	return a.ownTokens
+}
+
 // spendRate counts the requests that were spent since the last NextLease.
 type spendRate struct {
 	since time.Duration // monotonic time at which NextLease last returned a lease
@@ -49,10 +57,10 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	switch {
 	case a.node == 0:
 		return count.unspent()
-	case now.Monotonic >= a.tokenLease.until || !now.Wall.Before(a.tokenLease.untilWall):
+	case now.Monotonic >= a.tokens().until || !now.Wall.Before(a.tokens().untilWall):
 		return 0
 	}
-	return min(a.tokenLease.tokens, count.unspent())
+	return min(a.tokens().tokens, count.unspent())
 }
 
 // nextClusterLease returns the event of the next lease in a cluster, or nil if none is needed or possible. The size of
@@ -78,7 +86,7 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	if void+added == 0 && (refunded == 0 || waiting == 0) {
 		return nil
 	}
-	t := &a.tokenLease
+	t := a.tokens()
 	t.renewing = a.spendable(a.days.get(a.days.newest()), now)
 	t.tokens = t.renewing
 	t.previousRate, t.rate = t.rate, spendRate{since: now.Monotonic, size: size}
@@ -95,7 +103,7 @@ func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, wai
 	if maximum > 1 {
 		maximum = max(maximum, limit) // so that a fast account too has a lease when the log has no leader for a few seconds
 	}
-	return max(a.tokenLease.rate.nextSize(now.Monotonic, maximum), min(waiting, free))
+	return max(a.tokens().rate.nextSize(now.Monotonic, maximum), min(waiting, free))
 }
 
 // fairLease returns the maximum number of requests that this node may lease in addition to those that it can still
@@ -111,7 +119,7 @@ func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 
 // applyNodeLease adds the requests of a lease to the tokens of this node, when the lease is in the log.
 func (a *Account) applyNodeLease(e *Leased) {
-	t := &a.tokenLease
+	t := a.tokens()
 	t.tokens += e.Unspent - t.renewing + e.Count + e.Refunded
 	t.renewing, t.until, t.untilWall = 0, e.Monotonic+LeaseSpan, e.At.Add(LeaseSpan)
 	a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
@@ -121,7 +129,7 @@ func (a *Account) applyNodeLease(e *Leased) {
 // lease those requests. It returns nil if there is no need. In a cluster it should be called every few seconds. The
 // caller must then call Apply or AbortReturn.
 func (a *Account) NextReturn(now ClockReading) *Returned {
-	if a.node == 0 || a.leasePending || a.tokenLease.returnPending || now.Monotonic-a.leaseAskedAt < idleReturnAfter {
+	if a.node == 0 || a.leasePending || a.tokens().returnPending || now.Monotonic-a.leaseAskedAt < idleReturnAfter {
 		return nil
 	}
 	a.minute.expire(now)
@@ -136,7 +144,7 @@ func (a *Account) NextReturn(now ClockReading) *Returned {
 
 // AbortReturn must be called if a return will not become durable. Its requests can then be leased again.
 func (a *Account) AbortReturn(e *Returned) {
-	a.tokenLease.returnPending = false
+	a.tokens().returnPending = false
 	if count := a.days.find(e.Day); count != nil {
 		count.spent = max(0, count.spent-e.Unspent)
 	}

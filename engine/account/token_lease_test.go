@@ -21,7 +21,7 @@ func (w *testAccount) pace(minute int, span time.Duration, size, spent int) {
 	for range minute {
 		w.account.minute.add(w.now)
 	}
-	w.account.tokenLease.rate = spendRate{w.now.Monotonic - span, size, spent}
+	w.account.tokens().rate = spendRate{w.now.Monotonic - span, size, spent}
 }
 
 // next is the next lease for so many requests that wait.

@@ -68,18 +68,18 @@ type returnLease struct{ mailbox.OneWay }
 // AccountActor is the actor of one account. Only a loaded account has an actor; an evicted account is kept encoded.
 type AccountActor struct {
 	*accountCommon
-	ID        uint64
-	Account   *account.Account
-	remoteSeq uint64 // number of RemoteEvents messages (events of other nodes) received
-	asked     bool   // a request arrived after the newest search for idle accounts (ShardActor.sweep)
+	ID       uint64
+	Account  *account.Account
+	stopped  *engine.Error // if not nil, the error of all new leases and changes
+	asked    bool          // a request arrived after the newest search for idle accounts (ShardActor.sweep)
+	Leasing  bool          // a lease is being written to the log
+	urgent   bool          // a request waits for that lease
+	stopping bool          // returnLease has arrived
 
-	Leasing  bool                // a lease is being written to the log
-	urgent   bool                // a request waits for that lease
-	stopping bool                // returnLease has arrived
-	queued   []*admissionRequest // requests that wait for that lease
-	changes  []*changeRequest    // changes that have not started, in order
-	InFlight *changeRequest      // the change whose event is being written, or nil
-	stopped  *engine.Error       // if not nil, the error of all new leases and changes
+	remoteSeq uint64              // number of RemoteEvents messages (events of other nodes) received
+	queued    []*admissionRequest // requests that wait for that lease
+	changes   []*changeRequest    // changes that have not started, in order
+	InFlight  *changeRequest      // the change whose event is being written, or nil
 
 	leaseWritten eventWritten         // message about the lease that is being written; reused
 	firstQueued  [1]*admissionRequest // backing array of queued

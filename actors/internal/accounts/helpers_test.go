@@ -22,6 +22,14 @@ func keyOf(id uint64) (d account.Digest) {
 // testAccount is an account with a key and a lease.
 func testAccount(t testing.TB, id uint64) *account.Account {
 	t.Helper()
+	a := newAccount(t, id)
+	a.Apply(&account.Leased{Account: id, Day: engine.DateOf(noon), Count: 16, Monotonic: time.Hour, KeyID: "key_1", At: noon})
+	return a
+}
+
+// newAccount is an account with a key.
+func newAccount(t testing.TB, id uint64) *account.Account {
+	t.Helper()
 	email, err := account.ParseEmail(fmt.Sprintf("somebody.%d@example.com", id))
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +37,5 @@ func testAccount(t testing.TB, id uint64) *account.Account {
 	a := account.New(id)
 	a.Apply(&account.Created{Account: id, Email: email.ID(), At: noon})
 	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{ID: "key_1", Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon}})
-	a.Apply(&account.Leased{Account: id, Day: engine.DateOf(noon), Count: 16, Monotonic: time.Hour, KeyID: "key_1", At: noon})
 	return a
 }

@@ -23,9 +23,7 @@ func (c *codec) keyCreated(e *account.KeyCreated) {
 }
 
 func (c *codec) key(k *account.KeyRecord) {
-	c.text(1, &k.ID)
-	c.text(2, &k.Name)
-	c.text(3, &k.Hint)
+	c.threeTexts(1, &k.ID, &k.Name, &k.Hint)
 	c.digest(4, &k.Digest)
 	c.instant(5, &k.CreatedAt)
 	c.instant(7, &k.RevokedAt)

@@ -112,6 +112,31 @@ func (c *codec) string(n fieldNumber, v *string, known *internTable) {
 	}
 }
 
+// threeTexts is for texts as fields n, n+1 and n+2. When reading, it allocates them together.
+func (c *codec) threeTexts(n fieldNumber, v ...*string) {
+	var room [256]byte
+	all, ends := room[:0], [4]int{}
+	for i := range v {
+		if c.writing {
+			c.text(n+fieldNumber(i), v[i])
+		} else if c.nextField == n+fieldNumber(i) {
+			if text := c.value(); !c.skipText {
+				all = append(all, text...)
+			}
+			c.advance()
+		}
+		ends[i+1] = len(all)
+	}
+	if len(all) == 0 {
+		return
+	}
+	for i, text := 0, string(all); i < len(v); i++ {
+		if ends[i+1] > ends[i] {
+			*v[i] = text[ends[i]:ends[i+1]]
+		}
+	}
+}
+
 // decimal is for the text of a number. The empty text is the null Decimal.
 func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	switch {
