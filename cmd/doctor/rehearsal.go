@@ -19,6 +19,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/node"
+	"github.com/tasard/tasard/node/core"
 )
 
 const (
@@ -84,19 +85,21 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 	config.Dir, config.Clock = directory, func() time.Time { return *now.Load() }
 	config.Reference = &node.ReferenceData{Catalogue: engine.DefaultCatalogue(), Sources: source.DefaultSet()}
 	config.Monotonic = func() time.Duration { return now.Load().Sub(announced) } // follows config.Clock, so that the node sees no step of its clock
-	data, err := node.OpenData(ctx, config)
+	coreConfig := config.Core(*config.Reference)
+	coreConfig.HTTP.Harness = &httpapi.Harness{} // makes the Date header follow the clock of the node
+	n, err := core.Open(coreConfig)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, data.Close()) }()
-	system := data.System
-	if _, err := system.Announce(required, "doctor"); err != nil {
+	defer func() { err = errors.Join(err, n.System.Close()) }()
+	select {
+	case <-n.System.Ready():
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if _, err := n.System.Announce(required, "doctor"); err != nil {
 		return nil, err
 	}
-	core := config.Core(*config.Reference)
-	httpConfig := core.HTTPConfig(system)
-	httpConfig.Harness = &httpapi.Harness{} // makes the Date header follow the clock of the node
-	server := httpapi.New(httpConfig)
 	first := required.Add(-account.KeyNoticeMin)
 	if first.Before(announced) {
 		first = announced
@@ -106,10 +109,10 @@ func (d *doctor) rehearse(ctx context.Context, announced, required time.Time) (v
 		at   time.Time
 	}{{"Day -14", first}, {"Day 0", required}, {"Day +1", required.Add(day)}} {
 		now.Store(new(step.at.Round(0)))
-		if err := publishSample(system, step.at); err != nil {
+		if err := publishSample(n.System, step.at); err != nil {
 			return nil, err
 		}
-		view, err := requestView(server, step.name, step.at)
+		view, err := requestView(n.Server, step.name, step.at)
 		if err != nil {
 			return nil, err
 		}

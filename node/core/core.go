@@ -22,7 +22,7 @@ type Config struct {
 	Version string        // of the program
 	Mail    string        // how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff
 
-	HTTP       httpapi.Config // of the HTTP server; HTTPConfig sets the fields that depend on other fields of Config
+	HTTP       httpapi.Config // of the HTTP server; Open sets the fields that depend on other fields of Config
 	PublicURL  string         // public address of the pages; "" means unknown
 	AccountURL string         // page linked from the notice that API keys will be required; "" means the node's own /docs
 	Contact    string         // e-mail address or URL of the operator, for the pages; "" means none
@@ -62,7 +62,7 @@ func Open(c Config) (*Core, error) {
 		return nil, err
 	}
 	n := &Core{System: system, config: c}
-	httpConfig := c.HTTPConfig(system)
+	httpConfig := c.httpConfig(system)
 	httpConfig.Health, httpConfig.Site = n, newSite(&c, system)
 	n.Server = httpapi.New(httpConfig)
 	if c.Metrics == nil {
@@ -78,8 +78,8 @@ func Open(c Config) (*Core, error) {
 	return n, nil
 }
 
-// HTTPConfig returns Config.HTTP, and sets in it the fields that depend on the system and on other fields of Config.
-func (c *Config) HTTPConfig(system *actors.System) httpapi.Config {
+// httpConfig returns Config.HTTP, and sets in it the fields that depend on the system and on other fields of Config.
+func (c *Config) httpConfig(system *actors.System) httpapi.Config {
 	config := c.HTTP
 	config.Service, config.Admitter, config.Accounts = system, system, system
 	config.Catalogue, config.Clock, config.Logger = c.Actors.Catalogue, c.Actors.Clock, c.Actors.Logger

@@ -32,7 +32,7 @@ var layout = map[string]row{
 	"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
 	"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
+		"node node/core httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
 	"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin engine actors actors/yield collectors collectors/source spf13/cobra spf13/pflag"},
 	"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
@@ -123,7 +123,13 @@ func TestLayout(t *testing.T) {
 	for _, problem := range slices.Concat(layoutProblems(readSources(t)), placeProblems(files())) {
 		t.Error(problem)
 	}
+	guide := readText(t, "docs/contributing.md")
 	for folder := range layout {
+		below, _, _ := strings.Cut(folder, "/internal/")
+		named := strings.Contains(guide, "`"+folder+"`") || strings.Contains(guide, "`"+path.Base(folder)+"`")
+		if !named && below == folder && folder != "." && !strings.HasPrefix(folder, "cmd/") {
+			t.Errorf("docs/contributing.md does not say what %s is", folder)
+		}
 		if !slices.ContainsFunc(readSources(t), func(s source) bool { return path.Dir(s.path) == folder }) {
 			t.Errorf("%s has a row in the layout, and no Go file", folder)
 		}
