@@ -4,9 +4,10 @@ import "time"
 
 // Limits of observations.
 const (
-	InstitutionIDMax  = 80  // characters
-	UpstreamSourceMax = 200 // characters
-	sideTextMax       = 64  // bytes of a text kept in quarantine; a side may be a whole page by mistake
+	InstitutionIDMax  = 80        // characters
+	UpstreamSourceMax = 200       // characters
+	sideTextMax       = 64        // bytes of a text kept in quarantine; a side may be a whole page by mistake
+	BaselineBytesMax  = 256 << 10 // far more than the collector needs for its largest Baseline
 )
 
 // Observation is a rate as a source gave it, before it is checked. Buy and Sell are the source's texts, or "" if
@@ -33,7 +34,7 @@ type Refresh struct {
 	// interrupted can therefore be repeated.
 	Slot time.Time
 	// Baseline is what the collector has learnt about the source up to Slot (package collectors/baseline). It is kept
-	// with Slot, and has no effect on rates.
+	// with Slot, and has no effect on rates. A Baseline of more than BaselineBytesMax is not kept.
 	Baseline   string
 	By         string // name of the operator, or "" for a collected refresh
 	currencies int    // number of currencies in the whole refresh; 0 = one

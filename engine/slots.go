@@ -16,8 +16,12 @@ type AnsweredSlot struct {
 }
 
 func (e *Refreshed) setSlot(refresh *Refresh) {
-	if !refresh.Slot.IsZero() {
-		e.Slot, e.Currencies, e.Baseline = plainUTC(refresh.Slot), max(1, refresh.currencies), refresh.Baseline
+	if refresh.Slot.IsZero() {
+		return
+	}
+	e.Slot, e.Currencies = plainUTC(refresh.Slot), max(1, refresh.currencies)
+	if len(refresh.Baseline) <= BaselineBytesMax {
+		e.Baseline = refresh.Baseline
 	}
 }
 

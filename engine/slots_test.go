@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -170,6 +171,11 @@ func TestX26_BaselineIsKeptWithTheSlot(t *testing.T) {
 	got.Slots[0].Baseline = ""
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("it changes the state: %+v, want %+v", got, want)
+	}
+
+	refresh.Slot, refresh.Baseline = refresh.Slot.Add(time.Second), strings.Repeat("x", BaselineBytesMax+1)
+	if with.apply(Observe{[]Refresh{refresh}}); with.state.Saved().Slots[0] != (AnsweredSlot{"a", refresh.Slot, 1, ""}) {
+		t.Error("a large one is kept")
 	}
 
 	first, second := noon, noon.Add(5*time.Hour)

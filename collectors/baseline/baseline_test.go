@@ -148,7 +148,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("strange institutions are learnt: %v", b)
 	}
 	b = learn(b, 100, lines...)
-	if text := b.Encode(); len(b.Quotes) != quotesMax || len(text) > 400*quotesMax {
+	if text := b.Encode(); len(b.Quotes) != quotesMax || len(text) > engine.BaselineBytesMax {
 		t.Errorf("%d quotes in %d bytes", len(b.Quotes), len(text))
 	}
 	if again := b.After(Run{Slot: b.Slot, At: b.At.Add(time.Hour), Complete: everything}); !reflect.DeepEqual(again, b) {

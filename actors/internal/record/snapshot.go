@@ -13,6 +13,8 @@ const snapshotVersion = 2
 const (
 	partItemsMax = 256     // maximum number of list elements that the writer puts in one part
 	partBytesMax = 4 << 20 // maximum size that the reader accepts; partItemsMax elements need far less
+	partSlotsMax = 15      // maximum number of slots in one part; each may have a large Baseline
+	_            = uint(partBytesMax - partSlotsMax*(engine.BaselineBytesMax+1<<10))
 )
 
 // part is a message with some data of one currency, of accounts or of the registry. A snapshot is a list of parts. The

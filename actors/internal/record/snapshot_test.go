@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
@@ -81,6 +82,23 @@ func TestSnapshotReadsAsWritten(t *testing.T) {
 		if _, err := readAll(bytes.NewReader(whole[:cut])); err == nil {
 			t.Fatalf("the first %d of %d bytes read as a whole snapshot", cut, len(whole))
 		}
+	}
+}
+
+// TestSnapshot_LargeBaselines writes slots whose baselines would not fit into one part.
+func TestSnapshot_LargeBaselines(t *testing.T) {
+	state := engine.SavedCurrency{Currency: "USD"}
+	for i := range 2*partSlotsMax + 1 {
+		state.Slots = append(state.Slots, engine.AnsweredSlot{SourceID: fmt.Sprint(i), Slot: sampleTime, Baseline: strings.Repeat("b", engine.BaselineBytesMax)})
+	}
+	var buffer bytes.Buffer
+	w := NewSnapshotWriter(&buffer)
+	w.Currency(state)
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readAll(&buffer); err != nil || !reflect.DeepEqual(got.Currencies, []engine.SavedCurrency{state}) {
+		t.Errorf("%v: another state is read", err)
 	}
 }
 

@@ -43,7 +43,7 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	for quarantined := range slices.Chunk(s.Quarantine, partItemsMax) {
 		write(engine.SavedCurrency{Quarantine: quarantined})
 	}
-	for slots := range slices.Chunk(s.Slots, partItemsMax) {
+	for slots := range slices.Chunk(s.Slots, partSlotsMax) {
 		write(engine.SavedCurrency{Slots: slots})
 	}
 }
