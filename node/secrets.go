@@ -54,7 +54,7 @@ func (s SourceSecrets) Apply(set *source.Set) *source.Set {
 		for _, name := range d.SecretNames() {
 			if d.Disabled == "" && !s.has(name) {
 				disabled := *d
-				disabled.Disabled = fmt.Sprintf("It needs the secret %s: write it into a file of this name in the directory of --source-secrets.", name)
+				disabled.Disabled = fmt.Sprintf("It needs the secret %s: a file of this name in the directory of --source-secrets.", name)
 				definitions[i] = &disabled
 				break
 			}

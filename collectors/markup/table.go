@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,25 +158,38 @@ func headingText(cell *html.Node) string {
 
 // Cells returns the cells of a row by heading, and the row with the headings. It returns nil if the row is not below a
 // complete row of headings. It omits a cell below two headings, because its price could belong to either of them.
-func (t *Table) Cells(tr *html.Node) (map[string]*html.Node, *html.Node) {
+// aligned is false if the row lacks a cell below a heading or has a number to the right of its headings. A cell was left
+// out or inserted then, and the other cells may be those of other headings.
+func (t *Table) Cells(tr *html.Node) (cells map[string]*html.Node, heading *html.Node, aligned bool) {
 	if t == nil {
-		return nil, nil
+		return nil, nil, false
 	}
 	index, known := t.rows[tr]
 	if !known || t.headingRows[index] == nil || t.headingRows[index].columns == nil {
-		return nil, nil
+		return nil, nil, false
 	}
 	row, columns, headingCount := t.grid[index], t.headingRows[index].columns, map[*html.Node]int{}
-	for _, heading := range t.headings {
-		if column := columns[heading]; column < len(row) {
+	aligned = true
+	for _, column := range columns {
+		if column < len(row) {
 			headingCount[row[column]]++
+		} else {
+			aligned = false
 		}
 	}
-	cells := map[string]*html.Node{}
-	for _, heading := range t.headings {
-		if column := columns[heading]; column < len(row) && headingCount[row[column]] == 1 {
-			cells[heading] = row[column]
+	cells, heading = map[string]*html.Node{}, t.headingRows[index].row
+	for name, column := range columns {
+		if column < len(row) && headingCount[row[column]] == 1 {
+			cells[name] = row[column]
 		}
 	}
-	return cells, t.headingRows[index].row
+	surplus := row[min(len(t.grid[t.rows[heading]]), len(row)):]
+	return cells, heading, aligned && !slices.ContainsFunc(surplus, isNumber)
+}
+
+var bareNumber = regexp.MustCompile(`(?i)^(?:[^\p{L}/:]|RD|US|DOP)*\p{Nd}(?:[^\p{L}/:]|DOP)*$`)
+
+// isNumber reports whether a cell is a number and nothing else, besides signs and the currency. A date is not.
+func isNumber(cell *html.Node) bool {
+	return bareNumber.MatchString(strings.TrimSpace(VisibleText(cell)))
 }

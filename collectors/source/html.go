@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,7 +77,8 @@ func (s *htmlScope) texts(locator *Locator) []sourceText {
 
 // htmlRows returns the rows that the CSS selector Rows.At selects. If the definition names no columns, all rows are in
 // one group. If it names columns by their headings (Locator.Column), htmlRows omits rows without these columns, and
-// groups the others by the row of headings above them.
+// groups the others by the row of headings above them. A row with a cell too few or too many has no prices: they may be
+// below the wrong headings.
 func (r *parser) htmlRows(document *html.Node) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := markup.Find(document, extract.At)
@@ -93,8 +95,12 @@ func (r *parser) htmlRows(document *html.Node) [][]scope {
 			if tableNode != nil && tables[tableNode] == nil {
 				tables[tableNode] = markup.ReadTable(tableNode, headings)
 			}
-			if row.columns, heading = tables[tableNode].Cells(node); row.columns == nil {
+			var aligned bool
+			if row.columns, heading, aligned = tables[tableNode].Cells(node); row.columns == nil {
 				continue
+			}
+			if !aligned { // it keeps its label, for the note that it has no prices
+				maps.DeleteFunc(row.columns, func(name string, _ *html.Node) bool { return name != values.NormaliseLabel(extract.Label.Column) })
 			}
 		}
 		index, known := groupIndexes[heading]

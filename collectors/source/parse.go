@@ -144,8 +144,7 @@ type textKind int
 
 const (
 	displayText textKind = iota // for people, with currencies and thousands separators
-	numberText                  // JSON number: a point is the decimal mark
-	cellText                    // cell of a workbook: a number that may have binary rounding errors
+	numberText                  // JSON number or cell of a workbook: a point is the decimal mark
 )
 
 // Limits of searches with regular expressions. The time of a search grows with the size of the text.

@@ -198,8 +198,6 @@ func (r *parser) priceOf(t sourceText, currency string) side {
 	text := t.text
 	var err error
 	switch t.kind {
-	case cellText:
-		text, err = values.ParseCell(text, r.source.Decimal, r.source.DecimalsMax)
 	case numberText:
 		text, err = values.ParseNumber(text, r.source.Decimal, r.source.DecimalsMax)
 	case displayText:

@@ -94,7 +94,7 @@ type sheetScope struct {
 
 func (s *sheetScope) texts(locator *Locator) []sourceText {
 	if text := s.headings.text(s.cells, locator.At); text != "" {
-		return []sourceText{{text: text, kind: cellText}}
+		return []sourceText{{text: text, kind: numberText}}
 	}
 	return nil
 }

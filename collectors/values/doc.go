@@ -7,7 +7,7 @@
 // # Promises
 //
 //   - A price is parsed only if it is unambiguous, and a date only in the given form. No value is guessed, rescaled or
-//     rounded; only the binary rounding errors in cells of workbooks are removed (ParseCell).
+//     rounded; only the binary rounding errors of numbers in JSON and workbooks are removed (ParseNumber).
 //   - There are no floating-point numbers: a price is decimal text with the digits of the source.
 //   - Limits of size are constants in the file that checks them. All functions are safe for concurrent use.
 package values

@@ -198,8 +198,9 @@ func allDigits(text string) bool { return strings.Trim(text, "0123456789") == ""
 
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
-// ParseNumber parses a number of JSON. Its point is the decimal mark, and trailing zeros do not count as decimals. A
-// text that is not a plain number is parsed by ParsePrice.
+// ParseNumber parses a number of JSON or of a workbook. Its point is the decimal mark, and trailing zeros do not count
+// as decimals. It is rounded to eight decimals, because the digits after these are binary rounding errors. A text that
+// is not a plain number is parsed by ParsePrice.
 func ParseNumber(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	if !plainNumber.MatchString(text) {
 		return ParsePrice(text, mark, decimalsMax)
@@ -211,21 +212,12 @@ func ParseNumber(text string, mark DecimalMark, decimalsMax int) (string, error)
 	if _, decimals, hasPoint := strings.Cut(text, "."); hasPoint {
 		trimmed = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 		if len(decimals) > engine.DecimalPlacesMax {
-			text = trimmed
+			rounded, err := engine.ReadDecimal(trimmed)
+			if err != nil {
+				return "", fmt.Errorf("%w: %w", errPrice, err)
+			}
+			text, trimmed = rounded.String(), rounded.String()
 		}
 	}
 	return text, checkPrice(trimmed, decimalsMax)
-}
-
-// ParseCell parses the cell of a workbook. It rounds a number to eight decimals, because the digits after these are
-// binary rounding errors.
-func ParseCell(text string, mark DecimalMark, decimalsMax int) (string, error) {
-	if plainNumber.MatchString(text) {
-		decimal, err := engine.ReadDecimal(text)
-		if err != nil {
-			return "", fmt.Errorf("%w: %w", errPrice, err)
-		}
-		text = decimal.String()
-	}
-	return ParseNumber(text, mark, decimalsMax)
 }
