@@ -35,8 +35,9 @@ node. Without an ID it checks every source that is not disabled, in less than a 
 the rates too. Progress is on standard error.
 
 Verdicts: ok; degraded (a page, a currency or a side is missing that the definition declares, or a rate is refused, as outside
-the plausible range); changed (the page is not as the definition says: which place, and what the page has instead); empty (no prices yet); blocked (by a bot protection or robots.txt:
-nothing to repair); unreachable (network, certificate or HTTP status); failed (a fault of this program).
+the plausible range); changed (the page is not as the definition says: which place, and what the page has instead; or it has
+another address); empty (no prices yet); blocked (by a bot protection or robots.txt: nothing to repair); unreachable (network,
+certificate or HTTP status); failed (a fault of this program).
 
 The exit code is the number of sources that are not ok, at most 60. Of a check without IDs only confirmed sources count: those
 of which a real answer is known to parse (tasard sources list). The code is 69 if no source can be reached at all.`,

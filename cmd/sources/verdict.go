@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ type verdict string
 
 // The verdicts, in the order of the table: first those whose definition needs a repair.
 const (
-	changed     verdict = "changed"     // the document is not as the definition says
+	changed     verdict = "changed"     // the document is not as the definition says, or has another address
 	degraded    verdict = "degraded"    // a page, a currency or a side is missing, or a rate is refused
 	noPrices    verdict = "empty"       // the document is as it should be, without prices
 	failed      verdict = "failed"      // a fault of this program
@@ -49,7 +50,12 @@ func verdictOf(failure *source.Failure, rates int, problems []string) verdict {
 		return noPrices
 	case source.Blocked:
 		return blocked
-	case source.Network, source.Timeout, source.TLS, source.HTTPStatus:
+	case source.HTTPStatus:
+		if failure.Status >= 300 && failure.Status < 400 || failure.Status == http.StatusNotFound || failure.Status == http.StatusGone {
+			return changed // the page has another address now
+		}
+		return unreachable
+	case source.Network, source.Timeout, source.TLS:
 		return unreachable
 	case source.Internal:
 	}
