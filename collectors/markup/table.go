@@ -158,8 +158,8 @@ func headingText(cell *html.Node) string {
 
 // Cells returns the cells of a row by heading, and the row with the headings. It returns nil if the row is not below a
 // complete row of headings. It omits a cell below two headings, because its price could belong to either of them.
-// aligned is false if the row lacks a cell below a heading or has a number to the right of its headings. A cell was left
-// out or inserted then, and the other cells may be those of other headings.
+// aligned is false if the row lacks a cell below a heading or has a number to the right of its headings. A cell was
+// left out or inserted then, and the other cells may be those of other headings.
 func (t *Table) Cells(tr *html.Node) (cells map[string]*html.Node, heading *html.Node, aligned bool) {
 	if t == nil {
 		return nil, nil, false
@@ -189,7 +189,7 @@ func (t *Table) Cells(tr *html.Node) (cells map[string]*html.Node, heading *html
 
 var bareNumber = regexp.MustCompile(`(?i)^(?:[^\p{L}/:]|RD|US|DOP)*\p{Nd}(?:[^\p{L}/:]|DOP)*$`)
 
-// isNumber reports whether a cell is a number and nothing else, besides signs and the currency. A date is not.
+// isNumber reports whether a cell is a number and nothing else, besides signs and the currency. A date is not one.
 func isNumber(cell *html.Node) bool {
 	return bareNumber.MatchString(strings.TrimSpace(VisibleText(cell)))
 }

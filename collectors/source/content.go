@@ -97,8 +97,8 @@ func binaryMediaType(contentType string) string {
 }
 
 // decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the Content-Type header names another
-// encoding. Otherwise the document is in UTF-16 with a byte order mark, in UTF-8 with invalid bytes, if its header or
-// its start says UTF-8, or else in Windows-1252, of which Latin-1 is a part. Invalid bytes become U+FFFD.
+// encoding. Otherwise the document is in UTF-16 with a byte order mark, or in Windows-1252, of which Latin-1 is a part. If
+// its header or its start says UTF-8, only the bytes that are not UTF-8 are read as Windows-1252: some pages mix both.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) {
@@ -112,10 +112,24 @@ func decodeText(doc *Document) string {
 	if hasUTF16Mark(body) {
 		decoder = textunicode.UTF16(textunicode.LittleEndian, textunicode.UseBOM)
 	} else if strings.Contains(start, "utf-8") {
-		decoder = encoding.Nop
+		return decodeMixed(body)
 	}
 	text, _ := decoder.NewDecoder().Bytes(body) // the decoders replace invalid bytes
 	return strings.ToValidUTF8(string(text), string(utf8.RuneError))
+}
+
+// decodeMixed decodes UTF-8 with bytes of Windows-1252 in between.
+func decodeMixed(body []byte) string {
+	var text strings.Builder
+	for len(body) > 0 {
+		r, size := utf8.DecodeRune(body)
+		if r == utf8.RuneError && size == 1 {
+			r = charmap.Windows1252.DecodeByte(body[0])
+		}
+		text.WriteRune(r)
+		body = body[size:]
+	}
+	return text.String()
 }
 
 func hasUTF16Mark(body []byte) bool {

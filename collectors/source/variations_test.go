@@ -172,6 +172,36 @@ func TestInfoDolarRowsHaveTheirDates(t *testing.T) {
 	}
 }
 
+// The dollar has many names in tables, in several encodings. Another currency that has the word in its name is not it.
+func TestNamesOfTheDollar(t *testing.T) {
+	table := func(class, channel string) string {
+		return page("", `<div class="`+class+`"><table><tr><th>Moneda</th><th>Tipo</th><th>Compra</th><th>Venta</th></tr><tr><td>LABEL</td><td>LABEL`+channel+`</td><td>58.10</td><td>60.10</td></tr>`+
+			`<tr><td>Euro</td><td>Euro (EU)</td><td>-</td><td>-</td></tr></table></div>`)
+	}
+	for id, body := range map[string]string{
+		"lopez-de-haro-site": table("", ""), "scotiabank-site": table("_bns--table", " Sucursales*"),
+		"caribe-express-site": page("", `<div class="plan"><h3>LABEL</h3><b class="value">58.10</b> compra</div>`),
+	} {
+		d, _ := source.DefaultSet().Find(id)
+		want := map[string]string{"caribe-express-site": "caribe-express USD 58.1/"}[id]
+		if want == "" {
+			want = d.Institution + " USD 58.1/60.1"
+		}
+		for label, isDollar := range map[string]bool{
+			"Dólares (US$)": true, "D&oacute;lar USD": true, "D\xf3lar&nbsp;US": true, "Do\u0301lar (USD)": true, "DOLAR US$": true,
+			"Dólar canadiense": false, "Dólar (CA)": false, "Dólar remesas": false, "Franco": false,
+		} {
+			if id == "caribe-express-site" { // words, no codes
+				label = strings.NewReplacer(" (US$)", " americanos", " (USD)", " americano", " US$", "", " USD", "", "&nbsp;US", "").Replace(label)
+			}
+			got, err := servedOf(t, d, 0, strings.ReplaceAll(body, "LABEL", label))
+			if isDollar != (got == want) || !isDollar && strings.Contains(got, " USD ") {
+				t.Errorf("%s, %q: served %q (%v)", id, label, got, err)
+			}
+		}
+	}
+}
+
 // Each built-in definition gets its prices in every form that sites have really used. A form is read right or refused:
 // never wrong.
 func TestVariations(t *testing.T) {
