@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // AccessRecord describes an answered request, for an access log. It contains no path, query, header, key or full client
@@ -47,6 +47,6 @@ func (s *Server) accessRecord(a *requestState, began time.Time, method string, s
 	}
 	return AccessRecord{
 		RequestID: string(a.id[:]), At: began, Route: s.counters.routeNames[a.route], Method: method, Status: status,
-		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: account.LoggedNetwork(client),
+		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: fields.LoggedNetwork(client),
 	}
 }

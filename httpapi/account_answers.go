@@ -134,7 +134,7 @@ func (s *Server) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, deny
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(s.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
 		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(denyCode)),
-		slog.String("network", account.LoggedNetwork(s.clientAddress(ctx))))
+		slog.String("network", fields.LoggedNetwork(s.clientAddress(ctx))))
 }
 
 // codeOf returns the code of an engine.Error, or "" for other errors.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/tasard/tasard/engine/account"
 )
 
 const (
@@ -84,7 +86,8 @@ func (g *gate) acceptAll() {
 // add records a new connection, and closes the oldest one that has not authenticated itself if there are too many. A
 // real node needs some milliseconds, so the oldest one is probably not a node. It returns nil if the gate is closed.
 func (g *gate) add(remote net.Conn) *gateConn {
-	c := &gateConn{remote: remote, network: networkOf(remote.RemoteAddr())}
+	from, _ := netip.ParseAddrPort(remote.RemoteAddr().String()) // of TCP, so always valid
+	c := &gateConn{remote: remote, network: account.ClientPrefix(from.Addr())}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -112,18 +115,6 @@ func (g *gate) add(remote net.Conn) *gateConn {
 	g.pending, g.open[c] = append(g.pending, c), struct{}{}
 	c.timeout = time.AfterFunc(authTimeout, func() { g.expire(c) })
 	return c
-}
-
-func networkOf(address net.Addr) netip.Prefix {
-	from, err := netip.ParseAddrPort(address.String())
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip, bits := from.Addr().Unmap().WithZone(""), 64
-	if ip.Is4() {
-		bits = 32
-	}
-	return netip.PrefixFrom(ip, bits).Masked()
 }
 
 func (g *gate) expire(c *gateConn) {

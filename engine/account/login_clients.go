@@ -85,20 +85,6 @@ func ClientPrefix(addr netip.Addr) netip.Prefix {
 	return networkPrefix(addr, clientNetworks(addr)[0].bits)
 }
 
-// LoggedNetwork returns the network of an address for logs: the /24 of an IPv4 address, the /48 of an IPv6 address, or
-// "unknown" for the zero address.
-func LoggedNetwork(addr netip.Addr) string {
-	bits := 48
-	if addr.Is4() {
-		bits = 24
-	}
-	network, err := addr.Prefix(bits)
-	if err != nil || !addr.IsValid() {
-		return "unknown"
-	}
-	return network.String()
-}
-
 // charge counts a request of an address in the counter that of selects. It returns an error if the client or one of its
 // networks is at the limit.
 func (t loginClients) charge(addr netip.Addr, of func(*loginClient) *HourCounter, limit int, now ClockReading) error {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 const (
@@ -128,18 +130,5 @@ func (l *Listener) logRefusal(peer netip.Addr) {
 	}
 	l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
 		"connection closed: its client or IPv6 network has as many as one may have (--connections-per-address, at most a fifth of --connections)",
-		slog.String("network", networkOf(peer)), slog.Int("limit", l.clientLimit.limit), slog.Int("refused", refused))
-}
-
-// networkOf returns the part of a client's address that may be logged: 24 bits of an IPv4 address, 48 of an IPv6 one.
-func networkOf(addr netip.Addr) string {
-	bits := 48
-	if addr.Is4() {
-		bits = 24
-	}
-	network, err := addr.Prefix(bits)
-	if err != nil {
-		return "unknown"
-	}
-	return network.String()
+		slog.String("network", fields.LoggedNetwork(peer)), slog.Int("limit", l.clientLimit.limit), slog.Int("refused", refused))
 }

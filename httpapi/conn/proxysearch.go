@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync/atomic"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 const (
@@ -33,7 +35,7 @@ func (s *proxySearch) Found() string {
 	case addr.IsPrivate(), addr.IsLoopback():
 		return addr.String()
 	}
-	return networkOf(*addr)
+	return fields.LoggedNetwork(*addr)
 }
 
 // note counts a request with X-Forwarded-For. It reports whether the search has just ended with this address.

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Limits of the requests of a client address or, with IPv6, of its /64 prefix. They are separate from the limits of the
@@ -13,7 +15,6 @@ const (
 	PerMinuteDefault  = 240
 	limitBurst        = 120     // largest number of requests at once
 	limitAddressesMax = 1 << 13 // largest number of addresses in one generation of the generationCache
-	ipv6PrefixBits    = 64
 )
 
 // limiter has a token bucket for each address. If there are too many addresses, the cache drops the buckets that were
@@ -23,7 +24,7 @@ type limiter struct {
 	burst  int64         // tokens in a full bucket
 
 	mu     sync.Mutex
-	fullAt generationCache[netip.Addr, int64] // when the bucket will be full: Unix time in nanoseconds
+	fullAt generationCache[netip.Prefix, int64] // when the bucket will be full: Unix time in nanoseconds
 }
 
 func newLimiter(perMinute int) *limiter {
@@ -35,12 +36,9 @@ func newLimiter(perMinute int) *limiter {
 // admit takes a token from the bucket of an address. If the bucket is empty, it returns false and the time until it has
 // a token.
 func (l *limiter) admit(addr netip.Addr, now time.Time) (time.Duration, bool) {
-	if addr = addr.Unmap().WithZone(""); addr.Is6() {
-		addr = netip.PrefixFrom(addr, ipv6PrefixBits).Masked().Addr()
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	nowNano, fullAt := now.UnixNano(), l.fullAt.get(addr)
+	nowNano, fullAt := now.UnixNano(), l.fullAt.get(account.ClientPrefix(addr))
 	newFullAt := max(*fullAt, nowNano) + int64(l.refill)
 	if wait := newFullAt - nowNano - l.burst*int64(l.refill); wait > 0 {
 		return time.Duration(wait), false

@@ -71,7 +71,7 @@ var layout = map[string]row{
 	"actors/internal/commitlog":  {may: "engine engine/account wal actors/internal/record actors/mailbox", never: "net net/http os", exact: true},
 	"actors/internal/keyindex":   {may: "engine/account actors/mailbox", never: "net net/http os", exact: true},
 	"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
-	"actors/cluster":             {may: "engine actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http"},
+	"actors/cluster":             {may: "engine engine/account actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http"},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
 	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered valyala/fasthttp fasthttp/router",
@@ -88,8 +88,8 @@ var layout = map[string]row{
 	"httpapi/data":                {may: "engine httpapi/internal/encode httpapi/internal/file", never: "os", exact: true},   // rates as files
 	"httpapi/contract":            {may: "httpapi/internal/file", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 	"httpapi/mcp":                 {may: "httpapi/client modelcontextprotocol/go-sdk google/jsonschema-go", exact: true},
-	"httpapi/pages":               {may: "engine httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
-	"httpapi/pages/account":       {may: "engine engine/account httpapi/pages maragu.dev/gomponents", never: "os net"},
+	"httpapi/pages":               {may: "engine engine/account httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
+	"httpapi/pages/account":       {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":          {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                  {may: "engine collectors/baseline collectors/source", never: "net net/http os", exact: true},
 	"collectors/source":           {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text", never: "net net/http"},

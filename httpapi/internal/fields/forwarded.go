@@ -79,3 +79,17 @@ func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 // textOf returns bytes as a string without a copy. Danger: if the bytes change, the string changes too, so it must not
 // be retained.
 func textOf(borrowed []byte) string { return unsafe.String(unsafe.SliceData(borrowed), len(borrowed)) }
+
+// LoggedNetwork returns the network of an address for logs: the /24 of an IPv4 address, the /48 of an IPv6 address, or
+// "unknown" for the zero address.
+func LoggedNetwork(addr netip.Addr) string {
+	bits := 48
+	if addr.Is4() {
+		bits = 24
+	}
+	network, err := addr.Prefix(bits)
+	if err != nil || !addr.IsValid() {
+		return "unknown"
+	}
+	return network.String()
+}

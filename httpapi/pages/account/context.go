@@ -17,6 +17,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -150,5 +151,5 @@ func (v *pageContext) log(operation string, status int, code engine.Code) {
 	}
 	v.p.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account page",
 		slog.String("requestId", v.r.ID), slog.String("operation", operation), slog.Int("status", status),
-		slog.String("code", string(code)), slog.String("network", account.LoggedNetwork(v.r.Address)))
+		slog.String("code", string(code)), slog.String("network", fields.LoggedNetwork(v.r.Address)))
 }
