@@ -36,8 +36,8 @@ the rates too. Progress is on standard error.
 
 Verdicts: ok; degraded (a page, a currency or a side is missing that the definition declares, or a rate is refused, as outside
 the plausible range); changed (the page is not as the definition says: which place, and what the page has instead; or it has
-another address); empty (no prices yet); blocked (by a bot protection or robots.txt: nothing to repair); unreachable (network,
-certificate or HTTP status); failed (a fault of this program).
+another address); empty (no prices yet); blocked (by a bot protection or robots.txt: nothing to repair; or an API key is missing
+or refused); unreachable (network, certificate or HTTP status); failed (a fault of this program).
 
 The exit code is the number of sources that are not ok, at most 60. Of a check without IDs only confirmed sources count: those
 of which a real answer is known to parse (tasard sources list). The code is 69 if no source can be reached at all.`,

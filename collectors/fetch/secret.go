@@ -110,7 +110,7 @@ func (s *session) secret(name string) (string, *fetchError) {
 		text = s.client.config.Secret(name)
 	}
 	if text == "" {
-		return "", newFetchError(source.Blocked, "the source needs the secret %s, which is missing", name)
+		return "", newFetchError(source.Blocked, "the source needs the secret %s, which is missing: a file of this name in the directory of --source-secrets", name)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", newFetchError(source.Blocked, "the secret %s is not a word of ASCII characters; correct its file", name)

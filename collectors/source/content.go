@@ -97,8 +97,9 @@ func binaryMediaType(contentType string) string {
 }
 
 // decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the Content-Type header names another
-// encoding. Otherwise the document is in UTF-16 with a byte order mark, or in Windows-1252, of which Latin-1 is a part. If
-// its header or its start says UTF-8, only the bytes that are not UTF-8 are read as Windows-1252: some pages mix both.
+// encoding. Otherwise the document is in UTF-16 with a byte order mark, or in Windows-1252, of which Latin-1 is a part.
+// If its header or its start says UTF-8, only the bytes that are not UTF-8 are read as Windows-1252: some pages mix
+// both.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) {

@@ -11,7 +11,7 @@ const (
 	Timeout      FailureKind = "timeout"
 	TLS          FailureKind = "tls"           // the certificate of the server can't be verified, or TLS failed otherwise
 	HTTPStatus   FailureKind = "http_status"   // the status is not 200
-	Blocked      FailureKind = "blocked"       // a bot protection or robots.txt forbids the request
+	Blocked      FailureKind = "blocked"       // a bot protection or robots.txt forbids the request, or a secret is missing or refused
 	WrongContent FailureKind = "wrong_content" // not the expected kind of document, or damaged, or too large
 	Empty        FailureKind = "empty"         // a valid document without prices
 	Layout       FailureKind = "layout"        // prices are not where the source definition says
