@@ -3,6 +3,7 @@ package mailbox
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/actors/yield"
@@ -15,6 +16,7 @@ type dispatcher struct {
 	elapsed  func() time.Duration
 	workers  sync.WaitGroup // worker goroutines and jobs (Ref.StartJob)
 	jobSlots chan struct{}  // semaphore: its capacity is the number of jobs that may run at once
+	yields   atomic.Uint32  // how often a worker or job has yielded to the network poller
 
 	mu         sync.Mutex
 	work       sync.Cond
@@ -47,31 +49,27 @@ func (d *dispatcher) add(r *Ref) {
 }
 
 // workMax is how long a worker runs actors before it yields to the network poller, so that requests that have arrived
-// are read. A worker does not yield more often, because to yield takes several system calls.
-const workMax = 100 * time.Microsecond
+// are read. A worker does not yield more often, because to yield takes two system calls.
+const workMax = 50 * time.Microsecond
 
 func (d *dispatcher) run() {
 	defer d.workers.Done()
-	for {
-		r := d.pop(true)
-		if r == nil {
-			return
-		}
-		d.serve(r)
-	}
-}
-
-// serve runs r, then other actors until the queue is empty.
-func (d *dispatcher) serve(r *Ref) {
 	var yielder yield.Yielder
 	defer yielder.Close()
-	for began := d.elapsed(); r != nil; {
-		r.run(workerTurnMax)
-		if d.elapsed()-began >= workMax {
+	var yields uint32
+	for r := d.pop(true); r != nil; r = d.pop(true) {
+		for began := d.elapsed(); r != nil; r = d.pop(false) {
+			r.run(workerTurnMax)
+			// On a single processor the poller has its turn only when all workers yield. So if one yields, the others do too.
+			switch over := d.elapsed()-began >= workMax; {
+			case over:
+				d.yields.Add(1)
+			case d.yields.Load() == yields:
+				continue
+			}
 			yielder.Yield()
-			began = d.elapsed()
+			began, yields = d.elapsed(), d.yields.Load()
 		}
-		r = d.pop(false)
 	}
 }
 
@@ -83,7 +81,10 @@ func (d *dispatcher) startJob(work func(pause func())) {
 		defer func() { <-d.jobSlots }()
 		var yielder yield.Yielder
 		defer yielder.Close()
-		work(yielder.Yield)
+		work(func() {
+			d.yields.Add(1)
+			yielder.Yield()
+		})
 	}()
 }
 

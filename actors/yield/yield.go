@@ -8,36 +8,32 @@ import (
 // Yielder lets other goroutines run, including goroutines that wait for a socket. The zero value is ready for use. It
 // is not safe for concurrent use. The caller must call Close at the end.
 type Yielder struct {
-	w, r        *os.File
-	polled      chan struct{} // receives a value when waitForPoller has read a byte
-	unavailable bool          // the pipe failed: use runtime.Gosched instead
+	w, r   *os.File
+	polled chan struct{} // receives a value when waitForPoller has read a byte
 }
 
-// Yield returns after the network was polled and other goroutines that were ready have run.
+// Yield returns after the network was polled and other goroutines that were ready have run. Without a pipe, for example
+// because all file descriptors are in use, it only calls runtime.Gosched.
 func (y *Yielder) Yield() {
-	if y.w == nil && !y.unavailable {
-		y.open()
-	}
-	if y.unavailable {
+	if y.w == nil && y.open() != nil {
 		runtime.Gosched()
 		return
 	}
 	if _, err := y.w.Write([]byte{0}); err != nil {
 		y.Close()
-		y.unavailable = true
 		return
 	}
 	<-y.polled
 }
 
-func (y *Yielder) open() {
-	r, w, err := os.Pipe()
-	if err != nil {
-		y.unavailable = true
-		return
+func (y *Yielder) open() (err error) {
+	if y.r, y.w, err = os.Pipe(); err != nil {
+		return err
 	}
-	y.r, y.w, y.polled = r, w, make(chan struct{}, 1)
+	y.polled = make(chan struct{}, 1)
 	go y.waitForPoller()
+	runtime.Gosched() // it must wait before Yield writes the first byte, or it would read the byte without the poller
+	return nil
 }
 
 // waitForPoller reads bytes from the pipe, and reports each byte on y.polled, until Close closes the pipe.
