@@ -273,9 +273,13 @@ func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteS
 	if p.b, err = r.measure(ctx, s, round); err != nil {
 		return p, errors.Join(err, writer.Close())
 	}
+	lines, now := []byte(observationHeader), time.Now()
+	for i := range market {
+		lines = market[i].appendLine(lines, market[i].source, now)
+	}
 	writeErr := make(chan error, 1)
 	go func() { // writes the update while the caller measures
-		writeErr <- errors.Join(writeMarket(ctx, writer, market, r.options.Warmup+r.options.Measure/10), writer.Close())
+		writeErr <- errors.Join(writeAfter(ctx, r.options.Warmup+r.options.Measure/10, writer, lines), writer.Close())
 	}()
 	p.a, err = r.measureOnce(ctx, s, round)
 	if writeErr := <-writeErr; writeErr != nil {
@@ -285,8 +289,7 @@ func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteS
 	return p, errors.Join(err, waitErr)
 }
 
-// writeMarket waits for delay, and then writes a new quote of each source in market, as lines for tasard import.
-func writeMarket(ctx context.Context, file *os.File, market []quoteSource, delay time.Duration) error {
+func writeAfter(ctx context.Context, delay time.Duration, file *os.File, text []byte) error {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
@@ -294,10 +297,6 @@ func writeMarket(ctx context.Context, file *os.File, market []quoteSource, delay
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	lines, now := []byte(observationHeader), time.Now()
-	for i := range market {
-		lines = market[i].appendLine(lines, market[i].source, now)
-	}
-	_, err := file.Write(lines)
+	_, err := file.Write(text)
 	return err
 }

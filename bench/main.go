@@ -107,7 +107,7 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	flags.StringVar(&s.tasard, "tasard", "", "`path` of the node's program")
 	flags.StringVar(&s.docs, "docs", "", "`directory` of the repository: accept the figures, and write them into README.md and docs/performance.md")
 	flags.StringVar(&list, "goals", "", "`list` of goals such as F1,F12; \"\" is all")
-	flags.IntVar(&o.Rounds, "rounds", 40, "`number` of rounds of a comparison")
+	flags.IntVar(&o.Rounds, "rounds", 30, "`number` of rounds of a comparison")
 	flags.DurationVar(&o.Measure, "measure", 200*time.Millisecond, "measured `time` of each side in a round")
 	flags.DurationVar(&o.Warmup, "warmup", 100*time.Millisecond, "`time` before that, not counted")
 	flags.IntVar(&o.Connections, "connections", 64, "`number` of connections")
