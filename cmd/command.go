@@ -64,7 +64,7 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 		},
 		Run: p.version,
 		Subcommands: []*cobra.Command{
-			p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), intake.New(p.Process), p.newExport(), sources.New(p.Process),
+			p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), intake.New(p.Process), p.newExport(), sources.New(p.Process), sources.NewDefinitions(p.Process),
 			backup.NewLog(p.Process), backup.New(p.Process), backup.NewRestore(p.Process), operator.New(p.Process), operator.NewPing(p.Process),
 			p.newConfig(), doctor.New(p.Process), p.newCompletion(), p.newMan(), p.newVersion(),
 		},

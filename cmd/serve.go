@@ -70,6 +70,7 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
 	config := setting.NodeConfig(p.Process, &o.Node, log)
+	config.Collect.Archive = o.ArchiveDir()
 	sockets, err := p.takeSockets(&config.HTTP)
 	if err != nil {
 		return err

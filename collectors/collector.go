@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -50,6 +51,8 @@ type Config struct {
 	Baseline func(sourceID string) string
 	// Random is used for jitter. nil = all nodes use the same numbers, so they fetch a source in the same second.
 	Random *rand.Rand
+	// Archive keeps the documents that were fetched. The collector does not start or close it. nil = none are kept.
+	Archive *archive.Writer
 	// Logger logs changes in the health of sources. nil = nothing is logged.
 	Logger *slog.Logger
 
@@ -131,6 +134,7 @@ type Collector struct {
 	runners   []*runner     // sorted by source id
 	semaphore chan struct{} // has one element for each source that is being fetched or parsed
 	running   atomic.Bool   // true = Run was called
+	ended     chan struct{} // closed when Run returns
 
 	counts                  atomic.Pointer[sourceCounts] // nil = no source was tried yet
 	allFailing, someFailing engine.Fault                 // the two faults that Condition reports
@@ -143,7 +147,7 @@ func New(c Config) *Collector {
 	c = c.withDefaults()
 	byID := func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) }
 	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), byID)
-	collector := &Collector{config: c, semaphore: make(chan struct{}, max(c.Concurrency, 1)), parse: (*source.Definition).Parse}
+	collector := &Collector{config: c, semaphore: make(chan struct{}, max(c.Concurrency, 1)), ended: make(chan struct{}), parse: (*source.Definition).Parse}
 	for _, d := range c.Definitions {
 		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // runners are concurrent
 		collector.runners = append(collector.runners, newRunner(collector, d, random))
@@ -164,6 +168,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return errors.New("collect: this collector has run already; make a new one")
 	}
+	defer close(c.ended)
 	var wg sync.WaitGroup
 	for _, r := range c.runners {
 		if r.definition.Disabled == "" {

@@ -174,7 +174,10 @@ func twoPages(id, institution string) *source.Definition {
 func servePages(after time.Duration, pages ...string) pageServer {
 	return func(ctx context.Context, page int) (string, error) {
 		if after > 0 {
-			pause(ctx, after)
+			select {
+			case <-time.After(after):
+			case <-ctx.Done():
+			}
 		}
 		if ctx.Err() != nil {
 			return "", ctx.Err()

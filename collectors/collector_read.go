@@ -40,25 +40,38 @@ func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if err := c.config.validate(); err != nil {
 		return Report{}, err
 	}
-	i, found := slices.BinarySearchFunc(c.runners, id, func(r *runner, id string) int { return cmp.Compare(r.definition.ID, id) })
+	r, found := c.find(id)
 	if !found {
 		return Report{}, fmt.Errorf("check %q: there is no such source", id)
 	}
-	d := c.runners[i].definition
+	d := r.definition
 	start := c.config.Clock()
 	var outcome pageResults
 	if !c.runLimited(ctx, func(ctx context.Context) { outcome = c.read(ctx, d, allPages(d)) }) || ctx.Err() != nil {
 		return Report{}, fmt.Errorf("check %q: %w", id, context.Cause(ctx))
 	}
-	report := Report{
-		SourceID: d.ID, Pages: outcome.pages, Failure: outcome.failure, Duration: c.config.Clock().Sub(start),
+	c.keep(d, &outcome, nil)
+	report := newReport(d, &outcome)
+	report.Duration = c.config.Clock().Sub(start)
+	return report, nil
+}
+
+func (c *Collector) find(id string) (*runner, bool) {
+	i, found := slices.BinarySearchFunc(c.runners, id, func(r *runner, id string) int { return cmp.Compare(r.definition.ID, id) })
+	if !found {
+		return nil, false
 	}
+	return c.runners[i], true
+}
+
+func newReport(d *source.Definition, outcome *pageResults) Report {
+	report := Report{SourceID: d.ID, Pages: outcome.pages, Failure: outcome.failure}
 	for i := range outcome.results {
 		report.Observations = append(report.Observations, outcome.results[i].Observations...)
 		report.HistoryDays += len(outcome.results[i].History)
 		report.Notes = append(report.Notes, outcome.results[i].Notes...)
 	}
-	return report, nil
+	return report
 }
 
 // allPages returns the indexes of all pages, except those that are only read instead of another.
@@ -77,6 +90,7 @@ type pageResults struct {
 	results []source.Result // by index in Definition.Pages; zero for pages that were not read
 	pages   []PageReport    // the pages that were tried, in order
 	failure *source.Failure // of the first page that failed; nil = none
+	fetched []fetchedPage   // the documents, also those that could not be read
 }
 
 // succeeded returns the indexes of the pages that were read.
@@ -96,9 +110,9 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 	outcome := pageResults{results: make([]source.Result, len(d.Pages))}
 	for _, page := range pages {
 		report := PageReport{Page: page, Name: d.Pages[page].Name}
-		result, failure := c.readPage(ctx, d, page, &report)
+		result, failure := c.readPage(ctx, d, page, &report, &outcome)
 		if failure != nil && failure.Kind != source.Blocked {
-			if instead, ok := c.readInstead(ctx, d, page, &report); ok {
+			if instead, ok := c.readInstead(ctx, d, page, &report, &outcome); ok {
 				instead.Notes = append(instead.Notes, fmt.Sprintf("read from another address: %v", failure))
 				result, failure = instead, nil
 			}
@@ -118,13 +132,15 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 
 // readInstead reads the first of the pages that are read instead of a page, and that have other requests:
 // Definition.Parse has already tried those with the same requests. It returns false if none can be read.
-func (c *Collector) readInstead(ctx context.Context, d *source.Definition, page int, report *PageReport) (source.Result, bool) {
+func (c *Collector) readInstead(
+	ctx context.Context, d *source.Definition, page int, report *PageReport, outcome *pageResults,
+) (source.Result, bool) {
 	for _, other := range d.Alternatives(page) {
 		if reflect.DeepEqual(d.Pages[other].Requests, d.Pages[page].Requests) {
 			continue
 		}
 		tried := PageReport{}
-		if result, failure := c.readPage(ctx, d, other, &tried); failure == nil {
+		if result, failure := c.readPage(ctx, d, other, &tried, outcome); failure == nil {
 			report.Digest = tried.Digest
 			return result, true
 		}
@@ -135,11 +151,15 @@ func (c *Collector) readInstead(ctx context.Context, d *source.Definition, page 
 // readPage fetches and parses a page. If the fetcher or the parser panics, the page has failed with a failure of kind
 // Internal.
 func (c *Collector) readPage(
-	ctx context.Context, d *source.Definition, page int, report *PageReport,
+	ctx context.Context, d *source.Definition, page int, report *PageReport, outcome *pageResults,
 ) (result source.Result, failure *source.Failure) {
+	var doc *source.Document
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			failure = c.panicFailure(d, panicked)
+		}
+		if doc != nil {
+			outcome.fetched = append(outcome.fetched, fetchedPage{page, doc, result, failure})
 		}
 	}()
 	doc, err := c.config.Fetcher.Fetch(ctx, d, page)

@@ -39,10 +39,13 @@ type runner struct {
 	tries               int               // number of tries in the slot
 	nextTry             time.Time         // when pendingPages are tried next
 	anyRead             bool              // a page was read in the slot
+	again               bool              // the slot is over, and its pages are read again for RunNow, without a slot
 	jitterShare         time.Duration     // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
 	breaker             circuitBreaker    // skips slots of a source that keeps failing
 	before, learnt      baseline.Baseline // what was known of the source before the slot, and what is known now
 	loggedNotes         map[string]bool   // notes that have been logged
+
+	requests chan chan<- attempt // of RunNow; each gets at most one attempt, and is closed
 
 	mu     sync.Mutex
 	health Health // guarded by mu
@@ -52,7 +55,7 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	r := &runner{
 		collector: c, definition: d, random: random, catchUp: true,
 		breaker: circuitBreaker{failuresToOpen: c.config.BreakerFailures}, loggedNotes: map[string]bool{},
-		health: newHealth(d),
+		requests: make(chan chan<- attempt), health: newHealth(d),
 	}
 	r.drawJitter()
 	return r
@@ -86,20 +89,22 @@ func (r *runner) run(ctx context.Context) {
 		next := r.plan(now)
 		r.updateHealth(func(h *Health) { h.NextRun = next })
 		if wait := next.Sub(now); wait > 0 {
-			pause(ctx, min(wait, clockCheckMax))
+			r.pause(ctx, min(wait, clockCheckMax))
 		} else {
 			r.try(ctx)
 		}
 	}
 }
 
-// pause waits until the span has passed or ctx ends.
-func pause(ctx context.Context, span time.Duration) {
+// pause waits until the span has passed, ctx ends, or RunNow asks for a try, which it makes.
+func (r *runner) pause(ctx context.Context, span time.Duration) {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
+	case reply := <-r.requests:
+		r.tryNow(ctx, reply)
 	}
 }
 
@@ -129,7 +134,7 @@ func (r *runner) beginSlot(slot, now time.Time) {
 		r.finishSlot()
 	}
 	r.slot, r.pendingPages, r.tries, r.anyRead, r.publishedCurrencies = slot, nil, 0, false, map[string]bool{}
-	r.before = r.learnt
+	r.again, r.before = false, r.learnt
 	if !r.breaker.allows(slot) {
 		return
 	}
@@ -163,8 +168,9 @@ func (r *runner) nextRun(now time.Time) time.Time {
 	return slot.Add(r.offset(r.jitterSpan(slot)))
 }
 
-// try reads the pending pages and publishes the results. Then it schedules another try, or ends the slot.
-func (r *runner) try(ctx context.Context) {
+// try reads the pending pages and publishes the results. Then it schedules another try, or ends the slot. It returns
+// false if it has read nothing, because ctx ended or a newer slot began.
+func (r *runner) try(ctx context.Context) (attempt, bool) {
 	c := r.collector
 	var outcome pageResults
 	var startedAt time.Time
@@ -178,15 +184,18 @@ func (r *runner) try(ctx context.Context) {
 	})
 	if !started || startedAt.IsZero() || ctx.Err() != nil {
 		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
-		return
+		return attempt{}, false
 	}
 	published, failure := r.publish(outcome)
+	c.keep(r.definition, &outcome, &published)
 	if ctx.Err() != nil && failure != nil { // the node is stopping; the source is not to blame
 		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
-		return
+		return attempt{}, false
 	}
 	r.tries++
-	r.finishTry(attempt{startedAt: startedAt, endedAt: c.now(), pages: outcome, published: published, publishFailure: failure})
+	a := attempt{startedAt: startedAt, endedAt: c.now(), pages: outcome, published: published, publishFailure: failure}
+	r.finishTry(a)
+	return a, true
 }
 
 // publishOutcome is the result of publishing the rates of a try. A refresh has rates of the source at one time
@@ -246,7 +255,7 @@ func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, h
 	for historyCount < len(all) && all[historyCount].Slot.IsZero() {
 		historyCount++
 	}
-	refreshes = selectUnpublished(all, r.publishedCurrencies, newResults)
+	refreshes = selectUnpublished(all, r.published(all), newResults)
 	learnt = r.before.After(r.runOf(results, observedAt))
 	for i := len(refreshes) - 1; i >= historyCount; i-- {
 		if !refreshes[i].Slot.IsZero() {
@@ -291,9 +300,11 @@ func (r *runner) finishTry(a attempt) {
 
 // finishSlot ends the slot. Pages that are still pending are not tried again.
 func (r *runner) finishSlot() {
-	r.pendingPages, r.results = nil, nil
 	wasOpen := r.breaker.open()
-	r.breaker.record(r.slot, r.anyRead)
+	if r.anyRead || !r.again { // only a slot counts as a failure
+		r.breaker.record(r.slot, r.anyRead)
+	}
+	r.pendingPages, r.results, r.again = nil, nil, false
 	if r.breaker.open() {
 		r.openCircuit(!wasOpen)
 	}

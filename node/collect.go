@@ -14,8 +14,12 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/fetch"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/wal"
 )
 
 const productURL = "https://github.com/tasard/tasard"
@@ -60,6 +64,8 @@ type liveCollector struct {
 	newRun func(*source.Set, SourceSecrets) *collectorRun
 	active atomic.Pointer[collectorRun]
 
+	archive *archive.Writer // keeps fetched documents; nil if Config.Collect.Archive is ""
+
 	mu     sync.Mutex
 	ctx    context.Context // argument of start; nil before start and after stop
 	paused bool            // another node of the cluster collects
@@ -78,14 +84,24 @@ type collectorRun struct {
 }
 
 func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *liveCollector {
-	live := &liveCollector{newRun: func(set *source.Set, secrets SourceSecrets) *collectorRun {
-		return newCollectorRun(c, system, set, secrets)
-	}}
+	live := &liveCollector{}
+	if c.Collect.On && c.Collect.Archive != "" {
+		live.archive = c.NewArchive(c.Collect.Archive)
+	}
+	live.newRun = func(set *source.Set, secrets SourceSecrets) *collectorRun {
+		return newCollectorRun(c, system, set, secrets, live.archive)
+	}
 	live.active.Store(live.newRun(set, secrets))
 	return live
 }
 
-func newCollectorRun(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *collectorRun {
+// NewArchive returns a writer of an archive, which keeps fetched documents.
+func (c Config) NewArchive(dir string) *archive.Writer {
+	c = c.withDefaults()
+	return archive.New(archive.Config{Dir: dir, Clock: c.Clock, Free: wal.FreeSpace, Logger: c.Logger})
+}
+
+func newCollectorRun(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets, kept *archive.Writer) *collectorRun {
 	run := &collectorRun{set: secrets.Apply(set), secrets: secrets, log: c.Logger, done: make(chan struct{})}
 	if !c.Collect.On {
 		return run
@@ -99,6 +115,7 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set, secrets 
 		Definitions: run.set.Definitions(), Fetcher: run.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
 		LastSlot: bySource(system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
 		Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
+		Archive: kept,
 	})
 	return run
 }
@@ -111,15 +128,40 @@ func (c *liveCollector) start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ctx = ctx
+	if c.archive != nil {
+		c.archive.Start()
+	}
 	c.startIfActive()
 }
 
-// stop stops collecting. When it returns, no collection is in progress.
+// stop stops collecting. When it returns, no collection is in progress, and the fetched documents are kept.
 func (c *liveCollector) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	started := c.ctx != nil
 	c.ctx = nil
 	c.activeRun().stop()
+	if started && c.archive != nil {
+		_ = c.archive.Close() // its error is in the log
+	}
+}
+
+// tryNow fetches a source at once and publishes its rates.
+func (c *liveCollector) tryNow(ctx context.Context, id string) (admin.SourceRun, error) {
+	c.mu.Lock()
+	run, paused := c.activeRun(), c.paused
+	c.mu.Unlock()
+	switch {
+	case run.collector == nil:
+		return admin.SourceRun{}, &engine.Error{Code: admin.CodeNotConfigured, Message: "this node collects nothing: it was started with --no-collect"}
+	case paused:
+		return admin.SourceRun{}, &engine.Error{Code: engine.CodeDataUnavailable, Message: "another node of the cluster collects; ask that one"}
+	}
+	report, err := run.collector.RunNow(ctx, id)
+	if err != nil {
+		return admin.SourceRun{}, err
+	}
+	return describeRun(&report), nil
 }
 
 // replace switches to other definitions of sources, and other secrets for them. It interrupts collections in progress,

@@ -110,6 +110,7 @@ type Collect struct {
 	Secrets   string        // directory with a file for each secret that a definition names; "" means none
 	Spread    time.Duration // each site is read at a random moment within this time after each time of Schedule; 0 means at once
 
+	Archive  string              // directory that keeps the fetched documents; "" means none
 	Schedule collectors.Schedule // nil means 08:00, 12:00 and 17:00 in Santo Domingo
 	Pause    time.Duration       // minimum time between two requests to one host; 0 means the default of package fetch
 

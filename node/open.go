@@ -148,6 +148,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	coreConfig.HTTP.Limits, coreConfig.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
 	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
+	coreConfig.RunSource = func(ctx context.Context, id string) (admin.SourceRun, error) { return n.collector.tryNow(ctx, id) }
 	if n.cluster != nil {
 		coreConfig.Cluster, coreConfig.Forget = n.describeCluster, n.cluster.Forget
 	}
@@ -201,6 +202,9 @@ func (n *Node) metricsHandler() http.Handler {
 	}
 	if n.mailer.smtp != nil {
 		config.Mail = n.mailer.smtp.Stats
+	}
+	if n.collector.archive != nil {
+		config.Archive = n.collector.archive.Stats
 	}
 	if n.cluster != nil {
 		config.Cluster = n.cluster.Status

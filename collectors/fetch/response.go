@@ -15,11 +15,12 @@ import (
 
 // Limits of a response body after decompression, and of the header.
 const (
-	pageBytesMax     = 5 << 20   // HTML, JSON, text
-	workbookBytesMax = 10 << 20  // XLSX, XLS
-	robotsBytesMax   = 512 << 10 // a longer robots.txt is cut off; RFC 9309, section 2.5, demands at least 500 KiB
-	errorBytesMax    = 64 << 10  // error pages are cut off; a bot-protection page is recognised by its beginning
-	headerBytesMax   = 64 << 10
+	pageBytesMax       = 5 << 20   // HTML, JSON, text
+	workbookBytesMax   = 10 << 20  // XLSX, XLS
+	robotsBytesMax     = 512 << 10 // a longer robots.txt is cut off; RFC 9309, section 2.5, demands at least 500 KiB
+	errorBytesMax      = 64 << 10  // error pages are cut off; a bot-protection page is recognised by its beginning
+	headerBytesMax     = 64 << 10
+	keptHeaderBytesMax = 1 << 10
 )
 
 // bodyBytesInitial is the initial buffer size for a body of unknown length.
@@ -79,6 +80,18 @@ func nextCapacity(capacity, limit int) int {
 		return limit + 1
 	}
 	return 4 * capacity
+}
+
+// keptHeaders returns the headers of source.Document: those that help to explain a document later, and none that could
+// be a secret, such as cookies.
+func (r *rawResponse) keptHeaders() map[string]string {
+	kept := map[string]string{}
+	for _, name := range []string{"Age", "Cache-Control", "Content-Language", "Content-Type", "Date", "Etag", "Last-Modified", "Server", "Via", "X-Cache"} {
+		if value := r.header.Get(name); value != "" {
+			kept[name] = sanitize(value, keptHeaderBytesMax)
+		}
+	}
+	return kept
 }
 
 func (r *rawResponse) isRedirect() bool {

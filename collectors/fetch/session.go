@@ -63,7 +63,9 @@ func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 	if resp == nil {
 		return nil, newFetchError(source.Internal, "the definition has no request; give the page one")
 	}
-	return &source.Document{URL: resp.url.String(), ContentType: resp.header.Get("Content-Type"), Body: resp.body, FetchedAt: resp.receivedAt}, nil
+	return &source.Document{
+		URL: resp.url.String(), ContentType: resp.header.Get("Content-Type"), Headers: resp.keptHeaders(), Body: resp.body, FetchedAt: resp.receivedAt,
+	}, nil
 }
 
 // doWithRetries sends a request up to triesMax times. It stops early at an error that is not retryable, and if the wait

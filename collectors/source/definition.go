@@ -185,10 +185,11 @@ type Expect struct {
 
 // Document is a document from a server or a file.
 type Document struct {
-	URL         string    // address of the final response
-	ContentType string    // header Content-Type; "" = unknown, as for a file
-	Body        []byte    // complete and decompressed
-	FetchedAt   time.Time // when the last byte was received
+	URL         string            // address of the final response
+	ContentType string            // header Content-Type; "" = unknown, as for a file
+	Body        []byte            // complete and decompressed
+	Headers     map[string]string // of the response, as far as package fetch keeps them; nil = unknown
+	FetchedAt   time.Time         // when the last byte was received
 }
 
 // Digest returns the SHA-256 of the body in hexadecimal digits.

@@ -37,6 +37,7 @@ func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
 	file := &definitionFile{name: name}
 	err := jsonfile.Read(name, data, fileBytesMax, "shorten its notes and lists", func(whole *jsonfile.Object) {
 		top := &object{whole}
+		top.Text("$schema", textMax) // for editors
 		if top.Has("pages") || top.Empty() {
 			file.definition = top.definition()
 			file.id = file.definition.ID

@@ -2,7 +2,6 @@ package source
 
 import (
 	"cmp"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -24,9 +23,6 @@ type Set struct {
 	byID map[string]*Definition
 	list []*Definition // sorted by id
 }
-
-//go:embed definitions/*.json
-var embedded embed.FS
 
 var defaultSet = sync.OnceValue(func() *Set {
 	set, err := NewSet().Extend(embedded, "definitions")

@@ -45,6 +45,7 @@ var (
 	ImportObservations = Operation[Observations, engine.Receipt]{http.MethodPost, "/observations"}
 
 	ListSources = Operation[NoBody, Sources]{http.MethodGet, "/sources"}
+	RunSource   = Operation[Author, SourceRun]{http.MethodPost, "/sources/{source}/run"} // fetches it and publishes its rates
 	ShowCluster = Operation[NoBody, Cluster]{http.MethodGet, "/cluster"}
 	ForgetNode  = Operation[Author, Cluster]{http.MethodDelete, "/cluster/nodes/{node}"}
 )

@@ -54,7 +54,7 @@ func (s *Server) listQuarantine(r *http.Request, _ NoBody) ([]QuarantineEntry, e
 func describeQuarantined(value *engine.Quarantined) QuarantineEntry {
 	observation := &value.Observation
 	entry := QuarantineEntry{
-		Number: quarantineNumber(observation.Currency, value.ID), ObservedAt: value.ObservedAt, SourceID: value.SourceID,
+		Number: QuarantineNumber(observation.Currency, value.ID), ObservedAt: value.ObservedAt, SourceID: value.SourceID,
 		InstitutionID: observation.InstitutionID, Currency: observation.Currency, Channel: cmp.Or(observation.Channel, engine.Unspecified),
 		Kind: cmp.Or(observation.Kind, engine.Commercial), Buy: observation.Buy, Sell: observation.Sell, PublishedAt: observation.PublishedAt,
 		ExpiresAt: observation.ExpiresAt, Reason: value.Reason, Detail: value.Detail, Document: observation.Document,
@@ -65,7 +65,8 @@ func describeQuarantined(value *engine.Quarantined) QuarantineEntry {
 	return entry
 }
 
-func quarantineNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
+// QuarantineNumber returns the number of a quarantined value of a currency, such as USD/17.
+func QuarantineNumber(currency string, id uint64) string { return fmt.Sprintf("%s/%d", currency, id) }
 
 func (s *Server) release(r *http.Request, body Author) (QuarantineResult, error) {
 	return s.decide(r, body, "release", func(id uint64, by string) engine.Command { return engine.Release{QuarantineID: id, By: by} })

@@ -45,6 +45,7 @@ type Config struct {
 
 	Readiness func() Readiness
 	Sources   func() Sources
+	RunSource func(ctx context.Context, id string) (SourceRun, error)
 	Cluster   func() Cluster          // nil if the node is not in a cluster
 	Forget    func(node string) error // makes the cluster forget a node that has stopped for good
 	Metrics   http.Handler            // for Prometheus
@@ -125,6 +126,7 @@ func (s *Server) Handler() http.Handler {
 	WithdrawRate.register(mux, s.withdrawRate)
 	ImportObservations.register(mux, s.importObservations)
 	ListSources.register(mux, func(*http.Request, NoBody) (Sources, error) { return s.config.Sources(), nil })
+	RunSource.register(mux, s.runSource)
 	ShowCluster.register(mux, s.showCluster)
 	ForgetNode.register(mux, s.forgetNode)
 	mux.HandleFunc("GET "+ReadyzPath, s.readiness)

@@ -33,6 +33,7 @@ type Config struct {
 	Conditions func() []engine.Condition
 	Readiness  func(*admin.Readiness) // adds the state of these parts to the readiness of the core
 	Sources    func() admin.Sources
+	RunSource  func(ctx context.Context, id string) (admin.SourceRun, error)
 	Cluster    func() admin.Cluster
 	Forget     func(node string) error
 	Metrics    http.Handler
@@ -73,7 +74,7 @@ func Open(c Config) (*Core, error) {
 	}
 	n.Admin = admin.New(admin.Config{
 		Node: system, Catalogue: c.Actors.Catalogue, DefaultQuota: c.Actors.QuotaPolicy.DefaultQuota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
-		Readiness: n.readiness, Sources: n.config.Sources, Cluster: c.Cluster, Forget: c.Forget, Metrics: n.config.Metrics, Backup: n.backup,
+		Readiness: n.readiness, Sources: n.config.Sources, RunSource: c.RunSource, Cluster: c.Cluster, Forget: c.Forget, Metrics: n.config.Metrics, Backup: n.backup,
 	})
 	return n, nil
 }

@@ -95,6 +95,13 @@ func (c *Config) sources(s *emitter) {
 	}
 }
 
+func (c *Config) archive(s *emitter) {
+	stats := c.Archive()
+	gauge(s, "archive_documents", "Fetched documents in the archive.", stats.Documents)
+	gauge(s, "archive_bytes", "Size of the archive of fetched documents.", stats.Bytes)
+	counter(s, "archive_failures_total", "Fetched documents that could not be archived, since the start.", stats.Failures)
+}
+
 func (c *Config) mail(s *emitter) {
 	stats := c.Mail()
 	for outcome, count := range map[string]uint64{

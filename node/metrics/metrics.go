@@ -12,6 +12,7 @@ import (
 	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi"
@@ -30,6 +31,7 @@ type Config struct {
 	Server       interface{ Stats() httpapi.Stats }
 	Health       func() []engine.Condition
 	Sources      func() []collectors.Health
+	Archive      func() archive.Stats // of fetched documents
 	Mail         func() mail.Stats
 	Cluster      func() cluster.Status
 	Certificates []Certificate
@@ -61,7 +63,7 @@ func registry(c Config) *prometheus.Registry {
 		enabled bool
 		collect collectFunc
 	}{
-		{true, c.build}, {c.Sources != nil, c.sources}, {c.Health != nil, c.conditions}, {c.Mail != nil, c.mail}, {c.Server != nil, c.http},
+		{true, c.build}, {c.Sources != nil, c.sources}, {c.Health != nil, c.conditions}, {c.Archive != nil, c.archive}, {c.Mail != nil, c.mail}, {c.Server != nil, c.http},
 		{c.System != nil, c.quarantine}, {c.System != nil, c.state}, {c.System != nil, c.log}, {c.Cluster != nil, c.cluster}, {true, c.certificates},
 		{true, c.operator},
 	} {

@@ -38,7 +38,7 @@ var layout = map[string]row{
 	"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"httpapi/admin engine spf13/cobra spf13/pflag"},
 	"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi/admin engine collectors collectors/source spf13/cobra spf13/pflag"},
+		"node httpapi/admin engine collectors collectors/archive collectors/source spf13/cobra spf13/pflag"},
 	"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal spf13/cobra spf13/pflag"},
 	"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
 	"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
@@ -48,10 +48,10 @@ var layout = map[string]row{
 	"cmd/internal/terminal": {may: "cmd/internal/exit"},
 	"cmd/internal/exit":     {may: "actors wal engine node"},
 	"node": {may: "node/acme node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/conn " +
-		"collectors collectors/source collectors/fetch golang.org/x/net"},
+		"collectors collectors/archive collectors/source collectors/fetch golang.org/x/net"},
 	"node/acme":       {may: "golang.org/x/crypto"},
 	"node/core":       {may: "engine/account engine wal actors httpapi httpapi/admin httpapi/contract httpapi/data httpapi/pages httpapi/pages/account httpapi/pages/docs"},
-	"node/metrics":    {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors prometheus/client_golang"},
+	"node/metrics":    {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors collectors/archive prometheus/client_golang"},
 	"httpapi/admin":   {may: "engine engine/account", exact: true},
 	"engine":          {may: "engine/jsonfile cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"engine/jsonfile": {never: "os net net/http"}, // files that operators write
@@ -91,11 +91,12 @@ var layout = map[string]row{
 	"httpapi/pages":               {may: "engine engine/account httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":       {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":          {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
-	"collectors":                  {may: "engine collectors/baseline collectors/source", never: "net net/http os", exact: true},
-	"collectors/source":           {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text", never: "net net/http"},
+	"collectors":                  {may: "engine collectors/archive collectors/baseline collectors/source", never: "net net/http os", exact: true},
+	"collectors/source":           {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text", tests: "santhosh-tekuri/jsonschema/v6", never: "net net/http"},
 	"collectors/baseline":         {may: "engine", never: "net net/http os", exact: true},
 	"collectors/markup":           {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
 	"collectors/values":           {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
+	"collectors/archive":          {may: "engine collectors/source klauspost/compress", never: "net net/http", exact: true},
 	"collectors/fetch":            {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
 	"collectors/simulated":        {may: "engine collectors/source golang.org/x/text"},

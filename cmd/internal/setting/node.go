@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,31 @@ type Node struct {
 	strict    bool
 	Limits    bool
 	NoCollect bool
+	archive   string // value of --archive; "" means the default
 	accessLog string
+}
+
+// archiveOff is the value of --archive for no archive.
+const archiveOff = "off"
+
+// ArchiveDir returns the directory of the archive, or "" if there is none.
+func (o *Node) ArchiveDir() string { return ArchiveDir(o.archive, o.Config.Dir) }
+
+// ArchiveDir returns the directory of the archive of fetched documents that the values of --archive and --data name, or
+// "" if they name none.
+func ArchiveDir(archive, data string) string {
+	switch {
+	case archive == archiveOff || archive == "" && data == "":
+		return ""
+	case archive == "":
+		return filepath.Join(data, "archive")
+	}
+	return archive
+}
+
+// AddArchive declares --archive.
+func AddArchive(flags *pflag.FlagSet, archive *string) {
+	flags.Var(Path(archive, "DIR"), "archive", "directory that keeps fetched documents, or off; default archive in the data directory")
 }
 
 // DefaultNode returns the default settings of a node.
@@ -111,6 +136,7 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	AddContact(flags, &o.Config.Collect)
 	AddSourceSecrets(flags, &o.Config.Collect)
 	flags.Var(Duration(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "time after each slot over which sources are fetched")
+	AddArchive(flags, &o.archive)
 	flags.Var(OnOff(&o.strict), "strict", "refuse unknown query parameters")
 	flags.Var(OnOff(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
 	flags.Var(Line(&h.FeeNotice, "TEXT", feeNoticeMax), "fee-notice", "sentence about fees in conversions")
@@ -164,7 +190,7 @@ func Groups() []Group {
 		{"Data", []string{"import", "catalogue", "admin-socket"}},
 		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact", "account-url"}},
 		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
-		{"Collecting", []string{"sources", "source-secrets", "collect-spread", "collect-user-agent", "no-collect"}},
+		{"Collecting", []string{"sources", "source-secrets", "collect-spread", "collect-user-agent", "archive", "no-collect"}},
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
 		{"Cluster", []string{
 			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-guests",

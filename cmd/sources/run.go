@@ -1,0 +1,91 @@
+package sources
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/remote"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/httpapi/admin"
+)
+
+func newRun(p *process.Process) *cobra.Command {
+	connection, author := &remote.Options{}, admin.Author{}
+	return command.Spec{
+		Use:   "run ID",
+		Short: "Let the running node read a source now",
+		Long: `run asks a running node to fetch a source at once and to publish its rates, and prints what was read, accepted and refused,
+and why. The node does so as at its next slot: after a change of definitions, SIGHUP makes it read them first. The next
+slot stays as it is. tasard sources check reads a source without publishing it.
+
+The exit code is 69 when a page failed or nothing could be published.`,
+		Example: `  tasard sources run bhd-site --data ./data --by ana
+  tasard sources run bhd-site --data ./data --json | jq .rates`,
+		Args: command.ExactArgs(1, "the id of a source"),
+		Settings: func(flags *pflag.FlagSet) {
+			setting.AddData(flags, &connection.Data)
+			setting.AddAdminSocket(flags, &connection.Socket)
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			setting.BoolFlag(flags, &connection.JSON, "json", "answer as JSON")
+			flags.Var(setting.Line(&author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
+		},
+		Run:          func(ctx context.Context, args []string) error { return runSource(ctx, p, connection, author, args[0]) },
+		DataOptional: true,
+	}.Command(p)
+}
+
+func runSource(ctx context.Context, p *process.Process, connection *remote.Options, author admin.Author, id string) error {
+	running, err := connection.Node()
+	if err != nil {
+		return err
+	}
+	run, err := remote.Call(ctx, running, admin.RunSource, author, id)
+	if err != nil {
+		return err
+	}
+	if err := terminal.WriteAnswer(p.Stdout, connection.JSON, run, func() { printRun(p.Stdout, &run) }); err != nil || run.Failure == nil {
+		return err
+	}
+	return exit.Errorf(exit.Unavailable, "%s: %s: %s", id, run.Failure.Kind, run.Failure.Detail)
+}
+
+func printRun(out io.Writer, run *admin.SourceRun) {
+	accepted := 0
+	for i := range run.Rates {
+		if run.Rates[i].Reason == "" {
+			accepted++
+		}
+	}
+	terminal.Fprintf(out, "%s: %s read, %d accepted\n", run.Source, terminal.Plural(len(run.Rates), "rate"), accepted)
+	if len(run.Rates) > 0 {
+		table := terminal.NewTable(out, "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tRESULT\tNUMBER\tREASON\n")
+		for i := range run.Rates {
+			rate := &run.Rates[i]
+			result := "accepted"
+			if rate.Reason != "" {
+				result = string(rate.Reason)
+			}
+			terminal.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Sanitize(rate.InstitutionID), rate.Currency, rate.Channel, rate.Kind,
+				terminal.Sanitize(rate.Buy), terminal.Sanitize(rate.Sell), terminal.Sanitize(rate.EffectiveDate), result,
+				terminal.Sanitize(rate.Quarantined), terminal.Sanitize(rate.Detail))
+		}
+		_ = table.Flush() // out is an ErrWriter, which keeps errors
+	}
+	for i := range run.Pages {
+		page := &run.Pages[i]
+		if page.Failure != nil {
+			terminal.Fprintf(out, "  page %s: %s: %s\n", terminal.Sanitize(page.Name), page.Failure.Kind, terminal.Sanitize(page.Failure.Detail))
+		}
+		for _, note := range page.Notes {
+			terminal.Fprintf(out, "  note: %s\n", terminal.Sanitize(note))
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package collectors
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// RunReport is the result of RunNow. Its Observations are those of Report with the sides joined, as they were given to
+// the engine.
+type RunReport struct {
+	Report
+	Refusals []engine.Refusal // by index of Observations; Reason "" = accepted
+}
+
+// RunNow reads all pages of a source at once, publishes their rates and returns what became of them. Rates that are not
+// yet published for the current slot are published for it, others without a slot. The next slot is as it would have
+// been. RunNow waits while the source is being read.
+//
+// The error is an *engine.Error: the source is unknown or disabled, or the collector does not run, or ends.
+func (c *Collector) RunNow(ctx context.Context, id string) (RunReport, error) {
+	r, found := c.find(id)
+	switch {
+	case !found:
+		return RunReport{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no source %q", id)}
+	case r.definition.Disabled != "":
+		return RunReport{}, &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(
+			"the source %s is disabled (%s), so it is not published; tasard sources check %s reads it once", id, r.definition.Disabled, id)}
+	}
+	stopped := &engine.Error{Code: engine.CodeDataUnavailable, Message: "this node does not collect now: it starts, stops or reads its definitions again; try again"}
+	if !c.running.Load() {
+		return RunReport{}, stopped
+	}
+	reply := make(chan attempt, 1)
+	select {
+	case r.requests <- reply:
+	case <-c.ended:
+		return RunReport{}, stopped
+	case <-ctx.Done():
+		return RunReport{}, stopped
+	}
+	if a, ok := <-reply; ok {
+		return r.report(&a), nil
+	}
+	return RunReport{}, stopped
+}
+
+// tryNow makes a try for RunNow.
+func (r *runner) tryNow(ctx context.Context, reply chan<- attempt) {
+	defer close(reply)
+	r.plan(r.collector.now()) // a slot may have begun during the pause
+	if len(r.pendingPages) == 0 {
+		r.again, r.results = true, make([]source.Result, len(r.definition.Pages))
+		r.before = r.learnt // of an earlier process, if there was no slot since
+	}
+	r.pendingPages = allPages(r.definition)
+	r.updateHealth(func(h *Health) { h.Counts = Counts{} })
+	if a, ok := r.try(ctx); ok {
+		reply <- a
+	}
+}
+
+// published returns the currencies that were published for the slot. If the slot is over, these are all: the engine
+// would ignore a second refresh for it.
+func (r *runner) published(refreshes []engine.Refresh) map[string]bool {
+	if !r.again {
+		return r.publishedCurrencies
+	}
+	all := map[string]bool{}
+	for i := range refreshes {
+		for j := range refreshes[i].Observations {
+			all[refreshes[i].Observations[j].Currency] = true
+		}
+	}
+	return all
+}
+
+func (r *runner) report(a *attempt) RunReport {
+	report := RunReport{Report: newReport(r.definition, &a.pages)}
+	report.Failure, report.Duration = a.failure(), a.endedAt.Sub(a.startedAt)
+	fates := a.published.fates()
+	report.Observations = joinSides(report.Observations)
+	for i := range report.Observations {
+		refusal, known := fates[quoteIDOf(&report.Observations[i])]
+		if !known {
+			refusal.Reason = Withheld
+		}
+		report.Refusals = append(report.Refusals, refusal)
+	}
+	return report
+}

@@ -1,0 +1,181 @@
+package collectors
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors/archive"
+	"github.com/tasard/tasard/collectors/baseline"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+)
+
+// outcomes has the quotes of a report with what became of them.
+func outcomes(report *RunReport) string {
+	var all []string
+	for i := range report.Observations {
+		all = append(all, strings.TrimSpace(report.Observations[i].Currency+" "+string(report.Refusals[i].Reason)))
+	}
+	return strings.Join(all, ", ")
+}
+
+func codeOf(err error) engine.Code {
+	var coded *engine.Error
+	if errors.As(err, &coded) {
+		return coded.Code
+	}
+	return ""
+}
+
+// TestRunNow wants a source read and published between two slots, with what was refused, and the next slot as it would
+// have been.
+func TestRunNow(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		good, off := twoPages("good", "popular"), usdSource("off", "popular")
+		off.Disabled = "blocked"
+		w.sites["good"] = servePages(0, oneQuote, "popular EUR 70 71")
+		w.sink.markDone(Daily().Last(w.now()), good)
+		n := w.run(w.config(good, off))
+		w.sites["good"] = servePages(0, "popular USD -58 59\n#seen", "no rates")
+		report, err := n.RunNow(t.Context(), "good")
+		if err != nil || outcomes(&report) != "USD negative" || report.Failure == nil || report.Failure.Page != "eur" || len(report.Notes) != 1 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		w.sites["good"] = servePages(0, oneQuote, "popular EUR 70 .")
+		if report, err = n.RunNow(t.Context(), "good"); err != nil || outcomes(&report) != "USD, EUR" || report.Failure != nil {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if h := n.health("good"); h.State != OK || h.Accepted != 2 || h.Runs != 2 || !h.LastTry.Equal(w.start) {
+			t.Errorf("%+v", h)
+		}
+		if slots := w.sink.acceptedFrom("good"); len(slots) != 0 || len(w.sink.accepted) < 2 {
+			t.Errorf("published with a slot: %v; in all %v", slots, w.sink.accepted)
+		}
+		w.advanceTo(w.start.Add(time.Hour))
+		if slots := w.sink.acceptedFrom("good"); len(slots) != 2 {
+			t.Errorf("the next slot: %v", slots)
+		}
+		for id, want := range map[string]engine.Code{"none": engine.CodeNotFound, "off": engine.CodeInvalidParameters} {
+			if _, err := n.RunNow(t.Context(), id); codeOf(err) != want {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		n.stop(w)
+		for _, c := range []*Collector{n.Collector, New(w.config(good))} {
+			if _, err := c.RunNow(t.Context(), "good"); codeOf(err) != engine.CodeDataUnavailable {
+				t.Errorf("a collector that does not run: %v", err)
+			}
+		}
+	})
+}
+
+// TestRunNow_PendingPages wants the pages that wait for a retry read at once and published for their slot, and a source
+// whose circuit is open tried as often again as before when it can be read.
+func TestRunNow_PendingPages(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		d := usdSource("s", "popular")
+		w.sites["s"] = failWith(source.Network)
+		config := w.config(d)
+		config.BreakerFailures = 2
+		n := w.run(config)
+		w.sites["s"] = servePages(0, oneQuote)
+		w.advanceTo(w.start.Add(30 * time.Second))
+		if report, err := n.RunNow(t.Context(), "s"); err != nil || outcomes(&report) != "USD" || len(w.sink.acceptedFrom("s")) != 1 {
+			t.Errorf("%+v, %v; published %v", report, err, w.sink.accepted)
+		}
+		w.sites["s"] = failWith(source.Network)
+		for range 3 { // of one slot that is over: these are not failed slots
+			if report, err := n.RunNow(t.Context(), "s"); err != nil || report.Failure == nil {
+				t.Errorf("%+v, %v", report, err)
+			}
+		}
+		if state := n.health("s").State; state != Failing {
+			t.Errorf("after failures that an operator asked for: %s", state)
+		}
+		w.advanceTo(w.start.Add(48 * time.Hour))
+		if state := n.health("s").State; state != CircuitOpen {
+			t.Fatalf("after two days: %s", state)
+		}
+		w.sites["s"] = servePages(0, oneQuote)
+		if report, err := n.RunNow(t.Context(), "s"); err != nil || outcomes(&report) != "USD" || n.health("s").State != OK {
+			t.Errorf("%+v, %v; %s", report, err, n.health("s").State)
+		}
+		before := len(w.requestTimes("s"))
+		w.advanceTo(w.start.Add(72 * time.Hour))
+		if tries := len(w.requestTimes("s")) - before; tries != 3 {
+			t.Errorf("%d tries in a day after the repair", tries)
+		}
+	})
+}
+
+// TestRunNow_KeepsWhatIsLearnt wants a run after a restart, before the next slot, to know what the source gives.
+func TestRunNow_KeepsWhatIsLearnt(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		d := usdSource("s", "popular")
+		w.sites["s"] = servePages(0, oneQuote)
+		slot := Daily().Last(w.now())
+		w.sink.markDone(slot, d)
+		known := baseline.Baseline{}
+		for i := range 30 {
+			o := engine.Observation{InstitutionID: "popular", Currency: "USD", Buy: fmt.Sprint(50 + i), Sell: "90"}
+			at := slot.Add(time.Duration(i-29) * 8 * time.Hour)
+			known = known.After(baseline.Run{Slot: at, At: at, Observations: []engine.Observation{o}, Complete: func(string) bool { return true }})
+		}
+		config := w.config(d)
+		config.Baseline = func(string) string { return known.Encode() }
+		n := w.run(config)
+		if _, err := n.RunNow(t.Context(), "s"); err != nil {
+			t.Error(err)
+		}
+		if learnt := n.health("s").Baseline; learnt.Encode() != known.Encode() {
+			t.Errorf("%.300s, want %.300s", learnt.Encode(), known.Encode())
+		}
+	})
+}
+
+// TestArchive wants every document kept that was fetched, with what was read from it and what became of that.
+func TestArchive(t *testing.T) {
+	dir := t.TempDir()
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		d := twoPages("s", "popular")
+		w.sites["s"] = servePages(0, "popular USD -58 59\npopular USD 58 .\nbhd USD 57 60", "panic")
+		config := w.config(d)
+		config.Archive = archive.New(archive.Config{Dir: dir, Clock: w.now})
+		config.Archive.Start()
+		n := w.run(config)
+		w.advanceTo(w.start.Add(time.Minute))
+		n.stop(w)
+		if _, err := n.Check(t.Context(), "s"); err != nil { // the same documents
+			t.Error(err)
+		}
+		w.sites["s"] = servePages(0, oneQuote, oneQuote)
+		if _, err := n.Check(t.Context(), "s"); err != nil {
+			t.Error(err)
+		}
+		if err := config.Archive.Close(); err != nil {
+			t.Error(err)
+		}
+		entries, problems := archive.Dir(dir).List("s", time.Time{})
+		var got []string
+		for i := range entries {
+			e := &entries[i]
+			line := fmt.Sprintf("%s %t", e.Page, e.Published)
+			for _, rate := range e.Rates {
+				line += fmt.Sprintf(" %s %s/%s %s", rate.InstitutionID, rate.Buy, rate.Sell, rate.Refused)
+			}
+			got = append(got, line+strings.TrimSuffix(e.Failure, "; the log has the stack"))
+		}
+		want := []string{
+			"usd true popular -58/59 negative popular 58/ negative bhd 57/60 ",
+			"eur falseinternal: eur: panic: a reader that is not ready for this",
+			"usd false popular 58.10/59.30 withheld",
+			"eur false popular 58.10/59.30 withheld",
+		}
+		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) || len(problems) > 0 {
+			t.Errorf("kept %q\nwant %q; %v", got, want, problems)
+		}
+	})
+}
