@@ -12,9 +12,7 @@ ARG TARGETARCH
 # buildvcs=auto builds a context without .git too; its version is unknown.
 RUN git config --global --add safe.directory /src \
  && CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -buildvcs=auto \
-    -ldflags='-s -w' -gcflags=maragu.dev/gomponents/...=-l -gcflags=github.com/nats-io/...=-l -gcflags=google.golang.org/protobuf/...=-l -gcflags=github.com/modelcontextprotocol/...=-l \
-    -o /out/usr/bin/tasard .
+    go build -trimpath -buildvcs=auto $(cat .ci/smaller) -o /out/usr/bin/tasard .
 # A user, root certificates, and a place to write.
 RUN mkdir -p /out/etc/ssl/certs /out/etc/tasard /out/var/lib /out/tmp /data/tasard \
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \

@@ -93,12 +93,17 @@ func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)
 	}
 }
 
-// lengthPrefixed writes the length of a message, then the message. It reserves one byte for the length. If the length
-// needs more bytes, it moves the message.
+// lengthPrefixed writes the length of a message, then the message. It reserves one byte for the length.
 func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
 	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
 	fields(c, v)
+	c.insertLength(start)
+}
+
+// insertLength writes the length of the message that begins at start and is complete. If the length needs more than one
+// byte, it moves the message. It is not part of lengthPrefixed, of which the program has a copy for each type.
+func (c *codec) insertLength(start int) {
 	size := len(c.bytes) - start
 	if size < 0x80 {
 		c.bytes[start-1] = byte(size)
