@@ -168,10 +168,11 @@ func TestReload_Definitions(t *testing.T) {
 }
 
 // TestReload_SourceSecrets wants a source to be off without its secret, on once it is there, and the secret in no log.
+// The password for the mail server has not changed.
 func TestReload_SourceSecrets(t *testing.T) {
 	t.Parallel()
 	data, secrets := t.TempDir(), t.TempDir()
-	p := start(t, "now", serveArgs(data, "--source-secrets", secrets)...)
+	p := start(t, "now", serveArgs(data, append(newMailServer(t).args(), "--source-secrets", secrets)...)...)
 	p.Await("recovered")
 	if shown := listedSources(t, data)["tasareal"]; shown.State != string(collectors.Disabled) || !strings.Contains(shown.Disabled, "It needs the secret tasareal") {
 		t.Errorf("without its secret the source is %s: %s", shown.State, shown.Disabled)

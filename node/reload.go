@@ -93,7 +93,7 @@ func (n *Node) readPassword(files *reloadedFiles) error {
 	if err != nil {
 		return &Error{BadFile, "Mail.PasswordFile", err}
 	}
-	if files.password = &password; password != n.mailer.password {
+	if files.password = &password; password.Reveal() != n.mailer.password.Reveal() {
 		files.changes = append(files.changes, "the password for the mail server")
 	}
 	return nil
