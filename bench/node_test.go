@@ -137,6 +137,10 @@ func checkNode(t *testing.T, node *server, f *fixture) {
 	if err != nil || before < 1000 {
 		t.Errorf("the node allocated %v objects: %v", before, err)
 	}
+	// Also a small node makes 16 MB of garbage before it collects, or a refresh would cause several collections.
+	if next, err := node.metric(t.Context(), "go_memstats_next_gc_bytes"); err != nil || next < 80e6 {
+		t.Errorf("the node collects at a heap of %v bytes: %v", next, err)
+	}
 	wantBusy(t, node, f.keys[0])
 	if after, err := node.metric(t.Context(), mallocsMetric); err != nil || after <= before {
 		t.Errorf("and then %v: %v", after, err)

@@ -223,14 +223,14 @@ func TestSettings(t *testing.T) {
 	if len(s.goals) != 2 || s.goals[0].goal != "F1" || s.goals[1].goal != "F12" {
 		t.Errorf("%v: want F1, then F12", s.goals)
 	}
-	if all, err := selectGoals(""); err != nil || len(all) != 17 {
-		t.Errorf("%d goals, %v: want 17", len(all), err)
+	if all, err := selectGoals(""); err != nil || len(all) != 18 {
+		t.Errorf("%d goals, %v: want 18", len(all), err)
 	}
 	if s, err = readSettings(strings.Fields("-against http://node/"), &bytes.Buffer{}); err != nil || s.target != "node:80" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for line, want := range map[string]string{
-		"-tasard x -goals F15":     "F15",
+		"-tasard x -goals F16":     "F16",
 		"-goals F1":                "-tasard",
 		"-tasard x -docs . -quick": "-docs",
 		"-rounds 0":                "-rounds 0",
