@@ -82,6 +82,22 @@ func writable(directory string) error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
+// archive checks that the documents of sources can be kept in a directory outside of the data directory.
+func (d *doctor) archive(context.Context) {
+	path := d.o.ArchiveDir()
+	if path == "" || d.o.NoCollect || filepath.Dir(path) == filepath.Clean(d.o.Config.Dir) {
+		return // the method directory has checked the data directory
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		path = filepath.Dir(path)
+	}
+	if err := writable(path); err != nil {
+		d.add(findingWarn, "archive", "create it for the user that runs the node, or use --archive off", "fetched documents are not kept: %v", err)
+		return
+	}
+	d.add(findingOK, "archive", "", "fetched documents are kept in %s", d.o.ArchiveDir())
+}
+
 func (d *doctor) owner(path string, info fs.FileInfo) {
 	if owner, user, known := ownersOf(info); known && owner != user && user != 0 {
 		d.add(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, the doctor runs as user %d", path, owner, user)

@@ -105,7 +105,7 @@ func examine(ctx context.Context, p *process.Process, o *doctorOptions) error {
 	quiet.Stderr = io.Discard
 	d := &doctor{Process: &quiet, o: o, startedAt: p.Clock()}
 	for _, check := range []func(context.Context){
-		d.settings, d.running, d.zone, d.directory, d.log, d.disk, d.descriptors, d.address, d.certificate, d.cluster, d.mail, d.sources, d.rehearsal, d.clock,
+		d.settings, d.running, d.zone, d.directory, d.log, d.disk, d.archive, d.descriptors, d.address, d.certificate, d.cluster, d.mail, d.sources, d.rehearsal, d.clock,
 	} {
 		check(ctx)
 		if ctx.Err() != nil {
