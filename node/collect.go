@@ -63,6 +63,7 @@ func CheckUserAgent(text string) error { return source.CheckUserAgent(text) }
 type liveCollector struct {
 	newRun func(*source.Set, SourceSecrets) *collectorRun
 	active atomic.Pointer[collectorRun]
+	texts  *quotedTexts
 
 	archive *archive.Writer // keeps fetched documents; nil if Config.Collect.Archive is ""
 
@@ -84,12 +85,12 @@ type collectorRun struct {
 }
 
 func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *liveCollector {
-	live := &liveCollector{}
+	live := &liveCollector{texts: newQuotedTexts(system)}
 	if c.Collect.On && c.Collect.Archive != "" {
 		live.archive = c.NewArchive(c.Collect.Archive)
 	}
 	live.newRun = func(set *source.Set, secrets SourceSecrets) *collectorRun {
-		return newCollectorRun(c, system, set, secrets, live.archive)
+		return newCollectorRun(c, system, live, set, secrets)
 	}
 	live.active.Store(live.newRun(set, secrets))
 	return live
@@ -101,7 +102,7 @@ func (c Config) NewArchive(dir string) *archive.Writer {
 	return archive.New(archive.Config{Dir: dir, Clock: c.Clock, Free: wal.FreeSpace, Logger: c.Logger})
 }
 
-func newCollectorRun(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets, kept *archive.Writer) *collectorRun {
+func newCollectorRun(c *Config, system *actors.System, live *liveCollector, set *source.Set, secrets SourceSecrets) *collectorRun {
 	run := &collectorRun{set: secrets.Apply(set), secrets: secrets, log: c.Logger, done: make(chan struct{})}
 	if !c.Collect.On {
 		return run
@@ -112,10 +113,10 @@ func newCollectorRun(c *Config, system *actors.System, set *source.Set, secrets 
 	}
 	run.client = c.NewClient(secrets)
 	run.collector = collectors.New(collectors.Config{
-		Definitions: run.set.Definitions(), Fetcher: run.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
+		Definitions: run.set.Definitions(), Fetcher: run.client, Sink: live.texts, Clock: c.Clock, Schedule: c.Collect.Schedule,
 		LastSlot: bySource(system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
 		Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
-		Archive: kept,
+		Archive: live.archive,
 	})
 	return run
 }

@@ -11,6 +11,8 @@ import (
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
+
+	"github.com/tasard/tasard/engine"
 )
 
 //go:embed frame
@@ -20,13 +22,15 @@ var frameFiles embed.FS
 type Texts struct {
 	files fs.FS
 	words map[Language]map[string]string
+	// quoted is Config.Quoted of the public pages; nil for other pages.
+	quoted func(*engine.Rate) (buy, sell string)
 }
 
 // ReadTexts reads words.es.json and words.en.json from the embedded files of a package. It adds the texts of the Frame
 // (the common parts of all pages), which have keys such as frame.name. The texts are formats for package fmt. ReadTexts
 // panics if a file is missing or invalid.
 func ReadTexts(files fs.FS) *Texts {
-	result := &Texts{files, map[Language]map[string]string{}}
+	result := &Texts{files: files, words: map[Language]map[string]string{}}
 	for _, language := range Languages() {
 		words, name := map[string]string{}, "words."+string(language)+".json"
 		for _, folder := range []fs.FS{sub(frameFiles, "frame"), files} {
