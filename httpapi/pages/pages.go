@@ -26,7 +26,8 @@ type Config struct {
 	Logger    *slog.Logger // nil means no log
 	Demo      bool         // every page says that the rates are simulated
 	Contact   string       // e-mail address or URL of the operator; "" means that it is not shown
-	// Quoted returns the texts of the source from which the sides of a rate were read, or "". nil means that none is known.
+	// Quoted returns the texts of the source from which the sides of a rate were read, or "". nil means that none is
+	// known.
 	Quoted    func(*engine.Rate) (buy, sell string)
 	PerMinute int // limit of requests per minute of a client address; 0 means PerMinuteDefault
 }
