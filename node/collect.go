@@ -87,7 +87,7 @@ type collectorRun struct {
 func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *liveCollector {
 	live := &liveCollector{texts: newQuotedTexts(system)}
 	if c.Collect.On && c.Collect.Archive != "" {
-		live.archive = c.NewArchive(c.Collect.Archive)
+		live.archive, live.texts.archived = c.NewArchive(c.Collect.Archive), true
 	}
 	live.newRun = func(set *source.Set, secrets SourceSecrets) *collectorRun {
 		return newCollectorRun(c, system, live, set, secrets)

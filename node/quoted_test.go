@@ -14,15 +14,17 @@ func (acceptingSink) Observe([]engine.Refresh) (engine.Receipt, error) { return 
 // TestQuotedTexts: a rate has the texts from which it was read, and not those of another time, source or channel.
 func TestQuotedTexts(t *testing.T) {
 	q, at := newQuotedTexts(acceptingSink{}), time.Unix(1_800_000_000, 0)
-	o := engine.Observation{InstitutionID: "bhd", Currency: "USD", Buy: "58.20", Sell: "59.20", BuyText: `"RD$ 58.20"`, SellText: `"59,20"`}
+	o := engine.Observation{InstitutionID: "bhd", Currency: "USD", Buy: "58.20", Sell: "59.20", BuyText: `"RD$ 58.20"`, SellText: `"59,20"`, Document: "3fa9"}
 	for _, observedAt := range []time.Time{at, at.Add(-time.Hour)} { // an older refresh replaces nothing
 		if _, err := q.Observe([]engine.Refresh{{SourceID: "bhd-site", ObservedAt: observedAt, Observations: []engine.Observation{o}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rate := engine.Rate{InstitutionID: "bhd", Currency: "USD", Channel: engine.Unspecified, Kind: engine.Commercial, SourceID: "bhd-site", LastCheckedAt: at}
-	if buy, sell := q.quoted(&rate); buy != o.BuyText || sell != o.SellText {
-		t.Errorf("%s %s", buy, sell)
+	for _, q.archived = range []bool{false, true} {
+		if buy, sell, document := q.quoted(&rate); buy != o.BuyText || sell != o.SellText || (document == o.Document) != q.archived {
+			t.Errorf("archived %v: %s %s %s", q.archived, buy, sell, document)
+		}
 	}
 	for name, change := range map[string]func(*engine.Rate){
 		"time":    func(r *engine.Rate) { r.LastCheckedAt = at.Add(time.Second) },
@@ -31,7 +33,7 @@ func TestQuotedTexts(t *testing.T) {
 	} {
 		other := rate
 		change(&other)
-		if buy, sell := q.quoted(&other); buy+sell != "" {
+		if buy, sell, document := q.quoted(&other); buy+sell+document != "" {
 			t.Errorf("another %s: %s %s", name, buy, sell)
 		}
 	}

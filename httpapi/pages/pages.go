@@ -26,9 +26,9 @@ type Config struct {
 	Logger    *slog.Logger // nil means no log
 	Demo      bool         // every page says that the rates are simulated
 	Contact   string       // e-mail address or URL of the operator; "" means that it is not shown
-	// Quoted returns the texts of the source from which the sides of a rate were read, or "". nil means that none is
-	// known.
-	Quoted    func(*engine.Rate) (buy, sell string)
+	// Quoted returns the texts of the source from which the sides of a rate were read, and the digest of their document
+	// if documents are archived. Each may be "". nil means that none is known.
+	Quoted    func(*engine.Rate) (buy, sell, document string)
 	PerMinute int // limit of requests per minute of a client address; 0 means PerMinuteDefault
 }
 

@@ -64,12 +64,15 @@ func (l *Localizer) quotedEntry(rate *engine.Rate) Node {
 	if l.texts.quoted == nil {
 		return nil
 	}
-	buy, sell := l.texts.quoted(rate)
+	buy, sell, document := l.texts.quoted(rate)
 	if buy == "" && sell == "" {
 		return nil
 	}
-	return Div(Dt(l.T("provenance.quoted")),
-		Dd(l.T("side.compra"), Text(" "+cmp.Or(buy, "—")+" · "), l.T("side.venta"), Text(" "+cmp.Or(sell, "—"))))
+	return Group{
+		Div(Dt(l.T("provenance.quoted")),
+			Dd(l.T("side.compra"), Text(" "+cmp.Or(buy, "—")+" · "), l.T("side.venta"), Text(" "+cmp.Or(sell, "—")))),
+		If(document != "", Div(Dt(l.T("provenance.document")), Dd(Code(Text(document))))),
+	}
 }
 
 // statedDates returns the dates that the source states for a rate.

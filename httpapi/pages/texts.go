@@ -23,7 +23,7 @@ type Texts struct {
 	files fs.FS
 	words map[Language]map[string]string
 	// quoted is Config.Quoted of the public pages; nil for other pages.
-	quoted func(*engine.Rate) (buy, sell string)
+	quoted func(*engine.Rate) (buy, sell, document string)
 }
 
 // ReadTexts reads words.es.json and words.en.json from the embedded files of a package. It adds the texts of the Frame
