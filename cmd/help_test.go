@@ -172,6 +172,9 @@ func checkExample(t *testing.T, line string) {
 	t.Helper()
 	for part := range strings.SplitSeq(strings.ReplaceAll(line, "\\\n", " "), " | ") {
 		words := shellWords(part)
+		if end := slices.IndexFunc(words, func(word string) bool { return word == ">" || word == "#" }); end >= 0 {
+			words = words[:end] // a file for the output, or a comment
+		}
 		at := slices.IndexFunc(words, func(word string) bool { return strings.TrimPrefix(word, "./") == "tasard" })
 		if at < 0 {
 			continue
