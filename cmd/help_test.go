@@ -216,6 +216,9 @@ func mustFind(t *testing.T, id string) *source.Definition {
 func shellWords(line string) []string {
 	var words []string
 	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
+		if word == ">" || word == "#" { // what follows is the shell's
+			break
+		}
 		words = append(words, strings.Trim(word, "'"))
 	}
 	return words
