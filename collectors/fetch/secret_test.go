@@ -191,7 +191,11 @@ func TestOAuth2_TokenEndpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, now := newGateway(t), clock()
 			g.token = test.token
-			detail := wantFailure(t, secretClient(t, g, test.secrets, &now), oauthSource(), test.kind, test.says...)
+			c := secretClient(t, g, test.secrets, &now)
+			if test.kind == source.HTTPStatus {
+				c.config.FetchTimeout = backOffFirst - time.Millisecond // no other try
+			}
+			detail := wantFailure(t, c, oauthSource(), test.kind, test.says...)
 			wantNoSecret(t, detail)
 			if strings.Contains(detail, "wrong-secret-of-us") || strings.Contains(g.seen(), "/rates") {
 				t.Errorf("%q; requests: %s", detail, g.seen())
