@@ -26,7 +26,8 @@ func Run(ctx context.Context) int {
 		Clock: time.Now, Seed: randomSeed, Random: rand.Reader,
 	}}
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		ballast = make([]byte, ballastBytes)
+		ballast := make([]byte, ballastBytes)
+		defer runtime.KeepAlive(ballast)
 		p.OnReady = func() { debug.SetGCPercent(gcPercent) }
 	}
 	setProcessors()
@@ -63,11 +64,10 @@ func setProcessors() {
 // are connected. It costs little CPU time, because requests do not allocate.
 const gcPercent = 30
 
-// ballast counts as live memory, so that even a small heap is collected only after gcPercent of ballastBytes more, 19
-// MiB. It is never written, so it takes no physical memory. Without it, an import into a node with a few accounts
-// causes several collections, and on a single processor reads wait up to a millisecond for each of them.
-var ballast []byte
-
+// ballastBytes is the size of an unused slice. It counts as live memory, so that even a small heap is collected only
+// after gcPercent of ballastBytes more, 19 MiB. It is never written, so it takes no physical memory. Without it, an
+// import into a node with a few accounts causes several collections, and on a single processor reads wait up to a
+// millisecond for each of them.
 const ballastBytes = 64 << 20
 
 // randomSeed returns an unpredictable seed.

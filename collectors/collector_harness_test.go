@@ -175,7 +175,7 @@ func servePages(after time.Duration, pages ...string) pageServer {
 	return func(ctx context.Context, page int) (string, error) {
 		if after > 0 {
 			select {
-			case <-time.After(after):
+			case <-time.NewTimer(after).C:
 			case <-ctx.Done():
 			}
 		}

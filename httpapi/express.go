@@ -102,7 +102,7 @@ func (s *Server) expressOne(a *requestState, head *knownHead, values headValues,
 	}
 	a.connState.head = head
 	a.route, a.expressed = head.routeID, true
-	began := time.Since(s.started) // in real time, like the HTTP library; it takes half the time of time.Now
+	began := time.Since(s.started) //nolint:forbidigo // in real time, like the HTTP library; it takes half the time of time.Now
 	r, isOK := s.expressResponse(a, head, caller)
 	if !isOK {
 		a.connState.handedOver = a
@@ -112,7 +112,7 @@ func (s *Server) expressOne(a *requestState, head *knownHead, values headValues,
 	if len(r.body) <= oneWriteBytesMax || !a.conn.QueueBody(r.body) {
 		out = append(out, r.body...)
 	}
-	ready := time.Since(s.started)
+	ready := time.Since(s.started) //nolint:forbidigo // in real time too
 	s.counters.countExpress(a, ready-began)
 	if s.config.AccessLog != nil && fasthttp.StatusOK >= s.config.AccessStatusMin {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time too

@@ -41,7 +41,7 @@ func learntUntilLost(t *testing.T, program string, kills int) (rate string, runs
 		}
 		for end := time.Now().Add(2*time.Second + time.Duration(random.IntN(1500))*time.Millisecond); time.Now().Before(end); {
 			reported = reportedRuns(t, n)
-			<-time.After(50 * time.Millisecond)
+			<-time.NewTimer(50 * time.Millisecond).C
 		}
 		n.kill()
 	}

@@ -30,7 +30,7 @@ func bankServices() []route {
 		service.method, service.query = r.method, r.query
 		routes = append(routes, service)
 	}
-	const popularAPI, popularAccessToken = "apipublico.bpd.com.do", "AAIgNWU4YjQ2simulated"
+	const popularAPI, popularAccessToken = "apipublico.bpd.com.do", "AAIgNWU4YjQ2simulated" //nolint:gosec // G101: of the simulated site only
 	return append(routes,
 		route{method: http.MethodPost, host: popularAPI, path: "/bpd/bpd-publico/bpd/Authentication/oauth2/token", render: func(v *pageData) document {
 			if form := v.request.Form; form.Get("grant_type") != "client_credentials" || form.Get("client_secret") != "secret" {

@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -24,8 +25,8 @@ func TestFound(t *testing.T) {
 	} {
 		d, _ := source.DefaultSet().Find(c.source)
 		_, err := d.Parse(0, &source.Document{Body: []byte(c.body)})
-		failure, ok := err.(*source.Failure)
-		if !ok || string(failure.Kind) != c.kind || failure.Found != c.want || strings.Contains(failure.Error(), "the page \"") {
+		var failure *source.Failure
+		if !errors.As(err, &failure) || string(failure.Kind) != c.kind || failure.Found != c.want || strings.Contains(failure.Error(), "the page \"") {
 			t.Errorf("%s, %s: %#v, want %s with %q", c.source, c.body, err, c.kind, c.want)
 		}
 	}

@@ -130,7 +130,8 @@ func (c *codec) threeTexts(n fieldNumber, v ...*string) {
 	if len(all) == 0 {
 		return
 	}
-	for i, text := 0, string(all); i < len(v); i++ {
+	text := string(all)
+	for i := range v {
 		if ends[i+1] > ends[i] {
 			*v[i] = text[ends[i]:ends[i+1]]
 		}

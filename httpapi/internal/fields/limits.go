@@ -18,7 +18,7 @@ const digitPairs = "000102030405060708091011121314151617181920212223242526272829
 // response has seven numbers.
 func AppendNumber(dst []byte, n int64) []byte {
 	var digits [20]byte
-	first, rest := len(digits), uint64(n)
+	first, rest := len(digits), uint64(n) //nolint:gosec // G115: n is not negative
 	for ; rest >= 10; rest /= 100 {
 		pair := rest % 100 * 2
 		first -= 2
