@@ -179,7 +179,8 @@ func TestPackaging_Dashboard(t *testing.T) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
 	// Metrics that others express better, or that are only for alerts and occasional queries.
-	spared := []string{"log_segments", "log_first_record", "currency_fresh_until_timestamp_seconds", "snapshots", "stderr_dropped_lines_total"}
+	spared := []string{"log_segments", "log_first_record", "currency_fresh_until_timestamp_seconds", "snapshots", "stderr_dropped_lines_total",
+		"archive_documents", "archive_bytes", "archive_failures_total"}
 	for name := range metrics {
 		short, ours := strings.CutPrefix(name, "tasard_")
 		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")

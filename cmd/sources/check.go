@@ -36,13 +36,14 @@ stores nothing unless --save keeps the documents in an archive, for tasard sourc
 checks every source that is not disabled, in less than a minute, and prints a table; with IDs it prints the rates too.
 Progress is on standard error.
 
-Verdicts: ok; degraded (a page, a currency or a side is missing that the definition declares, or a rate is refused, as outside
-the plausible range); changed (the page is not as the definition says: which place, and what the page has instead; or it has
-another address); empty (no prices yet); blocked (by a bot protection or robots.txt: nothing to repair; or an API key is missing
-or refused); unreachable (network, certificate or HTTP status); failed (a fault of this program).
+Verdicts: ok; partial (a page, a currency or a side is missing that the definition declares, or a rate is refused, as
+outside the plausible range); changed (the page is not as the definition says: which place, and what the page has
+instead; or it has another address); empty (no prices yet); blocked (by a bot protection or robots.txt: nothing to
+repair; or an API key is missing or refused); unreachable (network, certificate or HTTP status); failed (a fault of this
+program). A check does not know earlier answers: only a running node says degraded (tasard sources list).
 
-The exit code is the number of sources that are not ok, at most 60. Of a check without IDs only confirmed sources count: those
-of which a real answer is known to parse (tasard sources list). The code is 69 if no source can be reached at all.`,
+The exit code is the number of sources that are not ok, at most 60. Of a check without IDs only confirmed sources count:
+those of which a real answer is known to parse (tasard sources list). The code is 69 if no source can be reached at all.`,
 		Example: `  tasard sources check
   tasard sources check bhd-site infodolar
   tasard sources check --json | jq -r 'select(.verdict == "changed") | .source'

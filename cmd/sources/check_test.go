@@ -75,7 +75,7 @@ func TestCheck_Verdicts(t *testing.T) {
 		missing []string
 		want    verdict
 	}{
-		{"", 2, nil, fine}, {"", 2, []string{"EUR sell"}, degraded}, {source.Layout, 2, nil, degraded},
+		{"", 2, nil, fine}, {"", 2, []string{"EUR sell"}, partial}, {source.Layout, 2, nil, partial},
 		{"", 0, []string{"popular USD: out_of_band"}, changed}, {source.Layout, 0, nil, changed}, {source.Value, 0, nil, changed}, {source.WrongContent, 0, nil, changed},
 		{source.Empty, 0, nil, noPrices}, {source.Blocked, 0, nil, blocked}, {source.Internal, 0, nil, failed},
 		{source.Network, 0, nil, unreachable}, {source.Timeout, 0, nil, unreachable}, {source.TLS, 0, nil, unreachable}, {source.HTTPStatus, 0, nil, unreachable},
@@ -105,7 +105,7 @@ func TestCheck_ExitCode(t *testing.T) {
 		want          int
 	}{
 		{nil, true, exit.OK}, {reports(3, "confirmed", fine), true, exit.OK}, {reports(3, "reported", changed), true, exit.OK},
-		{reports(3, "reported", changed), false, 3}, {append(reports(3, "reported", changed), reports(2, "confirmed", degraded)...), true, 2},
+		{reports(3, "reported", changed), false, 3}, {append(reports(3, "reported", changed), reports(2, "confirmed", partial)...), true, 2},
 		{reports(64, "confirmed", blocked), true, 60}, {reports(500, "", failed), false, 60},
 	} {
 		if err := conclusion(c.reports, c.onlyConfirmed); exit.Code(err) != c.want {

@@ -64,15 +64,15 @@ func newList(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "list",
 		Short: "List sources and their state",
-		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node for their state: when a source
-was last read, and why it failed since. Without a node it lists the definitions.
+		Long: `list prints one line for each source. With --data or --admin-socket it asks the running node for their state: when a
+source was last read, and why it failed since. Without a node it lists the definitions.
 
-Evidence for a definition: confirmed (a real answer of the last 12 months parses); reported (public programs agree on it); old
-(not seen since 2024: disabled, unless a definition of your own enables it); read here (this node has published its rates).
-Alerts and conditions count sources that are confirmed or read here.
+Evidence for a definition: confirmed (a real answer of the last 12 months parses); reported (public programs agree on
+it); old (not seen since 2024: disabled, unless a definition of your own enables it); read here (this node has published
+its rates). Alerts and conditions count sources that are confirmed or read here.
 
-States: ok; degraded (a side of a rate that the source usually gives is missing); partial (a page failed, or some values
-were quarantined); quarantined (all values were); failing; circuit_open (failing for long, tried once a day); never (not
+States: ok; degraded (a side of a rate is missing that the source gave in most runs of the last weeks); partial (a page
+failed, or some values were quarantined); quarantined (all values were); failing; circuit_open (failing for long, tried once a day); never (not
 since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,

@@ -21,7 +21,7 @@ type verdict string
 // The verdicts, in the order of the table: first those whose definition needs a repair.
 const (
 	changed     verdict = "changed"     // the document is not as the definition says, or has another address
-	degraded    verdict = "degraded"    // a page, a currency or a side is missing, or a rate is refused
+	partial     verdict = "partial"     // a page, a currency or a side is missing, or a rate is refused
 	noPrices    verdict = "empty"       // the document is as it should be, without prices
 	failed      verdict = "failed"      // a fault of this program
 	unreachable verdict = "unreachable" // no document: network, TLS, or a status that is not 200
@@ -41,7 +41,7 @@ func verdictOf(failure *source.Failure, rates int, problems []string) verdict {
 	case failure == nil && rates == 0:
 		return changed
 	case failure == nil || rates > 0:
-		return degraded
+		return partial
 	}
 	switch failure.Kind {
 	case source.Layout, source.WrongContent, source.Value, source.Implausible:
@@ -122,7 +122,7 @@ func (s *sourceReport) explanation() string {
 
 // printTable prints a line for each source, first those that need a repair.
 func printTable(out io.Writer, reports []sourceReport) {
-	order := []verdict{changed, degraded, noPrices, failed, unreachable, blocked, fine}
+	order := []verdict{changed, partial, noPrices, failed, unreachable, blocked, fine}
 	sorted := slices.SortedStableFunc(slices.Values(reports), func(a, b sourceReport) int {
 		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
 	})

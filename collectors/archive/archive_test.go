@@ -85,6 +85,28 @@ func (f *fixture) want(id string, want ...string) {
 	}
 }
 
+// TestWriter_KeepsNoTokenOfASession wants the query of an address only if the definition has it.
+func TestWriter_KeepsNoTokenOfASession(t *testing.T) {
+	f := newFixture(t)
+	w := archive.New(f.Config)
+	for i, url := range []string{"https://a.example/usd?lang=es", "https://a.example/rates;usd?session=5eC3et"} {
+		r := record("x-site", 0, url, f.now.Add(time.Duration(i)*time.Hour))
+		r.Definition.Pages[0].Requests[0].URL, r.Document.URL = "https://a.example/usd?lang=es", url
+		w.Keep(r)
+	}
+	w.Start()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, problems := f.dir.List("x-site", time.Time{})
+	if len(entries) != 2 || len(problems) > 0 {
+		t.Fatalf("%d entries, %v", len(entries), problems)
+	}
+	if first, second := entries[0].URL, entries[1].URL; first != "https://a.example/usd?lang=es" || second != "https://a.example/rates;usd" {
+		t.Errorf("the addresses are %q and %q", first, second)
+	}
+}
+
 // TestWriter_KeepsWhatChanges wants each document that differs from the last of its page, also after a restart, with
 // the bytes of equal documents once, and in files that only the owner reads.
 func TestWriter_KeepsWhatChanges(t *testing.T) {

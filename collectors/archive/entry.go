@@ -54,7 +54,7 @@ type Entry struct {
 	Source    string            `json:"source"`         // id of the definition
 	Page      string            `json:"page,omitempty"` // name of the page in the definition
 	PageURL   string            `json:"pageUrl"`        // address of the page's first request
-	URL       string            `json:"url"`            // address of the response, after redirects
+	URL       string            `json:"url"`            // address of the response; if not of the definition, without its query
 	Headers   map[string]string `json:"headers,omitempty"`
 	FetchedAt time.Time         `json:"fetchedAt"`
 	Digest    string            `json:"digest"` // SHA-256 of the document

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -185,6 +187,9 @@ func (r *Record) entry(digest string) *Entry {
 	}
 	if len(page.Requests) > 0 {
 		e.PageURL = page.Requests[0].URL
+	}
+	if !slices.ContainsFunc(page.Requests, func(r source.Request) bool { return r.URL == d.URL }) {
+		e.URL, _, _ = strings.Cut(d.URL, "?") // the query of a redirect may be the token of a session
 	}
 	return e
 }

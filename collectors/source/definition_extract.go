@@ -233,7 +233,7 @@ func (o *object) regex(defaults *pageDefaults) *Text {
 
 // date reads where a date is. inRow means that it is the date of one row, which may be optional.
 func (o *object) date(key string, form locatorForm, inRow bool) (date *Date) {
-	forms := []values.DateForm{values.ISODate, values.DayMonthYear, values.DayTime, values.SpanishDate, values.ISOInstant}
+	forms := []values.DateForm{values.ISODate, values.DayMonthYear, values.DayTime, values.SpanishDate, values.ISOInstant, values.Instant}
 	o.part(key, func(part *object) {
 		date = &Date{Form: jsonfile.RequiredEnum(part.Object, "form", forms), Locator: part.locator(form)}
 		if inRow {

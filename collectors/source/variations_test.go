@@ -147,7 +147,7 @@ func TestInfoDolarRowsHaveTheirDates(t *testing.T) {
 	var rows strings.Builder
 	for name, title := range map[string]string{
 		"RM": "2026-09-12T11:05:00-04:00", "SCT": "2026-09-17 14:30:00Z", "Alaver": "2026-09-16T09:00", "Duarte": "ayer",
-		"Girosol": "", "Panora": "2026-09-17T12:00:00", "BHD": "2026-09-17T12:00:00",
+		"Girosol": "", "Panora": "2026-09-17T12:00:00", "BHD": "2026-09-17T12:00:00", "Caribe": "jueves, 17 de septiembre de 2026 10:30 a",
 	} {
 		date := `<abbr class="timeago" title="` + title + `">hace</abbr>`
 		if name == "Girosol" {
@@ -165,7 +165,7 @@ func TestInfoDolarRowsHaveTheirDates(t *testing.T) {
 	}
 	want := map[string]string{
 		"rm": "2026-09-12 15:05", "sct": "2026-09-17 14:30", "alaver": "2026-09-16 13:00", "panora": "2026-09-17 16:00",
-		"bhd": "2026-09-17 16:00", "girosol": engine.Date(0).String() + " 00:00",
+		"bhd": "2026-09-17 16:00", "caribe": "2026-09-17 14:30", "girosol": engine.Date(0).String() + " 00:00",
 	}
 	if !maps.Equal(dates, want) || !strings.Contains(strings.Join(result.Notes, " "), "duarte USD is skipped") {
 		t.Errorf("got %v with notes %q, want %v", dates, result.Notes, want)

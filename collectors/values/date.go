@@ -21,6 +21,7 @@ const (
 	DayTime      DateForm = "dd/mm/yyyy hh:mm" // am or pm may follow
 	SpanishDate  DateForm = "spanish"          // 17 de septiembre de 2026, 17-sep-2026
 	ISOInstant   DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
+	Instant      DateForm = "instant"          // as rfc3339, or jueves, 17 de septiembre de 2026 12:30 p
 )
 
 var errDate = errors.New("not a date of the expected form")
@@ -34,12 +35,12 @@ const (
 // Patterns of the date forms. They match a whole text, not a date within it: other dates in a text may mean something
 // else. If the text has more than the date, the pattern of the definition (Locator.Pattern) must select the date.
 var (
-	isoDatePattern         = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
-	isoInstantPattern      = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)(?:(Z)|([-+][0-9]{2}):?([0-9]{2}))?$`)
-	numericDatePattern     = regexp.MustCompile(`^([0-9]{1,2})([-/.])([0-9]{1,2})([-/.])([0-9]{4})$`)
-	numericDateTimePattern = regexp.MustCompile(`^([0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})(?: ?[-,] ?| )([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?([ap]) ?\.? ?m\.?)?$`)
-	spanishDatePattern     = regexp.MustCompile(`^(?:[a-z]+,? )?([0-9]{1,2})(?: de | |-|/)([a-z]{3,10})\.?(?:,? del? |,? |-|/)([0-9]{4})$`)
-	spanishMonths          = map[string]int{
+	isoDatePattern     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
+	isoInstantPattern  = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)(?:(Z)|([-+][0-9]{2}):?([0-9]{2}))?$`)
+	numericDatePattern = regexp.MustCompile(`^([0-9]{1,2})([-/.])([0-9]{1,2})([-/.])([0-9]{4})$`)
+	dateTimePattern    = regexp.MustCompile(`^(.*[0-9]{4})(?: ?[-,] ?| )([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?([ap])(?: ?\.? ?m)?\.?)?$`)
+	spanishDatePattern = regexp.MustCompile(`^(?:[a-z]+,? )?([0-9]{1,2})(?: de | |-|/)([a-z]{3,10})\.?(?:,? del? |,? |-|/)([0-9]{4})$`)
+	spanishMonths      = map[string]int{
 		"ene": 1, "feb": 2, "mar": 3, "abr": 4, "may": 5, "jun": 6, "jul": 7, "ago": 8, "sep": 9, "set": 9, "oct": 10, "nov": 11, "dic": 12,
 	}
 )
@@ -61,13 +62,15 @@ func ParseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	case DayMonthYear:
 		day = parseNumericDate(text)
 	case SpanishDate:
-		if match := spanishDatePattern.FindStringSubmatch(NormaliseLabel(text)); match != nil {
-			day = dateOf(match[3], monthNumber(match[2]), match[1])
-		}
+		day = parseSpanishDate(text)
 	case DayTime:
-		day, instant = parseNumericDateTime(text)
+		day, instant = parseDateTime(text, parseNumericDate)
 	case ISOInstant:
 		day, instant = parseInstant(text)
+	case Instant:
+		if day, instant = parseInstant(text); day.IsZero() {
+			day, instant = parseDateTime(text, parseSpanishDate)
+		}
 	}
 	if day.IsZero() {
 		return 0, time.Time{}, fmt.Errorf("%w: %.80q, want the form %s", errDate, text, form)
@@ -117,12 +120,21 @@ func parseNumericDate(text string) engine.Date {
 	return dateOf(match[5], match[3], match[1])
 }
 
-func parseNumericDateTime(text string) (engine.Date, time.Time) {
-	match := numericDateTimePattern.FindStringSubmatch(strings.ToLower(text))
+func parseSpanishDate(text string) engine.Date {
+	match := spanishDatePattern.FindStringSubmatch(NormaliseLabel(text))
+	if match == nil {
+		return 0
+	}
+	return dateOf(match[3], monthNumber(match[2]), match[1])
+}
+
+// parseDateTime parses a date, which parseDay understands, and a time of day. The text may end with am, pm, a or p.
+func parseDateTime(text string, parseDay func(string) engine.Date) (engine.Date, time.Time) {
+	match := dateTimePattern.FindStringSubmatch(strings.ToLower(text))
 	if match == nil {
 		return 0, time.Time{}
 	}
-	day := parseNumericDate(match[1])
+	day := parseDay(match[1])
 	hour, _ := strconv.Atoi(match[2])
 	meridiem := match[5]
 	if day.IsZero() || meridiem != "" && (hour < 1 || hour > 12) {

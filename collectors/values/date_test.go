@@ -35,6 +35,12 @@ func TestT10_DateForms(t *testing.T) {
 			"2026-09-17 2026-09-17T16:30:00Z": {"2026-09-17T12:30:00-04:00", "2026-09-17T12:30:00", "2026-09-17 12:30:00.123456"},
 			"2026-09-17 2026-09-18T02:30:00Z": {"2026-09-18T02:30:00Z"},
 		},
+		Instant: {
+			"2026-09-17 2026-09-17T16:30:00Z": {"2026-09-17T12:30:00-04:00", "jueves, 17 de septiembre de 2026 12:30 p", "17-sep-2026, 12:30"},
+			"2026-01-22 2026-01-22T14:30:00Z": {"Jueves, 22 de enero de 2026 10:30 a", "22 de enero de 2026 10:30 a. m.", "22/ene/2026 10:30AM"},
+			"2026-01-23 2026-01-23T18:45:00Z": {"viernes, 23 de enero de 2026 02:45 p"},
+			"2026-01-22 2026-01-22T04:05:00Z": {"jueves, 22 de enero de 2026 12:05 a"},
+		},
 	} {
 		for want, texts := range days {
 			for _, text := range texts {
@@ -56,7 +62,8 @@ func TestT10_InvalidDates(t *testing.T) {
 		form DateForm
 		text string
 	}{
-		{ISODate, ""}, {ISODate, "17/09/2026"}, {ISODate, "2026-9-17"}, {ISODate, "26-09-17"}, {ISODate, "2026-02-29"}, {ISODate, "2026-13-01"},
+		{Instant, "22 de enero de 2026"}, {Instant, "22 de enero de 2026 14:30 p"}, {Instant, "22/01/2026 10:30 a"}, {Instant, "30 de febrero de 2026 10:30 a"},
+		{Instant, "22 de enero de 2026 10:30 x"}, {ISODate, ""}, {ISODate, "17/09/2026"}, {ISODate, "2026-9-17"}, {ISODate, "26-09-17"}, {ISODate, "2026-02-29"}, {ISODate, "2026-13-01"},
 		{ISODate, "2026-09-17T03:00:00Z"}, {ISODate, "2026-09-17 y"}, {ISODate, "0000-01-01"}, {ISODate, "1899-12-31"}, {ISODate, "3000-01-01"},
 		{ISODate, "２０２６-09-17"}, {ISODate, "2026-09-17T00:00:00Z 2026-09-18"},
 		{DayMonthYear, "17/09/26"}, {DayMonthYear, "09/17/2026"}, {DayMonthYear, "31/09/2026"}, {DayMonthYear, "17/09-2026"},
@@ -106,7 +113,7 @@ func FuzzReadDate(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, form := range []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant} {
+		for _, form := range []DateForm{ISODate, DayMonthYear, DayTime, SpanishDate, ISOInstant, Instant} {
 			day, moment, err := ParseDate(text, form)
 			switch {
 			case err != nil && (!day.IsZero() || !moment.IsZero()):

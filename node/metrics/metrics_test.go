@@ -17,6 +17,7 @@ import (
 	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
+	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -108,6 +109,7 @@ func all() Config {
 		Mail: func() mail.Stats {
 			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
 		},
+		Archive:         func() archive.Stats { return archive.Stats{Documents: 72, Bytes: 73, Failures: 74} },
 		DroppedLogLines: func() uint64 { return 66 },
 		DiskFree:        func() (int64, error) { return 69, nil },
 		Backup:          func() Outcome { return Outcome{Known: true, OK: true, Success: time.Unix(67, 0)} },
