@@ -70,6 +70,7 @@ func (d *dispatcher) run() {
 			yielder.Yield()
 			began, yields = d.elapsed(), d.yields.Load()
 		}
+		yielder.Close() // a goroutine that waits for a pipe stops the clock of a synctest bubble
 	}
 }
 
