@@ -226,7 +226,7 @@ func TestSources_CheckAll(t *testing.T) {
 	for id, want := range map[string]string{
 		"bdi-site":        `changed .* there is no date at ".modal-footer p".*; the page "Banc.* [0-9.]+ at #nuevo-rd-`,
 		"banesco-site":    `blocked .*challenge`,
-		"caribe-site":     `degraded +reported +2 +missing: USD sell, EUR sell$`,
+		"caribe-site":     `partial +reported +2 +missing: USD sell, EUR sell$`,
 		"apap-site":       `empty .*all 4 values are zero or not available`,
 		"scotiabank-site": `changed .*redirect`,
 		"union-site":      `changed +reported +1 +refused: union USD: crossed: `,
