@@ -101,7 +101,7 @@ func quoteSpecs() []quoteSpec {
 		{institution: "gamelin", spread: 9000, currencies: usd},
 		{institution: "rm", spread: 7000, currencies: usd},
 		{institution: "sct", spread: 1_0000, currencies: usd},
-		{institution: "panora", spread: 8500, currencies: usd},
-		{institution: "imbert-y-balbuena", spread: 9500, currencies: usd},
+		{institution: "panora", spread: 8500, currencies: usdEUR},
+		{institution: "imbert-y-balbuena", spread: 9500, currencies: usdEUR},
 	}
 }
