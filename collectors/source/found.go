@@ -14,9 +14,11 @@ import (
 
 // Limits of what a failure names.
 const (
-	pricesFoundMax = 4  // prices on the page
-	keysFoundMax   = 8  // keys of an object
-	foundBytesMax  = 64 // longer texts are prose
+	pricesFoundMax = 4       // prices on the page
+	keysFoundMax   = 8       // keys of an object
+	foundBytesMax  = 64      // longer texts are prose
+	documentMax    = 1 << 20 // bytes; a larger page is not read a second time
+	textsTriedMax  = 2000    // texts with digits; a page with prices has few before them
 )
 
 // found says what stands in a document in which no price was found where the definition expects one: for the person who
@@ -27,7 +29,9 @@ func (r *parser) found(doc *Document) (text string) {
 		case JSONFields, JSONRows:
 			text = r.foundInJSON(parseJSON(decodeText(doc)))
 		case HTMLFields, HTMLRows, TextRegex:
-			text = r.foundInHTML(parseHTML(decodeText(doc)))
+			if len(doc.Body) <= documentMax {
+				text = r.foundInHTML(parseHTML(decodeText(doc)))
+			}
 		case XLSXRows:
 		}
 	})
@@ -45,13 +49,20 @@ func (r *parser) foundInHTML(document *html.Node) string {
 		page = "the page " + quoted(title) + " has"
 	}
 	var prices []string
+	tried := 0
 	for node := range document.Descendants() {
 		text, element := node.Data, node.Parent
 		if node.Type == html.ElementNode {
 			text, _ = markup.Text(node, "value")
 			element = node
 		}
-		if node.Type != html.TextNode && text == "" || markup.IsInvisible(element) || !r.isPlausible(text) {
+		if node.Type != html.TextNode && text == "" || !mayBePrice(text) || markup.IsInvisible(element) {
+			continue
+		}
+		if tried++; tried > textsTriedMax {
+			break
+		}
+		if !r.isPlausible(text) {
 			continue
 		}
 		if price := values.CollapseSpaces(text) + " at " + markup.Describe(element); !slices.Contains(prices, price) {
@@ -67,12 +78,13 @@ func (r *parser) foundInHTML(document *html.Node) string {
 	return page + " " + strings.Join(prices, ", ")
 }
 
+func mayBePrice(text string) bool {
+	return len(text) <= foundBytesMax && strings.ContainsAny(text, "0123456789")
+}
+
 // isPlausible reports whether a text is a price with a fraction from 20 to 200 pesos, as those of the currencies that
 // banks buy and sell are.
 func (r *parser) isPlausible(text string) bool {
-	if len(text) > foundBytesMax || !strings.ContainsAny(text, "0123456789") {
-		return false
-	}
 	price, err := values.ParsePrice(text, r.source.Decimal, r.source.DecimalsMax)
 	whole, _, hasFraction := strings.Cut(price, ".")
 	pesos, _ := strconv.Atoi(whole)
