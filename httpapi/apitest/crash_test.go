@@ -77,7 +77,13 @@ func (o *accountOwner) createAndRevoke() {
 		o.record(made.ID, "active")
 	}
 	for id, state := range o.listKeys() {
-		if state == "active" && o.RevokeKey(o.t.Context(), o.session, id) == nil {
+		if state != "active" {
+			continue
+		}
+		o.mu.Lock()
+		o.answered[id] = "revoking" // a crash may take the answer, not the change
+		o.mu.Unlock()
+		if o.RevokeKey(o.t.Context(), o.session, id) == nil {
 			o.record(id, "revoked")
 		}
 	}
