@@ -112,7 +112,7 @@ func TestSources_CheckSaves(t *testing.T) {
 	}
 	check("--save")
 	got := asJSON[comparison](t, mustRun(t, "sources", "replay", "bhd-site", "--archive", dir, "--json"))
-	if len(got.Documents) != 1 || got.Documents[0].Published || len(got.Documents[0].Changes) != 0 || got.Documents[0].Before.Rates[0].Refused != collectors.Withheld {
+	if len(got.Documents) != 1 || got.Documents[0].Published || len(got.Documents[0].Changes) != 0 || got.Documents[0].Before.Rates[0].Refused != collectors.NotPublished {
 		t.Errorf("%+v", got)
 	}
 }

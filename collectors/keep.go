@@ -33,7 +33,7 @@ func (c *Collector) keep(d *source.Definition, outcome *pageResults, published *
 			fate, known := fates[quoteIDOf(observation)]
 			record.Published = record.Published || known
 			if rate.Refused = fate.Reason; !known {
-				rate.Refused = Withheld
+				rate.Refused = NotPublished
 			}
 			record.Rates = append(record.Rates, rate)
 		}
@@ -41,9 +41,9 @@ func (c *Collector) keep(d *source.Definition, outcome *pageResults, published *
 	}
 }
 
-// Withheld is the reason why a quote was not given to the engine: publishing failed, it was only tried, or the page
+// NotPublished is the reason why a quote was not given to the engine: publishing failed, it was only tried, or the page
 // with its other side could not be read.
-const Withheld engine.Reason = "withheld"
+const NotPublished engine.Reason = "not_published"
 
 // fates returns the current quotes that were given to the engine, without past days. A quote that was refused has the
 // reason. A nil publishOutcome has none.

@@ -85,7 +85,7 @@ func (r *runner) report(a *attempt) RunReport {
 	for i := range report.Observations {
 		refusal, known := fates[quoteIDOf(&report.Observations[i])]
 		if !known {
-			refusal.Reason = Withheld
+			refusal.Reason = NotPublished
 		}
 		report.Refusals = append(report.Refusals, refusal)
 	}

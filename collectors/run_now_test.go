@@ -171,8 +171,8 @@ func TestArchive(t *testing.T) {
 		want := []string{
 			"usd true popular -58/59 negative popular 58/ negative bhd 57/60 ",
 			"eur falseinternal: eur: panic: a reader that is not ready for this",
-			"usd false popular 58.10/59.30 withheld",
-			"eur false popular 58.10/59.30 withheld",
+			"usd false popular 58.10/59.30 not_published",
+			"eur false popular 58.10/59.30 not_published",
 		}
 		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) || len(problems) > 0 {
 			t.Errorf("kept %q\nwant %q; %v", got, want, problems)

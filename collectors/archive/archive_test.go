@@ -197,6 +197,24 @@ func TestWriter_Prunes(t *testing.T) {
 	}
 }
 
+// TestWriter_KeepsAgainWhatWasPruned wants a page that does not change to get its document back after a sweep took it.
+func TestWriter_KeepsAgainWhatWasPruned(t *testing.T) {
+	f := newFixture(t)
+	f.BytesMax = 20 << 10 // two documents, with the blocks of their files
+	w := archive.New(f.Config)
+	for i, body := range []string{"a", "b", "c", "d"} {
+		w.Keep(record("x-site", 1, body, f.now.Add(time.Duration(2*i)*time.Hour)))
+		w.Keep(record("x-site", 0, "same", f.now.Add(time.Duration(2*i+1)*time.Hour)))
+	}
+	w.Start()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, problems := f.dir.At("x-site", time.Time{}); len(entries) != 2 || len(problems) > 0 {
+		t.Errorf("the newest are %+v, %v", entries, problems)
+	}
+}
+
 // TestDir_Damaged wants damaged, torn and foreign files reported or ignored: they stop neither reading nor writing.
 func TestDir_Damaged(t *testing.T) {
 	f := newFixture(t)
@@ -262,6 +280,18 @@ func TestWriter_DiskFull(t *testing.T) {
 		t.Error(err)
 	}
 	f.want("x-site", "c")
+	full := newFixture(t)
+	_, _ = full.keep("x-site", 0, "a")
+	full.Free = func(string) (int64, error) { return free, nil }
+	free = 1 << 20
+	w := archive.New(full.Config) // page 1 changes, page 0 does not
+	for i := range 6 {
+		w.Keep(record("x-site", i%2, []string{"a", fmt.Sprint(i)}[i%2], start.Add(time.Duration(i)*time.Hour)))
+	}
+	w.Start()
+	if err := w.Close(); err == nil || strings.Count(full.log.String(), "\n") != 1 {
+		t.Errorf("%v; want one record:\n%s", err, &full.log)
+	}
 	broken := newFixture(t)
 	if err := os.WriteFile(string(broken.dir), nil, 0o600); err != nil { // a file where the directory should be
 		t.Fatal(err)

@@ -45,6 +45,7 @@ func (w *Writer) sweep() error {
 		}
 	}
 	count := 0
+	clear(w.last) // a page whose newest entry was removed gets its document again
 	for sourceID, names := range inv.entries {
 		count += len(names)
 		for _, name := range names {

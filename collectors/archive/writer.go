@@ -99,7 +99,9 @@ func (w *Writer) Start() {
 		defer close(w.done)
 		w.report(w.sweep())
 		for r := range w.queue {
-			w.report(w.keep(&r))
+			if digest := r.Document.Digest(); w.last[r.page()] != digest {
+				w.report(w.keep(&r, digest))
+			}
 			w.pending.Add(-int64(len(r.Document.Body)))
 		}
 	}()
@@ -149,12 +151,10 @@ func (w *Writer) report(err error) {
 	}
 }
 
-func (w *Writer) keep(r *Record) error {
-	now, digest := w.config.Clock(), r.Document.Digest()
-	key := pageKey{r.Definition.ID, r.Page}
-	if w.last[key] == digest {
-		return nil
-	}
+func (r *Record) page() pageKey { return pageKey{r.Definition.ID, r.Page} }
+
+func (w *Writer) keep(r *Record, digest string) error {
+	now := w.config.Clock()
 	if err := w.checkFree(); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (w *Writer) keep(r *Record) error {
 	if err := writeFile(filepath.Join(w.dir.entries(r.Definition.ID), name.name), append(text, '\n')); err != nil {
 		return err
 	}
-	w.last[key] = digest
+	w.last[r.page()] = digest
 	w.documents.Add(1)
 	if w.bytes.Add(bytes+blockBytes) > w.config.BytesMax || now.Sub(w.swept) >= sweepEvery {
 		return w.sweep()

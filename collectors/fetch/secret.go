@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/tasard/tasard/collectors/source"
@@ -17,16 +18,22 @@ const hidden = "[redacted]"
 // secretTexts replaces the secrets of a session in what a server has sent. A server may repeat the header of a request
 // in its response, from which the secret would get into logs and archives.
 type secretTexts struct {
-	pairs    []string
+	texts    []string          // the longest first, because a secret may begin with another one
 	replacer *strings.Replacer // nil = nothing to replace
 }
 
+// add adds a secret: as it is, as in a form, and as in JSON with escaped slashes.
 func (t *secretTexts) add(text string) {
 	if len(text) < hiddenBytesMin {
 		return
 	}
-	t.pairs = append(t.pairs, text, hidden, url.QueryEscape(text), hidden)
-	t.replacer = strings.NewReplacer(t.pairs...)
+	t.texts = append(t.texts, text, url.QueryEscape(text), strings.ReplaceAll(text, "/", `\/`))
+	slices.SortFunc(t.texts, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, text := range t.texts {
+		pairs = append(pairs, text, hidden)
+	}
+	t.replacer = strings.NewReplacer(pairs...)
 }
 
 func (t *secretTexts) redact(text string) string {

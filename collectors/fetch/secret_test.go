@@ -283,6 +283,18 @@ func TestSecrets_Key(t *testing.T) {
 	wantFailure(t, secretClient(t, g, nil, &now), d, source.Blocked, "needs the secret api, which is missing")
 }
 
+// A server may repeat secrets that begin with one another, in the forms of several encodings.
+func TestSecretTexts(t *testing.T) {
+	var texts secretTexts
+	for _, secret := range []string{"popular-id", "popular-id-s3cret/of+it", "short", "popular-id-s3cret"} {
+		texts.add(secret)
+	}
+	const sent = `popular-id popular-id-s3cret {"key": "popular-id-s3cret\/of+it"} ?key=popular-id-s3cret%2Fof%2Bit popular-id-s3cret/of+it 58.10 short`
+	if got := texts.redact(sent); got != `[redacted] [redacted] {"key": "[redacted]"} ?key=[redacted] [redacted] 58.10 short` {
+		t.Errorf("redacted: %s", got)
+	}
+}
+
 // A secret is sent without TLS only to this machine, and then not through a proxy.
 func TestSecrets_OnlyProtected(t *testing.T) {
 	now := clock()

@@ -7,7 +7,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	textunicode "golang.org/x/text/encoding/unicode"
 
@@ -97,30 +96,18 @@ func binaryMediaType(contentType string) string {
 }
 
 // decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the Content-Type header names another
-// encoding. Otherwise the document is in UTF-16 with a byte order mark, or in Windows-1252, of which Latin-1 is a part.
-// If its header or its start says UTF-8, only the bytes that are not UTF-8 are read as Windows-1252: some pages mix
-// both.
+// encoding. Otherwise the document is in UTF-16 with a byte order mark, or the bytes that are not UTF-8 are in
+// Windows-1252, of which Latin-1 is a part: some pages mix both, whatever they say.
 func decodeText(doc *Document) string {
 	body := bytes.TrimPrefix(doc.Body, []byte("\xef\xbb\xbf"))
 	if utf8.Valid(body) {
 		return string(body)
 	}
-	var decoder encoding.Encoding = charmap.Windows1252
-	start := strings.ToLower(string(body[:min(len(body), 1024)]))
-	if header := strings.ToLower(doc.ContentType); strings.Contains(header, "charset") {
-		start = header
-	}
 	if hasUTF16Mark(body) {
-		decoder = textunicode.UTF16(textunicode.LittleEndian, textunicode.UseBOM)
-	} else if strings.Contains(start, "utf-8") {
-		return decodeMixed(body)
+		utf16 := textunicode.UTF16(textunicode.LittleEndian, textunicode.UseBOM)
+		text, _ := utf16.NewDecoder().Bytes(body) // the decoder replaces invalid bytes
+		return string(text)
 	}
-	text, _ := decoder.NewDecoder().Bytes(body) // the decoders replace invalid bytes
-	return strings.ToValidUTF8(string(text), string(utf8.RuneError))
-}
-
-// decodeMixed decodes UTF-8 with bytes of Windows-1252 in between.
-func decodeMixed(body []byte) string {
 	var text strings.Builder
 	for len(body) > 0 {
 		r, size := utf8.DecodeRune(body)

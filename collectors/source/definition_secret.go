@@ -5,7 +5,6 @@ import (
 	"net/textproto"
 	"net/url"
 	"slices"
-	"strings"
 )
 
 // Secret says how requests carry an API key of the operator. The key is in a file, never in a definition.
@@ -100,6 +99,6 @@ func (o *object) checkSecrets(d *Definition) {
 
 // MayCarrySecret reports whether a request may carry a secret: with TLS, or directly to an address of this machine.
 func MayCarrySecret(address *url.URL, proxy string) bool {
-	ip, err := netip.ParseAddr(strings.Trim(address.Hostname(), "[]"))
+	ip, err := netip.ParseAddr(address.Hostname())
 	return address.Scheme == "https" || proxy == "" && err == nil && ip.IsLoopback()
 }

@@ -16,7 +16,7 @@ import (
 const (
 	pricesFoundMax = 4       // prices on the page
 	keysFoundMax   = 8       // keys of an object
-	foundBytesMax  = 64      // longer texts are prose
+	foundBytesMax  = 64      // bytes; longer texts are prose
 	documentMax    = 1 << 20 // bytes; a larger page is not read a second time
 	textsTriedMax  = 2000    // texts with digits; a page with prices has few before them
 )
@@ -78,6 +78,7 @@ func (r *parser) foundInHTML(document *html.Node) string {
 	return page + " " + strings.Join(prices, ", ")
 }
 
+// mayBePrice is a quick test, because most texts of a page have no digit.
 func mayBePrice(text string) bool {
 	return len(text) <= foundBytesMax && strings.ContainsAny(text, "0123456789")
 }
