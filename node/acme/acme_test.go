@@ -1,7 +1,6 @@
 package acme
 
 import (
-	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -13,13 +12,13 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,9 +34,10 @@ const name = "tasas.example.com"
 type authority struct {
 	*httptest.Server
 	lifetime time.Duration
-	plain    string // where it checks challenges
-	orders   atomic.Int32
-	state    string // of the authorization
+	manager  *Manager
+	plain    string             // where it checks challenges
+	inUse    []*tls.Certificate // the manager's certificate at each order
+	state    string             // of the authorization
 	chain    []byte
 }
 
@@ -60,7 +60,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/":
 		_, _ = fmt.Fprintf(w, `{"newNonce":"%[1]s/nonce","newAccount":"%[1]s/account","newOrder":"%[1]s/order"}`, a.URL)
 	case "/order":
-		a.orders.Add(1)
+		a.inUse = append(a.inUse, a.manager.Certificate())
 		a.state = "pending"
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprintf(w, order, "pending")
@@ -111,23 +111,31 @@ func (a *authority) open(t *testing.T, dir string) *Manager {
 	}
 	plain := httptest.NewServer(m)
 	t.Cleanup(plain.Close)
-	a.plain = plain.URL
+	a.plain, a.manager = plain.URL, m
 	return m
 }
 
-// run runs a manager until done holds.
-func run(t *testing.T, m *Manager, done func() bool) {
+// logWriter is called with each line of a log.
+type logWriter func()
+
+func (w logWriter) Write(line []byte) (int, error) {
+	w()
+	return len(line), nil
+}
+
+// run runs a manager until it has logged the results of a number of attempts.
+func run(t *testing.T, m *Manager, attempts int) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); m.Run(ctx) }()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // waits for the network
-		if time.Now().After(deadline) { //nolint:forbidigo // the same
-			t.Fatalf("it is not done after a minute; failure: %+v", m.Failure())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m.config.Logger = slog.New(slog.NewTextHandler(logWriter(func() {
+		if attempts--; attempts == 0 {
+			cancel()
 		}
+	}), nil))
+	if m.Run(ctx); attempts > 0 {
+		t.Fatalf("after a minute %d attempts are missing; failure: %+v", attempts, m.Failure())
 	}
-	cancel()
-	<-ended
 }
 
 // TestRun_ObtainsAndKeeps: a certificate is obtained once, stored for its owner only, and used by the next start.
@@ -137,7 +145,7 @@ func TestRun_ObtainsAndKeeps(t *testing.T) {
 	if _, err := m.GetCertificate(nil); err != ErrNoCertificate { //nolint:errorlint // it is returned as it is
 		t.Errorf("before the first certificate: %v", err)
 	}
-	run(t, m, func() bool { return m.Certificate() != nil })
+	run(t, m, 1)
 	files, _ := filepath.Glob(filepath.Join(dir, "*", "*"))
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
@@ -148,8 +156,8 @@ func TestRun_ObtainsAndKeeps(t *testing.T) {
 	if again.Certificate() == nil || !again.Certificate().Leaf.Equal(m.Certificate().Leaf) || again.untilRenewal() < 59*24*time.Hour {
 		t.Error("the next start has another certificate")
 	}
-	if len(files) != 2 || a.orders.Load() != 1 || m.token("/.well-known/acme-challenge/token") != "" {
-		t.Errorf("%d files, %d orders, token %q", len(files), a.orders.Load(), m.token("/.well-known/acme-challenge/token"))
+	if len(files) != 2 || len(a.inUse) != 1 || m.token("/.well-known/acme-challenge/token") != "" {
+		t.Errorf("%d files, %d orders, token %q", len(files), len(a.inUse), m.token("/.well-known/acme-challenge/token"))
 	}
 }
 
@@ -157,13 +165,9 @@ func TestRun_ObtainsAndKeeps(t *testing.T) {
 func TestRun_Renews(t *testing.T) {
 	a := newAuthority(t, 3*time.Second)
 	m := a.open(t, t.TempDir())
-	var first *tls.Certificate
-	run(t, m, func() bool {
-		first = cmp.Or(first, m.Certificate())
-		return first != nil && (m.Certificate() == nil || m.Certificate() != first)
-	})
-	if m.Certificate() == nil || a.orders.Load() != 2 {
-		t.Errorf("after %d orders: %v", a.orders.Load(), m.Certificate())
+	run(t, m, 2)
+	if len(a.inUse) != 2 || a.inUse[0] != nil || a.inUse[1] == nil || m.Certificate() == nil || m.Certificate() == a.inUse[1] {
+		t.Errorf("in use at each order: %v, at the end: %v", a.inUse, m.Certificate())
 	}
 }
 
@@ -172,9 +176,9 @@ func TestRun_SaysWhatFails(t *testing.T) {
 	a := newAuthority(t, time.Hour)
 	m := a.open(t, t.TempDir())
 	a.plain = "http://127.0.0.1:1"
-	run(t, m, func() bool { return m.Failure() != nil })
-	if err := m.Failure().Err.Error(); !strings.Contains(err, "port 80 of "+name) || a.orders.Load() != 1 {
-		t.Errorf("%d orders, %s", a.orders.Load(), err)
+	run(t, m, 1)
+	if err := m.Failure().Err.Error(); !strings.Contains(err, "port 80 of "+name) || len(a.inUse) != 1 {
+		t.Errorf("%d orders, %s", len(a.inUse), err)
 	}
 }
 

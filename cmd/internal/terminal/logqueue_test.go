@@ -96,7 +96,7 @@ func TestRepeatLimiter(t *testing.T) {
 			log.Error("no request", "id", id)
 			log.Info("a request", "requestId", id)
 		}
-		time.Sleep(repeatInterval + time.Second) //nolint:forbidigo // the time of the bubble
+		<-time.NewTimer(repeatInterval + time.Second).C
 		fail(1001, "full")
 		fail(1002, "gone")
 		for i := range 2 * repeatKeysMax {
