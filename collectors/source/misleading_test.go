@@ -174,6 +174,9 @@ func misleadingAttributes() []misleading {
 			// $('#currency-buy-USD').text('50.00')
 			$('#currency-buy-USD').text('58.10')</script>`)},
 		{source: "apap-site", name: "a script as a text", body: apap(`<pre>$('#currency-buy-USD').text('50.00')</pre>`), want: "apap USD /60.1"},
+		{source: "apap-site", name: "a delay", body: apap(`<p id="currency-buy-USD"></p><script>fade($("#currency-buy-USD"), 50)</script>`), want: "apap USD /60.1"},
+		{source: "apap-site", name: "a number of decimals", want: "apap USD /60.1",
+			body: apap(`<p id="currency-buy-USD"></p><script>$("#currency-buy-USD").html(toFixed(58,2))</script>`)},
 
 		{source: "popular-html", name: "as it is", body: popular("58.10"), want: "popular USD 58.1/60.1"},
 		{source: "popular-html", name: "an older calculator", body: popular("50.00")},
