@@ -43,17 +43,12 @@ func (t *secretTexts) redact(text string) string {
 	return t.replacer.Replace(text)
 }
 
-// redactResponse removes the secrets from the header and body of a response.
-func (t *secretTexts) redactResponse(resp *rawResponse) {
-	if t.replacer == nil {
-		return
-	}
-	for _, values := range resp.header {
+func (t *secretTexts) redactHeader(header http.Header) {
+	for _, values := range header {
 		for i := range values {
 			values[i] = t.redact(values[i])
 		}
 	}
-	resp.body = []byte(t.redact(string(resp.body)))
 }
 
 // send sends a request, with the secret or the token that the definition names. If the server refuses the token, send

@@ -96,10 +96,10 @@ func goodSecrets() map[string]string {
 	return map[string]string{"id": testClientID, "key": testClientSecret, "api": testKey}
 }
 
-// wantNoSecret wants a failure to quote no secret.
+// wantNoSecret wants a failure to quote no secret, and no beginning of one.
 func wantNoSecret(t *testing.T, detail string) {
 	t.Helper()
-	for _, text := range []string{testClientID, testClientSecret, testKey, "token-number"} {
+	for _, text := range []string{testClientID[:6], testClientSecret[:6], testKey[:6], "token-number"} {
 		if strings.Contains(detail, text) {
 			t.Errorf("%q quotes a secret", detail)
 		}
@@ -237,7 +237,8 @@ func TestSecrets_NoRedirects(t *testing.T) {
 	defer other.Close()
 	keyed := get("https://example.com/rates")
 	keyed.Secret = &source.Secret{Name: "api", Header: "X-Access-Token"}
-	for _, target := range []string{other.URL + "/", "https://example.com/elsewhere", "https://www.example.com/rates", "//evil.example/"} {
+	long := "https://example.com/" + strings.Repeat("x", 165) // an error would have it with the first bytes of the secret
+	for _, target := range []string{other.URL + "/", long, "https://example.com/elsewhere", "https://www.example.com/rates", "//evil.example/"} {
 		for _, status := range []int{http.StatusMovedPermanently, http.StatusSeeOther, http.StatusTemporaryRedirect} {
 			redirect := func(w http.ResponseWriter, r *http.Request, _ int) {
 				repeated := r.Header.Get("Authorization") + r.Header.Get("X-Access-Token") + r.PostFormValue("client_secret")

@@ -201,6 +201,7 @@ func traceHandshake(handshakeErr *atomic.Pointer[error]) *httptrace.ClientTrace 
 
 // readResponse reads the body. req.limit applies to a response with status 200, errorBytesMax to all others.
 func (s *session) readResponse(ctx context.Context, req plannedRequest, response *http.Response, action string) (*rawResponse, *fetchError) {
+	s.secrets.redactHeader(response.Header) // at once: an error may have the beginning of a header
 	resp := &rawResponse{method: req.method, url: req.url, status: response.StatusCode, header: response.Header}
 	limit, truncate := req.limit, req.truncate
 	if resp.status == http.StatusSwitchingProtocols { // the body is the raw connection; the transport applies no timeout to it
@@ -222,8 +223,8 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 		return nil, s.exchangeError(ctx, err, nil, action)
 	}
 	resp.body, resp.receivedAt = body, s.client.config.Clock()
-	if !req.isToken {
-		s.secrets.redactResponse(resp)
+	if s.hasSecret() && !req.isToken { // a new token may contain the id of the client
+		resp.body = []byte(s.secrets.redact(string(body)))
 	}
 	return resp, nil
 }
