@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+	"unsafe"
 
 	"github.com/valyala/fasthttp"
 
@@ -24,7 +25,8 @@ import (
 // The express path skips the HTTP library, the check conn.Malformed, the router and the parsing of parameters, because
 // their results depend only on the bytes of the head. It parses the amount itself. It calls the load shedder, the
 // admitter and the service for each request. Its response differs from that of the ordinary path only in request id and
-// date (express_test.go).
+// date (express_test.go): its date is that of Config.Clock, that of the HTTP library the system's. The clock of a node
+// is the system's.
 //
 // If the response would not be a 200, the express path writes nothing and the HTTP library reads the request. The
 // ordinary path then continues with the same requestState, so that the request does not count against the quota twice.
@@ -118,6 +120,8 @@ func (s *Server) expressOne(a *requestState, head *knownHead, values headValues,
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time too
 		s.config.AccessLog(s.accessRecord(a, at, http.MethodGet, fasthttp.StatusOK, len(r.body), a.conn.Peer()))
 	}
+	// Both count from here, so a response that blocks leaves less time for the next request, but at least IdleTimeout
+	// minus WriteTimeout: 55 s by default. To read the clock again after the write would cost every request.
 	_ = a.conn.SetWriteDeadline(s.firstWriteDeadline.Add(ready))
 	_ = a.conn.SetReadDeadline(s.firstIdleDeadline.Add(ready))
 	return out, true
@@ -176,7 +180,9 @@ func (a *requestState) repanic() {
 	}
 }
 
-// responseStart is the beginning of a 200 response, up to the headers that depend on the caller. It is immutable.
+// responseStart is the beginning of a 200 response, up to the headers that depend on the caller. It is immutable. Text
+// depends only on the fields before it. The body stands for page and coding too: bodies are immutable, and no other
+// body has its address while the responseStart refers to it.
 type responseStart struct {
 	body         []byte // of the response; every second has another one, except for pages without generatedAt
 	second       int64
@@ -208,7 +214,7 @@ func (s *Server) appendResponseHead(out []byte, a *requestState, head *knownHead
 }
 
 func (t *responseStart) fits(a *requestState, r *expressResponse, unchangedFor int) bool {
-	return &t.body[0] == &r.body[0] && t.second == a.now.Unix && t.unchangedFor == unchangedFor && t.isShared == a.isShared
+	return unsafe.SliceData(t.body) == unsafe.SliceData(r.body) && t.second == a.now.Unix && t.unchangedFor == unchangedFor && t.isShared == a.isShared
 }
 
 func (s *Server) appendResponseStart(out []byte, a *requestState, r *expressResponse, unchangedFor int) (extended []byte, idOffset int) {

@@ -54,12 +54,14 @@ func (c *scriptedConn) Read(b []byte) (int, error) {
 // twoWays plays the same requests through the express path and past it, on one server.
 type twoWays struct {
 	*fixture
+	start     time.Time // when a case begins
 	express   conn.Express
 	expressed int // requests that the express path answered
+	wrongDate int // of these, those with a date that is not the clock's
 }
 
 func newTwoWays(t testing.TB, proxied bool) *twoWays {
-	w := &twoWays{}
+	w := &twoWays{start: fakeNow()}
 	w.fixture = newFixtureWithLimits(t, func(c *Config) {
 		c.RequestID = func(uint64) RequestID { return RequestID{} } // ids differ, whatever the way
 		if proxied {
@@ -71,7 +73,8 @@ func newTwoWays(t testing.TB, proxied bool) *twoWays {
 }
 
 func (w *twoWays) reset() {
-	w.clock.set(fakeNow())
+	w.wrongDate = 0
+	w.clock.set(w.start)
 	w.service.published, w.service.fault, w.service.panics = fakeRates(w.service.catalogue), nil, nil
 	clear(w.service.pages)
 	fresh := newFakeAdmitter(w.clock.now)
@@ -147,12 +150,20 @@ func (w *twoWays) expressProblem(t testing.TB, c *expressCase) string {
 	t.Helper()
 	ordinary := w.play(t, c, nil)
 	express := w.play(t, c, func(c *conn.Conn, read []byte) (int, error) {
+		out := &c.Conn.(*scriptedConn).out
+		before := out.Len()
 		used, err := w.express(c, read)
 		if used > 0 {
 			w.expressed++
+			date := []byte("\r\nDate: ")
+			answers := out.Bytes()[before:]
+			w.wrongDate += bytes.Count(answers, date) - bytes.Count(answers, fasthttp.AppendHTTPDate(date, w.clock.now()))
 		}
 		return used, err
 	})
+	if w.wrongDate > 0 {
+		return fmt.Sprintf("%q: an answer has not the date of the clock", c.pieces)
+	}
 	if express == ordinary {
 		return ""
 	}
@@ -214,7 +225,11 @@ func newExpressCase(seed, number uint64) *expressCase {
 	case 2:
 		last = expressHead(random)
 	case 3:
-		last = bytes.Replace(last, []byte(testKey(1)), []byte(testKey(random.IntN(10))), 1)
+		key := []byte(testKey(random.IntN(10)))
+		if random.IntN(4) == 0 {
+			key[len(key)-1-random.IntN(20)] = 'z' // a typo
+		}
+		last = bytes.Replace(last, []byte(testKey(1)), key, 1)
 	case 4:
 		amounts := []string{"1", "10.", "10.5", "007.00", "10.555", ".5", "", "1.1.1", "999999999999.99", "1234567890123", "10%2E5", "1e3", "-1", "10+", "10 "}
 		last = bytes.Replace(last, []byte("amount=10"), []byte("amount="+amounts[random.IntN(len(amounts))]), 1)
@@ -278,6 +293,18 @@ func TestExpress_WhileABodyIsAwaited(t *testing.T) {
 	c := &expressCase{[][]byte{head, head, head, []byte("GET "), twoLengths, head}, func(*twoWays) {}}
 	if problem := newTwoWays(t, false).expressProblem(t, c); problem != "" {
 		t.Error(problem)
+	}
+}
+
+// TestExpress_WithinASecond: a response half a second before rates are collected must not be cached for the second that
+// one half a second earlier may be.
+func TestExpress_WithinASecond(t *testing.T) {
+	head := []byte("GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n")
+	w := newTwoWays(t, false)
+	w.start = engine.NextRefresh(fakeNow()).Add(-time.Second)
+	c := &expressCase{[][]byte{head, head, head, head, head}, func(w *twoWays) { w.clock.set(w.start.Add(time.Second / 2)) }}
+	if problem := w.expressProblem(t, c); problem != "" || w.expressed < 2 {
+		t.Errorf("%d answers of the express path: %s", w.expressed, problem)
 	}
 }
 
