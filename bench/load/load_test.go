@@ -307,7 +307,7 @@ func TestLoad_Stalled(t *testing.T) {
 	for _, rate := range []float64{0, 1000} {
 		stalled := map[bool]time.Duration{}
 		for _, slow := range []bool{false, true} {
-			for range 5 { // on a busy machine the thread may stop by itself
+			for range 30 { // on a busy machine the thread may stop by itself
 				l, g := newTestLoad(server.Addr().String(), 8, rate)
 				if slow {
 					g.Requests = &slowRequest{}
