@@ -30,7 +30,7 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := n.journal.appended(); got != before {
-			t.Fatalf("%d writes while nobody waited", got-before)
+			t.Fatalf("%d writes while no request waited", got-before)
 		}
 		n.admitted(members[0].keys[0], account.LeaseSizeDefault-early+1) // one more than its lease has
 		if waited := time.Since(begun); waited != 0 {                    //nolint:forbidigo // the bubble's

@@ -235,7 +235,7 @@ func checkHistories(t *testing.T, count, withCrash int) {
 	}
 	t.Logf("FIGURE %d histories, %d of them with a crash: %d operations answered, %d not", count, withCrash, answered, lost)
 	if lost == 0 || answered == 0 {
-		t.Error("no crash caught anybody, or nobody was answered")
+		t.Error("no crash interrupted a request, or no request was answered")
 	}
 }
 

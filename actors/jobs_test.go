@@ -105,14 +105,14 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	failures := &atomic.Int64{}
 	s := newActorSystem(10, 2, func() time.Duration { return 0 }, func(error) { failures.Add(1) })
 	t.Cleanup(s.Close)
-	nobody, err := s.Spawn("nobody", &mailbox.Kind{}, ignoringActor{})
+	ignoring, err := s.Spawn("ignoring", &mailbox.Kind{}, ignoringActor{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	book := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
 	flying, waiting := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner := &currencyActor{
-		clock: func() time.Time { return noon }, journal: nobody, directory: nobody, latest: &latestUpdate{}, state: book, snapshot: book.Snapshot(),
+		clock: func() time.Time { return noon }, journal: ignoring, directory: ignoring, latest: &latestUpdate{}, state: book, snapshot: book.Snapshot(),
 		hasRates: &atomic.Bool{}, writes: writes{
 			pendingMax: 5, waiting: []*command{waiting},
 			inFlight: &writeBatch{[]*command{flying}, engine.Decision{Events: []engine.Event{unknownMessage{}}}},
@@ -139,7 +139,7 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 		}
 	}
 	owner.self.Stop()
-	nobody.Stop()
+	ignoring.Stop()
 	if failures.Load() != 1 || ends[0] == nil || ends[1] == nil || owner.snapshot != before {
 		t.Errorf("%d failures; the cuts ended with %v; the board is another one: %v", failures.Load(), ends, owner.snapshot != before)
 	}
@@ -209,7 +209,7 @@ func TestF12_RefreshOfEverySourceUnderReaders(t *testing.T) {
 	close(stop)
 	for range cap(read) {
 		if <-read == 0 {
-			t.Error("nobody read")
+			t.Error("nothing was read")
 		}
 	}
 	again := start(t, Config{Journal: journal.crashed()})

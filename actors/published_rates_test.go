@@ -170,7 +170,7 @@ func checkBoards(t *testing.T, count int) {
 	}
 	t.Logf("FIGURE %d histories of publications, half of them with a crash: %d reads, %d publications without an answer", count, reads, unknown)
 	if reads == 0 || unknown == 0 {
-		t.Error("nobody read, or no publication was cut off")
+		t.Error("nothing was read, or no publication was cut off")
 	}
 }
 

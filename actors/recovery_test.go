@@ -79,7 +79,7 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 			}
 			want := states(r, s)
 			same(r, "snapshot and tail", want, journal.crashed(), clock)
-			same(r, "the log alone", want, &memoryJournal{records: journal.all}, clock)
+			same(r, "the log only", want, &memoryJournal{records: journal.all}, clock)
 			if rapid.Bool().Draw(r, "orderly") {
 				_ = s.Close()
 				same(r, "an orderly end", want, journal.crashed(), clock)

@@ -129,7 +129,7 @@ func (f *testCluster) createKeys(token account.Digest) string {
 	}
 	for _, key := range f.nodes[0].records()[0].Keys {
 		if !slices.Contains(made, key.ID) {
-			return fmt.Sprintf("the key %s was acknowledged to nobody", key.ID)
+			return fmt.Sprintf("the key %s was not acknowledged", key.ID)
 		}
 	}
 	return ""
@@ -191,7 +191,7 @@ func TestShared_Control_PlacesAreNotCompared(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nobody noticed that offers were taken for another place")
+	t.Error("the check did not notice that offers were taken for another place")
 }
 
 // TestShared_Control_OthersAreNotReceived hides from one node what the others write.
@@ -201,6 +201,6 @@ func TestShared_Control_OthersAreNotReceived(t *testing.T) {
 	f.log.with(func() { f.nodes[2].node.deaf = true })
 	f.nodes[0].login()
 	if f.differs() == "" {
-		t.Error("nobody noticed that a node did not hear of the others")
+		t.Error("the check did not notice that a node had no reports of the others")
 	}
 }

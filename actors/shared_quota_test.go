@@ -121,7 +121,7 @@ func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
 		}
 	})
 	if q.play() == "" {
-		t.Error("nobody noticed that each node gave the whole quota")
+		t.Error("the check did not notice that each node gave the whole quota")
 	}
 }
 

@@ -109,7 +109,7 @@ func TestStats_Kinds(t *testing.T) {
 func TestStats_Accounts(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 2})
 	if got := n.Stats(); !got.Serving || got.Accounts != 0 || got.Leases != 0 {
-		t.Errorf("nobody: %+v", got)
+		t.Errorf("without an account: %+v", got)
 	}
 	first := n.join(1, 1)
 	n.join(2, 1)

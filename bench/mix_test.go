@@ -48,8 +48,8 @@ func TestMix_Requests(t *testing.T) {
 	for _, q := range questions {
 		_, encoding, _ := strings.Cut(strings.TrimSpace(q.headers), ": ")
 		wants[strings.TrimSuffix(q.path, "amount=")+encoding] = n * q.weight / 100
-		if alone := mixes()[q.operation]; len(alone) != 1 || alone[0] != q {
-			t.Errorf("%s by itself is %v", q.operation, alone)
+		if single := mixes()[q.operation]; len(single) != 1 || single[0] != q {
+			t.Errorf("%s by itself is %v", q.operation, single)
 		}
 	}
 	for _, key := range keys {

@@ -34,9 +34,9 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	t.Parallel()
 	p, data := backedUp(t)
 	want, dir := answers(p), t.TempDir()
-	told := mustRun(t, "backup", "--data", data, "--to", dir+"/running.tar.zst")
-	if !regexp.MustCompile(`from the running node\nrecords   up to 2\ncontents  1 rate, 1 row of daily history, 0 accounts\nThe backup is whole.\n$`).MatchString(told) {
-		t.Errorf("it says %q", told)
+	output := mustRun(t, "backup", "--data", data, "--to", dir+"/running.tar.zst")
+	if !regexp.MustCompile(`from the running node\nrecords   up to 2\ncontents  1 rate, 1 row of daily history, 0 accounts\nThe backup is whole.\n$`).MatchString(output) {
+		t.Errorf("it says %q", output)
 	}
 	piped := run(t, nil, nil, "backup", "--admin-socket", data+"/admin.sock", "--to", "-")
 	if piped.code != exit.OK || !strings.Contains(piped.stderr, "The backup is whole.") {
@@ -50,7 +50,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	p.stop(syscall.SIGTERM)
 	again := startNode(t, data)
 	metric := regexp.MustCompile(`\ntasard_backup_success 1\n(#.*\n)*tasard_backup_timestamp_seconds 1\.\d+e\+09\n(.*\n)*tasard_disk_free_bytes \d`)
-	if told := askSocket(t, data, admin.MetricsPath); !metric.MatchString(told) {
+	if output := askSocket(t, data, admin.MetricsPath); !metric.MatchString(output) {
 		t.Error("after a start the metrics do not tell of the last backup, or of the free disk")
 	}
 	again.stop(syscall.SIGTERM)
@@ -152,9 +152,9 @@ func TestBackup_FullDisk(t *testing.T) {
 func TestRestore_OldBackup(t *testing.T) {
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/b"
 	mustRun(t, "backup", "--data", data, "--to", to)
-	told := mustRun(t, "restore", "--from", to, "--data", t.TempDir())
-	if !strings.Contains(told, "taken     2026-06-30T") || !strings.Contains(told, " ago\n") || !strings.Contains(told, "revoked since are valid again") {
-		t.Errorf("it says %q", told)
+	output := mustRun(t, "restore", "--from", to, "--data", t.TempDir())
+	if !strings.Contains(output, "taken     2026-06-30T") || !strings.Contains(output, " ago\n") || !strings.Contains(output, "revoked since are valid again") {
+		t.Errorf("it says %q", output)
 	}
 }
 

@@ -178,7 +178,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		if status := runAdmin(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
 			t.Errorf("node %d sees\n%s", i+1, status)
 		}
-		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
+		if metrics := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(metrics, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
 			t.Errorf("node %d does not tell when its certificate ends", i+1)
 		}
 	}
@@ -191,7 +191,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC) })
 	for i, one := range nodes { // a node that is started later knows only the new authority
 		one.node.hangUp("the certificate for other nodes, valid until 2199-01-02T03:04:05Z")
-		if told := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(told, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 7.226") {
+		if metrics := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(metrics, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 7.226") {
 			t.Errorf("node %d does not tell when its new certificate ends", i+1)
 		}
 	}
@@ -218,12 +218,12 @@ func withoutOthers(t *testing.T, nodes []caller, data string) {
 	for _, one := range nodes[1:] {
 		one.node.signal(syscall.SIGKILL)
 	}
-	eventually(t, "the node says that it is alone", func() bool {
+	eventually(t, "the node says that the others are missing", func() bool {
 		_, body, err := nodes[0].node.get("/readyz")
 		return err == nil && strings.Contains(body, `"name":"cluster","state":"no_majority"`)
 	})
 	if body := nodes[0].node.mustGet("/v1/rates/best?currency=USD&operation=buy"); !strings.Contains(body, "59.40") {
-		t.Errorf("alone it answers %s", body)
+		t.Errorf("without the others it answers %s", body)
 	}
 	nodes[0].must("POST", codesPath, `{"email":"luis@example.com"}`, http.StatusServiceUnavailable, "no_majority")
 	const lost, found = `"msg":"node not reachable","node":"node-3"`, `"msg":"node reachable again","node":"node-3"`

@@ -99,7 +99,7 @@ func TestDoctor_ClusterFindsWhatIsWrong(t *testing.T) {
 			"cluster", "FAIL the certificate has expired on 2026-01-02T03:04:05Z"},
 		"for another host": {func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"node-1.example.com"} }, nil,
 			"cluster", "FAIL other nodes connect to 127.0.0.1, and the certificate is for node-1.example.com"},
-		"for one end alone": {func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }, nil,
+		"for one end only": {func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }, nil,
 			"cluster", "FAIL the other nodes will refuse "},
 		"signed by others": {nil, func(f *pairFiles) error { f.signer = foreign.signer; return nil },
 			"cluster", "FAIL the other nodes will refuse "},

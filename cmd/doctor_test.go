@@ -204,6 +204,6 @@ func TestDoctor_Network(t *testing.T) {
 		t.Errorf("%d hosts are reached:\n%s", reached, text)
 	}
 	if !strings.Contains(text, "--collect-contact") {
-		t.Errorf("the missing contact is not told:\n%s", text)
+		t.Errorf("the missing contact is not reported:\n%s", text)
 	}
 }

@@ -126,7 +126,7 @@ func TestMetrics_Listen(t *testing.T) {
 		t.Errorf("profiles: %d", status)
 	}
 	if strings.Contains(p.Output(), "whoever reaches this address") {
-		t.Error("a warning about an address of this machine alone")
+		t.Error("a warning about an address of this machine only")
 	}
 	p.signal(syscall.SIGTERM)
 	if _, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
@@ -172,7 +172,7 @@ func TestAccessLog(t *testing.T) {
 				want = append(want, map[string]string{"200": "/livez OK", "404": "none Not Found", "400": "/v1/currencies Bad Request"}[status])
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("told of %q, want %q:\n%s", got, want, p.Output())
+				t.Errorf("warned of %q, want %q:\n%s", got, want, p.Output())
 			}
 		})
 	}

@@ -147,7 +147,7 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 // bad input has more.
 func TestData_NoDirectory(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
-		t.Skipf("no place that nobody can write: %v", err)
+		t.Skipf("needs /proc, in which no user can create a directory: %v", err)
 	}
 	for _, data := range []string{"/proc", "/proc/none", writeFile(t, "file", "") + "/data"} {
 		for _, args := range [][]string{

@@ -95,7 +95,7 @@ func TestReload_Certificate(t *testing.T) {
 	}
 	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Unix(1<<32, 0) })
 	p.hangUp("reloaded: the certificate, valid until ")
-	if told := askSocket(t, data, admin.MetricsPath); !strings.Contains(told, "tasard_certificate_expiry_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
+	if metrics := askSocket(t, data, admin.MetricsPath); !strings.Contains(metrics, "tasard_certificate_expiry_timestamp_seconds{to=\"http\"} 4.294967296e+09\n") {
 		t.Error("the metrics do not tell when the new certificate ends")
 	}
 	second := files.roots
@@ -107,7 +107,7 @@ func TestReload_Certificate(t *testing.T) {
 	}
 	files.write(t, files.cert, "no certificate")
 	p.hangUp("nothing was reloaded")
-	if told := askSocket(t, data, admin.MetricsPath); !strings.Contains(told, "\ntasard_reload_success 0\n") || !strings.Contains(told, "\ntasard_reload_timestamp_seconds ") {
+	if metrics := askSocket(t, data, admin.MetricsPath); !strings.Contains(metrics, "\ntasard_reload_success 0\n") || !strings.Contains(metrics, "\ntasard_reload_timestamp_seconds ") {
 		t.Error("the metrics do not tell that a reload failed")
 	}
 	if line := p.Await("reload: "); !strings.Contains(line, files.cert) {

@@ -318,7 +318,7 @@ func TestDrain_NoRequestFails(t *testing.T) {
 func TestDrain_Delay(t *testing.T) {
 	d := stopUnderLoad(t, true, "--drain-delay", "300ms")
 	if d.failed.Load()+d.dropped.Load() > 0 || d.closing.Load() != drainClients {
-		t.Errorf("%d failed, %d were not accepted, %d of %d clients were told", d.failed.Load(), d.dropped.Load(), d.closing.Load(), drainClients)
+		t.Errorf("%d failed, %d were not accepted, %d of %d clients were informed", d.failed.Load(), d.dropped.Load(), d.closing.Load(), drainClients)
 	}
 }
 

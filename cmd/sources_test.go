@@ -171,7 +171,7 @@ func TestD5_KilledWhileCollecting(t *testing.T) {
 		}
 	}
 	if len(times) < 40 {
-		t.Errorf("only %d sources and currencies were heard: %v", len(times), times)
+		t.Errorf("only %d sources and currencies were read: %v", len(times), times)
 	}
 	again := startNode(t, data)
 	if got := withoutMoment(again.mustGet("/v1/rates?limit=200")); got != want {

@@ -92,7 +92,7 @@ func TestConcurrency(t *testing.T) {
 			t.Errorf("%d fetches at once, want at most 8 in places", w.inFlightMax)
 		}
 		if h := n.health("source-00"); h.Running.IsZero() {
-			t.Errorf("nobody can see that it hangs: %+v", h)
+			t.Errorf("its health does not show that it hangs: %+v", h)
 		}
 		close(release)
 		w.advanceTo(w.now().Add(time.Minute))
@@ -441,10 +441,10 @@ func TestSelectUnpublished(t *testing.T) {
 	}
 	after := engine.Refresh{SourceID: "s", Observations: []engine.Observation{whole("bhd", "USD")}}
 	for name, c := range map[string]struct {
-		said  []engine.Refresh
-		heard map[string]bool
-		late  []source.Result
-		want  []engine.Refresh
+		said      []engine.Refresh
+		published map[string]bool
+		late      []source.Result
+		want      []engine.Refresh
 	}{
 		"the first try": {
 			said: []engine.Refresh{history, refresh(true, whole("bhd", "USD"), half), refresh(false, whole("bhd", "EUR"))},
@@ -455,15 +455,15 @@ func TestSelectUnpublished(t *testing.T) {
 		},
 		"nothing but halves": {said: []engine.Refresh{refresh(false, half)}},
 		"another currency later": {
-			said: []engine.Refresh{refresh(true, whole("bhd", "USD"), whole("bhd", "EUR"))}, heard: map[string]bool{"USD": true},
+			said: []engine.Refresh{refresh(true, whole("bhd", "USD"), whole("bhd", "EUR"))}, published: map[string]bool{"USD": true},
 			late: []source.Result{{}, resultOf(whole("bhd", "EUR"))}, want: []engine.Refresh{refresh(true, whole("bhd", "EUR"))},
 		},
 		"the same currency later": {
-			said: []engine.Refresh{refresh(true, whole("popular", "USD"), whole("bhd", "USD"))}, heard: map[string]bool{"USD": true},
+			said: []engine.Refresh{refresh(true, whole("popular", "USD"), whole("bhd", "USD"))}, published: map[string]bool{"USD": true},
 			late: []source.Result{{}, resultOf(whole("bhd", "USD"))}, want: []engine.Refresh{after},
 		},
 	} {
-		if got := selectUnpublished(c.said, c.heard, c.late); !reflect.DeepEqual(got, c.want) {
+		if got := selectUnpublished(c.said, c.published, c.late); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
 		}
 	}

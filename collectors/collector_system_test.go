@@ -171,7 +171,7 @@ func TestT3_HolidayWeekend(t *testing.T) {
 			return oneQuote, nil
 		}
 		var effective engine.Date
-		var first, heard time.Time // of the bank's value; of popular
+		var first, checked time.Time // of the bank's value; of popular
 		for now := at(5, 9).Add(90 * time.Minute); now.Before(at(18, 0)); now = now.Add(30 * time.Minute) {
 			w.advanceTo(now)
 			slot := Daily().Last(now)
@@ -180,11 +180,11 @@ func TestT3_HolidayWeekend(t *testing.T) {
 			}
 			all := rates(t, s)
 			if !silent(slot) {
-				heard = slot
+				checked = slot
 			}
 			rate := all["popular:USD:unspecified:commercial"]
-			if rate.Stale != !now.Before(heard.Add(26*time.Hour)) || !rate.LastCheckedAt.Equal(heard) || rate.CollectedAt.After(at(5, 12)) {
-				t.Fatalf("%v: popular %+v, want checked at %v", now, rate, heard)
+			if rate.Stale != !now.Before(checked.Add(26*time.Hour)) || !rate.LastCheckedAt.Equal(checked) || rate.CollectedAt.After(at(5, 12)) {
+				t.Fatalf("%v: popular %+v, want checked at %v", now, rate, checked)
 			}
 			rate = all["bcrd:USD:unspecified:reference"]
 			if rate.EffectiveDate != effective {
@@ -247,7 +247,7 @@ func TestI4_FailuresChangeNothing(t *testing.T) {
 	faults := map[string]func(house string) pageServer{
 		"hang": always(hangUntilCancelled), "panic": always(servePages(0, "panic")), "nothing": always(servePages(0, "")), "zeros": says("0 0"),
 		"swapped": says("59.30 58.10"), "ten times": says("581.0 593.0"), "no side": says("N/A N/A"),
-		"nobody": always(servePages(0, "unheard-of USD 58.10 59.30")),
+		"unknown": always(servePages(0, "unheard-of USD 58.10 59.30")),
 	}
 	for _, kind := range []source.FailureKind{
 		source.Network, source.Timeout, source.TLS, source.HTTPStatus, source.Blocked, source.WrongContent, source.Empty, source.Layout, source.Value,

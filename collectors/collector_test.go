@@ -218,7 +218,7 @@ func TestRun_WhatIsWrong(t *testing.T) {
 		}
 		n.stop(w)
 		off := usdSource("off", "popular")
-		off.Disabled = "nobody knows its address"
+		off.Disabled = "its address is not known"
 		n = w.run(w.config(off))
 		w.advanceTo(w.now().Add(24 * time.Hour))
 		if len(w.requestTimes("off")) != 0 || n.health("off").State != Disabled {
@@ -410,8 +410,8 @@ func TestFrozen(t *testing.T) {
 		if h := n.health("moving").Baseline; h.Frozen() || w.now().Sub(h.UnchangedSince()) > 24*time.Hour {
 			t.Errorf("a source that moves: %+v", h)
 		}
-		if told := strings.Count(w.log.String(), "has not changed for a long time"); told != 2 {
-			t.Errorf("told %d times, want once for each of two:\n%s", told, w.log)
+		if logged := strings.Count(w.log.String(), "has not changed for a long time"); logged != 2 {
+			t.Errorf("logged %d times, want once for each of two:\n%s", logged, w.log)
 		}
 		w.sites["same"] = servePages(0, "popular USD 58.10 59")
 		w.advanceTo(w.start.Add(32 * 24 * time.Hour))
@@ -435,8 +435,8 @@ func TestNotesAreBounded(t *testing.T) {
 		}
 		w.run(w.config(d))
 		w.advanceTo(w.start.Add(7 * 24 * time.Hour))
-		if told := strings.Count(w.log.String(), "document was skipped"); told != notesLoggedMax {
-			t.Errorf("%d notes in the log, want %d", told, notesLoggedMax)
+		if logged := strings.Count(w.log.String(), "document was skipped"); logged != notesLoggedMax {
+			t.Errorf("%d notes in the log, want %d", logged, notesLoggedMax)
 		}
 	})
 }

@@ -21,12 +21,12 @@ func TestSidesOfOneQuoteAreJoined(t *testing.T) {
 			[]engine.Observation{quote("empire", "USD", "58", ""), quote("empire", "EUR", "66", ""), quote("empire", "USD", "", "60")},
 			[]engine.Observation{quote("empire", "USD", "58", "60"), quote("empire", "EUR", "66", "")},
 		},
-		"whole ones stay":         {[]engine.Observation{quote("a", "USD", "58", "60"), quote("a", "USD", "58", "60")}, nil},
-		"one side twice stays":    {[]engine.Observation{quote("a", "USD", "58", ""), quote("a", "USD", "59", "")}, nil},
-		"others stay apart":       {[]engine.Observation{quote("a", "USD", "58", ""), quote("b", "USD", "", "60")}, nil},
-		"channels stay apart":     {[]engine.Observation{quote("empire", "USD", "58", ""), cash}, nil},
-		"days stay apart":         {[]engine.Observation{quote("empire", "USD", "58", ""), dated}, nil},
-		"a third one stays alone": {[]engine.Observation{quote("a", "USD", "58", ""), quote("a", "USD", "58", "60"), quote("a", "USD", "", "")}, nil},
+		"whole ones stay":          {[]engine.Observation{quote("a", "USD", "58", "60"), quote("a", "USD", "58", "60")}, nil},
+		"one side twice stays":     {[]engine.Observation{quote("a", "USD", "58", ""), quote("a", "USD", "59", "")}, nil},
+		"others stay apart":        {[]engine.Observation{quote("a", "USD", "58", ""), quote("b", "USD", "", "60")}, nil},
+		"channels stay apart":      {[]engine.Observation{quote("empire", "USD", "58", ""), cash}, nil},
+		"days stay apart":          {[]engine.Observation{quote("empire", "USD", "58", ""), dated}, nil},
+		"a third one stays single": {[]engine.Observation{quote("a", "USD", "58", ""), quote("a", "USD", "58", "60"), quote("a", "USD", "", "")}, nil},
 	} {
 		want := test.want
 		if want == nil {

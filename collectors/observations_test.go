@@ -214,7 +214,7 @@ func TestReaderBrokenStream(t *testing.T) {
 	must(t, err)
 	batch, err := r.Next()
 	if err != nil || len(batch.Lines) != 0 || len(batch.Errors) != 1 {
-		t.Errorf("first got %+v, %v; want the malformed line alone", batch, err)
+		t.Errorf("first got %+v, %v; want only the malformed line", batch, err)
 	}
 	want := "read x.csv after line 4: disk on fire (the refresh that begins in line 2 may be cut short and is left out)"
 	for range 2 {

@@ -82,7 +82,7 @@ func TestParseDecimal_IsTheGrammarOfTheContract(t *testing.T) {
 func TestDecimal_NullAndZero(t *testing.T) {
 	null, zero, some := Decimal{}, decimalFrom("0.00"), decimalFrom("0.00000001")
 	if !null.IsNull() || null.IsZero() || zero.IsNull() || !zero.IsZero() || some.IsNull() || some.IsZero() {
-		t.Error("null, zero and the smallest value are not told apart")
+		t.Error("null, zero and the smallest value are not distinguished")
 	}
 	if null.Equal(zero) || !null.Equal(Decimal{}) || !zero.Equal(decimalFrom("0")) || zero.Equal(some) {
 		t.Error("Equal does not tell null, zero and the smallest value apart")

@@ -165,11 +165,11 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 	if got := f.rate("mocana").Buy.String(); got != "56.8" {
 		t.Errorf("buy is %s", got)
 	}
-	alone := newFixture(t)
-	alone.accept("a", usd("mocana", "60", ""))
+	unconfirmed := newFixture(t)
+	unconfirmed.accept("a", usd("mocana", "60", ""))
 	for range 3 {
-		alone.advance(5 * time.Hour)
-		alone.refuse(Jump, "a", usd("mocana", "56", "")) // no other source confirms it
+		unconfirmed.advance(5 * time.Hour)
+		unconfirmed.refuse(Jump, "a", usd("mocana", "56", "")) // no other source confirms it
 	}
 }
 

@@ -139,7 +139,7 @@ func TestX16_CompletedIsWhatEveryCurrencyAnswered(t *testing.T) {
 	// Two of three currencies have answered.
 	two := []*CurrencySnapshot{snapshot("USD", AnsweredSlot{"three", second, 3, ""}), snapshot("EUR", AnsweredSlot{"three", second, 3, ""}), snapshot("CHF", AnsweredSlot{"three", first, 3, ""})}
 	if got := CompletedSlots(two)["three"]; !got.Equal(first) {
-		t.Errorf("two of three have heard: done is %v, want %v", got, first)
+		t.Errorf("two of three have answered: done is %v, want %v", got, first)
 	}
 	if got := CompletedSlots(nil); len(got) != 0 {
 		t.Errorf("of nothing: %v", got)

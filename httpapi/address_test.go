@@ -49,8 +49,8 @@ func addressTable() []addressRow {
 	}
 }
 
-// TestS8_ClientAddress: the gate and the accounts count the address that this finds (decision L8); without configured
-// proxies no header counts.
+// TestS8_ClientAddress: the admitter and the accounts count the address that this finds (decision L8); without
+// configured proxies no header counts.
 func TestS8_ClientAddress(t *testing.T) {
 	trusting, trustless := newFixtureWithLimits(t, func(c *Config) { c.TrustedProxies = testProxies() }), newFixtureWithLimits(t, nil)
 	for _, row := range addressTable() {

@@ -203,10 +203,10 @@ func (g *staticAdmitter) Refund(account.Admission)                        {}
 func (g *staticAdmitter) LimitsEnforced() bool                            { return true }
 func (g *staticAdmitter) KeyPolicy() account.KeyPolicy                    { return g.transition }
 
-func newStaticServerWithLimits(t testing.TB, gate account.Admitter) *Server {
+func newStaticServerWithLimits(t testing.TB, admitter account.Admitter) *Server {
 	t.Helper()
 	return New(Config{
-		Service: newStaticService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Admitter: gate,
+		Service: newStaticService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Admitter: admitter,
 		Accounts: newFakeAccounts(fakeNow), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		DeprecationLink: "https://tasard.example/keys",
 	})

@@ -197,7 +197,7 @@ func TestCounters_Admissions(t *testing.T) {
 	}
 }
 
-// TestCounters_Tables: each route, method and bound has its place, and refusals of the gate are codes.
+// TestCounters_Tables: each route, method and bound has its place, and refusals of the admitter are codes.
 func TestCounters_Tables(t *testing.T) {
 	names := routeNames()
 	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) || names[routeSite] != "site" || names[routeUnmatched] != "none" {

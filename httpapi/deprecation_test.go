@@ -78,7 +78,7 @@ func TestK7_Instant(t *testing.T) {
 	check(at, 200, &again)
 }
 
-// advancingAdmitter lets the instant pass between the moment the answer begins and the moment the gate decides.
+// advancingAdmitter lets the instant pass between the moment the answer begins and the moment the admitter decides.
 type advancingAdmitter struct {
 	*fakeAdmitter
 	clock *fakeClock
@@ -92,9 +92,9 @@ func (g advancingAdmitter) Admit(c account.Caller) (account.Admission, error) {
 // TestK7_NeverBoth: an answer that is caught by the instant is a 401 without an announcement.
 func TestK7_NeverBoth(t *testing.T) {
 	f := newFixture(t, nil)
-	gate := newFakeAdmitter(f.clock.now)
-	gate.transition = keysRequiredIn(time.Second)
-	f.server.config.Admitter = advancingAdmitter{gate, f.clock}
+	admitter := newFakeAdmitter(f.clock.now)
+	admitter.transition = keysRequiredIn(time.Second)
+	f.server.config.Admitter = advancingAdmitter{admitter, f.clock}
 	a := f.get(t, bestTarget)
 	if a.status != 401 || len(deprecationProblems(a, nil)) > 0 {
 		t.Errorf("%d %v", a.status, a.header)

@@ -36,9 +36,9 @@ func goldenAnswers(t testing.TB) (all []goldenAnswer) {
 func outsideDocument(k *goldenAnswer) string {
 	switch {
 	case k.method == http.MethodOptions && k.status == http.StatusNoContent:
-		return "OPTIONS is told in words (C2)"
+		return "OPTIONS is described in words (C2)"
 	case k.status == http.StatusMethodNotAllowed:
-		return "other methods are told in words (C2)"
+		return "other methods are described in words (C2)"
 	case k.status == http.StatusNotFound && bytes.Contains(k.body, []byte(`"Nothing is at this path.`)):
 		return "no operation has this path"
 	case strings.HasPrefix(k.name, "unread") && k.status == http.StatusRequestEntityTooLarge:

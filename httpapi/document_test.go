@@ -148,7 +148,7 @@ func (d *openAPI) routeProblems() (problems []string) {
 	for name, o := range operations {
 		row, found := tables[name]
 		if !found {
-			problems = append(problems, name+" is in the document alone")
+			problems = append(problems, name+" is only in the document")
 			continue
 		}
 		security, own := o.fields["security"]
@@ -189,7 +189,7 @@ func (d *openAPI) parameterProblems() (problems []string) {
 			found[query] = true
 			row := table.Find(op, []byte(query))
 			if row == params.ParamCount {
-				problems = append(problems, name+": "+query+" is in the document alone")
+				problems = append(problems, name+": "+query+" is only in the document")
 				continue
 			}
 			if required, _ := p["required"].(bool); required != (table[row].RequiredBy&op != 0) {
@@ -258,7 +258,7 @@ func (d *openAPI) bodyProblems() (problems []string) {
 		schema, pointer := d.follow(at(o.fields, "requestBody", "content", "application/json", "schema"), "")
 		if row.account == nil || row.account.fields == nil {
 			if o.fields["requestBody"] != nil {
-				problems = append(problems, name+" has a body in the document alone")
+				problems = append(problems, name+" has a body only in the document")
 			}
 			continue
 		}

@@ -30,7 +30,7 @@ func everyFault() map[string]plannedFault {
 	}
 }
 
-// checkAnswer holds an answer of a server with a gate against what all answers share.
+// checkAnswer holds an answer of a server with an admitter against what all answers share.
 func checkAnswer(t *testing.T, what, method, target string, a answer) {
 	t.Helper()
 	wrong := func(problem string) {

@@ -213,7 +213,7 @@ func expressHead(random *rand.Rand) []byte {
 }
 
 // newExpressCase makes case number of a seed: a head until it is known, then the same one or one a little
-// different, most of them alone in their piece.
+// different, most of them the only one in their piece.
 func newExpressCase(seed, number uint64) *expressCase {
 	random := rand.New(rand.NewPCG(seed, number))
 	changes := nodeChanges()

@@ -362,7 +362,7 @@ func (g *fakeAdmitter) lastCaller(t testing.TB) account.Caller {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.callers) == 0 {
-		t.Fatal("the gate was not asked")
+		t.Fatal("the admitter was not asked")
 	}
 	return g.callers[len(g.callers)-1]
 }

@@ -49,7 +49,7 @@ func getCase(name, target string, arrange func(*fixture), lines ...string) golde
 	return goldenCase{name: name, exchange: exchange{method: "GET", target: target, lines: lines}, arrange: arrange}
 }
 
-// goldenCases is each data operation with each status that a server without a gate can give it.
+// goldenCases is each data operation with each status that a server without an admitter can give it.
 func goldenCases() []goldenCase {
 	var cases []goldenCase
 	for operation, target := range goldenTargets() {
@@ -88,7 +88,7 @@ func goldenCases() []goldenCase {
 	return cases
 }
 
-// limitCases is each data operation with each status that a gate makes possible, before, while and after keys are
+// limitCases is each data operation with each status that an admitter makes possible, before, while and after keys are
 // announced.
 func limitCases() []goldenCase {
 	var cases []goldenCase
@@ -234,8 +234,8 @@ func accountSpecialCases() []goldenCase {
 
 // documentCases are answers that the OpenAPI document shows or names, and that no other golden file has.
 func documentCases() []goldenCase {
-	told := func(conditions ...engine.Condition) func(*fixture) {
-		return func(f *fixture) { f.server.config.Health = toldHealth(conditions) }
+	reports := func(conditions ...engine.Condition) func(*fixture) {
+		return func(f *fixture) { f.server.config.Health = reportedHealth(conditions) }
 	}
 	late := engine.Condition{Name: "snapshot", State: "late", Since: fakeNow().Add(-time.Hour), Detail: "The newest snapshot is old; a start takes longer."}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true, Since: fakeNow().Add(-time.Minute), Detail: "Nothing was ever published."}
@@ -251,9 +251,9 @@ func documentCases() []goldenCase {
 		getCase("institution-200", "/v1/institutions/banreservas", nil),
 		getCase("livez-200", livezPath, nil),
 		getCase("healthz-200", healthzPath, nil),
-		getCase("readyz-200", readyzPath, told(engine.HealthyCondition("log"))),
-		getCase("readyz-200-degraded", readyzPath, told(late)),
-		getCase("readyz-503", readyzPath, told(empty)),
+		getCase("readyz-200", readyzPath, reports(engine.HealthyCondition("log"))),
+		getCase("readyz-200-degraded", readyzPath, reports(late)),
+		getCase("readyz-503", readyzPath, reports(empty)),
 		{name: "sessions-post-429", exchange: accountGood()["sessions-post"], arrange: accountsFail(fault(engine.CodeRateLimited, "Too many attempts; try again later.", time.Hour))},
 	}
 }

@@ -108,7 +108,7 @@ func logTo(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// fixture is a server over fakes with a clock that stands. It has a gate and accounts unless it was made without.
+// fixture is a server over fakes with a clock that stands. It has an admitter and accounts unless it was made without.
 type fixture struct {
 	server   *Server
 	service  *fakeService
@@ -117,7 +117,7 @@ type fixture struct {
 	accounts *fakeAccounts
 }
 
-// newFixture has neither gate nor accounts. change may alter the configuration; nil leaves it.
+// newFixture has neither an admitter nor accounts. change may alter the configuration; nil leaves it.
 func newFixture(t testing.TB, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{service: newFakeService(), clock: newFakeClock(fakeNow())}
@@ -131,7 +131,7 @@ func newFixture(t testing.TB, change func(*Config)) *fixture {
 	return f
 }
 
-// withLimits gives a configuration a gate and accounts.
+// withLimits gives a configuration an admitter and accounts.
 func withLimits(change func(*Config)) func(*Config) {
 	return func(c *Config) {
 		c.Admitter, c.Accounts = newFakeAdmitter(c.Clock), newFakeAccounts(c.Clock)

@@ -9,9 +9,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-type toldHealth []engine.Condition
+type reportedHealth []engine.Condition
 
-func (h toldHealth) Conditions() []engine.Condition { return append([]engine.Condition(nil), h...) }
+func (h reportedHealth) Conditions() []engine.Condition { return append([]engine.Condition(nil), h...) }
 
 type readiness struct {
 	Status     string
@@ -35,17 +35,17 @@ func TestS15_Readiness(t *testing.T) {
 	slow := engine.Condition{Name: "disk", State: "slow", Since: fakeNow(), Detail: `say "why"`}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true}
 	for _, test := range []struct {
-		told   toldHealth
-		want   string
-		status int
-		first  string
+		conditions reportedHealth
+		want       string
+		status     int
+		first      string
 	}{
-		{nil, "ready", 200, "server"}, {toldHealth{well}, "ready", 200, "log"},
-		{toldHealth{well, slow}, "degraded", 200, "disk"}, {toldHealth{well, slow, empty}, "unavailable", 503, "data"},
+		{nil, "ready", 200, "server"}, {reportedHealth{well}, "ready", 200, "log"},
+		{reportedHealth{well, slow}, "degraded", 200, "disk"}, {reportedHealth{well, slow, empty}, "unavailable", 503, "data"},
 	} {
-		f := newFixture(t, func(c *Config) { c.Health = test.told })
+		f := newFixture(t, func(c *Config) { c.Health = test.conditions })
 		got, body := f.readiness(t)
-		if got.status != test.status || body.Status != test.want || body.Conditions[0].Name != test.first || len(body.Conditions) != len(test.told)+3 {
+		if got.status != test.status || body.Status != test.want || body.Conditions[0].Name != test.first || len(body.Conditions) != len(test.conditions)+3 {
 			t.Errorf("%d, %+v", got.status, body)
 		}
 		if retry := got.header.Get("Retry-After"); (retry == readyRetry) != (test.status == 503) {

@@ -114,8 +114,9 @@ func TestL6_Charges(t *testing.T) {
 	}
 }
 
-// TestL6_GateFaults: what the gate itself can't answer is 503 or 500, without a charge, a refund or a limit header.
-func TestL6_GateFaults(t *testing.T) {
+// TestL6_AdmitterFaults: what the admitter itself can't answer is 503 or 500, without a charge, a refund or a header
+// about limits.
+func TestL6_AdmitterFaults(t *testing.T) {
 	for name, f := range everyFault() {
 		g := newFixtureWithLimits(t, nil)
 		if g.admitter.fault = f.err; f.err == nil {
@@ -159,8 +160,8 @@ func TestL7_Order(t *testing.T) {
 	step(200, "GET", "/v1/rates?limit=1", key)
 }
 
-// TestL10_Off: the gate is not asked and no header sent; once keys are required, only 401s. Without a gate there are
-// neither limits nor account operations.
+// TestL10_Off: the admitter is not asked and no header sent; once keys are required, only 401s. Without an admitter
+// there are neither limits nor account operations.
 func TestL10_Off(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	g.admitter.off = true
@@ -176,14 +177,14 @@ func TestL10_Off(t *testing.T) {
 		check(200, line)
 	}
 	if len(g.admitter.callers) > 0 {
-		t.Errorf("the gate was asked: %v", g.admitter.callers)
+		t.Errorf("the admitter was asked: %v", g.admitter.callers)
 	}
 	g.admitter.transition = keysRequiredIn(0)
 	check(401, "X-None: 1")
 	check(200, bearer(testKey(1)))
 	f := newFixture(t, nil)
 	if a := f.get(t, bestTarget, bearer(testKey(1))); a.status != 200 || a.limits() != "" || a.header.Get("Vary") != "Accept-Encoding" {
-		t.Errorf("without a gate: %d %v", a.status, a.header)
+		t.Errorf("without an admitter: %d %v", a.status, a.header)
 	}
 	for _, op := range accountOperations() {
 		if a := f.do(t, op.method, strings.Replace(op.pattern, "{id}", "k1", 1)); a.status != 404 {

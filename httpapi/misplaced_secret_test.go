@@ -91,7 +91,7 @@ func (e *misplacedSecretServer) problems(t *testing.T, row misplacedSecret, secr
 	}
 	for _, c := range e.admitter.callers {
 		if c.HasKey {
-			wrong("the gate was handed a key")
+			wrong("the admitter was handed a key")
 		}
 	}
 	if e.admitter.charged(account1)+e.accounts.done != 0 {

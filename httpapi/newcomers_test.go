@@ -23,9 +23,9 @@ func TestO3_FirstInPieces(t *testing.T) {
 	long := "GET /v1/currencies HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"
 	s := serve(t, nil)
 	for name, one := range map[string]struct {
-		said string
-		told string
-		cuts int // 0: everywhere
+		said     string
+		statuses string
+		cuts     int // 0: everywhere
 	}{
 		"one":               {get, "200", 0},
 		"two":               {get + get, "200 200", 0},
@@ -46,12 +46,12 @@ func TestO3_FirstInPieces(t *testing.T) {
 				write(t, conn, one.said[:cut])
 				bubbleSleep(time.Millisecond)             // so that it is read by itself
 				_, _ = conn.Write([]byte(one.said[cut:])) // it may have been refused by now
-				var told []string
-				for range strings.Fields(one.told) {
-					told = append(told, fmt.Sprint(parseAnswer(t, wire, "GET").status))
+				var statuses []string
+				for range strings.Fields(one.statuses) {
+					statuses = append(statuses, fmt.Sprint(parseAnswer(t, wire, "GET").status))
 				}
-				if got := strings.Join(told, " "); got != one.told {
-					t.Errorf("cut at %d: told %s, want %s", cut, got, one.told)
+				if got := strings.Join(statuses, " "); got != one.statuses {
+					t.Errorf("cut at %d: got %s, want %s", cut, got, one.statuses)
 				}
 				conn.Close()
 			}
@@ -83,10 +83,10 @@ func TestO3_FirstInTime(t *testing.T) {
 			}()
 			if said == "" { // a browser may open a connection and never use it
 				if rest, _ := io.ReadAll(wire); len(rest) > 0 {
-					t.Errorf("a client that said nothing is told %q", rest)
+					t.Errorf("a client that said nothing gets %q", rest)
 				}
 			} else if a := parseAnswer(t, wire, "GET"); a.status != http.StatusRequestTimeout || !a.closes {
-				t.Errorf("told %d, and closes %t; want 408", a.status, a.closes)
+				t.Errorf("answered %d, and closes %t; want 408", a.status, a.closes)
 			}
 			if took := bubbleNow().Sub(began); took < patience || took > 2*patience {
 				t.Errorf("it took %v, want %v", took, patience)
@@ -118,7 +118,7 @@ func TestO3_ShutdownAndNewcomers(t *testing.T) {
 	}
 	write(t, within, "t: a\r\n\r\n")
 	if a := parseAnswer(t, wire, "GET"); a.status != http.StatusOK || !a.closes {
-		t.Errorf("told %d, and closes %t", a.status, a.closes)
+		t.Errorf("answered %d, and closes %t", a.status, a.closes)
 	}
 	ok(t, <-ended)
 }

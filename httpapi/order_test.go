@@ -89,16 +89,16 @@ func TestP5_AnswersStayInOrder(t *testing.T) {
 	t.Parallel()
 	address := serveServer(t, newStaticServer(t)).address
 	requests := pipelinedRequests()
-	alone := make([]string, len(requests))
+	single := make([]string, len(requests))
 	for i, one := range requests {
-		alone[i] = askAll(t.Fatal, address, one[1], nil, []string{one[0]})[0]
+		single[i] = askAll(t.Fatal, address, one[1], nil, []string{one[0]})[0]
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var text bytes.Buffer
 		var methods, want []string
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(requests)-1), 1, 12).Draw(t, "requests") {
 			text.WriteString(requests[i][1])
-			methods, want = append(methods, requests[i][0]), append(want, alone[i])
+			methods, want = append(methods, requests[i][0]), append(want, single[i])
 		}
 		cuts := rapid.SliceOfN(rapid.IntRange(1, 400), 0, 8).Draw(t, "pieces")
 		for i, got := range askAll(t.Fatal, address, text.String(), cuts, methods) {
@@ -121,15 +121,15 @@ func TestP5_BufferedAnswersStayInFront(t *testing.T) {
 			Service: still, Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Limits: Limits{WriteBufferBytes: size},
 		})).address
 		empty, page, full := pipelinedRequests()[5][1], request(fullPageTarget+"&limit=10"), request(fullPageTarget)
-		alone := map[string]string{}
+		single := map[string]string{}
 		for _, text := range []string{empty, page, full, "\r\n" + full} {
-			alone[text] = askAll(t.Fatal, address, text, nil, []string{"GET"})[0]
+			single[text] = askAll(t.Fatal, address, text, nil, []string{"GET"})[0]
 		}
 		play := func(texts ...string) {
 			t.Helper()
 			var want []string
 			for _, text := range texts {
-				want = append(want, alone[text])
+				want = append(want, single[text])
 			}
 			if got := askAll(t.Fatal, address, strings.Join(texts, ""), nil, slices.Repeat([]string{"GET"}, len(texts))); !slices.Equal(got, want) {
 				t.Fatalf("%d answers are others, or in another order", len(texts))

@@ -217,9 +217,9 @@ func playTiming(t *testing.T, least, most int) {
 	t.Helper()
 	accounts := newConstantTimeAccounts()
 	s := serve(t, func(c *Config) {
-		gate := newFakeAdmitter(c.Clock)
-		gate.transition = keysRequiredIn(-time.Hour)
-		c.Admitter, c.Accounts = constantTimeAdmitter{gate, accounts.keys}, accounts
+		admitter := newFakeAdmitter(c.Clock)
+		admitter.transition = keysRequiredIn(-time.Hour)
+		c.Admitter, c.Accounts = constantTimeAdmitter{admitter, accounts.keys}, accounts
 	})
 	conn, _ := s.dial(t)
 	ok(t, conn.SetDeadline(time.Time{}))

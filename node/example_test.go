@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// A node on a directory: told of a rate, asked in memory and over HTTP.
+// A node on a directory accepts a rate, which is asked for in memory and over HTTP.
 func Example() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "rates-")

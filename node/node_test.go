@@ -65,8 +65,8 @@ func TestOpen_NamesTheField(t *testing.T) {
 			if err == nil {
 				t.Fatal(n.Close(t.Context()))
 			}
-			var told *node.Error
-			if !errors.As(err, &told) || told.Kind != tt.kind || told.Field != tt.field || !strings.HasPrefix(told.Error(), tt.field+": ") {
+			var reported *node.Error
+			if !errors.As(err, &reported) || reported.Kind != tt.kind || reported.Field != tt.field || !strings.HasPrefix(reported.Error(), tt.field+": ") {
 				t.Errorf("%+v", err)
 			}
 		})

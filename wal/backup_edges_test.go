@@ -120,11 +120,11 @@ func TestBackup_FilesThatChange(t *testing.T) {
 func TestBackup_Chunks(t *testing.T) {
 	for _, size := range []int{0, 1, backupChunkBytes, backupChunkBytes + 1, 2*backupChunkBytes + 1} {
 		var out bytes.Buffer
-		var told []int
-		w := &throttledWriter{&out, func(n int) error { told = append(told, n); return nil }}
+		var sizes []int
+		w := &throttledWriter{&out, func(n int) error { sizes = append(sizes, n); return nil }}
 		n, err := w.Write(make([]byte, size))
 		sum := 0
-		for _, piece := range told {
+		for _, piece := range sizes {
 			if sum += piece; piece < 1 || piece > backupChunkBytes {
 				t.Errorf("%d bytes: a piece of %d", size, piece)
 			}

@@ -56,7 +56,7 @@ func TestW4_DamageOfAFrameIsNamedExactly(t *testing.T) {
 		name string
 		data []byte
 	}{
-		{"whole", whole}, {"nothing", nil}, {"half a length", []byte{0x80}}, {"length alone", whole[:1]},
+		{"whole", whole}, {"nothing", nil}, {"half a length", []byte{0x80}}, {"length only", whole[:1]},
 		{"shortest length", []byte{frameBytesMin}}, {"below the shortest", []byte{frameBytesMin - 1}},
 		{"longest length", longest}, {"above the longest", binary.AppendUvarint(nil, frameBytesMax+1)},
 		{"five bytes of length", []byte{0xff, 0xff, 0xff, 0xff, 0x0f}}, {"six bytes of length", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0x01}},

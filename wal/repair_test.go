@@ -199,7 +199,7 @@ func TestExists(t *testing.T) {
 		dir := scratch(t)
 		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 		if found, err := Exists(dir); err != nil || found != (name != lockName) {
-			t.Errorf("%s alone: %t, %v", name, found, err)
+			t.Errorf("only %s: %t, %v", name, found, err)
 		}
 	}
 	if found, err := Exists(filepath.Join(whole, markName)); found || err == nil {

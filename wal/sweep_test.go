@@ -228,7 +228,7 @@ func (c *sweepResult) add(what string, v readResult, complaint string) {
 }
 
 func (c *sweepResult) String() string {
-	return fmt.Sprintf("%d cases: %d refused, %d told, %d ambiguous, %d bad (%s)", c.cases, c.refused, c.reported, c.ambiguous, c.bad, c.first)
+	return fmt.Sprintf("%d cases: %d refused, %d reported, %d ambiguous, %d bad (%s)", c.cases, c.refused, c.reported, c.ambiguous, c.bad, c.first)
 }
 
 // damages calls try with one file of a log with other bytes, many times.

@@ -27,7 +27,7 @@ func TestBootstrap(t *testing.T) {
 // allMembers checks that no stream is created before all members are reachable: the last one to start has the records,
 // which come first on every node.
 func allMembers(t *testing.T, f *testCluster) {
-	appendOutside(t, f.configs[2].Dir, "alone 1", "alone 2")
+	appendOutside(t, f.configs[2].Dir, "single 1", "single 2")
 	done := make(chan error, 2)
 	for i := range 2 {
 		go func() {
@@ -51,7 +51,7 @@ func allMembers(t *testing.T, f *testCluster) {
 		t.Fatal(err)
 	}
 	f.nodes[0].mustAppend(t, "together")
-	if log := f.awaitSameRecords(0); !slices.Equal(log, []string{"alone 1", "alone 2", "together"}) {
+	if log := f.awaitSameRecords(0); !slices.Equal(log, []string{"single 1", "single 2", "together"}) {
 		t.Errorf("log %q", log)
 	}
 	if e, err := f.nodes[0].cluster.queryStream(t.Context()); err != nil || e.first != 3 {

@@ -21,7 +21,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"Alone", startOneOnly}, step{"All", restartAll})
+	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"OneOnly", startOneOnly}, step{"All", restartAll})
 }
 
 // restartOne stops a node, appends without it, and starts it again.
@@ -68,7 +68,7 @@ func startOneOnly(t *testing.T, f *testCluster) {
 		t.Fatal(err)
 	}
 	if log := n.log(t, 0); !slices.Equal(log, want) || n.cluster.Health().Majority {
-		t.Errorf("alone: %d records of %d, standing %+v", len(log), len(want), n.cluster.Health())
+		t.Errorf("one node only: %d records of %d, standing %+v", len(log), len(want), n.cluster.Health())
 	}
 	ended := make(chan error, 1)
 	go func() {

@@ -133,10 +133,10 @@ func TestPartition(t *testing.T) {
 // cutOff isolates one node while the others append a record, and heals.
 func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	t.Helper()
-	alone := f.nodes[cut]
+	isolated := f.nodes[cut]
 	began, late := realClock(), time.Duration(0)
 	w.isolate(cut)
-	for alone.cluster.Health().Majority {
+	for isolated.cluster.Health().Majority {
 		before := realClock()
 		if sleep(t.Context(), 5*time.Millisecond) != nil {
 			t.Fatal("it never knew")
@@ -149,7 +149,7 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	}
 	lonely := make(chan error, 1)
 	go func() {
-		_, err := alone.cluster.Journal().Append(alone.last(), [][]byte{[]byte("lonely")})
+		_, err := isolated.cluster.Journal().Append(isolated.last(), [][]byte{[]byte("lonely")})
 		lonely <- err
 	}()
 	f.nodes[(cut+1)%3].mustAppend(t, record)
@@ -163,7 +163,7 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	if err := <-lonely; !errors.Is(err, actors.ErrPosition) {
 		t.Errorf("%s: the append of the other one ended with %v, want ErrPosition", record, err)
 	}
-	eventually(t, "a majority everywhere", func() bool { return alone.cluster.Health().Majority })
+	eventually(t, "a majority everywhere", func() bool { return isolated.cluster.Health().Majority })
 }
 
 // TestLease has three nodes acquire one lease: one holds it; after a release another one gets it soon; after a hard

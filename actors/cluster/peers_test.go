@@ -61,10 +61,10 @@ func TestFirstNeeded(t *testing.T) {
 		received []receivedHeartbeat
 	}{
 		{"all there", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0)}},
-		{"one never heard from", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
+		{"one without a heartbeat", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
 		{"one away", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, time.Minute)}},
 		{"one away and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 1, time.Minute)}},
-		{"one never heard from and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
+		{"one without a heartbeat and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
 		{"a guest is behind", false, 3, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, 0)}},
 		{"a guest is away", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, time.Minute)}},
 		{"no snapshot yet", false, 1, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 0, 0), kept("n3", 7, 0)}},

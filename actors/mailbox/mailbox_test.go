@@ -312,7 +312,7 @@ func TestStoppedActorSettlesEverything(t *testing.T) {
 		}
 	}
 	if toy.aborted.Load() != 1 {
-		t.Errorf("the actor was told %d times to give up what it keeps, want once", toy.aborted.Load())
+		t.Errorf("the actor was asked %d times to give up what it keeps, want once", toy.aborted.Load())
 	}
 }
 
@@ -332,7 +332,7 @@ func TestAbandonedRequestIsSkipped(t *testing.T) {
 	release()
 	actor.Stop()
 	if worked.Load() != 0 {
-		t.Errorf("the actor worked on %d requests that nobody waits for", worked.Load())
+		t.Errorf("the actor worked on %d requests that no caller waits for", worked.Load())
 	}
 }
 

@@ -33,11 +33,11 @@ func seconds(from, to int) interval {
 	return interval{time.Duration(from) * time.Second, time.Duration(to) * time.Second}
 }
 
-func newControlSetup(t *testing.T, alone bool) *controlSetup {
+func newControlSetup(t *testing.T, single bool) *controlSetup {
 	t.Helper()
 	p := &controlSetup{l: newChecker(limits{}), s: &series{institution: "popular"}, says: [2]*fakeNode{newFakeNode(), newFakeNode()}}
 	quota, values := limits{day: 5, minute: 3}, 3
-	if alone {
+	if single {
 		quota, values = limits{day: 1000, minute: 60, lease: 16}, 6
 		p.l = newChecker(quota)
 		p.l.auditor = "auditor"
@@ -55,7 +55,7 @@ func newControlSetup(t *testing.T, alone bool) *controlSetup {
 	}
 	p.good = &accountKey{name: "good", id: "good", secret: "good", outcome: acknowledged, touched: true}
 	p.gone = &accountKey{name: "gone", id: "gone", secret: "gone", outcome: acknowledged, asked: 1, revoked: p.at[0], touched: true}
-	if alone {
+	if single {
 		p.s.values[5].outcome, p.s.values[5].decided = unknown, false
 		p.a.keys = []*accountKey{p.good, p.gone}
 		p.a.spentAtStart, p.a.admitted, p.a.touched = 100, 3, true
@@ -328,9 +328,9 @@ func onSeveralNodes() map[string]controlCase {
 // TestFaultsW1_ControlChecker plants, without any process, what no node and no cluster may do, and what they may.
 func TestFaultsW1_ControlChecker(t *testing.T) {
 	good, bad := 0, 0
-	run := func(name string, alone, check bool, x controlCase) {
+	run := func(name string, single, check bool, x controlCase) {
 		t.Run(name, func(t *testing.T) {
-			p := newControlSetup(t, alone)
+			p := newControlSetup(t, single)
 			x.plant(p)
 			if check {
 				p.l.check(checkScope{whole: true}, p.at[0])

@@ -161,16 +161,16 @@ func partitionsOf(leader int, chance *rand.Rand) []partition {
 	}
 	both := func(x, y int) [][2]int { return [][2]int{{x, y}, {y, x}} }
 	return []partition{
-		{"the leader alone", slices.Concat(both(leader, a), both(leader, b)), []int{leader}},
-		{"a follower alone", slices.Concat(both(a, leader), both(a, b)), []int{a}},
+		{"only the leader", slices.Concat(both(leader, a), both(leader, b)), []int{leader}},
+		{"only a follower", slices.Concat(both(a, leader), both(a, b)), []int{a}},
 		{"each from each", slices.Concat(both(leader, a), both(leader, b), both(a, b)), []int{leader, a, b}},
 		{"the leader from one follower", both(leader, a), nil},
 		{"the followers from each other", both(a, b), nil},
-		{"the leader is not heard", [][2]int{{leader, a}, {leader, b}}, nil},
-		{"the leader hears nobody", [][2]int{{a, leader}, {b, leader}}, nil},
+		{"nothing from the leader", [][2]int{{leader, a}, {leader, b}}, nil},
+		{"nothing to the leader", [][2]int{{a, leader}, {b, leader}}, nil},
 		{"one follower does not hear the leader", [][2]int{{leader, a}}, nil},
-		{"a follower is not heard", [][2]int{{a, leader}, {a, b}}, nil},
-		{"a follower hears nobody", [][2]int{{leader, a}, {b, a}}, nil},
+		{"nothing from a follower", [][2]int{{a, leader}, {a, b}}, nil},
+		{"nothing to a follower", [][2]int{{leader, a}, {b, a}}, nil},
 	}
 }
 
@@ -208,7 +208,7 @@ func (g *clusterTest) cutOff(chance *rand.Rand, way int) {
 func (m *partitionStats) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return fmt.Sprintf("a node that is alone refuses changes after %s, and says so after %s, and answered %d reads meanwhile; all take changes in again after %s",
+	return fmt.Sprintf("an isolated node refuses changes after %s, and says so after %s, and answered %d reads meanwhile; all take changes in again after %s",
 		quantiles(m.refused), quantiles(m.shown), m.reads, quantiles(m.healed))
 }
 

@@ -11,7 +11,7 @@ func TestAgeOf(t *testing.T) {
 		-time.Hour: "1h0m0s ahead of this machine's clock\n",
 	} {
 		if got := formatAge(age) + "\n"; got != want {
-			t.Errorf("%s is told as %q, want %q", age, got, want)
+			t.Errorf("%s is printed as %q, want %q", age, got, want)
 		}
 	}
 }

@@ -75,8 +75,8 @@ func inputOf(text string) *input.File {
 func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
 	text := header + observation(1, "59", "60") + observation(1, "quarantined", "60") + "x\n" +
 		observation(2, "refused", "60") + observation(3, "58", "60")
-	var told recordedReport
-	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &told}
+	var recorded recordedReport
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recorded}
 	if err := in.importFile(t.Context(), inputOf(text), collectors.CSV); err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +85,13 @@ func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
 		`o.csv:4: malformed: found 1 column, want 10`,
 		"o.csv:5: refused: unknown_currency: why",
 	}
-	if len(told.lines) != 3 || told.lines[0] != want[0] || !strings.HasPrefix(told.lines[1], "o.csv:4: malformed: ") || told.lines[2] != want[2] {
-		t.Errorf("told %q, want %q", told.lines, want)
+	if len(recorded.lines) != 3 || recorded.lines[0] != want[0] || !strings.HasPrefix(recorded.lines[1], "o.csv:4: malformed: ") || recorded.lines[2] != want[2] {
+		t.Errorf("recorded %q, want %q", recorded.lines, want)
 	}
 	if got := in.counts; got != (lineCounts{lines: 5, accepted: 2, quarantined: 1, refused: 1, malformed: 1, elapsed: time.Second}) {
 		t.Errorf("counted %+v", got)
 	}
-	if last := told.steps[len(told.steps)-1]; last.bytes != int64(len(text)) || last.size != last.bytes {
+	if last := recorded.steps[len(recorded.steps)-1]; last.bytes != int64(len(text)) || last.size != last.bytes {
 		t.Errorf("read %d of %d bytes", last.bytes, last.size)
 	}
 }
@@ -109,15 +109,15 @@ func TestIntake_NothingIsLost(t *testing.T) {
 		}
 		text.WriteString(observation(i/1000, buy, "60"))
 	}
-	var told recordedReport
+	var recorded recordedReport
 	to := &fakeSink{}
-	in := &fileImport{sink: to, clock: tickingClock(), report: &told}
+	in := &fileImport{sink: to, clock: tickingClock(), report: &recorded}
 	if err := in.importFile(t.Context(), inputOf(text.String()), collectors.CSV); err != nil {
 		t.Fatal(err)
 	}
 	c := in.counts
-	if c.lines != count || c.accepted+c.quarantined+c.refused+c.malformed != count || len(told.lines) != count-c.accepted || to.calls < 3 {
-		t.Errorf("%+v of %d lines, %d told, %d hand-overs", c, count, len(told.lines), to.calls)
+	if c.lines != count || c.accepted+c.quarantined+c.refused+c.malformed != count || len(recorded.lines) != count-c.accepted || to.calls < 3 {
+		t.Errorf("%+v of %d lines, %d recorded, %d hand-overs", c, count, len(recorded.lines), to.calls)
 	}
 	if c.malformed != (count+6)/7 {
 		t.Errorf("%d malformed lines, want %d", c.malformed, (count+6)/7)
@@ -159,14 +159,14 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("the cable is cu
 // TestIntake_UnknownSource wants each source that the catalogue lacks to be reported once, and its lines accepted all
 // the same.
 func TestIntake_UnknownSource(t *testing.T) {
-	told := &recordedReport{}
-	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: told, sources: engine.DefaultCatalogue()}
+	recorded := &recordedReport{}
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: recorded, sources: engine.DefaultCatalogue()}
 	rows := strings.ReplaceAll(observation(1, "59", "60")+observation(2, "59", "60"), "popular-site", "popular-sitio")
 	if err := in.importFile(t.Context(), inputOf(header+rows), collectors.CSV); err != nil {
 		t.Fatal(err)
 	}
-	if len(told.lines) != 1 || !strings.Contains(told.lines[0], "the catalogue has no source") {
-		t.Errorf("asked %q", told.lines)
+	if len(recorded.lines) != 1 || !strings.Contains(recorded.lines[0], "the catalogue has no source") {
+		t.Errorf("asked %q", recorded.lines)
 	}
 }
 

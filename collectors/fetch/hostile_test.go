@@ -184,7 +184,7 @@ func silent() []hostileServer {
 		return hostileServer{name: name, kind: source.Timeout, within: untilBudget, listen: listen}
 	}
 	return []hostileServer{
-		{name: "nobody listens", kind: source.Network, says: "refused", within: threeTries, listen: func(*testNetwork) {}},
+		{name: "no listener", kind: source.Network, says: "refused", within: threeTries, listen: func(*testNetwork) {}},
 		hang("hangs in the handshake", onPort(hangs)),
 		hang("hangs before the header", onTLS(hangs)),
 		hang("hangs in the header", onTLS(says("HTTP/1.1 200 OK\r\nContent-"))),

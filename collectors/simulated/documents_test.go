@@ -81,7 +81,7 @@ func TestFaults_Targets(t *testing.T) {
 	if got := statuses(address, 2); got != "200 200" {
 		t.Errorf("mended: %s", got)
 	}
-	for _, bad := range [][2]string{{"nobody-site", "hang"}, {"bhd-site", "rain"}} {
+	for _, bad := range [][2]string{{"unknown-site", "hang"}, {"bhd-site", "rain"}} {
 		if err := site.SetFault(bad[0], Fault(bad[1])); err == nil {
 			t.Errorf("%v is taken", bad)
 		}
@@ -212,7 +212,7 @@ func TestMarket_EveryQuoteHasASource(t *testing.T) {
 	}
 	for _, o := range m.Quotes() {
 		if _, ok := listedQuotes[nameOf(o)]; !ok {
-			t.Errorf("nobody reads %v", nameOf(o))
+			t.Errorf("no definition reads %v", nameOf(o))
 		}
 	}
 }

@@ -220,7 +220,7 @@ func differences(got, want map[quoteID]engine.Observation) string {
 	}
 	for name, g := range got {
 		if _, ok := want[name]; !ok {
-			all = append(all, fmt.Sprintf("%v: read %s/%s of nobody", name, g.Buy, g.Sell))
+			all = append(all, fmt.Sprintf("%v: read %s/%s without an observation", name, g.Buy, g.Sell))
 		}
 	}
 	slices.Sort(all)

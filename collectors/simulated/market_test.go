@@ -100,7 +100,7 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 			}
 		}
 		if len(book.Saved().SourceQuotes) == 0 {
-			t.Errorf("nobody quotes %s", currency.Code)
+			t.Errorf("no institution quotes %s", currency.Code)
 		}
 	}
 	for _, refusal := range refused {
@@ -202,7 +202,7 @@ func first[A, B any](a A, _ B) A { return a }
 // TestMarketIsAlive wants what a demonstration has to show: prices that move, sides that are missing, silent sources.
 func TestMarketIsAlive(t *testing.T) {
 	values, changed, oneSided := map[string]string{}, map[string]int{}, 0
-	heard, longest := map[string]time.Time{}, map[string]time.Duration{}
+	seen, longest := map[string]time.Time{}, map[string]time.Duration{}
 	quotes := 0
 	for _, refresh := range year() {
 		if !refresh.Complete {
@@ -210,10 +210,10 @@ func TestMarketIsAlive(t *testing.T) {
 		}
 		for _, o := range refresh.Observations {
 			quotes++
-			if last, ok := heard[o.InstitutionID]; ok {
+			if last, ok := seen[o.InstitutionID]; ok {
 				longest[o.InstitutionID] = max(longest[o.InstitutionID], refresh.ObservedAt.Sub(last))
 			}
-			heard[o.InstitutionID] = refresh.ObservedAt
+			seen[o.InstitutionID] = refresh.ObservedAt
 			key := strings.Join([]string{o.InstitutionID, o.Currency, string(o.Channel), string(o.Kind)}, ":")
 			if value := o.Buy + "/" + o.Sell; values[key] != value {
 				values[key] = value
@@ -232,10 +232,10 @@ func TestMarketIsAlive(t *testing.T) {
 	stale := slices.DeleteFunc(slices.Collect(maps.Values(longest)), func(gap time.Duration) bool {
 		return gap < engine.LifetimeDefault
 	})
-	if len(heard) < 30 || len(stale) < len(heard)*9/10 || oneSided*100 < quotes {
-		t.Errorf("%d institutions, %d of them went stale, %d of %d quotes have one side", len(heard), len(stale), oneSided, quotes)
+	if len(seen) < 30 || len(stale) < len(seen)*9/10 || oneSided*100 < quotes {
+		t.Errorf("%d institutions, %d of them went stale, %d of %d quotes have one side", len(seen), len(stale), oneSided, quotes)
 	}
-	t.Logf("%d quotes of %d institutions, %d observations, %d with one side", len(changed), len(heard), quotes, oneSided)
+	t.Logf("%d quotes of %d institutions, %d observations, %d with one side", len(changed), len(seen), quotes, oneSided)
 }
 
 func TestMarketReferenceDays(t *testing.T) {

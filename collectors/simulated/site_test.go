@@ -260,7 +260,7 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 			}
 		}
 	}
-	if site.Document("nobody", 0) != nil || site.Document("bhd-site", 1) != nil || site.Document("bhd-site", -1) != nil {
+	if site.Document("unknown", 0) != nil || site.Document("bhd-site", 1) != nil || site.Document("bhd-site", -1) != nil {
 		t.Error("a page that does not exist has a document")
 	}
 }

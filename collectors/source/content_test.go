@@ -119,7 +119,7 @@ func TestContent_Charsets(t *testing.T) {
 		{"Latin without a word", "", latin},
 		{"Latin that is called UTF-8", "text/html; charset=utf-8", latin},
 		{"UTF-16 by its mark", "", wide},
-		{"a header nobody knows", "text/html; charset=foo; ;", pageOf(goodTable)},
+		{"an unknown header", "text/html; charset=foo; ;", pageOf(goodTable)},
 		{"both, without a word", "", strings.Replace(pageOf(goodTable), "<p>", "<p>a\xf1o ", 1)},
 	} {
 		t.Run(c[0], func(t *testing.T) {

@@ -118,7 +118,7 @@ func TestHTMLRows_Table(t *testing.T) {
 		{"columns in another order", table(strings.NewReplacer("Compra", "Venta", "Venta", "Compra").Replace(head) + rows), []string{
 			"test USD branch [60.30] [56.60]", "test USD digital [59.90] [57.10]", "test EUR unspecified [71.10] [64.20]",
 		}, "", ""},
-		{"a label nobody knows", table(head + rows + `<tr><td></td><td>Libra</td><td>70</td><td>80</td></tr>`), append(inOrder[:3:3],
+		{"an unknown label", table(head + rows + `<tr><td></td><td>Libra</td><td>70</td><td>80</td></tr>`), append(inOrder[:3:3],
 			`note: unknown label "libra"`), "", ""},
 		{"a label that contains another", table(head + rows + `<tr><td></td><td>Euro (EU) Plus</td><td>1</td><td>2</td></tr>`), append(
 			inOrder[:3:3], `note: unknown label "euro (eu) plus"`), "", ""},

@@ -246,7 +246,7 @@ func manyDays(extra ...string) [][]string {
 	return cellsOf(append(texts, extra...)...)
 }
 
-// A row that can't be right is left out and told; more than one in a hundred, and the sheet is another one than it
+// A row that can't be right is left out and noted; more than one in a hundred, and the sheet is another one than it
 // was.
 func TestXLSXRows_BadRows(t *testing.T) {
 	for _, c := range [][2]string{

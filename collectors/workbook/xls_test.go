@@ -192,7 +192,7 @@ func TestXLS_Refused(t *testing.T) {
 		{"a text document", ole(oleStream{"WordDocument", make([]byte, 5000)}), ErrNotWorkbook, "WordDocument"},
 		{"BIFF5", ole(oleStream{"Book", older}), ErrNotWorkbook, "Excel 95"},
 		{"BIFF4", ole(oleStream{"Book", ancient}), ErrNotWorkbook, "Excel 4"},
-		{"a chart alone", ole(oleStream{"Workbook", biffBegin(0x20)}), ErrNotWorkbook, "0x0020"},
+		{"only a chart", ole(oleStream{"Workbook", biffBegin(0x20)}), ErrNotWorkbook, "0x0020"},
 		{"an empty stream", ole(oleStream{"Workbook", nil}), ErrDamaged, "ends"},
 		{"no sheet", ole(oleStream{"Workbook", biffStream(nil)}), ErrDamaged, "no worksheet"},
 		{"a name twice", ole(oleStream{"Workbook", biffStream(nil, biffSheet{name: "A"}, biffSheet{name: "A"})}), ErrDamaged, "two sheets"},

@@ -209,7 +209,7 @@ func TestO1_EndsInOrder(t *testing.T) {
 
 // TestO1_QueueTimeIsBounded: without new requests, recheck rejects those that wait; a shutdown does so at once.
 func TestO1_QueueTimeIsBounded(t *testing.T) {
-	for name, ends := range map[string]bool{"nobody asks": false, "shutdown": true} {
+	for name, ends := range map[string]bool{"no request": false, "shutdown": true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := NewLoadShedder(bubbleNow, time.Second)
 			w.overloaded.Store(true)

@@ -15,7 +15,7 @@ func TestP5_OneByteBehindIsSeen(t *testing.T) {
 		g := &Conn{transport: transport{lazyDeadlines: lazyDeadlines{Conn: &rawConn{in: []byte(read)}}}}
 		must(g.Read(make([]byte, 1<<10)))
 		if g.BeginRequest(len("GET / HTTP/1.1\r\nHost: a\r\n\r\n")); g.onlyInRead != want {
-			t.Errorf("%q: alone is %t", read, g.onlyInRead)
+			t.Errorf("%q: only is %t", read, g.onlyInRead)
 		}
 	}
 }

@@ -45,11 +45,11 @@ func TestReadme_Register(t *testing.T) {
 // TestReadme_ExitCodes wants docs and help to list the same codes.
 func TestReadme_ExitCodes(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \|$`).FindAllStringSubmatch(readText(t, "docs/recovery.md"), -1)
-	var told []string
+	var lines []string
 	for _, row := range rows {
-		told = append(told, fmt.Sprintf("  %-4s %s", row[1], row[2]))
+		lines = append(lines, fmt.Sprintf("  %-4s %s", row[1], row[2]))
 	}
-	if got := "\nExit codes:\n" + strings.Join(told, "\n") + "\n\n"; !strings.Contains(readText(t, "cmd/testdata/help.txt"), got) {
+	if got := "\nExit codes:\n" + strings.Join(lines, "\n") + "\n\n"; !strings.Contains(readText(t, "cmd/testdata/help.txt"), got) {
 		t.Errorf("the help does not have the table of docs/recovery.md%s", got)
 	}
 }

@@ -134,8 +134,8 @@ func TestAccount_LeasesInOrder(t *testing.T) {
 }
 
 func TestBundles(t *testing.T) {
-	d, alone := NewDecoder(), encoded(samples()["rejected"])
-	bundle := Bundle{Node: 3, Token: 1 << 63, Records: [][]byte{alone, {}, alone}}
+	d, single := NewDecoder(), encoded(samples()["rejected"])
+	bundle := Bundle{Node: 3, Token: 1 << 63, Records: [][]byte{single, {}, single}}
 	record := encoded(&bundle)
 	if got, err := d.Bundle(record); err != nil || !reflect.DeepEqual(got, bundle) {
 		t.Errorf("%+v, %v", got, err)
@@ -143,11 +143,11 @@ func TestBundles(t *testing.T) {
 	if _, err := d.Events(record, nil); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "record 1 of a bundle") {
 		t.Errorf("a bundle with nothing in it: %v", err)
 	}
-	if events, err := d.Events(encoded(&Bundle{Records: [][]byte{alone, alone}}), []any{1}); err != nil || len(events) != 3 {
+	if events, err := d.Events(encoded(&Bundle{Records: [][]byte{single, single}}), []any{1}); err != nil || len(events) != 3 {
 		t.Errorf("%v, %v", events, err)
 	}
 	for name, record := range map[string][]byte{
-		"a newer one": concat(record, "08 02"), "another event": concat(record, alone), "a node": concat("aa 01 04 08 80 80 04"), "cut": record[:20],
+		"a newer one": concat(record, "08 02"), "another event": concat(record, single), "a node": concat("aa 01 04 08 80 80 04"), "cut": record[:20],
 	} {
 		if got, err := d.Bundle(record); err == nil {
 			t.Errorf("%s reads as %+v", name, got)
