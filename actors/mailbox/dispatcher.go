@@ -49,7 +49,8 @@ func (d *dispatcher) add(r *Ref) {
 }
 
 // workMax is how long a worker runs actors before it yields to the network poller, so that requests that have arrived
-// are read. A worker does not yield more often, because to yield takes two system calls.
+// are read. A worker does not yield more often, because to yield takes two system calls, and to make a pipe the first
+// time takes more.
 const workMax = 50 * time.Microsecond
 
 func (d *dispatcher) run() {
