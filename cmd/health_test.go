@@ -125,7 +125,7 @@ func TestMetrics_Listen(t *testing.T) {
 	if status, _ := exposed.ask(http.MethodGet, "/debug/pprof/"); status != http.StatusNotFound {
 		t.Errorf("profiles: %d", status)
 	}
-	if strings.Contains(p.Output(), "whoever reaches this address") {
+	if strings.Contains(p.Output(), "reaches this address") {
 		t.Error("a warning about an address of this machine only")
 	}
 	p.signal(syscall.SIGTERM)
