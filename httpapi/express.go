@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
-	"unsafe"
 
 	"github.com/valyala/fasthttp"
 
@@ -214,7 +213,8 @@ func (s *Server) appendResponseHead(out []byte, a *requestState, head *knownHead
 }
 
 func (t *responseStart) fits(a *requestState, r *expressResponse, unchangedFor int) bool {
-	return unsafe.SliceData(t.body) == unsafe.SliceData(r.body) && t.second == a.now.Unix && t.unchangedFor == unchangedFor && t.isShared == a.isShared
+	isSameBody := len(t.body) == len(r.body) && (len(r.body) == 0 || &t.body[0] == &r.body[0])
+	return isSameBody && t.second == a.now.Unix && t.unchangedFor == unchangedFor && t.isShared == a.isShared
 }
 
 func (s *Server) appendResponseStart(out []byte, a *requestState, r *expressResponse, unchangedFor int) (extended []byte, idOffset int) {
