@@ -44,17 +44,13 @@ func csvRows(t *testing.T, text string) []map[string]string {
 
 // TestImport_Workbooks wants the real workbook of the central bank for the dollar in history, each day as of its own,
 // with the values that the real observations have where they overlap, over HTTP and in an export; a second reading
-// changes nothing. The workbook of the other currencies is read in a whole sweep.
+// changes nothing.
 func TestImport_Workbooks(t *testing.T) {
 	t.Parallel()
 	needReal(t)
 	data, reported := t.TempDir(), t.TempDir()+"/held.ndjson"
-	files := map[string]string{"bcrd-usd": realWorkbook(t, "*TASA_DOLAR_REFERENCIA_MC*.xls")}
-	summaries := map[string]string{"bcrd-usd": ": 7,516 accepted (7,516 new), 1 quarantined, 0 refused"}
-	if sweep(0, 1) == 1 {
-		files["bcrd-currencies"] = realWorkbook(t, "*OTRAS_MONEDAS*.xls")
-		summaries["bcrd-currencies"] = ": 39,076 accepted (39,076 new), "
-	}
+	files := map[string]string{"bcrd-usd": realWorkbook(t, "*TASA_DOLAR_REFERENCIA_MC*.xlsx")}
+	summaries := map[string]string{"bcrd-usd": ": 8,111 accepted (8,111 new), 1 quarantined, 0 refused"}
 	for source, file := range files {
 		got := mustRun(t, "import", "--data", data, "--source", source, "--refused", reported, file)
 		if !strings.Contains(got, summaries[source]) || !strings.Contains(got, " 0 refused, 0 malformed") {

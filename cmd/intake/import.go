@@ -58,7 +58,7 @@ Exit codes: 0 if every line was accepted or quarantined; 65 if some were refused
 is not an observation file (empty, a wrong header, compressed, a workbook); 74 if reading broke off, in which case the lines
 before are imported.
 
-With --source ID the files are documents of that source, as a browser or curl saved them: workbooks (.xlsx, .xls), pages,
+With --source ID the files are documents of that source, as a browser or curl saved them: workbooks (.xlsx), pages,
 JSON. All days of a workbook are imported, each under its own date. Rates without a date are those of --saved, and expire
 from then on, so that an old page does not become a rate of today.`,
 		Example: `  tasard import --data ./data observations.csv

@@ -26,6 +26,8 @@ func checkedText(doc *Document, page *Page) string {
 		failf(Empty, "the document has %d bytes and no content", len(doc.Body))
 	case wantWorkbook && kind == "workbook":
 		return ""
+	case kind == oldWorkbook:
+		failf(WrongContent, "an old workbook (.xls); save it as .xlsx first")
 	case wantWorkbook:
 		failf(WrongContent, "want a workbook, got %s%s", kind, contentTypeNote(doc))
 	case kind != "text":
@@ -41,10 +43,13 @@ func checkedText(doc *Document, page *Page) string {
 	return text
 }
 
+// oldWorkbook is the kind of the workbooks of Excel 97 to 2003, which are not read.
+const oldWorkbook = "old workbook (.xls)"
+
 // signatures returns pairs: the first bytes of documents that are not text, and the name of their kind.
 func signatures() [][2]string {
 	return [][2]string{
-		{"PK\x03\x04", "workbook"}, {"\xd0\xcf\x11\xe0", "workbook"}, {"%PDF", "a PDF document"}, {"\x1f\x8b", "packed bytes (gzip)"},
+		{"PK\x03\x04", "workbook"}, {"\xd0\xcf\x11\xe0", oldWorkbook}, {"%PDF", "a PDF document"}, {"\x1f\x8b", "packed bytes (gzip)"},
 		{"\x89PNG", "a picture"}, {"\xff\xd8\xff", "a picture"}, {"GIF8", "a picture"}, {"RIFF", "a picture"}, {"PK", "an archive"},
 	}
 }

@@ -43,7 +43,7 @@ func TestContent_KindOfDocument(t *testing.T) {
 		{"HTML for a workbook", "application/octet-stream", pageOf(goodTable), sheet, WrongContent},
 		{"JSON for a workbook", "", `{}`, sheet, WrongContent},
 		{"half a workbook", "", "PK\x03\x04 and no more", sheet, WrongContent},
-		{"a damaged old workbook", "", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", sheet, WrongContent},
+		{"an old workbook", "", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", sheet, WrongContent},
 		{"half a page", "text/html", strings.TrimSuffix(pageOf(goodTable), "</html>"), html, WrongContent},
 		{"a page without end", "text/html", "<!-- x --><HTML><body>" + goodTable + strings.Repeat(" ", 5000), html, WrongContent},
 		{"a page that is far too long", "text/html", pageOf(goodTable + strings.Repeat(" ", textBytesMax)), html, WrongContent},

@@ -306,6 +306,6 @@ func TestXLSXRows_Failures(t *testing.T) {
 func TestXLSXRows_NoSuchSheet(t *testing.T) {
 	d := dollarSheet()
 	d.Pages[0].Extract.Sheet.Name = "mensual"
-	_, err := d.Parse(0, sharedDocument(t, "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls"))
+	_, err := d.Parse(0, sharedDocument(t, "bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx"))
 	wantFailure(t, err, Layout, "Diaria")
 }

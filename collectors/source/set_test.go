@@ -294,7 +294,7 @@ func takeIn(t *testing.T, d *source.Definition, answer source.Result, rules engi
 	return accepted, held
 }
 
-// The real workbooks of the central bank, editions of 2020: every day is read, and believed but for the bank's own
+// The real workbook of the central bank, edition of 2023: every day is read, and believed but for the bank's own
 // errors.
 func TestI3_TheWholeHistoryPasses(t *testing.T) {
 	for id, want := range map[string]struct {
@@ -306,15 +306,8 @@ func TestI3_TheWholeHistoryPasses(t *testing.T) {
 		least         map[string]int
 	}{
 		"bcrd-usd": {
-			"bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls", []string{"USD 11.2 11.5 1991-01-02"}, []string{"USD 58.098 58.3397 2020-12-07"}, "[]",
-			7516, []string{"USD 1991-01-25 crossed"}, map[string]int{"USD": 7516}, // 7516 days before the newest, of which one is held
-		},
-		"bcrd-currencies": {
-			"bcrd__TASAS_CONVERTIBLES_OTRAS_MONEDAS__2020-03-27.xls", nil, []string{"EUR 59.0646 59.0646 2020-03-27", "GBP 65.7367 65.7367 2020-03-27"},
-			`its date "2006 Nov 31" does not exist`, 4070, []string{
-				"CAD 2008-10-16 jump", "CAD 2010-05-31 jump", "CAD 2010-06-28 jump", "CAD 2018-01-18 jump", "CHF 2009-08-22 jump",
-				"DKK 2009-07-03 jump", "SEK 2005-07-11 jump", "SEK 2009-08-22 jump", "SEK 2017-03-07 jump",
-			}, map[string]int{"EUR": 4000, "CNY": 2000, "VES": 0},
+			"bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx", []string{"USD 11.2 11.5 1991-01-02"}, []string{"USD 54.4749 54.6807 2023-04-20"}, "[]",
+			8111, []string{"USD 1991-01-25 crossed"}, map[string]int{"USD": 8111}, // 8111 days before the newest, of which one is held
 		},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -352,7 +345,7 @@ func wantQuotes(t *testing.T, day string, observations []engine.Observation, wan
 
 // Control: without the bounds of the definition, decades of good values would be held back.
 func TestI3_TheHistoryNeedsItsBounds(t *testing.T) {
-	d, answer := realWorkbook(t, "bcrd-usd", "bcrd__TASA_DOLAR_REFERENCIA_MC__2020-12-07.xls")
+	d, answer := realWorkbook(t, "bcrd-usd", "bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx")
 	unbounded := *d
 	unbounded.ID = "bcrd-unbounded"
 	if _, held := takeIn(t, &unbounded, answer, engine.DefaultRules()); len(held) < 1000 {

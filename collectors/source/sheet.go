@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -37,11 +36,7 @@ func sheetRows(body []byte, name string) [][]string {
 }
 
 func failWorkbook(err error) {
-	detail := "the workbook can't be read: " + err.Error()
-	if errors.Is(err, workbook.ErrNotWorkbook) {
-		detail = "want a workbook: " + err.Error()
-	}
-	panic(&Failure{Kind: WrongContent, Detail: detail, Cause: err})
+	panic(&Failure{Kind: WrongContent, Detail: "the workbook can't be read: " + err.Error(), Cause: err})
 }
 
 // sheetHeadings is the row with the headings of the columns, such as the names of currencies.

@@ -98,7 +98,7 @@ var layout = map[string]row{
 	"collectors/values":           {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
 	"collectors/archive":          {may: "engine collectors/source klauspost/compress", never: "net net/http", exact: true},
 	"collectors/fetch":            {may: "collectors/source golang.org/x/net"},
-	"collectors/workbook":         {may: "richardlehane/mscfb", tests: "xuri/excelize/v2", never: "net net/http os"}, // excelize writes the fixtures
+	"collectors/workbook":         {may: "xuri/excelize/v2", never: "net net/http os"},
 	"collectors/simulated":        {may: "engine collectors/source golang.org/x/text"},
 	"bench": {may: "bench/load engine httpapi/apitest httpapi/client golang.org/x/sys " +
 		"jackc/pgx/v5 valyala/fasthttp", // the yardsticks: PostgreSQL, the bare server
