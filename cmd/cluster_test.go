@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -253,4 +254,27 @@ func TestCluster_Alone(t *testing.T) {
 	if got.code == exit.OK || !strings.Contains(got.stderr, "started without --cluster") {
 		t.Errorf("code %d: %s", got.code, got.stderr)
 	}
+}
+
+// TestContract_Cluster: a node of a cluster that follows keeps the contract, with rates that another one took in.
+func TestContract_Cluster(t *testing.T) {
+	t.Parallel()
+	files, at := newPairFiles(t), clustertest.Addresses(t, 3)
+	var nodes []*program
+	var first string
+	for i := range at {
+		data := t.TempDir()
+		nodes = append(nodes, start(t, realNow, serveArgs(data, clusterArgs(i+1, at, files)...)...))
+		first = cmp.Or(first, data)
+	}
+	for _, one := range nodes {
+		one.listening().Await("recovered")
+	}
+	var lines []string
+	for i, institution := range []string{"popular", "bhd", "scotiabank", "banreservas"} {
+		lines = append(lines, fmt.Sprintf("2026-06-30T14:%02d:00Z,%s,USD,,,58.%d0,59.%d0,%s-site,,\n", i, institution, i, i/2, institution))
+	}
+	mustRun(t, "import", "--data", first, observationsFile(t, lines...))
+	eventually(t, "the third node has the rates", func() bool { return strings.Contains(nodes[2].mustGet("/v1/rates"), `"total":4`) })
+	newContract(t, nodes[2].URL, &http.Transport{}, "").check()
 }

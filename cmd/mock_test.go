@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/apitest"
-	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
 
 // startMock is a mock with free ports, and the address of its controls.
@@ -104,21 +103,6 @@ func TestMock_Flags(t *testing.T) {
 	user.must("GET", "/v1/currencies", "", http.StatusServiceUnavailable, "data_unavailable")
 }
 
-// TestMock_Conformance: the contract is kept over a port as well, by a server that is asked from outside.
-func TestMock_Conformance(t *testing.T) {
-	t.Parallel()
-	p, controls := startMock(t)
-	conformance.Run(t, p.URL, conformance.Options{Code: func(email string) (string, error) {
-		res, err := http.Get(controls + "codes?email=" + email) //nolint:forbidigo // loopback; the test has a deadline
-		if err != nil {
-			return "", err
-		}
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		return strings.Trim(strings.TrimPrefix(strings.TrimSpace(string(body)), `{"code":`), `"}`), err
-	}})
-}
-
 // calledTool is what came of a call of a tool: its text, and whether it is an error.
 func calledTool(t *testing.T, session *sdk.ClientSession, name string, arguments map[string]any) (string, bool) {
 	t.Helper()
@@ -158,12 +142,12 @@ func TestMCP_Pipes(t *testing.T) {
 	node, controls := startMock(t, "--limits", "on", "--keys-required", "on")
 	key := strings.Split(postControl(t, controls+"keys", ""), `"`)
 	secret := key[slices.IndexFunc(key, func(word string) bool { return strings.HasPrefix(word, "tasard_test_") })]
-	session := overPipes(t, "--url", node.URL, "--key-file", writeFile(t, "key", secret+"\n"), "--public-url", "https://tasas.example")
+	session := overPipes(t, "--url", node.URL, "--key-file", writeFile(t, "key", secret+"\n"))
 	for tool, arguments := range map[string]map[string]any{
 		"best_rate": {"currency": "USD", "operation": "buy"}, "convert": {"currency": "USD", "operation": "sell", "amount": "250.00"},
 		"rate_history": {"currency": "USD", "institution": "ambar"}, "list_currencies": nil, "list_institutions": nil,
 	} {
-		if text, failed := calledTool(t, session, tool, arguments); failed || !strings.Contains(text, "Source: tasard, https://tasas.example") || strings.Contains(text, secret) {
+		if text, failed := calledTool(t, session, tool, arguments); failed || !strings.Contains(text, "Source: tasard, "+node.URL) || strings.Contains(text, secret) {
 			t.Errorf("%s: %s", tool, text)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // newNodeClient returns a client that moves the clock of the node instead of waiting.
 func newNodeClient(t *testing.T, srv *apitest.Server, key string) *client.Client {
 	t.Helper()
-	c, err := client.New(client.Config{BaseURL: srv.URL, Key: client.Secret(key), HTTPClient: srv.Client, Wait: func(_ context.Context, wait time.Duration) error {
+	c, err := client.New(client.Config{BaseURL: srv.URL, Key: key, HTTPClient: srv.Client, Wait: func(_ context.Context, wait time.Duration) error {
 		srv.Clock.Advance(wait)
 		return nil
 	}})
@@ -55,7 +55,7 @@ func TestNode_Walks(t *testing.T) {
 	iterate(t, c.AllBest(ctx, best), must[*client.Ranking](t)(c.Best(ctx, best)).Meta)
 	iterate(t, c.AllConversions(ctx, convert), must[*client.Page[client.Conversion]](t)(c.Convert(ctx, convert)).Meta)
 	iterate(t, c.AllHistory(ctx, client.HistoryQuery{Filter: small}), must[*client.Page[client.HistoryEntry]](t)(c.History(ctx, client.HistoryQuery{Filter: small})).Meta)
-	two := client.InstitutionsQuery{Limit: 2}
+	two := client.Filter{Limit: 2}
 	iterate(t, c.AllInstitutions(ctx, two), must[*client.Page[client.Institution]](t)(c.Institutions(ctx, two)).Meta)
 }
 
@@ -122,7 +122,7 @@ func TestConfig_BaseURL(t *testing.T) {
 		if _, err := c.Currencies(t.Context()); err != nil || c.BaseURL() != srv.URL {
 			t.Errorf("%q: %v at %s", end, err, c.BaseURL())
 		}
-		if _, err := c.History(t.Context(), client.HistoryQuery{From: client.Date{Year: 2026, Month: 2, Day: 31}}); err == nil || !strings.Contains(err.Error(), "2026-02-31") {
+		if _, err := c.History(t.Context(), client.HistoryQuery{From: "2026-02-31"}); err == nil || !strings.Contains(err.Error(), "from") {
 			t.Errorf("a day that does not exist: %v", err)
 		}
 	}

@@ -64,7 +64,7 @@ func TestRestart_UnderWay(t *testing.T) {
 type accountOwner struct {
 	*client.Client
 	t       *testing.T
-	session client.Secret
+	session string
 	changed chan struct{} // signals an answer
 
 	mu       sync.Mutex

@@ -79,7 +79,7 @@ type dayClient struct {
 	http            *http.Client
 	account         *client.Client
 	key             *client.NewKey
-	session         client.Secret
+	session         string
 	email           string
 	loggedIn        time.Time
 	logIns          int

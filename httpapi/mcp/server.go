@@ -1,57 +1,28 @@
 package mcp
 
 import (
-	"cmp"
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"slices"
-	"strings"
+	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// Name is the name of the service in attributions.
-const Name = "tasard"
-
-// messageBytesMax is the maximum size of a message from a client.
-const messageBytesMax = 64 << 10
-
-// Config configures a Server. Client is required.
-type Config struct {
-	// Client sends requests to the node.
-	Client *client.Client
-	// Site is the URL of the service in attributions. "" = Client.BaseURL().
-	Site string
-	// Version is the version of the program. "" = unknown.
-	Version string
-	// Hosts are host names without port that Handler accepts besides localhost and loopback addresses.
-	Hosts []string
-	// CallTimeout is the timeout of a tool call, including retries. 0 = CallTimeoutDefault.
-	CallTimeout time.Duration
-	// Logger logs tool calls that fail. nil discards them.
-	Logger *slog.Logger
-}
-
-// CallTimeoutDefault is shorter than a minute, the usual timeout of MCP clients.
-const CallTimeoutDefault = 45 * time.Second
-
-// Server serves the tools to language models. It is safe for concurrent use.
-type Server struct {
-	client      *client.Client
-	site        string
-	hosts       []string
-	callTimeout time.Duration
-	logger      *slog.Logger
-	session     *sdk.Server
-}
+const (
+	messageBytesMax = 64 << 10         // size of a message from a client
+	callTimeout     = 45 * time.Second // of a tool call, with retries; MCP clients usually wait a minute
+	drainTimeout    = 30 * time.Second // longest wait for open requests at the end of a stream
+)
 
 // instructions tell the model how to use the tools.
 const instructions = `Exchange rates of the Dominican Republic, as banks, savings associations and exchange houses publish them, and the official reference rate.
@@ -59,70 +30,200 @@ All rates are Dominican pesos (DOP) for one unit of foreign currency. operation 
 sell = the user sells it (the compra applies). Amounts are in foreign currency, as decimal text. Use the amounts as they are given and don't calculate them again.
 Show with every rate its institution, its date and the attribution; rates are informational and may change. Days are those of Santo Domingo.`
 
-// New returns a server with all tools.
-func New(config Config) (*Server, error) {
-	if config.Client == nil {
-		return nil, errors.New("mcp: no client to ask the node with")
-	}
-	s := &Server{client: config.Client, site: cmp.Or(config.Site, config.Client.BaseURL()), hosts: config.Hosts, logger: config.Logger, callTimeout: cmp.Or(config.CallTimeout, CallTimeoutDefault)}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
-	s.session = sdk.NewServer(
-		&sdk.Implementation{Name: Name, Title: "Dominican exchange rates", Version: cmp.Or(config.Version, "unknown"), WebsiteURL: s.site},
-		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}},
-	)
-	return s, s.addTools()
+// Server serves the tools to language models. It is safe for concurrent use.
+type Server struct {
+	client   *client.Client
+	protocol *sdk.Server
 }
 
-// Serve serves one client, which sends a message on each line of in. It returns nil when in has ended and all requests
-// are answered. If ctx is done before, it returns an error. A read from standard input cannot be interrupted, so it
-// then goes on in the background.
-func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	closer, ok := in.(io.ReadCloser)
-	if !ok {
-		closer = io.NopCloser(in)
+// New returns a server with all tools, which asks a node with c.
+func New(c *client.Client, version string) *Server {
+	s := &Server{c, sdk.NewServer(
+		&sdk.Implementation{Name: "tasard", Title: "Dominican exchange rates", Version: version, WebsiteURL: c.BaseURL()},
+		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}},
+	)}
+	for _, t := range s.tools() {
+		s.addTool(&t)
 	}
-	err := s.session.Run(ctx, drainingTransport{&sdk.IOTransport{Reader: closer, Writer: nopCloseWriter{out}, MaxLineLength: messageBytesMax}})
+	return s
+}
+
+func (s *Server) addTool(t *tool) {
+	no := false
+	s.protocol.AddTool(&sdk.Tool{
+		Name: t.name, Title: t.title, Description: t.description, InputSchema: t.schema(),
+		Annotations: &sdk.ToolAnnotations{Title: t.title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
+	}, func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		in, err := t.parse(request.Params.Arguments)
+		var out result
+		if err == nil {
+			out, err = t.call(ctx, in)
+		}
+		if err != nil {
+			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: s.explain(err).Error()}}}, nil
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.text}}, StructuredContent: out.data}, nil
+	})
+}
+
+// explain adds advice for the model or its user to an error.
+func (s *Server) explain(err error) error {
+	var refused *client.Error
+	if errors.Is(err, client.ErrNoResponse) {
+		return fmt.Errorf("the node at %s does not answer. Tell the user; the operator of this server should check the node and --url: %w", s.client.BaseURL(), err)
+	}
+	if !errors.As(err, &refused) {
+		return err
+	}
+	switch {
+	case refused.Status == http.StatusUnauthorized:
+		return fmt.Errorf("the node requires a valid API key. The operator of this server sets one with --key-file; %s/account creates keys: %w", s.client.BaseURL(), err)
+	case refused.Status == http.StatusTooManyRequests:
+		return fmt.Errorf("the quota is used up. Wait %s before the next call, and tell the user: %w", refused.RetryAfter, err)
+	case refused.Status == http.StatusBadRequest:
+		return fmt.Errorf("the parameters are not valid. Correct them and call again; list_currencies and list_institutions have the valid values: %w", err)
+	case refused.Status >= http.StatusInternalServerError:
+		return fmt.Errorf("the node can't answer now. Call again in a minute; if that fails too, tell the user: %w", err)
+	}
+	return err
+}
+
+// Handler serves the tools over streamable HTTP, to clients that name a loopback address or localhost as their host.
+func (s *Server) Handler() http.Handler {
+	return http.NewCrossOriginProtection().Handler(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.protocol }, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
+	}))
+}
+
+// Serve serves one client, which sends a message on each line of in. A line that is no message is answered with an
+// error, and Serve goes on. It returns nil when in has ended and all requests are answered. If ctx is done before, it
+// returns an error. A read from standard input cannot be interrupted, so it then goes on in the background.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	l := &lines{ctx: ctx, in: bufio.NewReaderSize(in, messageBytesMax), out: out, answered: make(chan struct{}, 1)}
+	err := s.protocol.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(l), Writer: l, MaxLineLength: messageBytesMax})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// nopCloseWriter ignores Close, because the caller of Serve closes the writer.
-type nopCloseWriter struct{ io.Writer }
+// lines is standard input and output as the SDK reads and writes them. The SDK ends a stream at the first line that it
+// can't read, so lines keeps such lines from it and answers them itself. When the input ends, the SDK cancels open
+// requests, so lines holds the end back until all are answered: a script that sends requests from a file gets answers.
+type lines struct {
+	ctx      context.Context
+	in       *bufio.Reader
+	rest     []byte        // of the line that Read returns
+	answered chan struct{} // one token after an answer
 
-// Close implements io.Closer.
-func (nopCloseWriter) Close() error { return nil }
-
-// Handler serves the tools over streamable HTTP.
-func (s *Server) Handler() http.Handler {
-	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.session }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // guard checks the host instead, with Config.Hosts
-	})
-	return s.guard(http.NewCrossOriginProtection().Handler(protocol))
+	mu   sync.Mutex // held for out and open
+	out  io.Writer
+	open int // requests without an answer
 }
 
-// guard rejects requests for unknown hosts.
-func (s *Server) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.isKnownHost(r.Host) {
-			http.Error(w, "unknown host name; the operator of this server can allow it with --http-name", http.StatusForbidden)
+// Read implements io.Reader.
+func (l *lines) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.in.ReadSlice('\n')
+		tooLong := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = l.in.ReadSlice('\n')
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 || tooLong {
+			if code, problem := l.check(line, tooLong); code == 0 {
+				l.rest = append(bytes.Clone(line), '\n')
+				break
+			} else if writeErr := l.refuse(code, problem); writeErr != nil {
+				return 0, writeErr
+			}
+		}
+		if err != nil {
+			l.drain()
+			return 0, err
+		}
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// check returns the error with which a line must be answered, or 0. It counts requests.
+func (l *lines) check(line []byte, tooLong bool) (code int, problem string) {
+	switch {
+	case tooLong:
+		return jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has more than %d bytes", messageBytesMax)
+	case !json.Valid(line):
+		return jsonrpc.CodeParseError, "the line is not JSON; send one message on each line"
+	}
+	message, err := jsonrpc.DecodeMessage(line)
+	var sent struct{ ID any }
+	if err == nil {
+		err = json.Unmarshal(line, &sent)
+	}
+	if id, ok := sent.ID.(float64); ok && id != float64(int64(id)) { // the SDK would cut it to a whole number
+		err = fmt.Errorf("the id %v is not a whole number", id)
+	}
+	if err != nil {
+		return jsonrpc.CodeInvalidRequest, "the line is not a message of JSON-RPC 2.0: " + err.Error()
+	}
+	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open++
+	}
+	return 0, ""
+}
+
+// refuse answers a line whose id is not known.
+func (l *lines) refuse(code int, problem string) error {
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": problem}})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err = l.out.Write(append(text, '\n'))
+	return err
+}
+
+// Write implements io.Writer. The SDK writes each message with one call.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if message, err := jsonrpc.DecodeMessage(bytes.TrimSpace(p)); err == nil {
+		if _, ok := message.(*jsonrpc.Response); ok {
+			l.open--
+			select {
+			case l.answered <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return l.out.Write(p)
+}
+
+// Close implements io.Closer: the caller of Serve closes its writer.
+func (l *lines) Close() error { return nil }
+
+// drain waits until all requests are answered, but not longer than drainTimeout or ctx.
+func (l *lines) drain() {
+	timer := time.NewTimer(drainTimeout)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		open := l.open
+		l.mu.Unlock()
+		if open <= 0 {
 			return
 		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// isKnownHost reports whether the Host of a request, with or without port, is localhost, a loopback address or one of
-// Config.Hosts.
-func (s *Server) isKnownHost(host string) bool {
-	hostURL := url.URL{Host: host}
-	name := strings.ToLower(hostURL.Hostname())
-	if address, err := netip.ParseAddr(name); err == nil && address.IsLoopback() {
-		return true
+		select {
+		case <-l.answered:
+		case <-l.ctx.Done():
+			return
+		case <-timer.C:
+			return
+		}
 	}
-	return name == "localhost" || slices.ContainsFunc(s.hosts, func(allowed string) bool { return strings.EqualFold(allowed, name) })
 }

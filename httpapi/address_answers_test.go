@@ -9,16 +9,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/httpapi/apitest"
-	"github.com/tasard/tasard/httpapi/apitest/conformance"
 )
-
-// TestConformance: a whole node, with its log and actors, keeps every rule of the contract that can be asked from
-// outside.
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(100_000, 0))
-	conformance.Run(t, srv.URL, conformance.Options{Client: srv.Client, Wait: srv.Clock.Advance, Code: srv.Node.Code, Exhaust: true, Key: srv.Key()})
-}
 
 // TestS3_Node: known, unknown and throttled addresses get the same answers.
 func TestS3_Node(t *testing.T) {

@@ -1,8 +1,7 @@
 package client
 
 import (
-	"errors"
-	"fmt"
+	"math/big"
 	"time"
 )
 
@@ -51,7 +50,7 @@ type Rate struct {
 	Sell            *Decimal      `json:"sell"` // venta: the institution charges it
 	Channel         Channel       `json:"channel"`
 	Kind            Kind          `json:"kind"`
-	EffectiveDate   *Date         `json:"effectiveDate"`
+	EffectiveDate   *string       `json:"effectiveDate"`
 	PublishedAt     *time.Time    `json:"publishedAt"`
 	UpstreamSource  *string       `json:"upstreamSource"`
 	ID              string        `json:"id"`
@@ -113,7 +112,7 @@ type InstitutionDetail struct {
 
 // HistoryEntry is the rate that was the newest at the end of a day.
 type HistoryEntry struct {
-	Date          Date          `json:"date"`
+	Date          string        `json:"date"` // YYYY-MM-DD, of Santo Domingo
 	InstitutionID string        `json:"institutionId"`
 	Currency      string        `json:"currency"`
 	Channel       Channel       `json:"channel"`
@@ -156,97 +155,59 @@ type Ranking struct {
 	Operation Operation `json:"operation"`
 }
 
-// Bodies of responses that have only the field data.
-type (
-	dataBody[T any] struct {
-		Data *T `json:"data"`
-	}
-	listBody[T any] struct {
-		Data []T `json:"data"`
-	}
-)
+// Decimal is a decimal number as text, as the node wrote it: 59.30. Calculate with Rat or a decimal library, never
+// with a float.
+type Decimal string
 
-var (
-	errNoData = errors.New("it has no data")
-	errNoMeta = errors.New("it has no meta, or one in another currency than " + QuoteCurrency)
-)
-
-func (p *Page[T]) validate() error {
-	switch {
-	case p.Data == nil:
-		return errNoData
-	case p.Meta.QuoteCurrency != QuoteCurrency, p.Meta.GeneratedAt.IsZero():
-		return errNoMeta
+// Rat returns the exact value, or 0 if the text is not a number.
+func (d Decimal) Rat() *big.Rat {
+	if value, ok := new(big.Rat).SetString(string(d)); ok {
+		return value
 	}
-	return validateEach(p.Data)
+	return new(big.Rat)
 }
 
-func (l *listBody[T]) validate() error {
-	if l.Data == nil {
-		return errNoData
-	}
-	return validateEach(l.Data)
+// Cmp compares values: 59.3 equals 59.30.
+func (d Decimal) Cmp(other Decimal) int { return d.Rat().Cmp(other.Rat()) }
+
+// CodeSent is the response to a request for a login code.
+type CodeSent struct {
+	ExpiresInSeconds   int `json:"expiresInSeconds"`
+	ResendAfterSeconds int `json:"resendAfterSeconds"`
 }
 
-func (s *dataBody[T]) validate() error {
-	if s.Data == nil {
-		return errNoData
-	}
-	if item, ok := any(s.Data).(validator); ok {
-		return item.validate()
-	}
-	return nil
+// Session is a login session of 15 minutes. Its token can manage API keys, but is not an API key itself.
+type Session struct {
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// validateEach validates all items, if *T is a validator.
-func validateEach[T any](items []T) error {
-	for i := range items {
-		item, ok := any(&items[i]).(validator)
-		if !ok {
-			return nil
-		}
-		if err := item.validate(); err != nil {
-			return fmt.Errorf("data[%d]: %w", i, err)
-		}
-	}
-	return nil
+// Key is an API key without its secret.
+type Key struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Hint       string     `json:"hint"`   // last characters of the secret
+	Status     string     `json:"status"` // active or revoked
+	CreatedAt  time.Time  `json:"createdAt"`
+	RevokedAt  *time.Time `json:"revokedAt"`
+	LastUsedAt *time.Time `json:"lastUsedAt"`
 }
 
-// errorIf returns an error if failed is true.
-func errorIf(failed bool, format string, values ...any) error {
-	if !failed {
-		return nil
-	}
-	return fmt.Errorf(format, values...)
+// NewKey is a new key with its secret, which the node does not show again.
+type NewKey struct {
+	Key
+	Secret string `json:"secret"`
 }
 
-func (r *Rate) validate() error {
-	switch {
-	case r.ID == "", r.InstitutionID == "", r.Currency == "":
-		return errors.New("a rate without id, institution or currency")
-	case r.QuoteCurrency != QuoteCurrency:
-		return fmt.Errorf("%s is quoted in %q, not in %s", r.ID, r.QuoteCurrency, QuoteCurrency)
-	case r.Buy == nil && r.Sell == nil:
-		return fmt.Errorf("%s has neither buy nor sell", r.ID)
-	}
-	return errorIf(r.ExpiresAt.IsZero(), "%s does not say when it expires", r.ID)
+// Window is the state of a quota window, which is a day or a minute.
+type Window struct {
+	Limit     int       `json:"limit"`
+	Remaining int       `json:"remaining"`
+	ResetAt   time.Time `json:"resetAt"`
 }
 
-func (c *Currency) validate() error        { return errorIf(c.Code == "", "a currency without code") }
-func (i *InstitutionInfo) validate() error { return errorIf(i.ID == "", "an institution without id") }
-
-func (i *InstitutionDetail) validate() error {
-	return errors.Join(errorIf(i.Rates == nil, "an institution without its list of rates"), i.InstitutionInfo.validate(), validateEach(i.Rates))
-}
-
-func (e *HistoryEntry) validate() error {
-	return errorIf(e.Date.IsZero() || e.InstitutionID == "" || e.Currency == "" || e.Buy == nil && e.Sell == nil,
-		"a day of history without date, institution, currency or value")
-}
-
-func (c *Conversion) validate() error {
-	if err := errorIf(c.AmountDOP == "" || c.Rate == "" || c.ForeignAmount == "", "a conversion without amount or rate"); err != nil {
-		return err
-	}
-	return c.Quote.validate()
+// Usage is the state of the day and minute limits of an account.
+type Usage struct {
+	Day    Window `json:"day"`
+	Minute Window `json:"minute"`
 }
