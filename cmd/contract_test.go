@@ -18,8 +18,8 @@ import (
 )
 
 // contract checks the rules of the contract that a caller can see, by comparing answers of one server with each other:
-// a ranking with the list of rates, the pages of a list with the whole list. What a single answer looks like is held by
-// the golden files and the OpenAPI document of package httpapi.
+// a ranking with the list of rates, the pages of a list with the whole list. The golden files and the OpenAPI
+// document of package httpapi hold the form of a single answer.
 type contract struct {
 	*testing.T
 	base    string

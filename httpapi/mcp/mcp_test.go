@@ -303,7 +303,7 @@ func TestServe_End(t *testing.T) {
 	}
 }
 
-// TestServe_BadLines checks that a line that is no message is answered with an error, and that the stream goes on.
+// TestServe_BadLines checks that a line that is not a message is answered with an error, and that the stream goes on.
 func TestServe_BadLines(t *testing.T) {
 	for name, c := range map[string]struct{ line, want string }{
 		"no JSON":       {"{not json", `"code":-32700`},

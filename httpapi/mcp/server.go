@@ -97,7 +97,7 @@ func (s *Server) Handler() http.Handler {
 	}))
 }
 
-// Serve serves one client, which sends a message on each line of in. A line that is no message is answered with an
+// Serve serves one client, which sends a message on each line of in. A line that is not a message is answered with an
 // error, and Serve goes on. It returns nil when in has ended and all requests are answered. If ctx is done before, it
 // returns an error. A read from standard input cannot be interrupted, so it then goes on in the background.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -158,12 +158,12 @@ func (l *lines) check(line []byte, tooLong bool) (code int, problem string) {
 		return jsonrpc.CodeParseError, "the line is not JSON; send one message on each line"
 	}
 	message, err := jsonrpc.DecodeMessage(line)
-	var sent struct{ ID any }
+	var sent struct{ ID json.RawMessage }
 	if err == nil {
 		err = json.Unmarshal(line, &sent)
 	}
-	if id, ok := sent.ID.(float64); ok && id != float64(int64(id)) { // the SDK would cut it to a whole number
-		err = fmt.Errorf("the id %v is not a whole number", id)
+	if len(sent.ID) > 0 && sent.ID[0] != '"' && bytes.ContainsAny(sent.ID, ".eE") { // the SDK would cut it to a whole number
+		err = fmt.Errorf("the id %s is not a whole number", sent.ID)
 	}
 	if err != nil {
 		return jsonrpc.CodeInvalidRequest, "the line is not a message of JSON-RPC 2.0: " + err.Error()
