@@ -119,21 +119,19 @@ licences: ## the licence of each linked module; fails on an unknown or copyleft 
 	@.ci/licences
 
 .PHONY: bench
-bench: build ## the node under load against baselines, 25 minutes; prints the figures and writes them into the documents; BENCHFLAGS="-goals F1 -quick"
+bench: build ## the node under load against a bare server and nginx, 15 minutes; prints a table; BENCHFLAGS="-goals F1r -quick"
 	@.ci/debian bench
 	$(GO) build -trimpath -o .tools/bench ./bench
-	.tools/bench -tasard ./tasard $(if $(findstring -quick,$(BENCHFLAGS)),,-docs .) $(BENCHFLAGS)
+	.tools/bench -tasard ./tasard $(BENCHFLAGS)
 
 .PHONY: bench-check
-bench-check: build ## compare the cost of a request with the accepted one: system calls, bytes, allocations, instructions, CPU time
+bench-check: ## compare the instructions that a request takes with the accepted ones
 	@.ci/debian costs
-	$(GO) run ./bench costs check
 	INSTRUCTIONS=check $(GO) test -count=1 -run '^TestInstructions' ./httpapi
 
 .PHONY: bench-accept
-bench-accept: build ## accept the present cost of a request (.ci/costs.json, .ci/instructions.json); give the reason in the commit
+bench-accept: ## accept the present cost of a request (.ci/costs.json); give the reason in the commit
 	@.ci/debian costs
-	$(GO) run ./bench costs accept
 	INSTRUCTIONS=accept $(GO) test -count=1 -run '^TestInstructions' ./httpapi
 
 .PHONY: bench-instructions

@@ -67,7 +67,7 @@ func TestFaultsO5_OneAddress(t *testing.T) {
 // keptConnections returns how many connections of some addresses a node keeps.
 func keptConnections(t *testing.T, path string, f *fixture, flags, sources []string) int {
 	t.Helper()
-	found := running(t, []string{path}, f, -1, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...)
+	found := running(t, path, f, anyCore, append([]string{"--connections-per-address", "128", "--listen", "[::]:0"}, flags...)...)
 	_, port, err := net.SplitHostPort(found.address)
 	if err != nil {
 		t.Fatal(err)

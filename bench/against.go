@@ -29,22 +29,24 @@ func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	group := &load.Clients{Requests: newMix(s.target, keys, mixes()[s.mix]), Connections: s.options.Connections, Rate: s.rate}
-	l := &load.Generator{Address: s.target, Groups: []*load.Clients{group}, Warmup: s.options.Warmup, Measure: s.options.Measure}
-	if err := l.Run(ctx); err != nil {
+	g := &load.Generator{
+		Address: s.target, Requests: newMix(s.target, keys, mixes()[s.mix]), Connections: s.options.Connections, Rate: s.rate,
+		Warmup: s.options.Warmup, Measure: s.options.Measure,
+	}
+	if err := g.Run(ctx); err != nil {
 		return err
 	}
-	if _, err = io.WriteString(out, loadReport(&group.Results, l.CPU)); err != nil {
+	if _, err = io.WriteString(out, loadReport(&g.Results)); err != nil {
 		return err
 	}
-	return loadError(&group.Results)
+	return loadError(&g.Results)
 }
 
-// loadReport describes a load. generatorCPU is the CPU time of the load generator.
-func loadReport(r *load.Results, generatorCPU time.Duration) string {
+// loadReport describes a load.
+func loadReport(r *load.Results) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", r.Responses, r.Elapsed.Round(time.Millisecond), float64(r.Responses)/r.Elapsed.Seconds(), float64(r.Bytes)/(1<<20))
-	fmt.Fprintf(&text, "the load generator used %.0f %% of a core; near 100 %% it is the limit, not the node\n", 100*generatorCPU.Seconds()/r.Elapsed.Seconds())
+	fmt.Fprintf(&text, "the load generator used %.0f %% of a core; near 100 %% it is the limit, not the node\n", 100*r.CPU.Seconds()/r.Elapsed.Seconds())
 	for _, status := range slices.Sorted(maps.Keys(r.Statuses)) {
 		fmt.Fprintf(&text, "  %d: %d\n", status, r.Statuses[status])
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -26,25 +28,22 @@ const (
 	connsDefault            = 16384
 )
 
-// runBare is the subcommand bench bare NODE KEY MIX [CERTIFICATE KEYFILE]. NODE is the address of a node, and KEY an
-// API key. MIX is the name of a set of requests that has only one (see mixes). runBare sends this request to the node
-// once, keeps the response in memory, and answers every request with it: this is the bare server. The node is compared
-// with it. It uses the same HTTP library and limits as the node, but none of the node's optimizations of response heads
-// and deadlines, so the comparison shows their effect.
+// runBare is the subcommand bench bare FILE [CERTIFICATE KEYFILE]. FILE has a response of a node. runBare keeps it in
+// memory and answers every request with it: this is the bare server. The node is compared with it. It uses the same
+// HTTP library and limits as the node, but none of the node's code.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) != 3 && len(args) != 5 || len(mixes()[args[2]]) != 1 {
-		return fmt.Errorf("bench bare: want NODE KEY MIX, of one operation, and perhaps a certificate and its key; found %q", args)
+	if len(args) != 1 && len(args) != 3 {
+		return fmt.Errorf("bench bare: want FILE, and perhaps a certificate and its key; found %q", args)
 	}
-	node := &server{name: "node", address: args[0]}
-	raw, response, err := node.capture(ctx, args[1], &mixes()[args[2]][0])
+	raw, err := os.ReadFile(args[0])
 	if err != nil {
 		return err
 	}
-	server := bareServer(bareHandler(raw, response.Body()))
-	if len(args) == 3 {
+	server := bareServer(bareHandler(raw))
+	if len(args) == 1 {
 		return serveUntil(ctx, out, server.Serve)
 	}
-	return serveUntil(ctx, out, func(listener net.Listener) error { return server.ServeTLS(listener, args[3], args[4]) })
+	return serveUntil(ctx, out, func(listener net.Listener) error { return server.ServeTLS(listener, args[1], args[2]) })
 }
 
 // serveUntil listens on a free port of 127.0.0.1, prints the address, and serves until ctx ends.
@@ -92,11 +91,16 @@ func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 
 // bareHandler returns a handler that sends the same response to every request. Header field names keep the node's
 // spelling; by default the library would normalize them.
-func bareHandler(raw, body []byte) fasthttp.RequestHandler {
+func bareHandler(raw []byte) fasthttp.RequestHandler {
 	header := new(fasthttp.ResponseHeader)
 	header.SetNoDefaultContentType(true)
-	head, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
-	for _, line := range bytes.Split(head, []byte("\r\n"))[1:] {
+	head, body, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
+	lines := bytes.Split(head, []byte("\r\n"))
+	if fields := bytes.Fields(lines[0]); len(fields) > 1 {
+		status, _ := strconv.Atoi(string(fields[1])) // a node's response has one
+		header.SetStatusCode(status)
+	}
+	for _, line := range lines[1:] {
 		name, value, _ := bytes.Cut(line, []byte(": "))
 		switch string(name) {
 		case fasthttp.HeaderDate, fasthttp.HeaderContentLength: // set by the library

@@ -107,11 +107,5 @@ func (c cgroup) oomKills(t *testing.T) int {
 
 // peakMemory returns the maximum memory of a process so far, in MiB.
 func peakMemory(t *testing.T, s *server) int {
-	return kernelNumber(t, fmt.Sprintf("/proc/%d/status", s.processes[0].cmd.Process.Pid), "VmHWM:") >> 10
-}
-
-// wrap returns the command line that runs a program in the control groups from its start.
-func (c cgroup) wrap(program ...string) []string {
-	join := fmt.Sprintf("echo $$ > %s/cgroup.procs && echo $$ > %s/cgroup.procs && exec \"$@\"", c.cpu, c.memory)
-	return append([]string{"/bin/sh", "-c", join, "sh"}, program...)
+	return kernelNumber(t, fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid), "VmHWM:") >> 10
 }

@@ -30,7 +30,7 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 			if name == "control" {
 				span /= 10
 			}
-			node, err := startNode(t.Context(), []string{path}, f, -1)
+			node, err := startNode(t.Context(), path, f, anyCore)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestFaultsO4_DescriptorsExhausted(t *testing.T) {
 // how long after the end one gets an answer.
 func exhaustDescriptors(t *testing.T, node *server, span time.Duration) (failed int, back time.Duration) {
 	t.Helper()
-	pid := node.processes[0].cmd.Process.Pid
+	pid := node.cmd.Process.Pid
 	var before unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func exhaustDescriptors(t *testing.T, node *server, span time.Duration) (failed 
 // alive reports whether the server's process runs.
 func (s *server) alive() bool {
 	select {
-	case <-s.processes[0].done:
+	case <-s.done:
 		return false
 	default:
 		return true

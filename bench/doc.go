@@ -9,28 +9,26 @@
 //	core 0   the node: tasard serve, with data from package apitest; the baselines, with which the node is compared
 //	core 1   the bench, with the load generator (package load)
 //
-// Only one server has load at a time. Goals whose baselines are not installed are not measured:
+// Only one server has load at a time. Goals whose baseline is not installed are not measured:
 //
 //	bare       the same HTTP library, which sends the same bytes from memory (subcommand bench bare)
 //	nginx      the same body as a static file
-//	postgres   net/http with a connection pool to PostgreSQL, which computes the same body (subcommand bench postgres)
+//
+// The requests are those of real clients, with header fields that differ each time, and the node has its default flags
+// apart from limits that the load itself would meet.
 //
 // # Figures
 //
 // Absolute times mean little on a shared machine, so most figures are ratios between two servers. The bench puts load
 // on both servers alternately, in many short rounds, in changing order. A figure is the median of the ratios of all
-// rounds. If the 95 % confidence interval of the median contains 1, the bench prints "no difference shown". A round in
-// which the machine did something else is measured again.
-//
-// CPU time counts all processes of a server. If the load generator uses nearly all of its core, CPU time says more
-// than requests per second.
+// rounds, with its 95 % confidence interval. If the load generator uses nearly all of its core, CPU time says more than
+// requests per second.
 //
 // # Where to change it
 //
-//	goals                   a row in goals.go and a function in goals.go, goals_modes.go or goals_data.go
+//	goals                   a row in goals.go, and a function in goals_data.go if it does not compare two servers
 //	comparison of servers   runner.go
 //	requests                mix.go; the load generator: package load
-//	servers                 server.go (node, bare server), nginx.go, postgres.go; processes: process.go; data: fixture.go
-//	figures                 results.go, also the tables in README.md and docs/performance.md
-//	the cost of a request   costs.go, costs_trace.go
+//	servers                 server.go (node), bare.go, nginx.go; processes: process.go; data: fixture.go
+//	a load on any node      against.go
 package main

@@ -5,10 +5,14 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"time"
@@ -45,6 +49,29 @@ type fixture struct {
 	certificate *certificate
 }
 
+// certificate is a certificate for the loopback address.
+type certificate struct {
+	file, key string      // paths of the PEM files with the certificate and its key
+	client    *tls.Config // configuration of a client that trusts the certificate
+}
+
+// newCertificate writes the certificate of package httptest and its key into the directory dir.
+func newCertificate(dir string) (*certificate, error) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	c := &certificate{file: filepath.Join(dir, "tls.pem"), key: filepath.Join(dir, "tls.key")}
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	c.client = &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13}
+	return c, errors.Join(
+		os.WriteFile(c.file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600),
+		os.WriteFile(c.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+}
+
 // fixtureSeed makes the data the same in each run, except for the dates: the newest day is today.
 const fixtureSeed = 20
 
@@ -55,6 +82,15 @@ func newFixture(dir string, size fixtureSize) (*fixture, error) {
 		return nil, fmt.Errorf("make the data of a node: %w", err)
 	}
 	return f, nil
+}
+
+// withTLS returns the fixture for a node that serves HTTPS, if wanted.
+func (f *fixture) withTLS(wanted bool) (*fixture, error) {
+	if !wanted {
+		return f, nil
+	}
+	c, err := newCertificate(filepath.Dir(f.dir))
+	return &fixture{dir: f.dir, catalogue: f.catalogue, keys: f.keys, certificate: c}, err
 }
 
 func (f *fixture) make(dir string, size fixtureSize) (err error) {

@@ -8,39 +8,64 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 )
 
-// scenario is a performance goal and the function that measures it.
+// bounds are the required ratios of the node to the other server. A bound of 0 is not required.
+type bounds struct {
+	rate float64 // least requests per second
+	cpu  float64 // most CPU time of a request
+	p99  float64 // most latency of the slowest hundredth
+}
+
+// scenario is one comparison of a performance goal. All goals are measured with the default flags of tasard serve,
+// except for those that nodeFlags names.
 type scenario struct {
 	goal, title string
-	run         func(ctx context.Context, l *runner, g *goal) error
+	mix         string
+	baseline    string // name of the other server; "" means bareName
+	baseMix     string // requests to the other server; "" means mix
+	mode        loadMode
+	connections int // 0 means that of -connections
+	accounts    int // 0 means that of -accounts
+	bounds
+	run func(ctx context.Context, r *runner, s *scenario) error // of goals that no comparison of two servers measures
 }
 
 func scenarios() []scenario {
 	return []scenario{
-		{"F1", "the ten best rates, with a key, against the bare server", measureBestRates},
-		{"F1c", "the same with 20,000 accounts and leases of 16", measureLeasedAccounts},
-		{"F1d", "the same with 30,000 accounts at the default quotas, on their first request", measureFirstRequests},
-		{"F2", "a full page against the bare server", against(rival{mixFull, bareName, 1}, rival{mixGzip, bareName, 1})},
-		{"F3", "every other operation against the bare server", against(
-			rival{mixConvert, bareName, 0.80}, rival{mixRates, bareName, 1}, rival{mixHistory, bareName, 1},
-			rival{mixCurrencies, bareName, 1}, rival{mixInstitutions, bareName, 1}, rival{mixInstitution, bareName, 1})},
-		{"F4", "allocations and system calls of a request, warm", measureAllocations},
-		{"F5", "latency at half of the bare server's capacity", measureLatency},
-		{"F5w", "latency while the leases of 20,000 accounts are written", measureLatencyWithLeases},
-		{"F6", "against nginx with the same bytes as a file", against(rival{mixBestRates, nginxName, 1.15}, rival{mixBestRates, nginxTunedName, 0.80})},
-		{"F7", "against net/http with PostgreSQL", against(rival{mixBestRates, postgresName, 10})},
-		{"F8", "from the start to the first answer", measureStartup},
-		{"F9", "memory for accounts that were active today", measureAccountHeap},
-		{"F10", "observations imported, validated and durable", measureImport},
-		{"F11", "the same page with more institutions, currencies and accounts", measureGrowth},
-		{"F12", "reads while an update from every source is imported", measureRefresh},
-		{"F13", "two processors against one", measureCores},
-		{"F14", "new connections, TLS and pipelining against the bare server in the same mode", measureModes},
-		{"F15", "nginx with a cache in front of a node without limits, against the node", measureCache},
+		{goal: "F1", title: "one head, again and again", mix: mixBest, bounds: bounds{1, 1, 0}},
+		{goal: "F1r", title: "a header that varies", mix: mixVarying, bounds: bounds{0.90, 1.10, 0}},
+		{goal: "F1p", title: "behind a trusted proxy", mix: mixProxied, bounds: bounds{0.90, 1.15, 0}},
+		{goal: "F1n", title: "If-None-Match that matches, 304", mix: mixMatching, bounds: bounds{0.90, 1.15, 0}},
+		{goal: "F1c", title: "20,000 accounts awake", mix: mixVarying, accounts: 20_000, bounds: bounds{0.90, 1.15, 0}},
+		{goal: "F1d", title: "first requests of 30,000 accounts", mix: mixVarying, accounts: 30_000, bounds: bounds{0.60, 1.70, 2}, run: measureFirstRequests},
+		{goal: "F2", title: "a full page", mix: mixFull, bounds: bounds{1, 0, 0}},
+		{goal: "F2", title: "a full page, gzip", mix: mixGzip, bounds: bounds{1, 0, 0}},
+		{goal: "F3", title: "convert, a new amount each time", mix: mixConvert, bounds: bounds{0.85, 1.15, 0}},
+		{goal: "F3g", title: "convert with gzip, against bare without", mix: mixConvertGzip, baseMix: mixConvert, bounds: bounds{0.75, 1.50, 0}},
+		{goal: "F3", title: "rates", mix: mixRates, bounds: bounds{1, 0, 0}},
+		{goal: "F3", title: "history", mix: mixHistory, bounds: bounds{1, 0, 0}},
+		{goal: "F3", title: "currencies", mix: mixCurrencies, bounds: bounds{1, 0, 0}},
+		{goal: "F3", title: "institutions", mix: mixInstitutions, bounds: bounds{1, 0, 0}},
+		{goal: "F3", title: "one institution", mix: mixInstitution, bounds: bounds{1, 0, 0}},
+		{goal: "F5", title: "latency at half of bare's capacity", mix: mixVarying, bounds: bounds{0, 0, 1.2}, run: measureLatency},
+		{goal: "F6", title: "nginx, as commonly set up", mix: mixVarying, baseline: nginxName, bounds: bounds{1.15, 0, 0}},
+		{goal: "F6", title: "nginx, at its best", mix: mixVarying, baseline: nginxTunedName, bounds: bounds{0.80, 0, 0}},
+		{goal: "F8", title: "start with 100,000 accounts", run: measureStartup},
+		{goal: "F9", title: "memory of an account", run: measureAccountHeap},
+		{goal: "F10", title: "import", run: measureImport},
+		{goal: "F11", title: "10 times the institutions and the currencies, 1,000 times the accounts", mix: mixVarying, bounds: bounds{0.9, 0, 0}, run: measureGrowth},
+		{goal: "F12", title: "reads during a refresh, two processors", mix: mixVarying, bounds: bounds{0, 0, 2}, run: measureRefresh},
+		{goal: "F14", title: "a new connection for each request", mix: mixBest, mode: newConnections, bounds: bounds{1, 0, 0}},
+		{goal: "F14", title: "pipelined 16 deep", mix: mixBest, mode: pipelined, bounds: bounds{1, 0, 0}},
+		{goal: "F14", title: "TLS", mix: mixVarying, mode: encrypted, bounds: bounds{1, 0, 0}},
+		{goal: "F16", title: "512 connections", mix: mixVarying, connections: 512, bounds: bounds{0.90, 0, 1.5}},
+		{goal: "F16", title: "1,000 connections", mix: mixVarying, connections: 1000, bounds: bounds{0.90, 0, 1.5}},
+		{goal: "F16", title: "4,000 connections", mix: mixVarying, connections: 4000, bounds: bounds{0.90, 0, 1.5}},
 	}
 }
 
@@ -49,203 +74,112 @@ func selectGoals(list string) (selected []scenario, err error) {
 	names, known := strings.Split(strings.ReplaceAll(list, " ", ""), ","), []string{}
 	for _, s := range scenarios() {
 		known = append(known, s.goal)
-		i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.goal) })
-		if i >= 0 {
-			names = slices.Delete(names, i, i+1)
-		}
-		if list == "" || i >= 0 {
+		if list == "" || slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, s.goal) }) {
 			selected = append(selected, s)
 		}
 	}
-	if list != "" && len(names) > 0 {
-		return nil, fmt.Errorf("-goals: no goal %q; there are %s", names[0], strings.Join(known, ", "))
+	for _, name := range names {
+		if list != "" && !slices.ContainsFunc(known, func(goal string) bool { return strings.EqualFold(name, goal) }) {
+			return nil, fmt.Errorf("-goals: no goal %q; there are %s", name, strings.Join(slices.Compact(known), ", "))
+		}
 	}
 	return selected, nil
 }
 
-// measureGoal measures the figures of a goal, prints them and adds them to r.goals. If a program that the measurement
-// needs is not installed, it prints that the goal is skipped.
-func (r *runner) measureGoal(ctx context.Context, s scenario, out io.Writer) error {
-	_, _ = fmt.Fprintf(out, "\n%s  %s\n", s.goal, s.title)
-	g := goal{ID: s.goal, Title: s.title, Date: time.Now().UTC().Format(time.DateOnly), Machine: thisMachine()}
-	err := errors.Join(s.run(ctx, r, &g), r.stopStarted())
+// measureGoal measures the figures of a scenario and prints them. If a program that the measurement needs is not
+// installed, it prints that the goal is skipped.
+func (r *runner) measureGoal(ctx context.Context, s *scenario, out io.Writer) error {
+	run := s.run
+	if run == nil {
+		run = compareServers
+	}
+	r.measured = nil
+	err := errors.Join(run(ctx, r, s), r.stopStarted())
 	var missing *missingError
 	switch {
 	case errors.As(err, &missing):
-		_, err = fmt.Fprintf(out, "  not measured: %v\n", missing)
+		_, err = fmt.Fprintf(out, "| %s | %s | not measured: %v | | |\n", s.goal, s.title, missing)
+		return err
 	case err != nil:
-		err = fmt.Errorf("%s, %s: %w", s.goal, s.title, err)
-	default:
-		r.goals = append(r.goals, g)
-		_, err = io.WriteString(out, g.text())
-		if r.stalls > 0 && err == nil {
-			_, err = fmt.Fprintf(out, "  %d rounds were measured again, because the machine did something else\n", r.stalls)
-		}
+		return fmt.Errorf("%s, %s: %w", s.goal, s.title, err)
 	}
-	r.stalls = 0
-	return err
-}
-
-// summary returns a line with the number of bounds and the goals that miss one.
-func (r *runner) summary() string {
-	var bounds int
-	var short []string
-	for _, g := range r.goals {
-		for i := range g.Measures {
-			if g.Measures[i].Bound != "" {
-				bounds++
-			}
-			if !g.Measures[i].met() && !slices.Contains(short, g.ID) {
-				short = append(short, g.ID)
-			}
-		}
-	}
-	return fmt.Sprintf("\n%d bounds; short: %s\n", bounds, cmp.Or(strings.Join(short, ", "), "none"))
-}
-
-// addComparison adds two ratios of the node to another server: requests per second, and CPU time of a request. Requests
-// per second must be at least wantRate times those of the other server. CPU time must be at most wantCPU times that of
-// the other server; if wantCPU is 0, CPU time has no limit.
-func (g *goal) addComparison(pairs []pair, other, label string, wantRate, wantCPU float64) {
-	names := [2]string{"node", other}
-	g.require(ratioOf("requests/s, "+label, "/s", pairs, names, requestsPerSecond), "≥", wantRate)
-	cpu := ratioOf("CPU time of a request, "+label, "ns", pairs, names, cpuPerRequest)
-	if wantCPU > 0 {
-		g.require(cpu, "≤", wantCPU)
-	} else {
-		g.add(cpu)
-	}
-}
-
-// rival is a baseline, such as nginx. On the requests of one mix, the node must answer at least wantRate times as many
-// requests per second.
-type rival struct {
-	mix, baseline string
-	wantRate      float64
-}
-
-// against returns the measurement of a goal that compares the node with baselines.
-func against(rivals ...rival) func(context.Context, *runner, *goal) error {
-	return func(ctx context.Context, r *runner, g *goal) error {
-		for _, rival := range rivals {
-			pairs, err := r.compareBaseline(ctx, rival.mix, rival.baseline)
-			if err != nil {
-				return err
-			}
-			label := rival.mix
-			if rival.baseline != bareName {
-				label += ", against " + rival.baseline
-			}
-			g.addComparison(pairs, rival.baseline, label, rival.wantRate, 0)
-		}
-		return nil
-	}
-}
-
-func measureBestRates(ctx context.Context, r *runner, g *goal) error {
-	pairs, err := r.compareBaseline(ctx, mixBestRates, bareName)
-	if err != nil {
-		return err
-	}
-	g.addComparison(pairs, bareName, mixBestRates, 1.20, 0.85)
-	share := measurement{Name: "part of its core that the load generator used, against bare", Unit: "×"}
-	// If this share is close to 1, the load generator limits requests per second, and CPU time is the better figure.
-	for i := range pairs {
-		share.Rounds = append(share.Rounds, pairs[i].b.generatorCPU.Seconds()/pairs[i].b.Elapsed.Seconds())
-	}
-	g.add(share)
-	return nil
-}
-
-const (
-	// A request should allocate nothing. allocationsMax is not 0, because a node allocates occasionally: for tickers,
-	// for new connections, and when it reserves a further part of an account's quota (a lease).
-	allocationsMax = 0.05
-	callsMax       = 2.1
-)
-
-// measureAllocations counts the objects that a node allocates for a request, and its system calls if strace is
-// installed.
-func measureAllocations(ctx context.Context, r *runner, g *goal) error {
-	if err := r.prepare(ctx); err != nil {
-		return err
-	}
-	scrape, err := r.scrapeAllocations(ctx)
-	if err != nil {
-		return err
-	}
-	m := measurement{Name: "objects allocated by the process, for each request"}
-	for round := range r.options.Rounds {
-		s, err := r.measure(ctx, side{server: r.node, keys: r.fixture.keys, mix: mixBestRates}, round)
-		if err != nil {
+	for i := range r.measured {
+		f := &r.measured[i]
+		if _, err := io.WriteString(out, f.row(s)); err != nil {
 			return err
 		}
-		m.Rounds = append(m.Rounds, max(0, s.mallocs-scrape)/float64(s.Responses))
-	}
-	g.require(m, "≤", allocationsMax)
-	if checkStrace(ctx) != nil {
-		return nil
-	}
-	costs := costList{mixBestRates: {}}
-	if err := errors.Join(r.stopNode(), r.countCalls(ctx, costs, 1)); err != nil { // the traced node needs the data directory
-		return err
-	}
-	g.require(measurement{Name: "system calls for each request", Rounds: []float64{sum(costs[mixBestRates].Calls)}}, "≤", callsMax)
-	return nil
-}
-
-// measureLatency compares the latency of the node and of the bare server, which only sends the same response from
-// memory. Both get half of the requests per second that the bare server can answer. Two bare servers show what the
-// measurement itself adds.
-func measureLatency(ctx context.Context, r *runner, g *goal) error {
-	bare, err := r.startBaseline(ctx, bareName, mixBestRates)
-	if err != nil {
-		return err
-	}
-	another, err := r.startBaseline(ctx, bareName, mixBestRates)
-	if err != nil {
-		return err
-	}
-	node := side{server: r.node, keys: r.fixture.keys, mix: mixBestRates}
-	baseline, control := node, node
-	baseline.server, control.server = bare, another
-	rate, err := r.halfCapacity(ctx, baseline)
-	if err == nil {
-		err = r.compareLatency(ctx, g, rate, 1.2, [2]string{"node", bareName}, node, baseline)
-	}
-	if err == nil {
-		err = r.compareLatency(ctx, g, rate, 0, [2]string{"another bare", bareName}, control, baseline)
-	}
-	return err
-}
-
-// compareLatency compares the 99th percentiles of the latency of two servers at a rate. The first one must be at most
-// want times the second one; if want is 0, there is no limit.
-func (r *runner) compareLatency(ctx context.Context, g *goal, rate, want float64, names [2]string, a, b side) error {
-	a.rate, b.rate = rate, rate
-	pairs, err := r.compare(ctx, a, b)
-	if err != nil {
-		return err
-	}
-	latency := ratioOf(fmt.Sprintf("p99 at %.0f requests/s", rate), "ns", pairs, names, p99)
-	if want > 0 {
-		g.require(latency, "≤", want)
-	} else {
-		g.add(latency)
-	}
-	g.add(ratioOf("median", "ns", pairs, names, p50))
-	return nil
-}
-
-// halfCapacity measures how many requests per second a server can answer, and returns half of that number.
-func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
-	var capacity []float64
-	for round := range min(r.options.Rounds, repeatsMax) {
-		result, err := r.measure(ctx, s, round)
-		if err != nil {
-			return 0, err
+		if !f.met() && !slices.Contains(r.missed, s.goal) {
+			r.missed = append(r.missed, s.goal)
 		}
-		capacity = append(capacity, requestsPerSecond(&result))
 	}
-	return median(capacity) / 2, nil
+	return nil
+}
+
+// summary returns a line with the goals that miss a bound.
+func (r *runner) summary() string {
+	return fmt.Sprintf("\nMissed: %s.\n", cmp.Or(strings.Join(r.missed, ", "), "none"))
+}
+
+// measurement is a figure: the median of its rounds. Absolute figures vary on a shared machine, so most figures are
+// ratios of the node to another server.
+type measurement struct {
+	name, unit string
+	rounds     []float64
+	want       float64 // bound; 0 means none
+	least      bool    // the measurement must be at least want; otherwise at most
+	sides      string  // medians of both servers; "" if it is a single value
+}
+
+// interval returns the confidence interval of the median, of about 95 %: the sign test gives the ranks n/2 ± √n.
+func (f *measurement) interval() (low, high float64) {
+	sorted, count := slices.Sorted(slices.Values(f.rounds)), float64(len(f.rounds))
+	rank := int(max(0, count/2-math.Sqrt(count)))
+	return sorted[rank], sorted[len(sorted)-1-rank]
+}
+
+// met reports whether the median is within the bound. A ratio whose interval contains its bound of 1 shows no
+// difference, which meets it. NaN meets no bound.
+func (f *measurement) met() bool {
+	value := median(f.rounds)
+	if low, high := f.interval(); f.want == 1 && f.sides != "" && low <= 1 && high >= 1 {
+		return true
+	}
+	return f.want == 0 || f.least && value >= f.want || !f.least && value <= f.want
+}
+
+// row formats the measurement as a row of a Markdown table: with the interval of the median and the bound.
+func (f *measurement) row(s *scenario) string {
+	low, high := f.interval()
+	bound := ""
+	if f.want != 0 {
+		sign, verdict := "≤", "met"
+		if f.least {
+			sign = "≥"
+		}
+		if !f.met() {
+			verdict = "**missed**"
+		}
+		bound = fmt.Sprintf("%s %s, %s", sign, formatValue(f.want, f.unit), verdict)
+	}
+	return fmt.Sprintf("| %s | %s: %s | %s (%s–%s) | %s | %s |\n", s.goal, s.title, f.name, formatValue(median(f.rounds), f.unit),
+		formatValue(low, ""), formatValue(high, ""), bound, f.sides)
+}
+
+// formatValue formats a number with its unit, with three significant digits or more.
+func formatValue(value float64, unit string) string {
+	places := 0
+	for size := math.Abs(value); size > 0 && size < 100 && places < 3; size *= 10 {
+		places++
+	}
+	return strconv.FormatFloat(value, 'f', places, 64) + unit
+}
+
+// median returns the median of figures, which must not be empty.
+func median(figures []float64) float64 {
+	sorted := slices.Sorted(slices.Values(figures))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,143 +17,140 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Amounts of data in the measurements of this file.
 const (
-	startRecords  = 1_000_000
 	startAccounts = 100_000
 	fewAccounts   = 100
-	manyAccounts  = 100_000
 	importLines   = 300_000
 	growthFactor  = 10
 	// repeatsMax is the largest number of repetitions of slow measurements, such as starts and imports.
 	repeatsMax = 7
+	// firstMeasure is short, so that few accounts send a second request.
+	firstMeasure = 400 * time.Millisecond
+	// importedPrefix is the beginning of the log line that a node writes after an import.
+	importedPrefix = "imported "
 )
 
-// importedPrefix is the beginning of the log line that a node writes after an import.
-const importedPrefix = "imported "
+// measureFirstRequests restarts the node in each round, so that most requests are the first ones of their accounts.
+func measureFirstRequests(ctx context.Context, r *runner, s *scenario) error {
+	f, err := r.fixture(fixtureSize{institutions: 44, currencies: 8, accounts: s.accounts, days: 1})
+	if err != nil {
+		return err
+	}
+	standard, keys, err := r.standardNode(ctx)
+	if err != nil {
+		return err
+	}
+	templates := mixes()[s.mix]
+	bare, err := r.startBaseline(ctx, s, side{server: standard, keys: keys}, templates)
+	if err != nil {
+		return err
+	}
+	first := func(on *server) (sample, error) {
+		requests := newMix(benchHost, f.keys, templates)
+		requests.inTurn = true
+		return r.sample(ctx, on, &load.Generator{Requests: requests, Connections: r.options.Connections, Measure: min(r.options.Measure, firstMeasure)})
+	}
+	var pairs []pair
+	for range r.options.Rounds {
+		copied := &fixture{dir: filepath.Join(r.dir, "first"), keys: f.keys}
+		if err := errors.Join(os.RemoveAll(copied.dir), os.CopyFS(copied.dir, os.DirFS(f.dir))); err != nil {
+			return err
+		}
+		node, err := startNode(ctx, r.tasard, copied, serverCore)
+		if err != nil {
+			return err
+		}
+		var p pair
+		if p.a, err = first(node); err == nil {
+			p.b, err = first(bare)
+		}
+		if err = errors.Join(err, node.stop()); err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+	}
+	r.addRatios(s, "", pairs, [2]string{"node", bareName})
+	return nil
+}
+
+// measureLatency compares the latency of the node and of the bare server. Both get half of the requests per second that
+// the bare server can answer.
+func measureLatency(ctx context.Context, r *runner, s *scenario) error {
+	node, bare, err := r.sides(ctx, s)
+	if err != nil {
+		return err
+	}
+	rate, err := r.halfCapacity(ctx, bare)
+	if err != nil {
+		return err
+	}
+	node.rate, bare.rate = rate, rate
+	pairs, err := r.compare(ctx, node, bare)
+	if err == nil {
+		r.addRatios(s, fmt.Sprintf("at %.0f requests/s: ", rate), pairs, [2]string{"node", bareName})
+	}
+	return err
+}
+
+// halfCapacity measures how many requests per second a server can answer, and returns half of that number.
+func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
+	var capacity []float64
+	for round := range min(r.options.Rounds, repeatsMax) {
+		result, err := r.measure(ctx, s, round)
+		if err != nil {
+			return 0, err
+		}
+		capacity = append(capacity, requestsPerSecond(&result))
+	}
+	return median(capacity) / 2, nil
+}
 
 // measureStartup measures the time from the start of the process until a response with status 200. It kills each node
 // instead of stopping it, so that the data directory has the same contents at each start.
-func measureStartup(ctx context.Context, r *runner, g *goal) error {
-	for _, tc := range []struct {
-		name, dir string
-		size      fixtureSize
-		want      float64 // longest time from start to response, in ms
-	}{
-		{"after 1,000,000 records in the log", "start-records", fixtureSize{44, 8, 1, 1}, 1000},
-		{"100,000 accounts, from a snapshot", "start-accounts", fixtureSize{44, 8, startAccounts, 1}, 300},
-		{"a year of 50 institutions and 5 currencies, from a snapshot", "start-history", fixtureSize{50, 5, 1, 365}, 300},
-	} {
-		fix, err := newFixture(filepath.Join(r.dir, tc.dir), tc.size)
-		if err == nil && tc.dir == "start-records" {
-			err = r.growLog(ctx, fix)
-		}
-		if err != nil {
-			return err
-		}
-		durations := measurement{Name: tc.name, Unit: "ms"}
-		for range min(r.options.Rounds, repeatsMax) {
-			node, err := r.startNode(ctx, fix)
-			if err != nil {
-				return err
-			}
-			node.kill()
-			durations.Rounds = append(durations.Rounds, float64(node.startDuration.Microseconds())/1000)
-		}
-		g.require(durations, "≤", tc.want)
-	}
-	return nil
-}
-
-// growLog lets a node import startRecords observations one by one, and then kills the node. The data directory then
-// contains snapshots of the node's state, and log records that are newer than the newest snapshot.
-func (r *runner) growLog(ctx context.Context, fix *fixture) error {
-	market, file := newMarket(engine.DefaultCatalogue(), fixtureSize{institutions: 44, currencies: 8}), filepath.Join(r.dir, "records.csv")
-	age := func(line int) time.Duration { return time.Duration(startRecords-line) * time.Second / 2 }
-	if err := writeObservations(file, market, startRecords, "", age); err != nil {
-		return err
-	}
-	node, err := r.startNode(ctx, fix, "--import", file)
+func measureStartup(ctx context.Context, r *runner, _ *scenario) error {
+	f, err := r.fixture(fixtureSize{institutions: 44, currencies: 8, accounts: startAccounts, days: 1})
 	if err != nil {
 		return err
 	}
-	defer node.kill()
-	waitCtx, cancel := context.WithTimeout(ctx, 5*startTimeout)
-	defer cancel()
-	_, err = node.processes[0].awaitLine(waitCtx, importedPrefix)
-	return errors.Join(err, os.Remove(file))
-}
-
-// measureAccountHeap measures the heap memory that an account needs: it compares a node with many accounts and a node
-// with few. It compares them first after a request for each account, and then after a restart. An account needs more
-// memory before the restart, because after a request it stays loaded for some minutes.
-func measureAccountHeap(ctx context.Context, r *runner, g *goal) error {
-	var restarted, active [2]float64
-	for i, accounts := range []int{fewAccounts, manyAccounts} {
-		fix, err := newFixture(filepath.Join(r.dir, fmt.Sprintf("memory-%d", accounts)), fixtureSize{44, 8, accounts, 1})
+	durations := measurement{name: "to the first answer", unit: " ms", want: 500}
+	for range min(r.options.Rounds, repeatsMax) {
+		node, err := startNode(ctx, r.tasard, f, serverCore)
 		if err != nil {
 			return err
 		}
-		if active[i], restarted[i], err = r.heapWithAccounts(ctx, fix); err != nil {
-			return err
-		}
+		node.kill()
+		durations.rounds = append(durations.rounds, float64(node.startDuration.Microseconds())/1000)
 	}
-	heapPerAccount := func(bytes [2]float64) []float64 {
-		return []float64{(bytes[1] - bytes[0]) / (manyAccounts - fewAccounts)}
-	}
-	g.require(measurement{Name: "heap of an account that asked today, after a start", Unit: "B", Rounds: heapPerAccount(restarted)}, "≤", 1024)
-	g.add(measurement{Name: "heap of an account that asked just now, with its actor", Unit: "B", Rounds: heapPerAccount(active)})
+	r.measured = append(r.measured, durations)
 	return nil
 }
 
-// heapWithAccounts returns the heap of a node after a request for each account, and the heap after a restart.
-func (r *runner) heapWithAccounts(ctx context.Context, fix *fixture) (active, restarted float64, err error) {
-	node, err := r.startNode(ctx, fix)
-	if err != nil {
-		return 0, 0, err
-	}
-	if err = r.useAllAccounts(ctx, node, fix.keys); err == nil {
-		active, err = node.heap(ctx)
-	}
-	node.kill()
-	if err != nil {
-		return 0, 0, err
-	}
-	if node, err = r.startNode(ctx, fix); err != nil {
-		return 0, 0, err
-	}
-	defer node.kill()
-	restarted, err = node.heap(ctx)
-	return active, restarted, err
-}
-
-// heap returns the bytes of live objects in a node, after a garbage collection.
-func (s *server) heap(ctx context.Context) (float64, error) {
-	if _, err := s.adminGet(ctx, "/debug/pprof/heap?gc=1"); err != nil {
-		return 0, err
-	}
-	return s.metric(ctx, "go_memstats_heap_alloc_bytes")
-}
-
-// useAllAccounts sends at least one request for each account. The node then loads all accounts. For each account it
-// reserves a part of the account's daily quota in its log (a quota lease).
-func (r *runner) useAllAccounts(ctx context.Context, node *server, keys []string) error {
-	return r.retry(ctx, func() error {
-		source := &perAccount{keys: keys, mix: newMix(benchHost, nil, mixes()[mixBestRates])}
-		for source.sent < len(keys) {
-			group := &load.Clients{Requests: source, Connections: r.options.Connections}
-			if _, err := r.sample(ctx, node, &load.Generator{Groups: []*load.Clients{group}, Measure: time.Second}); err != nil {
-				return err
-			}
+// measureAccountHeap compares the heap of a node with many accounts, each with a request today, and a node with few.
+func measureAccountHeap(ctx context.Context, r *runner, s *scenario) error {
+	var heaps [2]float64
+	for i, accounts := range []int{fewAccounts, startAccounts} {
+		f, err := r.fixture(fixtureSize{institutions: 44, currencies: 8, accounts: accounts, days: 1})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		node, err := startNode(ctx, r.tasard, f, serverCore)
+		if err != nil {
+			return err
+		}
+		if err = r.wakeAccounts(ctx, side{server: node, keys: f.keys, templates: mixes()[mixVarying]}); err == nil {
+			heaps[i], err = node.heap(ctx)
+		}
+		if err = errors.Join(err, node.stop()); err != nil {
+			return err
+		}
+	}
+	r.measured = append(r.measured, measurement{name: "heap", unit: " B", rounds: []float64{(heaps[1] - heaps[0]) / (startAccounts - fewAccounts)}, want: 1024})
+	return nil
 }
 
-// measureImport measures the command tasard import. The imported file has many quotes (buy and sell prices) of each
-// institution. All of them come from one aggregator, a source that publishes the rates of several institutions. Each
-// round imports the file into a new directory.
-func measureImport(ctx context.Context, r *runner, g *goal) error {
+// measureImport measures the command tasard import. All quotes come from one aggregator, a source that publishes the
+// rates of several institutions. Each round imports the file into a new directory.
+func measureImport(ctx context.Context, r *runner, _ *scenario) error {
 	market, file := newMarket(engine.DefaultCatalogue(), standardSize()), filepath.Join(r.dir, "import.csv")
 	// An aggregator publishes the rates of one institution together.
 	slices.SortStableFunc(market, func(a, b quoteSource) int { return strings.Compare(a.source, b.source) })
@@ -163,41 +159,46 @@ func measureImport(ctx context.Context, r *runner, g *goal) error {
 	if err := writeObservations(file, market, updates*len(market), "list", age); err != nil {
 		return err
 	}
-	m := measurement{Name: "observations a second, in lists of all institutions", Unit: "/s"}
+	speed := measurement{name: "observations a second, validated and durable", unit: "/s", want: 50_000, least: true}
 	for round := range min(r.options.Rounds, repeatsMax) {
 		start, dir := time.Now(), filepath.Join(r.dir, fmt.Sprintf("import-%d", round))
-		process, err := startProcess(&command{name: "tasard import", argv: []string{r.tasard, "import", "--data", dir, file}}, serverCore)
+		process, err := startProcess("tasard import", serverCore, r.tasard, "import", "--data", dir, file)
 		if err == nil {
 			err = process.awaitExit(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		m.Rounds = append(m.Rounds, float64(updates*len(market))/time.Since(start).Seconds())
+		speed.rounds = append(speed.rounds, float64(updates*len(market))/time.Since(start).Seconds())
 	}
-	g.require(m, "≥", 50_000)
+	r.measured = append(r.measured, speed)
 	return os.Remove(file)
 }
 
 // measureGrowth compares a small node with nodes that have more institutions, currencies or accounts. All requests
 // are for the same page.
-func measureGrowth(ctx context.Context, r *runner, g *goal) error {
-	base := fixtureSize{institutions: 44, currencies: 8, accounts: 100, days: 7}
-	small, err := r.startSide(ctx, "growth-base", base)
+func measureGrowth(ctx context.Context, r *runner, s *scenario) error {
+	base := fixtureSize{institutions: 44, currencies: 8, accounts: fewAccounts, days: 7}
+	start := func(size fixtureSize) (side, error) {
+		f, err := r.fixture(size)
+		if err != nil {
+			return side{}, err
+		}
+		node, err := r.track(startNode(ctx, r.tasard, f, serverCore))
+		return side{server: node, keys: f.keys, templates: mixes()[s.mix]}, err
+	}
+	small, err := start(base)
 	if err != nil {
 		return err
 	}
-	for _, tc := range []struct {
-		name, dir string
-		size      fixtureSize
-	}{
-		{"10 times the institutions", "institutions", fixtureSize{growthFactor * base.institutions, base.currencies, base.accounts, base.days}},
-		{"10 times the currencies", "currencies", fixtureSize{base.institutions, growthFactor * base.currencies, base.accounts, base.days}},
-		{"1,000 times the accounts", "accounts", fixtureSize{base.institutions, base.currencies, 1000 * base.accounts, base.days}},
+	for name, size := range map[string]fixtureSize{
+		"institutions": {growthFactor * base.institutions, base.currencies, base.accounts, base.days},
+		"currencies":   {base.institutions, growthFactor * base.currencies, base.accounts, base.days},
+		"accounts":     {base.institutions, base.currencies, 1000 * base.accounts, base.days},
 	} {
-		large, err := r.startSide(ctx, "growth-"+tc.dir, tc.size)
-		if err == nil && tc.size.accounts > base.accounts {
-			err = r.useAllAccounts(ctx, large.server, large.keys)
+		large, err := start(size)
+		if err == nil && name == "accounts" {
+			err = r.wakeAccounts(ctx, large)
 		}
 		if err != nil {
 			return err
@@ -206,97 +207,76 @@ func measureGrowth(ctx context.Context, r *runner, g *goal) error {
 		if err != nil {
 			return err
 		}
-		names := [2]string{"more", "base"}
-		g.require(ratioOf("requests/s, "+tc.name, "/s", pairs, names, requestsPerSecond), "≥", 0.9)
-		g.add(ratioOf("CPU time of a request, "+tc.name, "ns", pairs, names, cpuPerRequest))
+		r.addRatios(s, "more "+name+", ", pairs, [2]string{"more", "base"})
 	}
 	return nil
 }
 
-// measureRefresh compares the latency of a node with and without an update of all quotes (buy and sell prices). The
-// node gets half of the requests per second that it can answer. tasard serve imports a file only when it starts. Each
-// round therefore starts a node that imports from a named pipe, and writes the update into the pipe later.
-func measureRefresh(ctx context.Context, r *runner, g *goal) error {
+// measureRefresh compares the latency of a node with and without an update of all quotes, at half of its capacity. The
+// node runs on all cores. tasard serve imports a file only when it starts. Each round therefore starts a node that
+// imports from a named pipe, and writes the update into the pipe later.
+func measureRefresh(ctx context.Context, r *runner, s *scenario) error {
 	size := standardSize()
-	size.accounts = r.options.Accounts
-	fix, err := newFixture(filepath.Join(r.dir, "refresh"), size)
+	size.accounts = r.options.Accounts + 1 // data of its own: the standard node holds the lock of the other
+	f, err := r.fixture(size)
 	if err != nil {
 		return err
 	}
-	node, err := r.startNode(ctx, fix)
+	node, err := startNode(ctx, r.tasard, f, anyCore)
 	if err != nil {
 		return err
 	}
-	rate, err := r.halfCapacity(ctx, side{server: node, keys: fix.keys, mix: mixBestRates})
+	rate, err := r.halfCapacity(ctx, side{server: node, keys: f.keys, templates: mixes()[s.mix]})
 	if err = errors.Join(err, node.stop()); err != nil {
 		return err
 	}
-	market, random := newMarket(engine.DefaultCatalogue(), size), rand.New(rand.NewPCG(fixtureSeed, 12))
 	var pairs []pair
 	for round := range r.options.Rounds {
-		for i := range market {
-			market[i].drift(random)
-		}
-		var result pair
-		if err := r.retry(ctx, func() (err error) {
-			result, err = r.refreshRound(ctx, fix, market, rate, round)
-			return err
-		}); err != nil {
+		p, err := r.refreshRound(ctx, f, newMarket(engine.DefaultCatalogue(), size), rate, round)
+		if err != nil {
 			return err
 		}
-		pairs = append(pairs, result)
+		pairs = append(pairs, p)
 	}
-	names := [2]string{"refresh", "quiet"}
-	g.require(ratioOf(fmt.Sprintf("p99 of a round with a refresh, at %.0f requests/s", rate), "ns", pairs, names, p99), "≤", 1.5)
+	r.addRatios(s, fmt.Sprintf("at %.0f requests/s: ", rate), pairs, [2]string{"refresh", "quiet"})
 	return nil
 }
 
 // refreshRound measures the latency of a new node twice: before the update of all quotes (p.b), and during the update
 // (p.a).
-func (r *runner) refreshRound(ctx context.Context, fix *fixture, market []quoteSource, rate float64, round int) (p pair, err error) {
+func (r *runner) refreshRound(ctx context.Context, f *fixture, market []quoteSource, rate float64, round int) (p pair, err error) {
 	pipe := filepath.Join(r.dir, fmt.Sprintf("refresh-%d.csv", round))
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return p, fmt.Errorf("make a pipe: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.Remove(pipe)) }()
-	// Without O_RDWR, OpenFile would block until the node opens the pipe.
-	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // without O_RDWR it would block until the node opens the pipe
 	if err != nil {
 		return p, fmt.Errorf("open the pipe: %w", err)
 	}
-	node, err := r.startNode(ctx, fix, "--import", pipe)
+	defer func() { err = errors.Join(err, os.Remove(pipe)) }()
+	node, err := startNode(ctx, r.tasard, f, anyCore, "--import", pipe)
 	if err != nil {
 		return p, errors.Join(err, writer.Close())
 	}
 	defer func() { err = errors.Join(err, node.stop()) }()
-	s := side{server: node, keys: fix.keys, mix: mixBestRates, rate: rate}
+	s := side{server: node, keys: f.keys, templates: mixes()[mixVarying], rate: rate}
 	if p.b, err = r.measure(ctx, s, round); err != nil {
 		return p, errors.Join(err, writer.Close())
 	}
 	lines, now := []byte(observationHeader), time.Now()
 	for i := range market {
+		market[i].mid += round // another value each time
 		lines = market[i].appendLine(lines, market[i].source, now)
 	}
-	writeErr := make(chan error, 1)
-	go func() { // writes the update while the caller measures
-		writeErr <- errors.Join(writeAfter(ctx, r.options.Warmup+r.options.Measure/10, writer, lines), writer.Close())
-	}()
-	p.a, err = r.measureOnce(ctx, s, round)
-	if writeErr := <-writeErr; writeErr != nil {
-		return p, errors.Join(err, writeErr)
-	}
-	_, waitErr := node.processes[0].awaitLine(ctx, importedPrefix)
-	return p, errors.Join(err, waitErr)
-}
-
-func writeAfter(ctx context.Context, delay time.Duration, file *os.File, text []byte) error {
-	timer := time.NewTimer(delay)
+	written := make(chan error, 1)
+	timer := time.AfterFunc(r.options.Warmup+r.options.Measure/10, func() { // while the caller measures
+		_, err := writer.Write(lines)
+		written <- errors.Join(err, writer.Close())
+	})
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	if p.a, err = r.measure(ctx, s, round); err != nil {
+		return p, err
 	}
-	_, err := file.Write(text)
-	return err
+	_, err = node.awaitLine(ctx, importedPrefix)
+	return p, errors.Join(err, <-written)
 }

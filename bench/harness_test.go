@@ -15,7 +15,7 @@ import (
 // TestMain is the bench itself if a test has started this binary as a server; otherwise it runs the tests. fasthttp
 // leaves a goroutine for the Date header, and one for each server that ends some seconds later.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "bare" || os.Args[1] == "postgres") {
+	if len(os.Args) > 1 && os.Args[1] == bareName {
 		main()
 		return
 	}
@@ -41,6 +41,13 @@ func buildNode(t *testing.T, file string, changes ...string) string {
 func writeFile(t *testing.T, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeProgram(t *testing.T, path, script string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -42,10 +43,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		switch args[0] {
 		case bareName:
 			return runBare(ctx, args[1:], out)
-		case postgresName:
-			return runPostgres(ctx, args[1:], out)
-		case "costs":
-			return runCosts(ctx, args[1:], out, progress)
 		}
 	}
 	s, err := readSettings(args, progress)
@@ -66,11 +63,9 @@ const (
 
 // settings are the parsed command line.
 type settings struct {
-	// tasard is the path of the node's program. docs is the directory of the repository if the figures are to be
-	// accepted: stored there as the reference, and written into its documents. Otherwise docs is "".
-	tasard, docs string
-	goals        []scenario // performance goals to measure, which have IDs such as F1
-	options      runOptions
+	tasard  string     // path of the node's program
+	goals   []scenario // performance goals to measure, which have IDs such as F1
+	options runOptions
 
 	target string // address of the running node, as host:port; "" without -against
 	mix    string
@@ -80,13 +75,12 @@ type settings struct {
 
 const usage = `bench measures a whole node under load against baselines in the same run, and reports which goals it meets.
 
-  bench -tasard ./tasard                        all goals, about 25 minutes
+  bench -tasard ./tasard                        all goals, about 15 minutes
   bench -tasard ./tasard -goals F1,F12 -quick   two of them, roughly
   bench -against http://127.0.0.1:8080 -mix all -rate 5000
                                                 a load on a running node: latency at 5,000 requests a second
   bench -against http://127.0.0.1:8080 -keys keys.txt -mix best
                                                 its capacity, with the keys in a file, one per line
-  bench costs check|accept                      the cost of a request, against the accepted cost (.ci/costs.json)
 
 It needs Linux and two cores: servers run on the first, the load on the second. Figures are medians of ratios within one
 run; absolute times mean little on a shared machine. With -against the exit code is 1 if requests were refused or lost;
@@ -105,13 +99,12 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	}
 	quick := flags.Bool("quick", false, "fewer rounds: rough figures")
 	flags.StringVar(&s.tasard, "tasard", "", "`path` of the node's program")
-	flags.StringVar(&s.docs, "docs", "", "`directory` of the repository: accept the figures, and write them into README.md and docs/performance.md")
 	flags.StringVar(&list, "goals", "", "`list` of goals such as F1,F12; \"\" is all")
-	flags.IntVar(&o.Rounds, "rounds", 30, "`number` of rounds of a comparison")
+	flags.IntVar(&o.Rounds, "rounds", 15, "`number` of rounds of a comparison")
 	flags.DurationVar(&o.Measure, "measure", 200*time.Millisecond, "measured `time` of each side in a round")
 	flags.DurationVar(&o.Warmup, "warmup", 100*time.Millisecond, "`time` before that, not counted")
 	flags.IntVar(&o.Connections, "connections", 64, "`number` of connections")
-	flags.IntVar(&o.Accounts, "accounts", 128, "`number` of accounts whose keys are used")
+	flags.IntVar(&o.Accounts, "accounts", 48, "`number` of accounts whose keys are used")
 	flags.StringVar(&s.target, "against", "", "`URL` of a running node: put a load on it instead of measuring goals")
 	flags.StringVar(&s.mix, "mix", mixAll, "with -against: `name` of the requests: "+strings.Join(slices.Sorted(maps.Keys(mixes())), ", "))
 	flags.StringVar(&s.keys, "keys", "", "with -against: `file` of keys, one per line")
@@ -121,7 +114,7 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 		return nil, err
 	}
 	if *quick {
-		o.Rounds = min(o.Rounds, 8)
+		o.Rounds = min(o.Rounds, 5)
 	}
 	s.options = o
 	switch {
@@ -135,8 +128,6 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("-connections %d: want 1 to %d", o.Connections, connectionsMax)
 	case !(s.rate >= 0 && s.rate <= rateMax):
 		return nil, fmt.Errorf("-rate %v: want 0 (as many as it can) to %d", s.rate, rateMax)
-	case s.docs != "" && *quick:
-		return nil, errors.New("-docs: figures of -quick are too rough for documents")
 	case o.Measure <= 0 || o.Warmup < 0:
 		return nil, fmt.Errorf("-measure %v, -warmup %v: want more than 0, and 0 or more", o.Measure, o.Warmup)
 	case mixes()[s.mix] == nil:
@@ -168,20 +159,28 @@ func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (e
 	if err != nil {
 		return err
 	}
-	defer prioritizeSession()()
 	defer func() { err = errors.Join(err, r.close()) }()
 	o := &s.options
-	_, _ = fmt.Fprintf(out, "%s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: 95 %% interval of the median, medians of the sides.\n",
-		thisMachine(), o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts)
-	for _, scenario := range s.goals {
-		if err := r.measureGoal(ctx, scenario, out); err != nil {
+	_, _ = fmt.Fprintf(out, "%s, %s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: 95 %% interval of the median.\nFlags of tasard serve: %s\n\n| | | Result | Goal | Medians |\n|---|---|---|---|---|\n",
+		thisMachine(), time.Now().UTC().Format(time.DateOnly), o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts, strings.Join(nodeFlags(), " "))
+	for i := range s.goals {
+		if err := r.measureGoal(ctx, &s.goals[i], out); err != nil {
 			return err
 		}
 	}
-	if _, err := io.WriteString(out, r.summary()); err != nil || s.docs == "" {
-		return err
+	_, err = io.WriteString(out, r.summary())
+	return err
+}
+
+// thisMachine describes the machine.
+func thisMachine() string {
+	cpu := "unknown processor"
+	text, _ := os.ReadFile("/proc/cpuinfo") // without it the processor stays unknown
+	if _, rest, found := strings.Cut(string(text), "model name"); found {
+		rest, _, _ = strings.Cut(rest, "\n")
+		cpu = strings.Trim(rest, "\t :")
 	}
-	return acceptFigures(s.docs, r.goals)
+	return fmt.Sprintf("%s, %d cores, %s", cpu, runtime.NumCPU(), runtime.Version())
 }
 
 // readKeys reads a file of API keys. It returns no keys if path is "".

@@ -5,15 +5,19 @@ package main
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 )
 
-// Names of mixes. A mix is a set of requests; a load sends them at random. A mix with only one operation of the API has
-// the name of the operation.
+// Names of mixes. A mix is a set of requests; a load sends them at random.
 const (
-	mixBestRates    = "best"    // the usual request: the ten best places to buy dollars
-	mixFull         = "full"    // a complete ranking on one page
-	mixGzip         = "gzip"    // mixFull, compressed
-	mixConvert      = "convert" // with random amounts, which the node cannot cache
+	mixBest         = "best"     // the usual request: the ten best places to buy dollars
+	mixVarying      = "varying"  // the same, with header fields that differ in each request, as trace IDs and cookies do
+	mixProxied      = "proxied"  // the same behind a proxy, which adds the client's address
+	mixMatching     = "matching" // the same with an ETag that matches: answered with 304
+	mixFull         = "full"     // a complete ranking on one page
+	mixGzip         = "gzip"     // mixFull, compressed
+	mixConvert      = "convert"  // with random amounts, which the node cannot cache
+	mixConvertGzip  = "convert-gzip"
 	mixRates        = "rates"
 	mixHistory      = "history"
 	mixCurrencies   = "currencies"
@@ -23,39 +27,53 @@ const (
 )
 
 const (
-	// benchHost is the Host header of requests.
-	benchHost = "tasard.test"
+	benchHost = "tasard.test" // Host header of requests
 	// benchInstitution has rates and history in dollars.
 	benchInstitution = "popular"
 	// amountsMax is the number of possible random amounts. It is so large that a run hardly uses the same amount twice.
 	amountsMax = 100_000_000_000
+
+	bestPath    = "/v1/rates/best?currency=USD&operation=buy&limit=10"
+	fullPath    = "/v1/rates/best?currency=USD&operation=buy&limit=200"
+	convertPath = "/v1/convert?currency=USD&operation=buy&limit=10&amount="
+	acceptGzip  = "Accept-Encoding: gzip, deflate\r\n"
 )
 
 // requestTemplate describes one kind of request in a mix.
 type requestTemplate struct {
-	operation    string
-	weight       int    // relative frequency
-	path         string // path and query; if randomAmount is true, a random amount is appended
+	weight       int    // relative frequency; 0 means 1
+	path         string // path and query; if randomAmount is set, a random amount is appended
 	randomAmount bool
+	varies       bool   // the request has a trace ID and a cookie, which differ in each request
+	proxied      bool   // the request has an X-Forwarded-For field, which differs too
 	headers      string // further header fields, without Host and Authorization; each ends with CR LF
 }
 
-// mixes returns all mixes by name: one for each operation, and mixAll.
+// mixes returns all mixes by name.
 func mixes() map[string][]requestTemplate {
-	all := []requestTemplate{
-		{operation: mixBestRates, weight: 50, path: "/v1/rates/best?currency=USD&operation=buy&limit=10"},
-		{operation: mixConvert, weight: 15, path: "/v1/convert?currency=USD&operation=buy&limit=10&amount=", randomAmount: true},
-		{operation: mixRates, weight: 10, path: "/v1/rates?currency=USD&limit=20"},
-		{operation: mixGzip, weight: 6, path: "/v1/rates/best?currency=USD&operation=buy&limit=200", headers: "Accept-Encoding: gzip\r\n"},
-		{operation: mixInstitution, weight: 6, path: "/v1/institutions/" + benchInstitution},
-		{operation: mixHistory, weight: 5, path: "/v1/rates/history?currency=USD&institution=" + benchInstitution + "&limit=30"},
-		{operation: mixCurrencies, weight: 4, path: "/v1/currencies"},
-		{operation: mixFull, weight: 2, path: "/v1/rates/best?currency=USD&operation=buy&limit=200"},
-		{operation: mixInstitutions, weight: 2, path: "/v1/institutions?limit=50"},
+	one := func(t requestTemplate) []requestTemplate { return []requestTemplate{t} }
+	table := map[string][]requestTemplate{
+		mixBest:         one(requestTemplate{path: bestPath}),
+		mixVarying:      one(requestTemplate{path: bestPath, varies: true}),
+		mixProxied:      one(requestTemplate{path: bestPath, varies: true, proxied: true}),
+		mixMatching:     one(requestTemplate{path: bestPath, varies: true, headers: "If-None-Match: *\r\n"}),
+		mixFull:         one(requestTemplate{path: fullPath, varies: true}),
+		mixGzip:         one(requestTemplate{path: fullPath, varies: true, headers: acceptGzip}),
+		mixConvert:      one(requestTemplate{path: convertPath, randomAmount: true, varies: true}),
+		mixConvertGzip:  one(requestTemplate{path: convertPath, randomAmount: true, varies: true, headers: acceptGzip}),
+		mixRates:        one(requestTemplate{path: "/v1/rates?currency=USD&limit=20", varies: true}),
+		mixHistory:      one(requestTemplate{path: "/v1/rates/history?currency=USD&institution=" + benchInstitution + "&limit=30", varies: true}),
+		mixCurrencies:   one(requestTemplate{path: "/v1/currencies", varies: true}),
+		mixInstitutions: one(requestTemplate{path: "/v1/institutions?limit=50", varies: true}),
+		mixInstitution:  one(requestTemplate{path: "/v1/institutions/" + benchInstitution, varies: true}),
 	}
-	table := map[string][]requestTemplate{mixAll: all}
-	for _, q := range all {
-		table[q.operation] = []requestTemplate{q}
+	for name, weight := range map[string]int{
+		mixVarying: 50, mixConvert: 10, mixConvertGzip: 5, mixRates: 10, mixGzip: 6, mixInstitution: 6, mixHistory: 5, mixCurrencies: 4,
+		mixFull: 2, mixInstitutions: 2,
+	} {
+		t := table[name][0]
+		t.weight = weight
+		table[mixAll] = append(table[mixAll], t)
 	}
 	return table
 }
@@ -69,6 +87,15 @@ func (q *requestTemplate) request(key string) []byte {
 	return m.Next(nil, rand.New(rand.NewPCG(0, 0)))
 }
 
+// requestWithout returns the request without a header field.
+func (q *requestTemplate) requestWithout(field, key string) []byte {
+	bare := *q
+	if strings.HasPrefix(bare.headers, field) {
+		bare.headers = ""
+	}
+	return bare.request(key)
+}
+
 // authorization returns the Authorization header and the empty line that ends a request.
 func authorization(key string) string { return "Authorization: Bearer " + key + "\r\n\r\n" }
 
@@ -77,6 +104,8 @@ type mix struct {
 	templates   []requestTemplate // as newMix has changed them: path is the start of the request line, headers is the rest
 	totalWeight int
 	lastHeaders []string // for each key the end of a request: Authorization header and empty line
+	inTurn      bool     // use one key after the other instead of drawing them
+	sent        int
 }
 
 // newMix returns a mix of requests to a host. All keys are equally likely. Without keys the requests have no
@@ -97,6 +126,7 @@ func newMix(host string, keys []string, templates []requestTemplate) *mix {
 	return m
 }
 
+// Next appends the next request. It allocates nothing, so that the garbage collector does not disturb a measurement.
 func (m *mix) Next(dst []byte, random *rand.Rand) []byte {
 	i, n := 0, random.IntN(m.totalWeight)
 	for ; n >= m.templates[i].weight; i++ {
@@ -109,18 +139,18 @@ func (m *mix) Next(dst []byte, random *rand.Rand) []byte {
 		dst = append(strconv.AppendUint(dst, cents/100, 10), '.', byte('0'+cents/10%10), byte('0'+cents%10))
 	}
 	dst = append(dst, q.headers...)
-	return append(dst, m.lastHeaders[random.IntN(len(m.lastHeaders))]...)
-}
-
-// perAccount generates requests for ever. Each one has the key of the next account; otherwise they are the same.
-type perAccount struct {
-	keys []string
-	mix  *mix
-	sent int
-}
-
-func (r *perAccount) Next(dst []byte, random *rand.Rand) []byte {
-	r.mix.lastHeaders = []string{authorization(r.keys[r.sent%len(r.keys)])}
-	r.sent++
-	return r.mix.Next(dst, random)
+	if q.varies {
+		id := random.Uint64() | 1<<63 // always 16 digits
+		dst = append(strconv.AppendUint(append(dst, "User-Agent: bench/1\r\nAccept: */*\r\nTraceparent: 00-"...), id, 16), "\r\nCookie: visit="...)
+		dst = append(strconv.AppendUint(dst, id, 36), "\r\n"...)
+	}
+	if q.proxied {
+		dst = append(strconv.AppendUint(append(dst, "X-Forwarded-For: 203.0.113."...), random.Uint64N(256), 10), "\r\n"...)
+	}
+	key := m.sent % len(m.lastHeaders)
+	if !m.inTurn {
+		key = random.IntN(len(m.lastHeaders))
+	}
+	m.sent++
+	return append(dst, m.lastHeaders[key]...)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -19,13 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/tasard/tasard/engine"
 )
 
-// TestNode builds the real program once, compares a bare server with it, puts a load on it, and measures goals from
-// the command line to the files, in rounds too short to mean anything.
+// TestNode builds the real program once, measures goals with it in rounds too short to mean anything, compares a bare
+// server with a node, and puts a load on the node.
 func TestNode(t *testing.T) {
 	program := buildNode(t, "")
 	t.Run("goals", func(t *testing.T) { checkGoals(t, program) })
@@ -33,173 +32,84 @@ func TestNode(t *testing.T) {
 	if err != nil || len(f.keys) != 5 || f.catalogue == "" {
 		t.Fatalf("want 5 keys and a catalogue, found %+v: %v", f, err)
 	}
-	node := wantStarted(t)(startNode(t.Context(), []string{program}, f, -1, "--quota-minute", "50000"))
-	t.Run("node", func(t *testing.T) { checkNode(t, node, f) })
-	t.Run("bare", func(t *testing.T) { checkBare(t, node, f) })
-	t.Run("against", func(t *testing.T) { checkAgainst(t, node, f) })
-	wantStopped(t, node)
-}
-
-// wantStarted wants a server, which is killed at the end of the test.
-func wantStarted(t *testing.T) func(*server, error) *server {
-	t.Helper()
-	return func(s *server, err error) *server {
-		t.Helper()
-		if missing := new(missingError); errors.As(err, &missing) {
-			t.Skip("NEEDS ", missing)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.kill) // stopped already, unless the test has failed
-		return s
-	}
-}
-
-// wantStopped stops a server and checks that its processes and its scratch directory are gone.
-func wantStopped(t *testing.T, s *server) {
-	t.Helper()
-	var all []int
-	for _, p := range s.processes {
-		all = append(append(all, p.cmd.Process.Pid), childPIDs(p.cmd.Process.Pid)...)
-	}
-	if err := s.stop(); err != nil {
-		t.Errorf("stop %s: %v", s.name, err)
-	}
-	for _, pid := range all {
-		if _, err := cpuTime(pid); err == nil {
-			t.Errorf("%s leaves process %d", s.name, pid)
-		}
-	}
-	if _, err := os.Stat(s.scratchDir); err == nil {
-		t.Errorf("%s leaves %s", s.name, s.scratchDir)
-	}
-}
-
-// get returns the response to a request, whatever its status.
-func get(t *testing.T, s *server, key, path string) *fasthttp.Response {
-	t.Helper()
-	_, response, err := s.ask(t.Context(), (&requestTemplate{path: path}).request(key))
+	node, err := startNode(t.Context(), program, f, anyCore)
 	if err != nil {
-		t.Fatalf("%s: %v", s.name, err)
+		t.Fatal(err)
 	}
-	return response
-}
-
-// wantBusy checks that a server's CPU time grows with its work.
-func wantBusy(t *testing.T, s *server, key string) {
-	t.Helper()
-	before, err := s.cpu()
-	for range 20 {
-		get(t, s, key, mixes()[mixBestRates][0].path)
-	}
-	if after, afterErr := s.cpu(); errors.Join(err, afterErr) != nil || after <= before {
-		t.Errorf("20 answers cost %s %v of CPU: %v, %v", s.name, after-before, err, afterErr)
+	t.Run("node", func(t *testing.T) { checkNode(t, node, f) })
+	t.Run("against", func(t *testing.T) { checkAgainst(t, node, f) })
+	if err := node.stop(); err != nil {
+		t.Error(err)
 	}
 }
 
 func checkGoals(t *testing.T, program string) {
 	for core := range 2 {
 		if err := pinToCore(core, func() error { return nil }); err != nil {
-			t.Skipf("the goals are measured on two cores: %v", err)
+			t.Skipf("NEEDS two cores: %v", err)
 		}
 	}
-	text := new(bytes.Buffer)
+	out := new(bytes.Buffer)
 	args := []string{
-		"-tasard", program, "-goals", "F1,F12,F14", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer on a slow machine
+		"-tasard", program, "-goals", "F1n,F3g,F12,F14", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer on a slow machine
 		"-accounts", "100", "-connections", "4",
 	}
-	if err := run(t.Context(), args, text, io.Discard); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	if err := run(t.Context(), args, out, io.Discard); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	// A line for each figure, of two goals with 3 and 6 and F12 with 1.
-	if got := strings.Count(text.String(), "–"); got != 10 || !strings.Contains(text.String(), "\nF12  reads while") || !strings.Contains(text.String(), " bounds; short: ") {
-		t.Errorf("%d figures\n%s", got, text)
+	// A row for each measurement: two of a goal without latency, three of five comparisons.
+	if got := strings.Count(out.String(), "–"); got != 2+5*3 || !strings.Contains(out.String(), "\nMissed: ") {
+		t.Errorf("%d rows\n%s", got, out)
 	}
 }
 
-// checkNode checks that the node has the fixture's data, also the invented part, and its flags, and that its metrics
-// can be read.
+// checkNode checks that a node has the fixture's data, also the invented part, and that a bare server sends its
+// answers.
 func checkNode(t *testing.T, node *server, f *fixture) {
-	for path, want := range map[string]int{ // number of rates or days
-		"/v1/rates/best?currency=USD&operation=buy&limit=10": 10, "/v1/rates/best?currency=QAP&operation=sell": 60,
-		"/v1/institutions/inventada-0016": 16, "/v1/rates/history?currency=EUR&institution=bhd": 7,
-	} {
-		answer := get(t, node, f.keys[4], path)
-		if got := bytes.Count(answer.Body(), []byte(`"expiresAt"`)) + bytes.Count(answer.Body(), []byte(`"date"`)); got != want {
-			t.Errorf("%s: %d, want %d: %.300s", path, got, want, answer.Body())
-		}
-		if limit := string(answer.Header.Peek("X-RateLimit-Limit")); limit != "50000" {
-			t.Errorf("a key is held to a limit of %q", limit)
-		}
-	}
-	before, err := node.metric(t.Context(), mallocsMetric)
-	if err != nil || before < 1000 {
-		t.Errorf("the node allocated %v objects: %v", before, err)
-	}
-	// Also a small node makes 16 MB of garbage before it collects, or a refresh would cause several collections.
-	if next, err := node.metric(t.Context(), "go_memstats_next_gc_bytes"); err != nil || next < 80e6 {
-		t.Errorf("the node collects at a heap of %v bytes: %v", next, err)
-	}
-	wantBusy(t, node, f.keys[0])
-	if after, err := node.metric(t.Context(), mallocsMetric); err != nil || after <= before {
-		t.Errorf("and then %v: %v", after, err)
-	}
-	if _, err := node.metric(t.Context(), "no_such_total"); err == nil {
-		t.Error("a metric that is not there is read")
-	}
-	if _, _, err := node.capture(t.Context(), f.keys[0], &requestTemplate{path: "/v1/nothing"}); err == nil || !strings.Contains(err.Error(), "want a response with status 200, found 404") {
-		t.Error(err)
-	}
-}
-
-// headOf returns the sorted header lines of a raw response, without values that change with each response.
-func headOf(raw []byte) string {
-	head, _, _ := strings.Cut(string(raw), "\r\n\r\n")
-	lines := strings.Split(head, "\r\n")
-	slices.Sort(lines)
-	own := regexp.MustCompile(`(?m)^(Date|Content-Length|X-Request-Id|X-RateLimit-[A-Za-z]+|RateLimit): .*$`)
-	return own.ReplaceAllString(strings.Join(lines, "\n"), "$1: -")
-}
-
-// bodyOf returns the body of a response without the time at which it was made: the bare server keeps the one of its
-// start.
-func bodyOf(t *testing.T, response *fasthttp.Response) string {
-	t.Helper()
-	body, err := response.BodyUncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return regexp.MustCompile(`"generatedAt":"[^"]+"`).ReplaceAllString(string(body), `"generatedAt":-`)
-}
-
-// checkBare compares the bare server's responses with the node's.
-func checkBare(t *testing.T, node *server, f *fixture) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mix := range []string{mixBestRates, mixGzip, mixConvert} {
-		bare := wantStarted(t)(startBare(t.Context(), self, node, f.keys[0], mix, nil, -1))
-		q := &mixes()[mix][0]
-		raw, response, err := bare.capture(t.Context(), f.keys[0], q)
-		wantRaw, want, wantErr := node.capture(t.Context(), f.keys[0], q)
-		if err := errors.Join(err, wantErr); err != nil {
+	for path, want := range map[string]int{ // number of rates or days
+		bestPath: 10, "/v1/rates/best?currency=QAP&operation=sell": 60, "/v1/institutions/inventada-0016": 16,
+		"/v1/rates/history?currency=EUR&institution=bhd": 7,
+	} {
+		raw, response, err := node.ask(t.Context(), (&requestTemplate{path: path}).request(f.keys[4]))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if bodyOf(t, response) != bodyOf(t, want) || headOf(raw) != headOf(wantRaw) {
-			t.Errorf("%s: another answer than the node's:\n%.900s\n\nthe node:\n%.900s", mix, raw, wantRaw)
+		if got := bytes.Count(response.Body(), []byte(`"expiresAt"`)) + bytes.Count(response.Body(), []byte(`"date"`)); got != want {
+			t.Errorf("%s: %d, want %d: %.300s", path, got, want, response.Body())
 		}
-		wantBusy(t, bare, "")
-		wantStopped(t, bare)
+		bare, err := startBare(t.Context(), self, filepath.Join(t.TempDir(), "response"), raw, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bareRaw, _, err := bare.ask(t.Context(), (&requestTemplate{path: path}).request(f.keys[4]))
+		if err != nil || sortedLines(bareRaw) != sortedLines(raw) {
+			t.Errorf("%s: %v, another answer than the node's:\n%.900s\n\nthe node:\n%.900s", path, err, bareRaw, raw)
+		}
+		if err := bare.stop(); err != nil {
+			t.Error(err)
+		}
 	}
+	if heap, err := node.heap(t.Context()); err != nil || heap < 1e6 {
+		t.Errorf("a heap of %v bytes: %v", heap, err)
+	}
+}
+
+// sortedLines returns the lines of a response in order, without its date.
+func sortedLines(raw []byte) string {
+	lines := strings.Split(string(raw), "\r\n")
+	slices.Sort(lines)
+	return regexp.MustCompile(`(?m)^Date: .*$`).ReplaceAllString(strings.Join(lines, "\n"), "")
 }
 
 // checkAgainst puts a load on a running node.
 func checkAgainst(t *testing.T, node *server, f *fixture) {
 	keys, out := filepath.Join(t.TempDir(), "keys.txt"), new(bytes.Buffer)
 	writeFile(t, keys, []byte(strings.Join(f.keys, "\n")+"\n\n"))
-	args := []string{"-against", "http://" + node.address, "-keys", keys, "-mix", "best", "-rate", "200", "-measure", "200ms", "-connections", "4"}
+	args := []string{"-against", "http://" + node.address, "-keys", keys, "-mix", "all", "-rate", "200", "-measure", "200ms", "-connections", "4"}
 	if err := run(t.Context(), args, out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -250,15 +160,52 @@ func TestAgainst_Failures(t *testing.T) {
 // TestRunner_SkipsByName checks that a goal whose programs are missing is skipped; any other error ends the run.
 func TestRunner_SkipsByName(t *testing.T) {
 	planted := error(&missingError{"nginx", "it is not installed"})
-	l := &runner{progress: io.Discard}
-	s := scenario{goal: "F6", run: func(context.Context, *runner, *goal) error { return planted }}
-	out := new(bytes.Buffer)
-	if err := l.measureGoal(t.Context(), s, out); err != nil || !strings.Contains(out.String(), "not measured: nginx: it is not installed\n") || len(l.goals) > 0 {
-		t.Errorf("%v, %+v, %s", err, l.goals, out)
+	r, out := &runner{progress: io.Discard}, new(bytes.Buffer)
+	s := &scenario{goal: "F6", run: func(context.Context, *runner, *scenario) error { return planted }}
+	if err := r.measureGoal(t.Context(), s, out); err != nil || !strings.Contains(out.String(), "not measured: nginx: it is not installed") {
+		t.Errorf("%v, %s", err, out)
 	}
 	planted = errors.New("planted")
-	if err := l.measureGoal(t.Context(), s, out); !errors.Is(err, planted) {
+	if err := r.measureGoal(t.Context(), s, out); !errors.Is(err, planted) {
 		t.Errorf("%v, want %v", err, planted)
+	}
+}
+
+// TestMeasurement checks medians, bounds and their words. A ratio whose interval contains its bound of 1 shows no
+// difference, which meets it; NaN meets no bound.
+func TestMeasurement(t *testing.T) {
+	for _, tt := range []struct {
+		rounds []float64
+		want   float64
+		least  bool
+		says   string
+	}{
+		{[]float64{0.9, 1.0, 1.2, 0.95, 0.99}, 0.9, true, "| F0 | t: n | 0.990× (0.900–1.20) | ≥ 0.900×, met | a, b |"},
+		{[]float64{0.8, 0.8, 0.8, 0.8, 0.8}, 0.9, true, "≥ 0.900×, **missed**"},
+		{[]float64{1.2, 1.2, 1.2, 1.2, 1.2}, 1.15, false, "≤ 1.15×, **missed**"},
+		{[]float64{1.1, 0.9, 1.2, 0.8, 1.3}, 1, false, "≤ 1.00×, met"},
+		{[]float64{math.NaN()}, 0.9, true, "**missed**"},
+		{[]float64{7}, 0, false, "|  | a, b |"},
+	} {
+		m := measurement{name: "n", unit: "×", rounds: tt.rounds, want: tt.want, least: tt.least, sides: "a, b"}
+		if row := m.row(&scenario{goal: "F0", title: "t"}); !strings.Contains(row, tt.says) {
+			t.Errorf("%v: %s, want %s", tt.rounds, row, tt.says)
+		}
+	}
+}
+
+// TestSettings checks which command lines are refused.
+func TestSettings(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"-tasard", "x", "-goals", "F99"}, {"-tasard", "x", "more"}, {"-tasard", "x", "-rounds", "0"}, {"-against", "https://x"},
+		{"-against", "http://x/path"}, {"-against", "http://x", "-mix", "none"}, {"-against", "http://x", "-rate", "-1"}, {"-against", "http://x", "-measure", "0s"},
+	} {
+		if _, err := readSettings(args, io.Discard); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+	if s, err := readSettings([]string{"-tasard", "x", "-goals", "f3,F1"}, io.Discard); err != nil || len(s.goals) != 7 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -20,29 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// If a server has not responded after startTimeout, or not exited after stopTimeout, it is killed.
 const (
-	startTimeout = 60 * time.Second
-	stopTimeout  = 15 * time.Second
-	// pollInterval is short enough to measure milliseconds, and long enough to cause no load.
-	pollInterval = time.Millisecond
-	// outputBytesMax is how much output of a process is kept.
-	outputBytesMax = 32 << 10
+	startTimeout = 60 * time.Second // for the first response of a server
+	stopTimeout  = 15 * time.Second // then a process is killed
+	pollInterval = time.Millisecond // short enough to measure milliseconds, long enough to cause no load
+	outputMax    = 32 << 10         // bytes of the output of a process that are kept
+	cpuClockKind = 2                // the kernel's CPU clock of a process: of all threads, also those that have ended
 )
-
-// command describes a process to start.
-type command struct {
-	name string      // name of the server in error messages, such as nginx
-	argv []string    // program and arguments
-	dir  string      // working directory; "" = that of the bench
-	tls  *tls.Config // configuration for clients of the process; nil without TLS
-	// stopSignal stops the process; 0 means SIGTERM. The kernel also sends it to the process if the bench dies.
-	stopSignal syscall.Signal
-}
 
 // process is a child process. Each started process must be stopped, killed or awaited.
 type process struct {
-	*command
+	name    string // in error messages
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when the process has exited
 	exitErr error         // result of Wait; valid when done is closed
@@ -51,22 +38,23 @@ type process struct {
 	output []byte
 }
 
-// startProcess starts a process on one core, or on any core if core < 0. The process gets its own process group, so
-// that an interrupt at the terminal reaches only the bench. The bench then stops its processes one by one.
+// startProcess starts a process on one core, or on any core if core < 0. It gets its own process group, so that an
+// interrupt at the terminal reaches only the bench, and few environment variables: others could change settings of Go
+// or the node, and thereby the results.
 //
 // Danger: the kernel sends the signal Pdeathsig when the thread that started the process ends. The Go runtime ends a
 // thread only if a goroutine exits without unlocking it. Such a goroutine must not call startProcess.
-func startProcess(c *command, core int) (*process, error) {
-	if c.stopSignal == 0 {
-		c.stopSignal = syscall.SIGTERM
+func startProcess(name string, core int, argv ...string) (*process, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
+	cmd.Env, cmd.Stdout, cmd.Stderr = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, p, p
+	if core >= 0 {
+		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 	}
-	cmd := exec.Command(c.argv[0], c.argv[1:]...)
-	p := &process{command: c, cmd: cmd, done: make(chan struct{})}
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, environment(), p, p
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.stopSignal}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	cmd.WaitDelay = stopTimeout // limits the wait for children of the process that keep the output open
 	if err := pinToCore(core, cmd.Start); err != nil {
-		return nil, fmt.Errorf("start %s on core %d: %w", c.name, core, err)
+		return nil, fmt.Errorf("start %s on core %d: %w", name, core, err)
 	}
 	go func() {
 		defer close(p.done)
@@ -75,37 +63,13 @@ func startProcess(c *command, core int) (*process, error) {
 	return p, nil
 }
 
-// environment returns the environment variables of child processes. It copies only paths from the environment of the
-// bench, because other variables could change settings of Go, the node or PostgreSQL, and thereby the results.
-func environment() []string {
-	env := []string{"LC_ALL=C", "GOMAXPROCS=1"}
-	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
-		if value, set := os.LookupEnv(name); set {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
-}
-
-// Write receives the output of the process. It keeps the last outputBytesMax bytes.
+// Write receives the output of the process. It keeps the last outputMax bytes.
 func (p *process) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.output = append(p.output, text...)
-	p.output = p.output[max(0, len(p.output)-outputBytesMax):]
+	p.output = p.output[max(0, len(p.output)-outputMax):]
 	return len(text), nil
-}
-
-// findLine returns the first complete line of the kept output that contains text, or "".
-func (p *process) findLine(text string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for line := range strings.Lines(string(p.output)) {
-		if strings.Contains(line, text) && strings.HasSuffix(line, "\n") {
-			return strings.TrimSpace(line)
-		}
-	}
-	return ""
 }
 
 // withOutput adds the name and state of the process and its last output to an error.
@@ -142,9 +106,15 @@ func (p *process) await(ctx context.Context, what string, ok func() bool) error 
 	return nil
 }
 
-// awaitLine waits for a line of output that contains text.
+// awaitLine waits for a complete line of output that contains text.
 func (p *process) awaitLine(ctx context.Context, text string) (line string, err error) {
-	err = p.await(ctx, strconv.Quote(text), func() bool { line = p.findLine(text); return line != "" })
+	err = p.await(ctx, strconv.Quote(text), func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		_, rest, found := strings.Cut(string(p.output), text)
+		line, _, found = strings.Cut(text+rest, "\n")
+		return found
+	})
 	return line, err
 }
 
@@ -163,15 +133,15 @@ func (p *process) awaitExit(ctx context.Context) error {
 	return nil
 }
 
-// stop sends the stop signal and waits until the process has exited. It returns an error if the process had already
-// exited, fails, or has to be killed.
+// stop sends SIGTERM and waits until the process has exited. It returns an error if the process had already exited,
+// fails, or has to be killed.
 func (p *process) stop() error {
 	select {
 	case <-p.done:
 		return p.withOutput(errExited)
 	default:
 	}
-	_ = p.cmd.Process.Signal(p.stopSignal) // fails if the process has just exited
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if the process has just exited
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return p.awaitExit(ctx)
@@ -203,64 +173,22 @@ func pinToCore(core int, do func() error) error {
 	return errors.Join(err, unix.SchedSetaffinity(0, &before))
 }
 
-// cpuClockKind selects the kernel's CPU clock of a process. The clock counts the time of all threads, including
-// threads that have ended.
-const cpuClockKind = 2
-
-// cpuTime returns the user and system CPU time of a process and its running children. Children are, for example, the
-// worker of nginx and the backends of PostgreSQL.
+// cpuTime returns the user and system CPU time of a process and its running children, such as the workers of nginx.
 func cpuTime(pid int) (time.Duration, error) {
 	var cpu unix.Timespec
 	if err := unix.ClockGettime(int32(^pid)<<3|cpuClockKind, &cpu); err != nil {
 		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 	}
 	total := time.Duration(cpu.Nano())
-	for _, child := range childPIDs(pid) {
-		if cpu, err := cpuTime(child); err == nil { // an error means that the child has just exited
-			total += cpu
-		}
-	}
-	return total, nil
-}
-
-// stolenTime returns for how long the host has not run this virtual machine's cores when they were ready, in whole
-// clock ticks; 0 if the kernel does not know.
-func stolenTime() time.Duration {
-	text, _ := os.ReadFile("/proc/stat")
-	line, _, _ := strings.Cut(string(text), "\n")
-	fields := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal
-	if len(fields) < 9 {
-		return 0
-	}
-	ticks, _ := strconv.Atoi(fields[8])
-	return time.Duration(ticks) * time.Second / userTicks
-}
-
-// userTicks is the number of clock ticks per second in /proc/stat.
-const userTicks = 100
-
-// prioritizeSession lets the bench and its children run before all other processes, if it may. It returns a function
-// that undoes that. The kernel divides time between sessions (autogroup) rather than processes, so a low priority of
-// the other processes does not help.
-func prioritizeSession() (restore func()) {
-	const file = "/proc/self/autogroup"
-	before, err := os.ReadFile(file) // such as "/autogroup-7 nice 0"
-	if err != nil || os.WriteFile(file, []byte("-20"), 0) != nil {
-		return func() {}
-	}
-	fields := strings.Fields(string(before))
-	return func() { _ = os.WriteFile(file, []byte(fields[len(fields)-1]), 0) } // it could be written before
-}
-
-func childPIDs(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // the thread may have ended
 		for _, field := range strings.Fields(string(text)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, child)
+			child, _ := strconv.Atoi(field)             // the kernel writes numbers
+			if cpu, err := cpuTime(child); err == nil { // an error means that the child has just exited
+				total += cpu
 			}
 		}
 	}
-	return pids
+	return total, nil
 }

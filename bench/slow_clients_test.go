@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -161,10 +160,10 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		slow, good, peak := loadBesideSlow(t, buildNode(t, ""), f, slowSpan)
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
-		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %s, slowest %v; %d MiB",
+		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %d of %d served, p99 %v, slowest %v; %d MiB",
 			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
-			slow.longest[slowRead].Round(time.Millisecond), good, time.Duration(good.Latency.Max()).Round(time.Microsecond), peak)
-		if good.answeredOK() != good.Intended || good.quantile(99) > slowP99 || peak > slowMiB {
+			slow.longest[slowRead].Round(time.Millisecond), good.Statuses[200], good.Intended, p99Of(good), time.Duration(good.Latency.Max()).Round(time.Microsecond), peak)
+		if good.Statuses[200] != good.Intended || p99Of(good) > slowP99 || peak > slowMiB {
 			t.Errorf("want all served, p99 of %v, %d MiB", slowP99, slowMiB)
 		}
 		for kind := range slowMethods {
@@ -184,10 +183,9 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 }
 
 // loadBesideSlow runs normal clients beside slow ones, which reconnect when they are closed.
-func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowClientSet, *clients, int) {
+func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowClientSet, *load.Results, int) {
 	t.Helper()
-	all := fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()) // it is not compared with others and may use all cores
-	found, err := startNode(t.Context(), []string{"/usr/bin/env", all, path}, f, -1, "--connections-per-address", "128")
+	found, err := startNode(t.Context(), path, f, anyCore, "--connections-per-address", "128")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,14 +199,18 @@ func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.tickUntil(stop) }()
-	good := &clients{name: "good", Clients: load.Clients{Requests: asking(nil), Connections: 20, Rate: goodRate, Subnet: 2, PerAddress: 1}}
-	runClients(t, found.address, span, time.Second, good)
+	good := &load.Generator{
+		Address: found.address, Requests: newMix(benchHost, nil, mixes()[mixBest]), Connections: 20, Rate: goodRate, Subnet: 2, PerAddress: 1, Measure: span,
+	}
+	if err := good.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	peak := peakMemory(t, found)
 	close(stop)
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-	return s, good, peak
+	return s, &good.Results, peak
 }
 
 // openAll opens all of them within slowArrival: they are slow, not a flood.

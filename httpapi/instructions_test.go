@@ -20,7 +20,7 @@ import (
 
 const (
 	// instructionsFile holds the accepted counts, from this folder.
-	instructionsFile = "../.ci/instructions.json"
+	instructionsFile = "../.ci/costs.json"
 	// instructionsRiseMax is how much more instructions a request may take than is accepted, in thousandths. Counts
 	// repeat within 5.
 	instructionsRiseMax = 30

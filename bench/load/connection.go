@@ -16,7 +16,7 @@ import (
 type connState uint8
 
 const (
-	connClosed  connState = iota // no socket; only clients with Clients.Reconnects stay in this state
+	connClosed  connState = iota // no socket; with Generator.Reconnects a client stays in this state
 	connDialing                  // being opened
 	connIdle                     // open, no outstanding request
 	connWaiting                  // open, waiting for a response
@@ -24,12 +24,11 @@ const (
 
 // connection is the current connection of one client.
 type connection struct {
-	*Clients
 	number, socket int
 	tls            *tls.Conn     // nil without TLS
 	source         unix.Sockaddr // source address; if it is nil, the kernel chooses one
 	state          connState
-	inIdle         bool          // the connection is in Clients.idle
+	inIdle         bool          // the connection is in Generator.idle
 	counted        bool          // the outstanding request is counted in Results
 	startedAt      time.Duration // time from which the latency of the outstanding request is measured
 	request        []byte
@@ -51,7 +50,7 @@ func (g *Generator) dial(c *connection) error {
 		return fmt.Errorf("open a socket: %w", err)
 	}
 	c.socket, c.state = socket, connDialing
-	c.parser.reset(c.Pipeline - 1)
+	c.parser.reset(g.Pipeline - 1)
 	g.dialling++
 	// Nagle's algorithm would only delay requests, because each request is a single write.
 	if err := unix.SetsockoptInt(socket, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
@@ -96,7 +95,7 @@ func (g *Generator) handle(c *connection) error {
 	g.dialling--
 	c.state = connIdle
 	switch {
-	case c.Reconnects:
+	case g.Reconnects:
 		return g.send(c)
 	case g.scheduleStart == 0: // the load has not started yet
 		return nil
@@ -104,11 +103,11 @@ func (g *Generator) handle(c *connection) error {
 	return g.nextRequest(c, g.now())
 }
 
-// nextRequest is called for a connection that can send a request. In a closed loop (see Clients.Rate) it sends the next
-// request at once. In an open loop it adds the connection to the idle connections. When a request is due, sendDue takes
+// nextRequest is called for a connection that can send a request. In a closed loop (see Generator.Rate) it sends the
+// next request at once. In an open loop it adds the connection to the idle connections. When a request is due, sendDue takes
 // a connection from these.
 func (g *Generator) nextRequest(c *connection, now time.Duration) error {
-	if c.Rate == 0 {
+	if g.Rate == 0 {
 		if now >= g.measureEnd {
 			return nil
 		}
@@ -116,19 +115,19 @@ func (g *Generator) nextRequest(c *connection, now time.Duration) error {
 	}
 	if !c.inIdle {
 		c.inIdle = true
-		c.idle <- c // does not block: the channel has room for all connections of the group
+		g.idle <- c // does not block: the channel has room for all connections
 	}
 	return nil
 }
 
 // takeIdle removes the first usable connection from the idle connections and returns it, or nil if there is none. It
 // skips connections that were lost in the meantime: nextRequest adds them again when they are reconnected.
-func (group *Clients) takeIdle() *connection {
+func (g *Generator) takeIdle() *connection {
 	for {
 		select {
-		case c := <-group.idle:
+		case c := <-g.idle:
 			c.inIdle = false
-			if c.state == connIdle || c.Reconnects && c.state == connClosed {
+			if c.state == connIdle || g.Reconnects && c.state == connClosed {
 				return c
 			}
 		default:
@@ -137,49 +136,40 @@ func (group *Clients) takeIdle() *connection {
 	}
 }
 
-// dueAt returns when the next request of a group is due.
-func (g *Generator) dueAt(group *Clients) time.Duration {
-	return g.scheduleStart + group.StartAfter + time.Duration(float64(group.nextNumber)/group.Rate*float64(time.Second))
+// dueAt returns when the next request is due.
+func (g *Generator) dueAt() time.Duration {
+	return g.scheduleStart + time.Duration(float64(g.nextNumber)/g.Rate*float64(time.Second))
 }
 
 // sendDue sends the requests that are due at the time now, on idle connections.
 func (g *Generator) sendDue(now time.Duration) error {
-	for _, group := range g.Groups {
-		for group.Rate > 0 && g.scheduleStart > 0 {
-			due := g.dueAt(group)
-			if due > now || due >= g.measureEnd {
-				break
-			}
-			c := group.takeIdle()
-			if c == nil && !group.DropLate {
-				break
-			}
-			group.nextNumber++
-			if c == nil {
-				if due >= g.measureStart {
-					group.Intended++
-					group.Dropped++
-				}
-				continue
-			}
-			if err := g.issue(c, due, due >= g.measureStart); err != nil {
-				return err
-			}
+	for g.Rate > 0 && g.scheduleStart > 0 {
+		due := g.dueAt()
+		if due > now || due >= g.measureEnd {
+			return nil
+		}
+		c := g.takeIdle()
+		if c == nil {
+			return nil
+		}
+		g.nextNumber++
+		if err := g.issue(c, due, due >= g.measureStart); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// issue sends a request on a connection. If the client opens a new connection for each request (Clients.Reconnects),
+// issue sends a request on a connection. If the client opens a new connection for each request (Generator.Reconnects),
 // issue opens it first.
 func (g *Generator) issue(c *connection, due time.Duration, counted bool) error {
 	c.startedAt, c.counted = due, counted
 	if counted {
-		c.Intended += c.Pipeline
-		c.Sent += c.Pipeline
+		g.Intended += g.Pipeline
+		g.Sent += g.Pipeline
 		g.countedInFlight++
 	}
-	if c.Reconnects {
+	if g.Reconnects {
 		return g.dial(c)
 	}
 	return g.send(c)
@@ -187,8 +177,8 @@ func (g *Generator) issue(c *connection, due time.Duration, counted bool) error 
 
 func (g *Generator) send(c *connection) error {
 	c.request = c.request[:0]
-	for range c.Pipeline {
-		c.request = c.Requests.Next(c.request, g.random)
+	for range g.Pipeline {
+		c.request = g.Requests.Next(c.request, g.random)
 	}
 	c.state, c.received = connWaiting, 0
 	g.inFlight++
@@ -223,7 +213,7 @@ func (g *Generator) receive(c *connection) error {
 		case err != nil:
 			return g.dropConnection(c, err)
 		case complete:
-			return g.count(c, g.buffer[:n])
+			return g.count(c)
 		case c.tls == nil:
 			return nil
 		}
@@ -231,7 +221,7 @@ func (g *Generator) receive(c *connection) error {
 }
 
 // count counts the response that a connection has received, and makes the connection ready for its next request.
-func (g *Generator) count(c *connection, body []byte) error {
+func (g *Generator) count(c *connection) error {
 	now := g.now()
 	g.inFlight--
 	g.responses++
@@ -239,29 +229,18 @@ func (g *Generator) count(c *connection, body []byte) error {
 	if c.counted {
 		c.counted = false
 		g.countedInFlight--
-		c.Results.count(c, body, now)
+		g.Results.Responses += g.Pipeline
+		g.Bytes += uint64(c.received)
+		g.lastResponse = now
+		if g.Statuses[c.parser.status] += g.Pipeline; c.parser.status == 200 {
+			_ = g.Latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyLimit))) // cannot fail: at most latencyLimit
+		}
 	}
-	if c.parser.closeAfter || c.Reconnects {
+	if c.parser.closeAfter || g.Reconnects {
 		return g.reconnect(c)
 	}
-	c.parser.reset(c.Pipeline - 1)
+	c.parser.reset(g.Pipeline - 1)
 	return g.nextRequest(c, now)
-}
-
-func (t *Results) count(c *connection, body []byte, now time.Duration) {
-	t.Responses += c.Pipeline
-	t.Bytes += uint64(c.received)
-	t.lastResponse = now
-	switch status := c.parser.status; {
-	case c.IsUnexpected != nil && c.IsUnexpected(status, body):
-		if t.Unexpected++; t.FirstUnexpected == "" {
-			t.FirstUnexpected = fmt.Sprintf("%.600q", body)
-		}
-	default:
-		if t.Statuses[status] += c.Pipeline; status == 200 {
-			_ = t.Latency.RecordValue(int64(min(max(now-c.startedAt, 1), latencyLimit))) // cannot fail: at most latencyLimit
-		}
-	}
 }
 
 // dropConnection counts the outstanding request of a connection as lost and reconnects. It returns ErrTargetGone after
@@ -276,7 +255,7 @@ func (g *Generator) dropConnection(c *connection, cause error) error {
 	if c.counted {
 		c.counted = false
 		g.countedInFlight--
-		c.Lost += c.Pipeline
+		g.Lost += g.Pipeline
 	}
 	g.consecutiveLosses++
 	if limit := 100 + 2*len(g.conns); g.consecutiveLosses > limit {
@@ -287,14 +266,14 @@ func (g *Generator) dropConnection(c *connection, cause error) error {
 }
 
 // reconnect closes a connection and opens a new one. For a client that opens a connection for each request
-// (Clients.Reconnects), it leaves the opening to the next request.
+// (Generator.Reconnects), it leaves the opening to the next request.
 func (g *Generator) reconnect(c *connection) error {
 	_ = unix.Close(c.socket) // an error is irrelevant: the connection is not used any more
 	c.socket, c.tls, c.state = -1, nil, connClosed
-	if !c.Reconnects {
+	if !g.Reconnects {
 		return g.dial(c)
 	}
-	c.parser.reset(c.Pipeline - 1)
+	c.parser.reset(g.Pipeline - 1)
 	return g.nextRequest(c, g.now())
 }
 

@@ -37,34 +37,6 @@ var (
 	ErrNoResponse = errors.New("no answer from the target")
 )
 
-// Clients is a group of clients with the same settings, and the results of the group. Each client has one connection.
-type Clients struct {
-	Requests    RequestSource
-	Connections int // number of clients
-	// Rate is the number of requests per second of the whole group (open loop). Each request has a due time, from which
-	// its latency is measured. A stall of the server therefore adds to the latency of every request that becomes due
-	// during the stall. With rate 0 each client sends a request as soon as it has the response to its previous request
-	// (closed loop).
-	Rate float64
-	// DropLate drops a request that becomes due when all clients are waiting for responses. Without DropLate the
-	// request is sent late.
-	DropLate   bool
-	Reconnects bool          // open a new connection for each request
-	Pipeline   uint64        // requests sent together; 0 means 1
-	StartAfter time.Duration // delay of the first request
-	// Subnet and PerAddress set the source addresses of the connections: PerAddress clients share each address of
-	// 127.Subnet.0.0/16. With Subnet 0 the kernel chooses the address.
-	Subnet     byte
-	PerAddress int
-	// IsUnexpected reports whether a response is wrong. body is the data of the last read, usually the whole
-	// response. Without IsUnexpected every response is expected.
-	IsUnexpected func(status int, body []byte) bool
-
-	idle       chan *connection // open loop: connections that can send the next due request
-	nextNumber uint64           // number of the next request to become due, from 0
-	Results
-}
-
 // RequestSource generates the requests of clients.
 type RequestSource interface {
 	// Next appends an HTTP request to dst.
@@ -73,42 +45,52 @@ type RequestSource interface {
 
 // Results counts the requests that were due or sent in the measured time. Their responses may arrive later.
 type Results struct {
-	Intended        uint64 // all counted requests, including those that were dropped or never sent
-	Sent            uint64
-	Dropped         uint64 // requests that were not sent because no client was free; see Clients.DropLate
-	Responses       uint64
-	Lost            uint64                  // requests without a response; with a Rate also requests that were never sent
-	Bytes           uint64                  // size of all responses
-	Statuses        map[int]uint64          // number of expected responses by HTTP status
-	Unexpected      uint64                  // number of wrong responses; see Clients.IsUnexpected
-	FirstUnexpected string                  // body of the first unexpected response, quoted and shortened
-	Elapsed         time.Duration           // measured time; with a Rate it ends with the last response
-	Latency         *hdrhistogram.Histogram // latencies of expected responses with status 200, in nanoseconds
+	Intended  uint64 // all counted requests, including those that were never sent
+	Sent      uint64
+	Responses uint64
+	Lost      uint64                  // requests without a response; with a Rate also requests that were never sent
+	Bytes     uint64                  // size of all responses
+	Statuses  map[int]uint64          // number of responses by HTTP status
+	Elapsed   time.Duration           // measured time; with a Rate it ends with the last response
+	Latency   *hdrhistogram.Histogram // latencies of responses with status 200, in nanoseconds
+	// CPU is the CPU time of the generator's thread in the measured time. If it is close to Elapsed, the generator
+	// limits the load.
+	CPU time.Duration
 
 	lastResponse time.Duration
 }
 
-// Generator generates one load on one address. It runs in one goroutine that is locked to a thread and has its own
-// epoll instance. Go's network poller would wake the goroutine up to a millisecond late, and the delay would count as
-// latency of the server.
+// Generator generates one load on one address. Each client has one connection. It runs in one goroutine that is locked
+// to a thread and has its own epoll instance. Go's network poller would wake the goroutine up to a millisecond late,
+// and the delay would count as latency of the server.
 type Generator struct {
-	Address string      // host:port
-	TLS     *tls.Config // nil without TLS
-	Groups  []*Clients
-	Seed    uint64        // seed of the random numbers that RequestSource.Next gets
-	Warmup  time.Duration // time of the load before the measured time
-	Measure time.Duration // measured time
-	Drain   time.Duration // longest wait for responses after the measured time; 0 means 10 s
+	Address     string      // host:port
+	TLS         *tls.Config // nil without TLS
+	Requests    RequestSource
+	Connections int // number of clients
+	// Rate is the number of requests per second of all clients (open loop). Each request has a due time, from which
+	// its latency is measured. A stall of the server therefore adds to the latency of every request that becomes due
+	// during the stall. With rate 0 each client sends a request as soon as it has the response to its previous request
+	// (closed loop).
+	Rate       float64
+	Reconnects bool   // open a new connection for each request
+	Pipeline   uint64 // requests sent together; 0 means 1
+	// Subnet and PerAddress set the source addresses of the connections: PerAddress clients share each address of
+	// 127.Subnet.0.0/16. With Subnet 0 the kernel chooses the address.
+	Subnet     byte
+	PerAddress int
+	Seed       uint64        // seed of the random numbers that RequestSource.Next gets
+	Warmup     time.Duration // time of the load before the measured time
+	Measure    time.Duration // measured time
+	Drain      time.Duration // longest wait for responses after the measured time; 0 means 10 s
 	// Run calls OnMeasureStart just before the measured time, and OnMeasureEnd after the last response. They can read
-	// the server's CPU time and counters: the time that they take delays no request. Both may be nil.
+	// the server's CPU time: the time that they take delays no request. Both may be nil.
 	OnMeasureStart, OnMeasureEnd func() error
 
-	// CPU is set by Run to the CPU time of its thread in the measured time. If it is close to Results.Elapsed, the
-	// generator limits the load.
-	CPU time.Duration
-	// Stalled is set by Run to the part of the measured time in which its thread was ready but did not run, because the
-	// machine did something else. Such a stall counts as latency of the server.
-	Stalled time.Duration
+	Results // set by Run
+
+	idle       chan *connection // open loop: connections that can send the next due request
+	nextNumber uint64           // number of the next request to become due, from 0
 
 	target                    unix.Sockaddr
 	family                    int
@@ -118,7 +100,6 @@ type Generator struct {
 	random                    *rand.Rand
 	buffer                    []byte
 	startTime                 time.Time     // all other times are durations since startTime
-	lastNow                   time.Duration // newest result of now
 	scheduleStart             time.Duration // time from which due times are counted; 0 until connections are open
 	measureStart, measureEnd  time.Duration
 	inFlight, countedInFlight int // connections that wait for a response; those of them whose request Results counts
@@ -127,7 +108,7 @@ type Generator struct {
 	responses                 uint64
 }
 
-// Run generates the load and writes the results into g and its groups. It must be called only once.
+// Run generates the load and sets Results. It must be called only once.
 func (g *Generator) Run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -155,18 +136,15 @@ func (g *Generator) prepare() error {
 	if g.Drain == 0 {
 		g.Drain = drainDefault
 	}
-	for _, group := range g.Groups {
-		group.Results = Results{Statuses: map[int]uint64{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
-		group.Pipeline = max(1, group.Pipeline)
-		group.nextNumber, group.idle = 0, make(chan *connection, group.Connections)
-		for i := range group.Connections {
-			c := connection{Clients: group, number: len(g.conns), socket: -1}
-			if group.Subnet != 0 {
-				address := i / group.PerAddress
-				_, c.source = socketAddress(netip.AddrFrom4([4]byte{127, group.Subnet, byte(address / 250), byte(1 + address%250)}), 0)
-			}
-			g.conns = append(g.conns, c)
+	g.Results = Results{Statuses: map[int]uint64{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
+	g.Pipeline, g.idle = max(1, g.Pipeline), make(chan *connection, g.Connections)
+	for i := range g.Connections {
+		c := connection{number: i, socket: -1}
+		if g.Subnet != 0 {
+			address := i / g.PerAddress
+			_, c.source = socketAddress(netip.AddrFrom4([4]byte{127, g.Subnet, byte(address / 250), byte(1 + address%250)}), 0)
 		}
+		g.conns = append(g.conns, c)
 	}
 	g.events = make([]unix.EpollEvent, min(len(g.conns), 1024))
 	return nil
@@ -188,18 +166,7 @@ func (g *Generator) close() {
 	_ = unix.Close(g.epollFD)
 }
 
-// stallMin is the shortest time between two calls of now that counts as a stall. Usually it takes 20 µs.
-const stallMin = 200 * time.Microsecond
-
-// now returns the time, and adds a stall of the thread to Stalled.
-func (g *Generator) now() time.Duration {
-	now := time.Since(g.startTime)
-	if now-g.lastNow > stallMin {
-		g.Stalled += now - g.lastNow
-	}
-	g.lastNow = now
-	return now
-}
+func (g *Generator) now() time.Duration { return time.Since(g.startTime) }
 
 // drive opens the connections, generates the load and waits for the last responses.
 func (g *Generator) drive(ctx context.Context) error {
@@ -225,11 +192,10 @@ func (g *Generator) drive(ctx context.Context) error {
 		return err
 	}
 	g.CPU = threadTime() - cpuBefore
-	sendEnd, stalled := g.now(), g.Stalled
+	sendEnd := g.now()
 	if err := g.poll(ctx, sendEnd+g.Drain, g.drained); err != nil {
 		return err
 	}
-	g.Stalled = stalled
 	if g.OnMeasureEnd != nil {
 		if err := g.OnMeasureEnd(); err != nil {
 			return err
@@ -242,13 +208,14 @@ func (g *Generator) drive(ctx context.Context) error {
 	return nil
 }
 
-// connect opens all connections, except those of clients with Reconnects.
+// connect opens all connections, unless each request opens its own.
 func (g *Generator) connect(ctx context.Context) error {
 	for i := range g.conns {
-		if c := &g.conns[i]; !c.Reconnects {
-			if err := g.dial(c); err != nil {
-				return err
-			}
+		if g.Reconnects {
+			break
+		}
+		if err := g.dial(&g.conns[i]); err != nil {
+			return err
 		}
 	}
 	if err := g.poll(ctx, g.now()+connectTimeout, func() bool { return g.dialling == 0 }); err != nil {
@@ -270,7 +237,7 @@ func (g *Generator) startMeasuring() error {
 		}
 	}
 	g.measureStart = g.now()
-	g.measureEnd, g.Stalled = g.measureStart+g.Measure, 0
+	g.measureEnd = g.measureStart + g.Measure
 	g.scheduleStart += g.measureStart - pausedAt
 	return nil
 }
@@ -278,7 +245,7 @@ func (g *Generator) startMeasuring() error {
 // start makes each client send its first request, or wait until a request is due (nextRequest).
 func (g *Generator) start() error {
 	for i := range g.conns {
-		if c := &g.conns[i]; c.state == connIdle || c.Reconnects {
+		if c := &g.conns[i]; c.state == connIdle || g.Reconnects {
 			if err := g.nextRequest(c, g.now()); err != nil {
 				return err
 			}
@@ -319,7 +286,6 @@ func (g *Generator) poll(ctx context.Context, end time.Duration, done func() boo
 // wait waits for epoll events. For a timeout below sleepMax it waits in ppoll, because the timeout of epoll_wait is in
 // whole milliseconds.
 func (g *Generator) wait(timeout time.Duration) (events int, err error) {
-	slept := timeout > 0
 	if timeout > 0 && timeout < sleepMax {
 		timespec := unix.NsecToTimespec(timeout.Nanoseconds())
 		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(g.epollFD), Events: unix.POLLIN}}, &timespec, nil); err != nil {
@@ -327,26 +293,18 @@ func (g *Generator) wait(timeout time.Duration) (events int, err error) {
 		}
 		timeout = 0
 	}
-	events, err = unix.EpollWait(g.epollFD, g.events, int(timeout/time.Millisecond))
-	if slept {
-		g.lastNow = time.Since(g.startTime) // sleep does not count as a stall
-	}
-	return events, err
+	return unix.EpollWait(g.epollFD, g.events, int(timeout/time.Millisecond))
 }
 
 // sleepTime returns how long poll may sleep. With a Rate it returns 0 if any response is outstanding, because waking
-// up takes longer than many responses do. Groups with DropLate do not prevent sleep, because they run beside another
-// load, which needs the core.
+// up takes longer than many responses do.
 func (g *Generator) sleepTime(now, end time.Duration) time.Duration {
 	limit := min(end-now, sleepMax)
-	for _, group := range g.Groups {
-		if group.Rate == 0 || g.scheduleStart == 0 {
-			continue
-		}
-		if g.inFlight > 0 && !group.DropLate {
+	if g.Rate > 0 && g.scheduleStart > 0 {
+		if g.inFlight > 0 {
 			return 0
 		}
-		if due := g.dueAt(group); due < g.measureEnd {
+		if due := g.dueAt(); due < g.measureEnd {
 			limit = min(limit, due-now-spinTime)
 		}
 	}
@@ -355,33 +313,26 @@ func (g *Generator) sleepTime(now, end time.Duration) time.Duration {
 
 // drained reports whether all requests of the measured time have been sent and have a response.
 func (g *Generator) drained() bool {
-	for _, group := range g.Groups {
-		if group.Rate > 0 && g.dueAt(group) < g.measureEnd {
-			return false
-		}
-	}
-	return g.countedInFlight == 0
+	return g.countedInFlight == 0 && (g.Rate == 0 || g.dueAt() >= g.measureEnd)
 }
 
 // countUnanswered counts requests without a response as lost, and with a Rate also due requests that were never sent.
 // With a Rate the elapsed time ends with the last response: a shorter time would make a slow target look fast.
 func (g *Generator) countUnanswered(sendEnd time.Duration) {
 	for i := range g.conns {
-		if c := &g.conns[i]; c.counted {
-			c.Lost += c.Pipeline
+		if g.conns[i].counted {
+			g.Lost += g.Pipeline
 		}
 	}
-	for _, group := range g.Groups {
-		group.Elapsed = sendEnd - g.measureStart
-		if group.Rate == 0 {
-			continue
-		}
-		group.Elapsed = max(g.measureEnd, group.lastResponse) - g.measureStart
-		for ; g.dueAt(group) < g.measureEnd; group.nextNumber++ {
-			if g.dueAt(group) >= g.measureStart {
-				group.Intended++
-				group.Lost++
-			}
+	g.Elapsed = sendEnd - g.measureStart
+	if g.Rate == 0 {
+		return
+	}
+	g.Elapsed = max(g.measureEnd, g.lastResponse) - g.measureStart
+	for ; g.dueAt() < g.measureEnd; g.nextNumber++ {
+		if g.dueAt() >= g.measureStart {
+			g.Intended++
+			g.Lost++
 		}
 	}
 }
