@@ -104,8 +104,8 @@ func (g *Generator) handle(c *connection) error {
 }
 
 // nextRequest is called for a connection that can send a request. In a closed loop (see Generator.Rate) it sends the
-// next request at once. In an open loop it adds the connection to the idle connections. When a request is due, sendDue takes
-// a connection from these.
+// next request at once. In an open loop it adds the connection to the idle connections. When a request is due, sendDue
+// takes a connection from these.
 func (g *Generator) nextRequest(c *connection, now time.Duration) error {
 	if g.Rate == 0 {
 		if now >= g.measureEnd {
