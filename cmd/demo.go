@@ -166,7 +166,7 @@ func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	if err := site.Start(); err != nil {
 		return nil, exit.Errorf(exit.FailStop, "%w", err)
 	}
-	p.Dial, p.Roots = site.Dial, site.Roots()
+	p.Dial = site.Dial
 	return site, nil
 }
 
@@ -289,7 +289,7 @@ func describeDemoSources(set *source.Set) string {
 			methods[method] = true
 		}
 	}
-	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTPS, from simulated sites on this machine", count, len(methods))
+	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTP, from simulated sites on this machine", count, len(methods))
 }
 
 // faultsValue returns the value of the flag --break, which can be repeated: each use of the flag adds a fault.

@@ -21,7 +21,6 @@ import (
 	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/collectors/simulated"
 )
 
 const (
@@ -73,25 +72,6 @@ func TestMain(m *testing.M) {
 		p.simulate(wish)
 	}
 	os.Exit(p.run(SignalContext()))
-}
-
-// simulate leads the program to simulated institutions; they end with it.
-func (p *commands) simulate(wish string) {
-	words := strings.Split(wish, ",")
-	seed, err := strconv.ParseUint(words[0], 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	o := &demoOptions{market: simulated.NewMarket(seed)}
-	o.market.Step(p.Clock())
-	for _, word := range words[1:] {
-		if err := faultsValue(&o.faults).Set(word); err != nil {
-			panic(err)
-		}
-	}
-	if _, err := p.startSite(o); err != nil {
-		panic(err)
-	}
 }
 
 // clockFrom runs as the real clock does, but from an instant of the test's choice.

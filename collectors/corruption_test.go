@@ -375,7 +375,7 @@ func siteFault(fault simulated.Fault) func(*corruptionInput) []byte {
 		if err := x.fixture.site.SetFault(x.source.ID, fault); err != nil {
 			x.fixture.t.Fatal(err)
 		}
-		defer x.fixture.site.ClearFaults(x.source.ID)
+		defer func() { _ = x.fixture.site.SetFault(x.source.ID, "") }()
 		return x.fixture.site.Document(x.source.ID, x.page).Body
 	}
 }

@@ -1,13 +1,7 @@
 package simulated
 
 import (
-	"archive/zip"
 	"bytes"
-	"crypto/x509"
-	"errors"
-	"net/http"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,10 +17,10 @@ func TestFaults_Show(t *testing.T) {
 		good := site.Document(d.ID, 0)
 		for _, fault := range Faults() {
 			must(t, site.SetFault("demo-"+d.ID, fault))
-			if fault != Redirect && !bytes.Equal(site.Document(d.ID, 0).Body, good.Body) {
+			if !bytes.Equal(site.Document(d.ID, 0).Body, good.Body) {
 				changed[fault]++
 			}
-			site.ClearFaults(d.ID)
+			must(t, site.SetFault(d.ID, ""))
 		}
 		if !bytes.Equal(site.Document(d.ID, 0).Body, good.Body) {
 			t.Errorf("%s is not mended", d.ID)
@@ -41,96 +35,6 @@ func TestFaults_Show(t *testing.T) {
 		if changed[fault] < all-most {
 			t.Errorf("%s changes %d of %d sources, want %d", fault, changed[fault], all, all-most)
 		}
-	}
-}
-
-// TestFaults_Targets wants a fault to last until it is cleared, and to reach no neighbour.
-func TestFaults_Targets(t *testing.T) {
-	site := shared()
-	client := siteClient(t, site)
-	statuses := func(address string, times int) string {
-		var all []string
-		for range times {
-			all = append(all, strconv.Itoa(get(t, client, address).status))
-		}
-		return strings.Join(all, " ")
-	}
-	must(t, site.SetFault("demo-bhd-site", ServerError))
-	if got := statuses(bhdAddress, 2); got != "500 500" {
-		t.Errorf("a fault: %s", got)
-	}
-	site.ClearFaults("demo-bhd-site")
-	if got := statuses(bhdAddress, 2); got != "200 200" {
-		t.Errorf("no fault any more: %s", got)
-	}
-	must(t, site.SetFault("banreservas-json", TooMany))
-	if got := statuses("https://www.banreservas.com/", 2); got != "200 200" {
-		t.Errorf("another page of the host: %s", got)
-	}
-	must(t, site.SetFault("www.banreservas.com", Forbidden))
-	if got := statuses("https://www.banreservas.com/", 2); got != "403 403" {
-		t.Errorf("the host: %s", got)
-	}
-	address := "https://www.banreservas.com/_layouts/15/SharePointAPI/ObtenerTasas.ashx"
-	r := get(t, client, address)
-	if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "2" {
-		t.Errorf("the source has its own fault: %d", r.status)
-	}
-	site.ClearFaults("www.banreservas.com")
-	site.ClearFaults("banreservas-json")
-	if got := statuses(address, 2); got != "200 200" {
-		t.Errorf("mended: %s", got)
-	}
-	for _, bad := range [][2]string{{"unknown-site", "hang"}, {"bhd-site", "rain"}} {
-		if err := site.SetFault(bad[0], Fault(bad[1])); err == nil {
-			t.Errorf("%v is taken", bad)
-		}
-	}
-}
-
-// TestFaults_Certificates wants a broken certificate to be shown to a client whose connection was kept, too.
-func TestFaults_Certificates(t *testing.T) {
-	site := shared()
-	client := siteClient(t, site)
-	get(t, client, bhdAddress)
-	for fault, wanted := range map[Fault]any{
-		WrongName: new(x509.HostnameError), Expired: new(x509.CertificateInvalidError), UnknownSigner: new(x509.UnknownAuthorityError),
-	} {
-		must(t, site.SetFault("bhd-site", fault))
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, bhdAddress, nil)
-		must(t, err)
-		response, err := client.Do(r)
-		if err == nil {
-			response.Body.Close()
-		}
-		if !errors.As(err, wanted) {
-			t.Errorf("%s: %v", fault, err)
-		}
-		site.ClearFaults("bhd-site")
-	}
-}
-
-func TestFaults_Sizes(t *testing.T) {
-	market := NewMarket(1)
-	market.Step(noon())
-	site := NewSite(market)
-	body := site.Document("bhd-site", 0).Body
-	w := &slowly{header: http.Header{}}
-	sendHuge(w, document{contentType: contentJSON, body: body})
-	if w.bytes < hugeBytes || w.bytes > hugeBytes+chunkBytes {
-		t.Errorf("%d bytes", w.bytes)
-	}
-	w = &slowly{header: http.Header{}}
-	site.sendBomb(w, document{contentType: contentJSON, body: body})
-	if w.bytes > 12<<20 || w.header.Get("Content-Encoding") != "gzip" {
-		t.Errorf("%d bytes, packed as %q", w.bytes, w.header.Get("Content-Encoding"))
-	}
-	must(t, site.SetFault("bcrd-usd", Bomb))
-	book := site.Document("bcrd-usd", 0).Body
-	archive, err := zip.NewReader(bytes.NewReader(book), int64(len(book)))
-	must(t, err)
-	if len(book) > 1<<20 || archive.File[0].UncompressedSize64 < sheetBytes {
-		t.Errorf("the workbook has %d bytes, its first sheet %d", len(book), archive.File[0].UncompressedSize64)
 	}
 }
 
@@ -165,7 +69,7 @@ func TestFaults_Time(t *testing.T) {
 		if old >= today || !bytes.Equal(bytesThen, site.Document(id, 0).Body) {
 			t.Errorf("%s: %s is no older than %s, or it moves", id, old, today)
 		}
-		site.ClearFaults(id)
+		must(t, site.SetFault(id, ""))
 	}
 }
 

@@ -1,17 +1,21 @@
 package simulated
 
 import (
+	"bytes"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tasard/tasard/engine"
 )
 
-// Fault is a defect of a website with rates, which the simulated site can imitate. Real sites have most of these
-// faults; the others are attacks.
+// Fault is a defect of a website with rates, which the simulated site can imitate. Real sites have most of them.
 type Fault string
 
-// Faults in four groups: wrong prices, wrong documents, wrong dates, failures of the transfer.
+// Faults of prices, of documents and of dates.
 const (
 	Zeros         Fault = "zeros"          // every price is 0.00, as in a page before its script has filled it
 	Swapped       Fault = "swapped"        // buy and sell are exchanged
@@ -29,39 +33,25 @@ const (
 	Forbidden Fault = "forbidden"  // challenge page of a bot protection, with status 403
 	EmptyBody Fault = "empty"      // status 200 with an empty body
 	Half      Fault = "half"       // page or workbook that is cut off in the middle
-	ErrorPage Fault = "error-page" // HTML error page with status 200, for any request
+	ErrorPage Fault = "error-page" // HTML error page with status 200
+	Hang      Fault = "hang"       // no response until the client gives up
 
 	Frozen     Fault = "frozen"      // the document never changes: prices and dates of the day before
 	FutureDate Fault = "future-date" // all dates are 30 days later
+)
 
-	ServerError   Fault = "server-error"      // status 500
-	TooMany       Fault = "too-many-requests" // status 429 with Retry-After
-	Hang          Fault = "hang"              // no response until the client gives up
-	HangBody      Fault = "hang-body"         // half of the response, and no end
-	Trickle       Fault = "trickle"           // one byte each second
-	Redirect      Fault = "redirect"          // redirect to another site
-	RedirectLoop  Fault = "redirect-loop"     // redirect to the same address
-	Huge          Fault = "huge"              // a response of 1 GiB
-	Bomb          Fault = "bomb"              // 10 GiB in 10 MB of gzip, or a workbook that decompresses to 100 times its size
-	WrongName     Fault = "wrong-name"        // certificate of another host
-	Expired       Fault = "expired"           // certificate that expired years ago
-	UnknownSigner Fault = "unknown-signer"    // certificate of an authority that is not in Roots
+const (
+	futureDays   = 30 // the engine rejects such dates
+	footnoteMark = "¹"
 )
 
 // Faults returns all faults.
 func Faults() []Fault {
 	return []Fault{
 		Zeros, Swapped, SameTwice, LostDecimal, DecimalComma, WrongCurrency, MissingSide, Footnote, NotAvailable, Reordered,
-		Layout, Challenge, Forbidden, EmptyBody, Half, ErrorPage,
-		Frozen, FutureDate,
-		ServerError, TooMany, Hang, HangBody, Trickle, Redirect, RedirectLoop, Huge, Bomb, WrongName, Expired, UnknownSigner,
+		Layout, Challenge, Forbidden, EmptyBody, Half, ErrorPage, Hang, Frozen, FutureDate,
 	}
 }
-
-// affectsHandshake reports whether the fault affects the TLS handshake instead of a response.
-func (f Fault) affectsHandshake() bool { return f == WrongName || f == Expired || f == UnknownSigner }
-
-func (f Fault) affectsResponse() bool { return !f.affectsHandshake() }
 
 // activeFault is a fault that SetFault has set. The zero value means no fault.
 type activeFault struct {
@@ -69,69 +59,168 @@ type activeFault struct {
 	frozen func() *snapshot // for Frozen: the market of the day before the first such response
 }
 
-// activeFaults has the active faults of a Site.
-type activeFaults struct {
-	mu       sync.Mutex
-	byTarget map[string]activeFault // by host or source id
-}
-
-// SetFault sets the fault of a target, until ClearFaults or another SetFault. target is a host name or the id of a
-// source, with or without the prefix demo-. The fault of a host affects all its responses. The fault of a source
-// affects only the documents of the source or, for a fault of the TLS handshake, its host.
-func (s *Site) SetFault(target string, fault Fault) error {
-	if !slices.Contains(Faults(), fault) {
-		return fmt.Errorf("%q is not a fault; want one of %q", fault, Faults())
+// SetFault sets the fault of the documents of a source, until another SetFault. id may have the prefix demo-. The fault
+// "" means no fault.
+func (s *Site) SetFault(id string, fault Fault) error {
+	id = strings.TrimPrefix(id, demoPrefix)
+	if _, known := s.definitions.Find(id); !known {
+		return fmt.Errorf("%q is not the id of a source", id)
 	}
-	target, err := s.faultTarget(target, fault)
-	if err != nil {
-		return err
+	if fault != "" && !slices.Contains(Faults(), fault) {
+		return fmt.Errorf("%q is not a fault; want one of %q", fault, Faults())
 	}
 	active := activeFault{fault: fault}
 	if fault == Frozen {
-		active.frozen = sync.OnceValue(func() *snapshot { return s.market.snapshot().dayBefore() })
+		active.frozen = sync.OnceValue(func() *snapshot { return s.market.snapshot().shifted(-1) })
 	}
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.byTarget[target] = active
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults[id] = active
 	return nil
 }
 
-// ClearFaults removes the fault of a target.
-func (s *Site) ClearFaults(target string) {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	for _, fault := range []Fault{Hang, WrongName} {
-		if key, err := s.faultTarget(target, fault); err == nil {
-			delete(s.faults.byTarget, key)
-		}
-	}
-}
-
-// faultTarget returns the key of a fault in activeFaults.byTarget. A TLS handshake is with a host and not with a
-// source. So for a source with a fault of the handshake, the key is the host of the source.
-func (s *Site) faultTarget(name string, fault Fault) (string, error) {
-	id := strings.TrimPrefix(name, demoPrefix)
-	definition, isSource := s.definitions.Find(id)
-	switch {
-	case isSource && fault.affectsHandshake():
-		return hostOf(definition), nil
-	case isSource:
-		return id, nil
-	case slices.Contains(s.hosts, name):
-		return name, nil
-	}
-	return "", fmt.Errorf("%q is neither the id of a source nor a host that the simulated site answers for", name)
-}
-
-// find looks at the faults of the targets in order. It returns the first fault for which matches returns true, or the
-// zero activeFault if there is none.
-func (a *activeFaults) find(matches func(Fault) bool, targets ...string) activeFault {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, target := range targets {
-		if active, ok := a.byTarget[target]; ok && matches(active.fault) {
+// fault returns the fault of the first of some sources that has one.
+func (s *Site) fault(sources []string) activeFault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range sources {
+		if active := s.faults[id]; active.fault != "" {
 			return active
 		}
 	}
 	return activeFault{}
 }
+
+// shifted returns a copy of the snapshot with all dates some days later.
+func (s snapshot) shifted(days int) *snapshot {
+	s.time = s.time.AddDate(0, 0, days)
+	s.quotes = slices.Clone(s.quotes)
+	for i := range s.quotes {
+		q := &s.quotes[i]
+		if !q.PublishedAt.IsZero() {
+			q.PublishedAt = q.PublishedAt.AddDate(0, 0, days)
+		}
+		if q.EffectiveDate != 0 {
+			q.EffectiveDate = q.EffectiveDate.AddDays(days)
+		}
+		for days < 0 && q.Kind == engine.Reference && isWeekend(q.EffectiveDate) {
+			q.EffectiveDate = q.EffectiveDate.AddDays(-1)
+		}
+	}
+	if days < 0 {
+		s.days = s.days[:max(len(s.days)-1, 0)]
+	}
+	return &s
+}
+
+// changePrices applies v.fault to v.quotesShown, if it is a fault of prices or dates.
+func (v *pageData) changePrices() {
+	original := slices.Clone(v.quotesShown)
+	if v.fault == FutureDate {
+		v.snapshot = *v.shifted(futureDays)
+		v.Now = v.time.In(engine.Location())
+	}
+	for i := range v.quotesShown {
+		q := &v.quotesShown[i]
+		switch v.fault {
+		case FutureDate:
+			q.Observation = v.quotes[i]
+		case Swapped:
+			q.Buy, q.Sell = q.Sell, q.Buy
+		case SameTwice:
+			q.Buy = q.Sell
+		case MissingSide:
+			q.Sell = ""
+		case WrongCurrency:
+			q.Buy, q.Sell = v.fault.price(q.Buy), v.fault.price(q.Sell)
+			for _, other := range original {
+				if other.InstitutionID == q.InstitutionID && other.Currency != q.Currency && other.Kind == q.Kind {
+					q.Buy, q.Sell = other.Buy, other.Sell
+					break
+				}
+			}
+		default:
+			q.Buy, q.Sell = v.fault.price(q.Buy), v.fault.price(q.Sell)
+		}
+	}
+	if v.fault == Reordered {
+		slices.Reverse(v.quotesShown)
+	}
+}
+
+// price applies a fault to the text of a price. A missing price ("") stays missing.
+func (f Fault) price(text string) string {
+	if text == "" {
+		return ""
+	}
+	switch f {
+	case Zeros:
+		return "0.00"
+	case LostDecimal:
+		return strings.Replace(text, ".", "", 1)
+	case DecimalComma:
+		return strings.Replace(text, ".", ",", 1)
+	case Footnote:
+		return text + footnoteMark
+	case NotAvailable:
+		return "N/A"
+	case WrongCurrency: // near the price of a Canadian dollar
+		_, decimals, _ := strings.Cut(text, ".")
+		return "41." + decimals
+	default:
+		return text
+	}
+}
+
+// changeDocument applies a fault that changes or replaces documents.
+func (f Fault) changeDocument(d document) document {
+	isHTML := strings.HasPrefix(d.contentType, "text/html")
+	switch f {
+	case Layout:
+		d.body = redesigned(d)
+	case Challenge:
+		d = document{contentType: contentHTML, body: []byte(challengePage)}
+	case Forbidden:
+		d = document{contentType: contentHTML, body: []byte(challengePage), status: http.StatusForbidden}
+	case ErrorPage:
+		d = errorPage(0, "Ha ocurrido un error inesperado")
+	case EmptyBody:
+		d.body = []byte{}
+	case Half:
+		d.body = d.body[:len(d.body)/2]
+	case Footnote:
+		if isHTML {
+			d.body = regexp.MustCompile(footnoteMark+`(\s*<)`).ReplaceAll(d.body, []byte("<sup>1</sup>$1"))
+		}
+		d.body = bytes.ReplaceAll(d.body, []byte(footnoteMark), []byte(" 1"))
+	}
+	return d
+}
+
+// redesigned renames classes, ids, keys and headings, like a redesign of the page. bcrdWorkbook does it for workbooks.
+func redesigned(d document) []byte {
+	type change struct{ from, to string }
+	changes := []change{{`"([A-Za-z_]\w*)"\s*:`, `"${1}V2":`}}
+	switch {
+	case strings.HasPrefix(d.contentType, "text/html"):
+		changes = []change{
+			{`(class|id)="`, `$1="nuevo-`}, {`(class="[^" ]*) ([^"]*")`, `$1 nuevo-$2`}, {`\bdata-`, `data-nuevo-`},
+			{`(?i)compra(mos)?\b`, `Recibimos`}, {`(?i)(venta|vendemos)\b`, `Entregamos`},
+		}
+	case strings.HasPrefix(d.contentType, "text/plain"):
+		changes = []change{{`^`, `v2;`}}
+	case d.contentType == contentWorkbook:
+		return d.body
+	}
+	body := slices.Clone(d.body)
+	for _, c := range changes {
+		body = regexp.MustCompile(c.from).ReplaceAll(body, []byte(c.to))
+	}
+	return body
+}
+
+const challengePage = `<html style="height:100%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW">
+<script type="text/javascript" src="/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3"></script></head>
+<body style="margin:0px;height:100%"><iframe id="main-iframe" src="/_Incapsula_Resource?CWUDNSAI=9&xinfo=8-58901234-0" frameborder=0>
+Request unsuccessful. Incapsula incident ID: 1183000580060240-58901234567890123</iframe></body></html>
+`

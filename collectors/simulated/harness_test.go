@@ -2,16 +2,13 @@ package simulated
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/cookiejar"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,18 +18,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// closing closes the shared site after the last test, before goleak looks.
-type closing struct{ *testing.M }
-
-func (c closing) Run() int {
-	code := c.M.Run()
-	if started {
-		_ = shared().Close()
-	}
-	return code
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(closing{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func sweep(sample, whole int) int {
 	if os.Getenv("SWEEP") == "whole" {
@@ -51,19 +37,6 @@ func publishedSite() *Site {
 	return NewSite(market)
 }
 
-// shared is the one started site of all tests that leave it as they find it.
-var (
-	started bool
-	shared  = sync.OnceValue(func() *Site {
-		site := publishedSite()
-		if err := site.Start(); err != nil {
-			panic(err)
-		}
-		started = true
-		return site
-	})
-)
-
 func startSite(t *testing.T, market *Market) *Site {
 	t.Helper()
 	site := NewSite(market)
@@ -74,57 +47,19 @@ func startSite(t *testing.T, market *Market) *Site {
 	return site
 }
 
-func observe(site *Site, visit func(*http.Request)) {
-	next := site.server.Handler
-	site.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		visit(r)
-		next.ServeHTTP(w, r)
-	})
-}
-
-// siteClient is a client with a jar of cookies and no manners.
-func siteClient(t *testing.T, site *Site) *http.Client {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	must(t, err)
-	transport := &http.Transport{
-		DialContext: site.Dial, TLSClientConfig: &tls.Config{RootCAs: site.Roots()}, DisableCompression: true,
-	}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
-}
-
 type reply struct {
-	status  int
-	header  http.Header
-	cookies []*http.Cookie
-	body    []byte
+	status int
+	header http.Header
+	body   []byte
 }
 
-func get(t *testing.T, client *http.Client, address string, headers ...string) reply {
+func get(t *testing.T, site *Site, address string) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	must(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	return sendRequest(t, client, r)
-}
-
-func sendRequest(t *testing.T, client *http.Client, r *http.Request) reply {
-	t.Helper()
-	response, err := client.Do(r)
-	if err != nil {
-		t.Fatalf("%s %s: %v", r.Method, r.URL, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 20<<20))
-	if err != nil {
-		t.Fatalf("%s %s: %v", r.Method, r.URL, err)
-	}
-	return reply{response.StatusCode, response.Header, response.Cookies(), body}
+	w := httptest.NewRecorder()
+	site.ServeHTTP(w, r)
+	return reply{w.Code, w.Header(), w.Body.Bytes()}
 }
 
 func must(t *testing.T, err error) {

@@ -1,20 +1,15 @@
 package simulated
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"maps"
-	"net/http"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -43,11 +38,7 @@ func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]
 	meta := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
 	values := map[string]string{"charset": meta[0], "phone": meta[1], "title": meta[2], "loans": pageFile("loans.html")}
 	maps.Copy(values, extra)
-	d := document{contentType: contentHTML, body: []byte(fillPage(pageFile("top.html")+body+pageFile("bottom.html"), v, quotes, values, ""))}
-	if meta[0] == "windows-1252" {
-		d.contentType, d.windows1252 = "text/html", true // only the page names the character set, not the header
-	}
-	return d
+	return document{contentType: contentHTML, body: []byte(fillPage(pageFile("top.html")+body+pageFile("bottom.html"), v, quotes, values, ""))}
 }
 
 // fillPage replaces the placeholders of a page. separator is between the quotes of a repeated part.
@@ -126,27 +117,6 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// pageRoute returns a route (an address of the simulated site, with the function that renders the page). The page is a
-// file in pages/ with the quotes of one institution.
-func pageRoute(institution, host, path, file string) route {
-	return route{
-		method: http.MethodGet, host: host, path: path, institution: institution,
-		render: func(v *pageData) document { return renderPage(file, v, v.Quotes(institution), nil) },
-	}
-}
-
-func allRoutes() []route {
-	return slices.Concat(bcrdRoutes(), bankPages(), bankServices(), aggregatorRoutes())
-}
-
-// encodeWindows1252 encodes text in windows-1252. Characters outside it become references such as &#8253;. The text may
-// begin or end in the middle of a character.
-func encodeWindows1252(text []byte) []byte {
-	encoder := encoding.HTMLEscapeUnsupported(charmap.Windows1252.NewEncoder())
-	encoded, _ := encoder.Bytes(bytes.ToValidUTF8(text, []byte("?"))) // cannot fail: the text is valid
-	return encoded
-}
-
 // twoDecimals truncates a price to centavos. The home page of the central bank does so.
 func twoDecimals(text string) string {
 	if dot := strings.Index(text, "."); dot >= 0 && len(text) > dot+3 {
@@ -189,38 +159,13 @@ func trimZeros(text string) string {
 // jsonString returns a JSON string. The texts here need only escapes that are the same in Go and JSON.
 func jsonString(text string) string { return fmt.Sprintf("%q", text) }
 
-// jsonStringOrNull returns a price as a JSON string, or null if the price is missing.
-func jsonStringOrNull(side string) string {
-	if side == "" {
-		return "null"
-	}
-	return jsonString(side)
-}
-
 func jsonDocument(format string, args ...any) document {
 	return document{contentType: contentJSON, body: fmt.Appendf(nil, format, args...)}
 }
 
-func errorPage(v *pageData, status int, title string) document {
+func errorPage(status int, title string) document {
 	body := fmt.Sprintf(`<!DOCTYPE html><html lang="es"><head><meta charset="utf-8"><title>%[1]s</title></head><body><h1>%[1]s</h1>
-<p>Por favor intente m&aacute;s tarde o llame al 809-555-0199. C&oacute;digo 58.1173, %[2]s.</p></body></html>
-`, title, spanishDay(engine.DateOf(v.Now)))
+<p>Por favor intente m&aacute;s tarde o llame al 809-555-0199. C&oacute;digo 58.1173.</p></body></html>
+`, title)
 	return document{contentType: contentHTML, body: []byte(body), status: status}
-}
-
-func notFoundPage(v *pageData) document {
-	return errorPage(v, http.StatusNotFound, "P&aacute;gina no encontrada")
-}
-
-func robotsTXT(*pageData) document {
-	return document{contentType: "text/plain; charset=utf-8", body: []byte(
-		"User-agent: *\nDisallow: /wp-admin/\nDisallow: /admin/\nAllow: /wp-admin/admin-ajax.php\n")}
-}
-
-func botWallPage(v *pageData) []byte {
-	return fmt.Appendf(nil, `<html style="height:100%%"><head><META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><meta name="format-detection" content="telephone=no">
-<script type="text/javascript" src="/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3"></script></head>
-<body style="margin:0px;height:100%%"><iframe id="main-iframe" src="/_Incapsula_Resource?CWUDNSAI=9&xinfo=8-58901234-0%%20NNNN%%20RT%%28%d%%29" frameborder=0 width="100%%" height="100%%">
-Request unsuccessful. Incapsula incident ID: 1183000580060240-58901234567890123</iframe></body></html>
-`, v.Now.Unix())
 }

@@ -3,181 +3,176 @@ package simulated
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
 )
 
-// Site serves the websites of all institutions on loopback. A client must connect with Dial, which maps the real host
-// names to the Site, and trust the certificate authority in Roots.
-type Site struct {
-	market       *Market
-	pace         time.Duration // time between two bytes of the fault Trickle
-	definitions  *source.Set
-	routes       map[string][]*route // addresses that the site serves, by method and host
-	hosts        []string            // sorted
-	faults       activeFaults
-	blanks       func() []byte // for the fault Bomb: returns memberBytes blanks as a gzip member
-	certificates certificateSet
+const (
+	retryAfter  = 2 // seconds; for institutions that give no rates now
+	contentHTML = "text/html; charset=utf-8"
+	contentJSON = "application/json; charset=utf-8"
+)
 
-	server  *http.Server
-	address string         // host:port of the server; "" before Start
-	serving sync.WaitGroup // the goroutine that accepts connections
-	conns   sync.WaitGroup // open connections
-	closing chan struct{}
+// Site serves the websites of all institutions over plain HTTP on loopback. A client must connect with Dial, which maps
+// the real host names to the Site.
+type Site struct {
+	market      *Market
+	definitions *source.Set
+	routes      map[string][]*route // addresses that the site serves, by method and host
+
+	mu     sync.Mutex
+	faults map[string]activeFault // by source id
+
+	server   *http.Server
+	address  string         // host:port of the server; "" before Start
+	handling sync.WaitGroup // the goroutine that accepts connections, and requests in progress
+	closing  chan struct{}
+}
+
+// route is an address of a site, with the function that renders its document.
+type route struct {
+	method, host, path string
+	query              string // name=value that must be in the query; "" = any query
+	render             func(*pageData) document
+	institution        string   // status 503 while this institution gives no rates; "" = never
+	apiPath            string   // path that the page names as address of the next request; "" = none
+	sources            []string // ids of the sources that get their document from the route
+}
+
+// document is a response that is not sent yet.
+type document struct {
+	contentType string
+	body        []byte
+	status      int // 0 = 200
 }
 
 // NewSite returns a site for a market. It has the pages that the built-in source definitions read. Before the first
 // step of the market all responses have status 503.
 func NewSite(market *Market) *Site {
 	s := &Site{
-		market: market, pace: time.Second, definitions: source.DefaultSet(), routes: map[string][]*route{},
-		faults: activeFaults{byTarget: map[string]activeFault{}}, blanks: sync.OnceValue(gzippedBlanks), closing: make(chan struct{}),
+		market: market, definitions: source.DefaultSet(), routes: map[string][]*route{}, faults: map[string]activeFault{}, closing: make(chan struct{}),
 	}
 	for _, r := range allRoutes() {
 		key := r.method + " " + r.host
 		s.routes[key] = append(s.routes[key], &r)
-		s.hosts = append(s.hosts, r.host)
 	}
 	for _, d := range s.definitions.Definitions() {
-		s.attachSource(d)
-	}
-	slices.Sort(s.hosts)
-	s.hosts = slices.Compact(s.hosts)
-	return s
-}
-
-// attachSource adds the id of a source to the routes that serve its documents, and the hosts of the source to s.hosts.
-func (s *Site) attachSource(d *source.Definition) {
-	for page := range d.Pages {
-		if r := s.documentRoute(d, page); r != nil {
-			r.sources = append(r.sources, d.ID)
-		}
-		for _, request := range d.Pages[page].Requests {
-			if address, err := url.Parse(request.URL); err == nil && address.Host != "" {
-				s.hosts = append(s.hosts, address.Hostname())
+		for page := range d.Pages {
+			if r := s.documentRoute(d, page); r != nil {
+				r.sources = append(r.sources, d.ID)
 			}
 		}
 	}
+	return s
 }
 
 // documentRoute returns the route that serves the document of a page, or nil.
 func (s *Site) documentRoute(d *source.Definition, page int) *route {
 	requests := d.Pages[page].Requests
 	last := requests[len(requests)-1]
-	for _, request := range slices.Backward(requests) {
-		address, err := url.Parse(request.URL)
-		if err != nil || request.URL == "" {
-			continue
-		}
-		if last.AddressFrom == nil {
-			return s.find(last.Method, address)
-		}
-		start := s.find(request.Method, address)
-		if start == nil || start.apiPath == "" {
-			return nil
-		}
-		address.Path, address.RawQuery = start.apiPath, ""
-		return s.find(last.Method, address)
+	if last.AddressFrom == nil {
+		return s.find(last.Method, last.URL)
 	}
-	return nil
+	start := s.find(http.MethodGet, requests[0].URL)
+	if start == nil {
+		return nil
+	}
+	return s.find(last.Method, "https://"+start.host+start.apiPath)
 }
 
 // find returns the route of a method and an address, or nil.
-func (s *Site) find(method string, address *url.URL) *route {
-	path := cmp.Or(address.Path, "/")
-	for _, r := range s.routes[cmp.Or(method, http.MethodGet)+" "+address.Hostname()] {
-		if r.path == path && (r.query == "" || sameQuery(r.query, address)) {
+func (s *Site) find(method, address string) *route {
+	location, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	path := cmp.Or(location.Path, "/")
+	for _, r := range s.routes[cmp.Or(method, http.MethodGet)+" "+location.Hostname()] {
+		name, value, _ := strings.Cut(r.query, "=")
+		if r.path == path && (r.query == "" || location.Query().Get(name) == value) {
 			return r
 		}
 	}
 	return nil
 }
 
-func sameQuery(param string, address *url.URL) bool {
-	name, value, _ := strings.Cut(param, "=")
-	return address.Query().Get(name) == value
+// ServeHTTP answers for the host that the request names.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.handling.Add(1)
+	defer s.handling.Done()
+	rt := s.find(r.Method, "http://"+r.Host+r.URL.RequestURI())
+	if rt == nil {
+		send(w, errorPage(http.StatusNotFound, "P&aacute;gina no encontrada"))
+		return
+	}
+	active := s.fault(rt.sources)
+	if active.fault == Hang {
+		select {
+		case <-r.Context().Done():
+		case <-s.closing:
+		}
+		panic(http.ErrAbortHandler) // returning would send an empty response
+	}
+	v := s.pageData(active)
+	v.bank = r.URL.Query().Get("bank")
+	if v.silent[rt.institution] || v.time.IsZero() {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		send(w, errorPage(http.StatusServiceUnavailable, "Estamos en mantenimiento"))
+		return
+	}
+	send(w, v.document(rt))
 }
 
-// hostOf returns the host of the first request of a source.
-func hostOf(d *source.Definition) string {
-	address, err := url.Parse(d.Pages[0].Requests[0].URL)
-	if err != nil {
-		return ""
-	}
-	return address.Hostname()
+func send(w http.ResponseWriter, d document) {
+	w.Header().Set("Content-Type", d.contentType)
+	w.WriteHeader(cmp.Or(d.status, http.StatusOK))
+	_, _ = w.Write(d.body) // the client may be gone
 }
+
+// document renders the document of a route. It applies v.fault if this fault changes or replaces documents.
+func (v *pageData) document(rt *route) document { return v.fault.changeDocument(rt.render(v)) }
 
 // Start starts the server on a free loopback port.
 func (s *Site) Start() error {
-	if err := s.certificates.generate(s.hosts); err != nil {
-		return fmt.Errorf("make the certificates of the simulated site: %w", err)
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for the simulated site: %w", err)
 	}
 	s.address = listener.Addr().String()
-	s.server = &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.trackConn,
-		ErrorLog: log.New(io.Discard, "", 0), // clients reject faulty certificates, which net/http would log
-	}
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.certificate}
-	s.serving.Go(func() { _ = s.server.Serve(tls.NewListener(listener, tlsConfig)) }) // after Close it returns ErrServerClosed
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.handling.Go(func() { _ = s.server.Serve(listener) }) // after Close it returns ErrServerClosed
 	return nil
 }
 
-// trackConn counts the open connections in s.conns.
-func (s *Site) trackConn(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.conns.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		s.conns.Done()
-	case http.StateActive, http.StateIdle:
-	}
-}
-
-// Close closes all connections and waits until they and all goroutines of the site have ended.
+// Close closes all connections and waits for the requests in progress. It must be called once.
 func (s *Site) Close() error {
-	select {
-	case <-s.closing:
-		return nil
-	default:
-		close(s.closing)
-	}
+	close(s.closing)
 	if s.server == nil {
 		return nil
 	}
 	err := s.server.Close()
-	s.serving.Wait()
-	err = errors.Join(err, s.server.Close()) // closes connections that were accepted during the first Close
-	s.conns.Wait()
-	return err
+	s.handling.Wait()
+	return errors.Join(err, s.server.Close()) // closes connections that were accepted during the first Close
 }
 
-// Dial connects every host name to the site. It accepts only the port 443.
+// Dial connects every host name to the site.
 func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if _, port, err := net.SplitHostPort(address); err != nil || port != "443" || s.address == "" {
-		return nil, fmt.Errorf("dial %s: the simulated site is closed, or does not listen on that port", address)
+	if s.address == "" {
+		return nil, fmt.Errorf("dial %s: the simulated site is not started", address)
 	}
 	return new(net.Dialer).DialContext(ctx, network, s.address)
 }
-
-// Roots returns the certificate authority of the site. It returns nil before Start.
-func (s *Site) Roots() *x509.CertPool { return s.certificates.roots }
 
 // Document returns the document that the site serves for a page of a source, with active faults, but without the
 // network. sourceID may have the prefix demo-. Document returns nil if there is no such page.
@@ -190,11 +185,54 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 	if rt == nil {
 		return nil
 	}
-	requests := d.Pages[page].Requests
-	request := requestOf(&requests[len(requests)-1], rt)
-	v := s.pageData(request, s.faults.find(Fault.affectsResponse, rt.targets()...))
-	doc := v.document(rt)
-	return &source.Document{
-		URL: request.URL.String(), ContentType: doc.contentType, Body: doc.body, FetchedAt: v.Now,
+	v, address := s.pageData(s.fault(rt.sources)), &url.URL{Scheme: "https", Host: rt.host, Path: rt.path}
+	if requests := d.Pages[page].Requests; requests[len(requests)-1].URL != "" {
+		address, _ = url.Parse(requests[len(requests)-1].URL) // the definition was checked
 	}
+	v.bank = address.Query().Get("bank")
+	doc := v.document(rt)
+	return &source.Document{URL: address.String(), ContentType: doc.contentType, Body: doc.body, FetchedAt: v.Now}
+}
+
+// pageData is the input for one response: the market at one time, and the fault that the response must have.
+type pageData struct {
+	snapshot
+	Now         time.Time // in Santo Domingo
+	fault       Fault
+	bank        string       // parameter of the request, which one aggregator needs
+	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
+}
+
+// shownQuote is a quote as a page shows it: a fault may make its sides any text.
+type shownQuote struct {
+	engine.Observation
+	Name string // name of the institution; only in the lists of sites that copy rates
+}
+
+func (s *Site) pageData(active activeFault) *pageData {
+	v := &pageData{snapshot: s.market.snapshot(), fault: active.fault}
+	if active.frozen != nil && !v.time.IsZero() {
+		v.snapshot = *active.frozen()
+	}
+	v.Now = v.time.In(engine.Location())
+	for _, o := range v.quotes {
+		v.quotesShown = append(v.quotesShown, shownQuote{Observation: o})
+	}
+	v.changePrices()
+	return v
+}
+
+// Quotes returns the quotes of an institution in the order of quotesShown.
+func (v *pageData) Quotes(institution string) []shownQuote {
+	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool { return q.InstitutionID != institution })
+}
+
+// Quote returns the quote of a currency and channel. If there is none, both sides of the result are "".
+func (v *pageData) Quote(institution, currency string, channel engine.Channel) shownQuote {
+	for _, q := range v.quotesShown {
+		if q.InstitutionID == institution && q.Currency == currency && q.Channel == channel {
+			return q
+		}
+	}
+	return shownQuote{}
 }

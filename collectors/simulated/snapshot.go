@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
@@ -13,13 +14,21 @@ import (
 const demoPrefix = "demo-" // first part of the ids of simulated sources
 
 // Definitions returns copies of the definitions of a set. A definition says how the pages of a source are fetched and
-// read. The copies have ids and names that say that the rates are simulated. The copies request the same addresses as
-// the originals, so fetch them only through Site.Dial. Sources that are disabled as old are enabled, those that need a
-// secret are disabled.
+// read. The copies have ids and names that say that the rates are simulated. They request the addresses of the
+// originals over plain HTTP, so fetch them only through Site.Dial. Sources that are disabled as old are enabled, those
+// that need a secret are disabled.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
 	for _, original := range set.Definitions() {
 		demo := *original
+		demo.Pages = slices.Clone(original.Pages)
+		for i := range demo.Pages {
+			page := &demo.Pages[i]
+			page.Requests = slices.Clone(page.Requests)
+			for j := range page.Requests {
+				page.Requests[j].URL = strings.Replace(page.Requests[j].URL, "https://", "http://", 1)
+			}
+		}
 		demo.ID, demo.Name, demo.URL = demoPrefix+original.ID, "Demo, tasas simuladas: "+original.Name, ""
 		switch {
 		case isEnabled(original):

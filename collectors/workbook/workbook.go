@@ -19,9 +19,9 @@ const (
 	unpackedBytesMax = 16 << 20 // of all parts
 	packedRatioMax   = 100      // unpacked to packed size; real tables have 5 to 30, a decompression bomb 1,000
 	packedRatioFrom  = 1 << 20  // packedRatioMax applies to packages above this unpacked size
-	depthMax      = 64       // of nested elements in a sheet
-	rowsMax     = 65_536
-	cellsMax    = 300_000
+	depthMax         = 64       // of nested elements in a sheet
+	rowsMax          = 65_536
+	cellsMax         = 300_000
 )
 
 // Errors of Open and Book.Rows wrap one of these.
@@ -171,4 +171,23 @@ func checkSheet(part *zip.File) error {
 			}
 		}
 	}
+}
+
+// Write returns a workbook with one sheet. Texts that are numbers become numbers, as a spreadsheet program writes them.
+func Write(sheet string, rows [][]string) (body []byte, err error) {
+	file := excelize.NewFile()
+	defer func() { err = errors.Join(err, file.Close()) }()
+	err = file.SetSheetName(file.GetSheetName(0), sheet)
+	for i, texts := range rows {
+		cells := make([]any, len(texts))
+		for j, text := range texts {
+			cells[j] = text
+			if value, notNumber := strconv.ParseFloat(text, 64); notNumber == nil {
+				cells[j] = value
+			}
+		}
+		err = errors.Join(err, file.SetSheetRow(sheet, "A"+strconv.Itoa(i+1), &cells))
+	}
+	buffer, writeErr := file.WriteToBuffer()
+	return buffer.Bytes(), errors.Join(err, writeErr)
 }

@@ -159,7 +159,7 @@ var layout = map[string]row{
 
 	"collectors/workbook": {may: "xuri/excelize/v2", never: "net net/http os"},
 
-	"collectors/simulated": {may: "engine collectors/source golang.org/x/text"},
+	"collectors/simulated": {may: "engine collectors/source collectors/workbook"},
 
 	"bench": {may: "bench/load engine httpapi/apitest golang.org/x/sys " +
 		"valyala/fasthttp", // the bare server
