@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -29,7 +28,7 @@ const productURL = "https://github.com/tasard/tasard"
 func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
-		Clock: c.Clock, Random: c.newRandom(), UserAgent: cmp.Or(c.Collect.UserAgent, userAgent(c.Version, c.Collect.Contact)), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
+		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause, Secret: func(name string) string { return secrets[name].Reveal() },
 	}
 	if c.Definitions != "" { // the directory also has the certificates that definitions of sources name
@@ -54,9 +53,6 @@ func userAgent(version, contact string) string {
 	}
 	return fmt.Sprintf("Mozilla/5.0 (compatible; tasard/%s; %s)", version, comment)
 }
-
-// CheckUserAgent checks a value of Collect.UserAgent.
-func CheckUserAgent(text string) error { return source.CheckUserAgent(text) }
 
 // liveCollector collects: it fetches the rates of sources at their scheduled times. It uses the newest definitions of
 // sources (how the rates of a source are read), which Reload can replace.

@@ -103,12 +103,11 @@ type Accounts struct {
 
 // Collect configures how the node fetches rates from the institutions' sites.
 type Collect struct {
-	On        bool          // the node fetches rates
-	Deferred  bool          // fetching begins when the caller calls Node.Collect
-	Contact   string        // contact in the header User-Agent, for the operators of the sites; may be ""
-	UserAgent string        // header User-Agent; "" means one with the version, the address of the project and Contact
-	Secrets   string        // directory with a file for each secret that a definition names; "" means none
-	Spread    time.Duration // each site is read at a random moment within this time after each time of Schedule; 0 means at once
+	On       bool          // the node fetches rates
+	Deferred bool          // fetching begins when the caller calls Node.Collect
+	Contact  string        // contact in the header User-Agent, for the operators of the sites; may be ""
+	Secrets  string        // directory with a file for each secret that a definition names; "" means none
+	Spread   time.Duration // each site is read at a random moment within this time after each time of Schedule; 0 means at once
 
 	Archive  string              // directory that keeps the fetched documents; "" means none
 	Schedule collectors.Schedule // nil means 08:00, 12:00 and 17:00 in Santo Domingo

@@ -47,11 +47,6 @@ func TestFetch_Document(t *testing.T) {
 				t.Errorf("sent %s: %q, want %q", name, got, value)
 			}
 		}
-		d.Language = "en"
-		wantDocument(t, w.client(), d, "<html>D\xf3lar</html>")
-		if got := sent.Header.Get("Accept-Language"); got != "en,es;q=0.5" {
-			t.Errorf("a page in English is asked for in %q", got)
-		}
 	})
 }
 

@@ -303,7 +303,7 @@ func definitionWithoutRobots(requests ...source.Request) *source.Definition {
 
 func definitionOf(requests ...source.Request) *source.Definition {
 	return &source.Definition{
-		ID: "example-site", Language: "es",
+		ID:    "example-site",
 		Pages: []source.Page{{Name: "usd", Requests: requests, Extract: source.Extract{Method: source.HTMLFields}}},
 	}
 }

@@ -39,7 +39,7 @@ func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fe
 	}
 	switch {
 	case r.JSON != "":
-		req.body = r.JSON
+		req.body = string(r.JSON)
 		req.header.Set("Content-Type", "application/json")
 	case r.Form != nil:
 		form := url.Values{}
@@ -52,9 +52,8 @@ func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fe
 	for name, value := range r.Headers {
 		req.header.Set(name, value)
 	}
-	// A definition has its own key for the user agent. With an Accept-Encoding header the transport would not decode
-	// gzip.
-	req.header.Set("User-Agent", s.userAgent())
+	// With an Accept-Encoding header the transport would not decode gzip.
+	req.header.Set("User-Agent", s.client.config.UserAgent)
 	req.header.Del("Accept-Encoding")
 	req.header.Del("Range")
 	return req, nil
@@ -102,21 +101,9 @@ func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *
 	return address, nil
 }
 
-func (s *session) userAgent() string {
-	return cmp.Or(s.definition.UserAgent, s.client.config.UserAgent)
-}
-
 // header returns the headers of every request.
 func (s *session) header(accept string) http.Header {
-	language := "es-DO,es;q=0.9"
-	if s.definition.Language == "en" {
-		language = "en,es;q=0.5"
-	}
-	return http.Header{
-		"User-Agent":      {s.userAgent()},
-		"Accept":          {accept},
-		"Accept-Language": {language},
-	}
+	return http.Header{"User-Agent": {s.client.config.UserAgent}, "Accept": {accept}, "Accept-Language": {"es-DO,es;q=0.9"}}
 }
 
 // accept returns the Accept header of a request. For the document of a page it depends on the extraction method;

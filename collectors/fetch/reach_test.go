@@ -2,17 +2,13 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/tasard/tasard/collectors/source"
 )
 
 // reachClient is a client whose connections all go to one server. dialed has the addresses that it asked for.
@@ -43,26 +39,6 @@ func echoUserAgent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = io.WriteString(w, r.UserAgent()+"|"+r.Header.Get("Accept-Language"))
-}
-
-// A server that has only ciphers of twenty years ago is read by a definition with oldCiphers, and by no other.
-func TestOldCiphers(t *testing.T) {
-	old := httptest.NewUnstartedServer(http.HandlerFunc(echoUserAgent))
-	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}
-	old.Config.ErrorLog = log.New(io.Discard, "", 0)
-	old.StartTLS()
-	defer old.Close()
-	c, _ := reachClient(t, old, old.Listener.Addr().String())
-	d := get("https://example.com/")
-	wantFailure(t, c, d, source.TLS, "handshake failure")
-	accepting := get("https://example.com/")
-	accepting.OldCiphers = true
-	accepting.UserAgent = "Mozilla/5.0 (compatible; tasard; +https://example.do)"
-	wantDocument(t, c, accepting, accepting.UserAgent+"|es-DO,es;q=0.9")
-	wantFailure(t, c, d, source.TLS, "handshake failure")
-	untrusting := New(Config{Clock: clock, Pause: -1, Roots: newAuthority(t, "other", nil).pool(), Dial: c.config.Dial})
-	defer untrusting.Close()
-	wantFailure(t, untrusting, accepting, source.TLS, "unknown authority")
 }
 
 // The requests of a source with a proxy go through it, and only they; the certificate of the site counts.

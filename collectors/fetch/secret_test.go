@@ -306,7 +306,7 @@ func TestSecrets_OnlyProtected(t *testing.T) {
 	for address, want := range map[string]source.FailureKind{plain.URL + "/rates": "", "http://example.com/rates": source.Internal} {
 		for _, proxy := range []string{"", "http://proxy.example:3128"} {
 			d := get(address)
-			d.Secret, d.PlainHTTP, d.Proxy = &source.Secret{Name: "api", Header: "Authorization"}, true, proxy
+			d.Secret, d.Proxy = &source.Secret{Name: "api", Header: "Authorization"}, proxy
 			c := secretClient(t, secured, goodSecrets(), &now)
 			c.config.Dial = nil // only to public addresses, and to those of the definition
 			before := asked

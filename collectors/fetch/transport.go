@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/tasard/tasard/collectors/source"
@@ -59,9 +57,6 @@ func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.T
 		return nil, fetchErr
 	}
 	config := &tls.Config{RootCAs: roots, Time: c.config.Clock, MinVersion: tls.VersionTLS12}
-	if d.OldCiphers {
-		config.CipherSuites = oldCiphers()
-	}
 	var proxy func(*http.Request) (*url.URL, error)
 	if d.Proxy != "" {
 		address, err := url.Parse(d.Proxy)
@@ -78,18 +73,6 @@ func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.T
 		IdleConnTimeout:        c.config.FetchTimeout,
 		MaxResponseHeaderBytes: headerBytesMax,
 	}, nil
-}
-
-// oldCiphers returns the ciphers of TLS 1.2, with those that Go does not offer by default: CBC, 3DES, and keys without
-// forward secrecy. Some old servers have no others. RC4 is left out: it protects nothing.
-func oldCiphers() []uint16 {
-	var ids []uint16
-	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
-		if slices.Contains(suite.SupportedVersions, tls.VersionTLS12) && !strings.Contains(suite.Name, "RC4") {
-			ids = append(ids, suite.ID)
-		}
-	}
-	return ids
 }
 
 // roots returns the trusted certificates for a source: Config.Roots and those in the PEM file that the definition of

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tasard/tasard/collectors/workbook"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -178,11 +177,7 @@ func (v *pageData) bcrdWorkbook(sheet string, rows [][]string) document {
 			}
 		}
 	}
-	body, err := workbook.Write(sheet, rows)
-	if err != nil {
-		panic("simulated: writing into memory fails: " + err.Error())
-	}
-	return document{contentType: contentWorkbook, body: body}
+	return document{contentType: contentWorkbook, body: workbook(sheet, rows)}
 }
 
 // dayCells returns the cells with the year, the month and the day, as the central bank writes them.

@@ -148,7 +148,7 @@ func checkText(text string, page *Page) {
 		failf(WrongContent, "want HTML, got data beginning with %s", quoted(start))
 	case strings.HasPrefix(lower, "<?xml") && !strings.Contains(lower, "<html"):
 		failf(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
-	case strings.Contains(lower, "<html") && !strings.Contains(lower, "</html") && !page.Fragment:
+	case strings.Contains(lower, "<html") && !strings.Contains(lower, "</html"):
 		failf(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
 	}
 }

@@ -55,13 +55,11 @@ func TestContent_KindOfDocument(t *testing.T) {
 	}
 }
 
-// Pieces of pages: without <html> nothing is missing; with it, only the definition can say that the end may be.
+// Pieces of pages: without <html> nothing is missing.
 func TestContent_Fragments(t *testing.T) {
 	d := oneField()
 	want := []string{"test USD unspecified [58.90] []"}
 	checkCase(t, d, documentOf(goodTable), parseCase{want: want})
-	d.Pages[0].Fragment = true
-	checkCase(t, d, documentOf("<html><body>"+goodTable), parseCase{want: want})
 }
 
 // cutFault is where a document that was cut off says something else than the whole one, "" when nowhere.
@@ -89,11 +87,6 @@ func TestI3_EveryCut(t *testing.T) {
 		if fault := cutFault(d, document); fault != "" {
 			t.Errorf("%s: %s", d.Pages[0].Extract.Method, fault)
 		}
-	}
-	fragment := oneField()
-	fragment.Pages[0].Fragment = true
-	if cutFault(fragment, pageOf(goodTable)) == "" {
-		t.Error("control: a page that may end anywhere is not found to lose digits")
 	}
 }
 

@@ -12,31 +12,27 @@ import (
 // Definition describes one source, which is a website or API with exchange rates: its institution, its priority, its
 // pages and how to read them. A Definition is immutable.
 type Definition struct {
-	ID             string                  // id of the source, as in the field sourceId of the API
-	Name           string                  // in Spanish, for people
-	URL            string                  // web page for people, or ""
-	Institution    string                  // institution of the rates; "" = each row names its own
-	Priority       int64                   // if several sources have the same rate, the lowest number wins
-	UpstreamSource string                  // name of the site that copies rates; "" = the source is the institution
-	Kind           engine.Kind             // kind of all its quotes, such as engine.Reference
-	Channel        engine.Channel          // channel of its quotes; a Field or Target may name another
-	Expiry         Expiry                  // how long its quotes are valid
-	Bounds         []engine.PlausibleRange // plausible prices of its currencies, instead of the general ones
-	Language       string                  // language of its pages, es or en, for the header Accept-Language
-	Decimal        values.DecimalMark      // decimal mark of its prices
-	DecimalsMax    int                     // a price with more decimals is an error
-	IgnoreRobots   bool                    // ignore robots.txt; only an operator may decide this
-	PlainHTTP      bool                    // its addresses may be http instead of https
-	CAFile         string                  // PEM file of certificates that the server omits; "" = none
-	UserAgent      string                  // header User-Agent instead of that of the node; "" = that of the node
-	OldCiphers     bool                    // accept the ciphers of old servers too; the certificate is verified anyway
-	Proxy          string                  // address of an HTTP or SOCKS5 proxy for its requests; "" = none
-	Secret         *Secret                 // API key of the operator that its requests carry; nil = none
-	OAuth2         *OAuth2                 // how its requests get a token; nil = they have none
-	Disabled       string                  // reason why the source is not fetched (Parse works anyway); "" = it is
-	Evidence       Evidence                // which programs have read the site in this form, and when
-	Note           string                  // advice for people, about repairs of the definition
-	Pages          []Page                  // at least one
+	ID             string                  `json:"id"`             // id of the source, as in the field sourceId of the API
+	Name           string                  `json:"name"`           // in Spanish, for people
+	URL            string                  `json:"url"`            // web page for people, or ""
+	Institution    string                  `json:"institution"`    // institution of the rates; "" = each row names its own
+	Priority       int64                   `json:"priority"`       // if several sources have the same rate, the lowest number wins
+	UpstreamSource string                  `json:"upstreamSource"` // name of the site that copies rates; "" = the source is the institution
+	Kind           engine.Kind             `json:"kind"`           // kind of all its quotes, such as engine.Reference
+	Channel        engine.Channel          `json:"channel"`        // channel of its quotes; a Field or Target may name another
+	Expiry         Expiry                  `json:"expiry"`         // how long its quotes are valid
+	Bounds         []engine.PlausibleRange `json:"-"`              // plausible prices of its currencies, instead of the general ones
+	Decimal        values.DecimalMark      `json:"decimal"`        // decimal mark of its prices
+	DecimalsMax    int                     `json:"decimalsMax"`    // a price with more decimals is an error
+	IgnoreRobots   bool                    `json:"ignoreRobots"`   // ignore robots.txt; only an operator may decide this
+	CAFile         string                  `json:"caFile"`         // PEM file of certificates that the server omits; "" = none
+	Proxy          string                  `json:"proxy"`          // address of an HTTP or SOCKS5 proxy for its requests; "" = none
+	Secret         *Secret                 `json:"secret"`         // API key of the operator that its requests carry; nil = none
+	OAuth2         *OAuth2                 `json:"oauth2"`         // how its requests get a token; nil = they have none
+	Disabled       string                  `json:"disabled"`       // reason why the source is not fetched (Parse works anyway); "" = it is
+	Evidence       Evidence                `json:"evidence"`       // which programs have read the site in this form, and when
+	Note           string                  `json:"note"`           // advice for people, about repairs of the definition
+	Pages          []Page                  `json:"pages"`          // at least one
 }
 
 // Expiry says how long a quote is valid. The quote expires at the earlier of the two times.
@@ -45,32 +41,94 @@ type Expiry struct {
 	AfterDate  time.Duration // time after the end of the quote's effective date in Santo Domingo; 0 = no limit
 }
 
+// Evidence names the programs that have read a site as its definition does, and says when. It is for people.
+type Evidence struct {
+	Grade  Grade  `json:"grade"`  // "" = unknown, in a definition of the operator
+	Seen   string `json:"seen"`   // when the site last had this shape: a day, a month or a year, as 2026-09-17, 2026-09 or 2026
+	By     string `json:"by"`     // public programs, with their files and dates
+	Sample string `json:"sample"` // the real answer that the definition parses, and where it is; "" = none is known
+}
+
+// Grade is how much is known of a definition.
+type Grade string
+
+// The grades. A source whose definition is Old is disabled unless the operator enables it.
+const (
+	Confirmed Grade = "confirmed" // a stored real answer of the last 12 months parses
+	Reported  Grade = "reported"  // public programs agree on shape and selectors, and one of them is newer than 2024
+	Old       Grade = "old"       // no program is known to have read it since 2024
+)
+
+// OldReason returns the reason why a source with old evidence is disabled, or "". It is Definition.Disabled if the file
+// says nothing else.
+func (e *Evidence) OldReason() string {
+	if e.Grade != Old {
+		return ""
+	}
+	return "Old: last seen " + e.Seen + `. A file with this id and "disabled": "" enables it.`
+}
+
+// Secret says how requests carry an API key of the operator. The key is in a file, never in a definition.
+type Secret struct {
+	Name   string `json:"name"`   // of the key; lower case letters, digits and hyphens
+	Header string `json:"header"` // header of each request that has the key
+	Scheme string `json:"scheme"` // word before the key, such as Bearer; "" = none
+}
+
+// OAuth2 says how to get a token for the requests, with the client-credentials grant (RFC 6749, section 4.4). The
+// client and its secret are sent only to URL, the token only to the addresses of the pages.
+type OAuth2 struct {
+	URL            string `json:"url"`            // address of the token endpoint
+	ClientID       string `json:"clientId"`       // name of the secret that has the id of the client
+	ClientSecret   string `json:"clientSecret"`   // name of the secret that has the client's secret
+	Scope          string `json:"scope"`          // "" = none
+	ClientIDHeader string `json:"clientIdHeader"` // header that has the id of the client too; "" = none
+}
+
+// SecretNames returns the names of the secrets without which the source can't be fetched.
+func (d *Definition) SecretNames() []string {
+	switch {
+	case d.Secret != nil:
+		return []string{d.Secret.Name}
+	case d.OAuth2 != nil:
+		return []string{d.OAuth2.ClientID, d.OAuth2.ClientSecret}
+	}
+	return nil
+}
+
 // Page says how to get one document of a source and how to read it.
 type Page struct {
-	Name        string    // unique within the source; may be "" if the source has only one page
-	InsteadOf   string    // name of an earlier page; this page is read only if that one can't be read
-	Institution string    // institution of its quotes; "" = Definition.Institution
-	Currency    string    // currency of every Field and Target that names none
-	Requests    []Request // sent in this order, with shared cookies; the last response is the document
-	Extract     Extract
-	Fragment    bool // the document may be a part of an HTML page, so a missing </html> is not an error
+	Name        string    `json:"name"`        // unique within the source; may be "" if the source has only one page
+	InsteadOf   string    `json:"insteadOf"`   // name of an earlier page; this page is read only if that one can't be read
+	Institution string    `json:"institution"` // institution of its quotes; "" = Definition.Institution
+	Currency    string    `json:"currency"`    // currency of every Field and Target that names none
+	Requests    []Request `json:"requests"`    // sent in this order, with shared cookies; the last response is the document
+	Extract     Extract   `json:"extract"`
+}
+
+// Dated reports whether the quotes of the page have a date.
+func (p *Page) Dated() bool {
+	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
 }
 
 // Request is one HTTP request of a page.
 type Request struct {
-	Method      string            // GET or POST
-	URL         string            // absolute address; "" if AddressFrom is given
-	AddressFrom *AddressFrom      // where the address is; nil if URL is given
-	Headers     map[string]string // added to the headers of every request
-	Form        map[string]string // form-encoded body; nil = no form
-	JSON        string            // JSON body, also for GraphQL; "" = none
+	Method      string            `json:"method"`      // GET or POST
+	URL         string            `json:"url"`         // absolute address; "" if AddressFrom is given
+	AddressFrom *AddressFrom      `json:"addressFrom"` // where the address is; nil if URL is given
+	Headers     map[string]string `json:"headers"`     // added to the headers of every request
+	Form        map[string]string `json:"form"`        // form-encoded body; nil = no form
+	JSON        JSONText          `json:"json"`        // JSON body, also for GraphQL; "" = none
 }
+
+// JSONText is a compact JSON value.
+type JSONText string
 
 // AddressFrom takes the address of a request from the previous response: from an attribute of an HTML element. The
 // address must be on the same site.
 type AddressFrom struct {
-	Selector  string // CSS selector of the element
-	Attribute string
+	Selector  string `json:"selector"` // CSS selector of the element
+	Attribute string `json:"attribute"`
 }
 
 // Method is a way to read a document.
@@ -83,19 +141,19 @@ const (
 	JSONFields Method = "json-fields" // one path for each side of each currency
 	JSONRows   Method = "json-rows"   // array of objects, identified by their label
 	TextRegex  Method = "text-regex"  // regular expression with named groups
-	XLSXRows   Method = "xlsx-rows"   // sheet of an XLSX or XLS workbook with a date in each row
+	XLSXRows   Method = "xlsx-rows"   // sheet of an XLSX workbook with a date in each row
 )
 
 // Extract says how a document is read. The method decides which of the other members are needed; a definition file must
 // not have any that its method does not need.
 type Extract struct {
-	Method Method
-	Fields []Field  // for html-fields, json-fields, xlsx-rows
-	Rows   *Rows    // for html-rows, json-rows
-	Text   *Text    // for text-regex
-	Sheet  *Sheet   // for xlsx-rows
-	Date   *Date    // where the date of the whole document is; nil = it has none
-	Expect []Expect // conditions that a valid document meets
+	Method Method   `json:"method"`
+	Fields []Field  `json:"fields"` // for html-fields, json-fields, xlsx-rows
+	Rows   *Rows    `json:"rows"`   // for html-rows, json-rows
+	Text   *Text    `json:"text"`   // for text-regex
+	Sheet  *Sheet   `json:"sheet"`  // for xlsx-rows
+	Date   *Date    `json:"date"`   // where the date of the whole document is; nil = it has none
+	Expect []Expect `json:"expect"` // conditions that a valid document meets
 }
 
 // Side names one side of a quote, or both.
@@ -111,76 +169,82 @@ const (
 // Locator says where a text is in a document, or in a row of a document. If it finds several texts, all of them must
 // have the same value.
 type Locator struct {
-	At        string // HTML: a CSS selector; JSON: a path such as d.results[0].rate; workbook: a column heading
-	Attribute string // HTML: the attribute to read; "" = the visible text
-	Column    string // HTML: the heading of a table column
-	Pattern   string // regular expression that selects a part of the text: its first group, or the whole match
+	At        string `json:"at"`        // HTML: a CSS selector; JSON: a path such as d.results[0].rate; workbook: a column heading
+	Attribute string `json:"attribute"` // HTML: the attribute to read; "" = the visible text
+	Column    string `json:"column"`    // HTML: the heading of a table column
+	Pattern   string `json:"pattern"`   // regular expression that selects a part of the text: its first group, or the whole match
 }
 
 // Field says where one price (buy, sell or both) of one currency is. If there are several fields for the same price,
 // they are tried in order.
 type Field struct {
-	Currency string // "" = Page.Currency
-	Side     Side
-	Channel  engine.Channel // "" = Definition.Channel
-	From     engine.Date    // workbook: first day on which the column has this currency; zero = all days
+	Currency string         `json:"currency"` // "" = Page.Currency
+	Side     Side           `json:"side"`
+	Channel  engine.Channel `json:"channel"` // "" = Definition.Channel
+	From     Day            `json:"from"`    // workbook: first day on which the column has this currency; zero = all days
 	Locator
 }
+
+// Day is a date in a definition file.
+type Day engine.Date
 
 // Rows says where the rows of a document are and how each is read. A row is identified by its label, such as the name
 // of a bank, and not by its position. A normalised label has no capitals, accents and superfluous spaces
 // (values.NormaliseLabel).
 type Rows struct {
-	At        string // HTML: CSS selector of the rows; JSON: path of the array
-	Label     Locator
-	Buy, Sell *Locator          // nil = the source does not have this side
-	Value     *Locator          // instead of Buy and Sell: the price of the side that the label names
-	Labels    map[string]Target // by normalised label; includes the labels of the whole definition
-	Ignore    []string          // normalised labels of rows without a quote
-	Unless    string            // HTML: rows whose text matches this pattern are skipped
-	Date      *Date             // where the date of the row is; nil = it has none
-	Min       int               // minimum number of rows with a known label, at least 1; fewer are a failure
+	At     string            `json:"at"` // HTML: CSS selector of the rows; JSON: path of the array
+	Label  Locator           `json:"label"`
+	Buy    *Locator          `json:"buy"` // nil = the source does not have this side
+	Sell   *Locator          `json:"sell"`
+	Value  *Locator          `json:"value"`  // instead of Buy and Sell: the price of the side that the label names
+	Labels map[string]Target `json:"labels"` // by normalised label; includes the labels of the whole definition
+	Ignore []string          `json:"ignore"` // normalised labels of rows without a quote
+	Unless string            `json:"unless"` // HTML: rows whose text matches this pattern are skipped
+	Date   *Date             `json:"date"`   // where the date of the row is; nil = it has none
+	Min    int               `json:"min"`    // minimum number of rows with a known label, at least 1; fewer are a failure
 }
 
 // Target says which quote a label stands for. If a member is empty, the quote has the value that the page or the source
 // names.
 type Target struct {
-	Institution string
-	Currency    string
-	Channel     engine.Channel
-	Side        Side // which side the price in the row is; only with Rows.Value
+	Institution string         `json:"institution"`
+	Currency    string         `json:"currency"`
+	Channel     engine.Channel `json:"channel"`
+	Side        Side           `json:"side"` // which side the price in the row is; only with Rows.Value
 }
 
 // Text says how a text is searched with a regular expression.
 type Text struct {
-	At      string            // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
-	Pattern string            // regular expression with the named groups buy, sell or both, and optionally label
-	Labels  map[string]Target // by normalised text of the group label (see Rows)
-	Unless  string            // matches of Pattern that also match this pattern are skipped
-	Min     int               // minimum number of matches, at least 1; fewer are a failure
+	At      string            `json:"at"`      // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
+	Pattern string            `json:"pattern"` // regular expression with the named groups buy, sell or both, and optionally label
+	Labels  map[string]Target `json:"labels"`  // by normalised text of the group label (see Rows)
+	Unless  string            `json:"unless"`  // matches of Pattern that also match this pattern are skipped
+	Min     int               `json:"min"`     // minimum number of matches, at least 1; fewer are a failure
 }
 
 // Sheet identifies a sheet of a workbook. The sheet has one row for each day.
 type Sheet struct {
-	Name             string // name of the sheet, normalised like a label; "" = the first sheet
-	Year, Month, Day string // headings of the columns with the date
+	Name  string `json:"name"` // name of the sheet, normalised like a label; "" = the first sheet
+	Year  string `json:"year"` // headings of the columns with the date
+	Month string `json:"month"`
+	Day   string `json:"day"`
 }
 
 // Date says where the effective date is, for which the quotes apply, and how it is written. If Form has a time, the
 // date with this time is also the time of publication.
 type Date struct {
 	Locator
-	Form     values.DateForm
-	Optional bool // in a row: a row without this element has no date; otherwise such a row is skipped
+	Form     values.DateForm `json:"form"`
+	Optional bool            `json:"optional"` // in a row: a row without this element has no date; otherwise such a row is skipped
 }
 
 // Expect is a condition that a valid document meets. In JSON, the value at Path must be Value, for example "OK". In
 // HTML, the selector At must match an element, and the text of each matched element must match Pattern.
 type Expect struct {
-	Path    string
-	Value   string // numbers and booleans as the document writes them
-	At      string
-	Pattern string
+	Path    string `json:"path"`
+	Value   string `json:"value"` // numbers and booleans as the document writes them
+	At      string `json:"at"`
+	Pattern string `json:"pattern"`
 }
 
 // Document is a document from a server or a file.

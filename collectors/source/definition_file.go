@@ -1,214 +1,413 @@
 package source
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/net/publicsuffix"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/jsonfile"
 )
 
-// Limits of a definition file. No known source comes near them.
 const (
-	fileBytesMax     = 256 << 10
-	nameMax          = 200  // characters of a name, a heading or a key
-	textMax          = 4000 // characters of a note, an address, a selector or a pattern
-	bodyBytesMax     = 16 << 10
-	pagesMax         = 16
-	requestsMax      = 5
-	entriesMax       = 1000 // entries of any other list or map
-	decimalsLimit    = 8    // number of decimals of a price that the engine keeps
-	jumpPermilleMax  = 1_000_000
-	minimumRowsMax   = 500
-	priorityMax      = 1_000_000_000
-	attributeNameMax = 80
+	fileBytesMax  = 256 << 10
+	bodyBytesMax  = 16 << 10             // of the JSON body of a request
+	decimalsLimit = 8                    // number of decimals of a price that the engine keeps
+	durationMax   = 366 * 24 * time.Hour // of an expiry; the shortest is a second
 )
 
 // definitionFile is the content of one file: a whole definition, which says how the pages of a source are fetched and
 // read, or changes of an existing definition.
 type definitionFile struct {
 	name       string
-	id         string              // of the definition that the file defines or changes
-	definition *Definition         // nil in a file with changes
-	changes    []func(*Definition) // nil in a file with a whole definition
+	id         string      // of the definition that the file defines or changes
+	definition *Definition // nil in a file with changes
+	text       []byte
 }
 
-func readDefinitionFile(name string, data []byte) (*definitionFile, error) {
-	file := &definitionFile{name: name}
-	err := jsonfile.Read(name, data, fileBytesMax, "shorten its notes and lists", func(whole *jsonfile.Object) {
-		top := &object{whole}
-		top.Text("$schema", textMax) // for editors
-		if top.Has("pages") || top.Empty() {
-			file.definition = top.definition()
-			file.id = file.definition.ID
-			return
+// readDefinitionFile reads a file. It is valid if the schema accepts it, and if finish finds no problem that needs
+// several keys at once. The error has all problems, each with the place of the key. tested means that the file is
+// built in and a test has compared it with the schema, which takes ten times as long as reading it.
+func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile, error) {
+	p := &problems{file: name}
+	if !tested {
+		value, err := readJSON(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		file.changes, file.id = top.changes(), top.Required("id", "", top.id)
-		if len(file.changes) == 0 && top.Empty() && !top.Failed() {
-			top.Errorf("has no pages and changes nothing; write a whole definition, or one of the keys that docs/definitions.md names")
+		p.checkTexts("", value)
+		if invalid := (*jsonschema.ValidationError)(nil); errors.As(schema().Validate(value), &invalid) {
+			p.addInvalid(invalid)
 		}
-	})
-	if err != nil {
-		return nil, err
+		if len(p.all) > 0 {
+			return nil, errors.Join(p.all...)
+		}
 	}
-	return file, nil
-}
-
-// changes reads a file that changes an existing definition. It returns a function for each change.
-func (o *object) changes() (changes []func(*Definition)) {
-	if o.Has("disabled") {
-		text := o.Text("disabled", textMax)
-		changes = append(changes, func(d *Definition) { d.Disabled = text })
+	d := &Definition{
+		Priority: engine.PriorityDefault, Kind: engine.Commercial, Channel: engine.Unspecified, DecimalsMax: decimalsLimit,
+		Expiry: Expiry{AfterCheck: engine.LifetimeDefault},
 	}
-	if o.Has("ignoreRobots") {
-		flag := o.Bool("ignoreRobots", false)
-		changes = append(changes, func(d *Definition) { d.IgnoreRobots = flag })
+	var keys map[string]json.RawMessage
+	var more struct {
+		Bounds []bound           `json:"bounds"`
+		Labels map[string]Target `json:"labels"`
 	}
-	if o.Has("caFile") {
-		file := o.file("caFile")
-		changes = append(changes, func(d *Definition) { d.CAFile = file })
+	if err := errors.Join(json.Unmarshal(text, &keys), json.Unmarshal(text, d), json.Unmarshal(text, &more)); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if o.Has("userAgent") {
-		text := o.userAgent("userAgent")
-		changes = append(changes, func(d *Definition) { d.UserAgent = text })
+	given := func(key string) bool { return keys[key] != nil }
+	file := &definitionFile{name: name, id: d.ID, text: text}
+	if !given("pages") {
+		if delete(keys, "$schema"); len(keys) == 1 {
+			p.addf("", "has no pages and changes nothing; write a whole definition, or one of the keys that docs/definitions.md names")
+		}
+		return file, errors.Join(p.all...)
 	}
-	if o.Has("oldCiphers") {
-		flag := o.Bool("oldCiphers", false)
-		changes = append(changes, func(d *Definition) { d.OldCiphers = flag })
+	if !given("disabled") {
+		d.Disabled = d.Evidence.OldReason()
 	}
-	if o.Has("proxy") {
-		address := o.proxy("proxy")
-		changes = append(changes, func(d *Definition) { d.Proxy = address })
+	for _, b := range more.Bounds {
+		d.Bounds = append(d.Bounds, engine.PlausibleRange(b))
 	}
-	if o.Has("priority") {
-		priority := o.Number("priority", engine.PriorityDefault, 0, priorityMax)
-		changes = append(changes, func(d *Definition) { d.Priority = priority })
-	}
-	return changes
+	p.finish(d, more.Labels, given("labels"))
+	file.definition = d
+	return file, errors.Join(p.all...)
 }
 
 // apply returns the definition in the file, or existing with the changes in the file.
-func (f *definitionFile) apply(existing *Definition) *Definition {
+func (f *definitionFile) apply(existing *Definition) (*Definition, error) {
 	if f.definition != nil {
-		return f.definition
+		return f.definition, nil
 	}
 	changed := *existing
-	for _, change := range f.changes {
-		change(&changed)
-	}
-	return &changed
+	err := json.Unmarshal(f.text, &changed)
+	return &changed, err
 }
 
-// definition reads a whole definition. If the file has several problems, the error lists them in the order in which the
-// keys are read here.
-func (o *object) definition() *Definition {
-	d := &Definition{
-		ID: o.Required("id", "", o.id), Name: o.Required("name", "", o.shortText), URL: o.URI("url", textMax),
-		Institution:    o.id("institution"),
-		Priority:       o.Number("priority", engine.PriorityDefault, 0, priorityMax),
-		UpstreamSource: o.Text("upstreamSource", engine.UpstreamSourceMax),
-		Kind:           jsonfile.Enum(o.Object, "kind", engine.Commercial, engine.Kinds()),
-		Channel:        jsonfile.Enum(o.Object, "channel", engine.Unspecified, engine.Channels()),
-		Language:       jsonfile.Enum(o.Object, "language", "es", []string{"es", "en"}),
-		Decimal:        jsonfile.Enum(o.Object, "decimal", values.AnyMark, []values.DecimalMark{values.Point, values.Comma}),
-		DecimalsMax:    int(o.Number("decimalsMax", decimalsLimit, 0, decimalsLimit)),
-		IgnoreRobots:   o.Bool("ignoreRobots", false),
-		PlainHTTP:      o.Bool("plainHttp", false),
-		CAFile:         o.file("caFile"),
-		UserAgent:      o.userAgent("userAgent"),
-		OldCiphers:     o.Bool("oldCiphers", false),
-		Proxy:          o.proxy("proxy"),
-		Evidence:       o.evidence(),
-		Note:           o.Text("note", textMax),
-		Expiry:         Expiry{AfterCheck: engine.LifetimeDefault},
+// readJSON returns the value of a JSON text. Unlike encoding/json, it reports repeated keys.
+func readJSON(text []byte) (any, error) {
+	switch {
+	case len(text) > fileBytesMax:
+		return nil, fmt.Errorf("the file is longer than %d bytes; shorten its notes and lists", fileBytesMax)
+	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
+		return nil, errors.New("the file begins with a byte order mark; save it as UTF-8 without one")
+	case !utf8.Valid(text):
+		return nil, errors.New("the file is not UTF-8; save it as UTF-8")
 	}
-	d.Disabled = d.Evidence.OldReason()
-	if o.Has("disabled") {
-		d.Disabled = o.Text("disabled", textMax)
+	var raw json.RawMessage
+	if syntax := (*json.SyntaxError)(nil); errors.As(json.Unmarshal(text, &raw), &syntax) {
+		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
+		return nil, fmt.Errorf("line %d: the file is not one JSON object: %w; correct it there", line, syntax)
 	}
-	o.part("expiry", func(part *object) {
-		d.Expiry = Expiry{AfterCheck: part.Duration("afterCheck", engine.LifetimeDefault), AfterDate: part.Duration("afterDate", 0)}
-	})
-	o.secrets(d)
-	o.each("bounds", entriesMax, func(bound *object) { d.Bounds = append(d.Bounds, bound.bound()) })
-	hasLabels := o.Has("labels")
-	labels := o.labels("labels")
-	if hasLabels && len(labels) == 0 {
-		o.Errorf("labels is empty; say what each label means, or remove it")
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
 	}
-	o.each("pages", pagesMax, func(page *object) { d.Pages = append(d.Pages, page.page(d, labels)) })
-	if len(labels) > 0 && !slices.ContainsFunc(d.Pages, Page.labelled) {
-		o.Errorf("labels is given, but no page uses labels; remove it")
-	}
-	o.checkWhole(d)
-	return d
+	return value, repeatedKey(json.NewDecoder(bytes.NewReader(text)))
 }
 
-// bound reads an entry of "bounds": the plausible prices of one currency.
-func (o *object) bound() engine.PlausibleRange {
-	bound := engine.PlausibleRange{
-		Currency: o.Required("currency", "; use the ISO 4217 code, as USD", o.currency), Until: o.day("until"), Lowest: jsonfile.Parsed(o.Object, "lowest", "40", engine.ParseDecimal), Highest: jsonfile.Parsed(o.Object, "highest", "40", engine.ParseDecimal),
-		JumpPermille: o.Number("jumpPermille", 0, 1, jumpPermilleMax), SidesDiffer: o.Bool("sidesDiffer", false),
+// repeatedKey returns an error if an object of the next value has a key twice.
+func repeatedKey(decoder *json.Decoder) error {
+	token, err := decoder.Token()
+	if delim, isDelim := token.(json.Delim); err != nil || !isDelim || delim == '}' || delim == ']' {
+		return err
 	}
-	low, high := bound.Lowest, bound.Highest
-	if !low.IsNull() && !high.IsNull() && low.Compare(high) > 0 {
-		o.Errorf("lowest %s is above highest %s; exchange them", low, high)
-	}
-	if low.IsNull() && high.IsNull() && bound.JumpPermille == 0 && !bound.SidesDiffer {
-		o.Errorf("bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or remove the entry")
-	}
-	return bound
-}
-
-// checkWhole checks the conditions that involve several keys of a definition, such as names that must be different.
-func (o *object) checkWhole(d *Definition) {
-	if d.Institution == "" && d.UpstreamSource == "" {
-		o.Errorf("neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
-	}
-	type boundKey struct {
-		currency string
-		until    engine.Date
-	}
-	bounded := map[boundKey]bool{}
-	for i, bound := range d.Bounds {
-		key := boundKey{bound.Currency, bound.Until}
-		if bounded[key] {
-			o.Errorf("bounds[%d] bounds %s for the same dates as another; keep one", i, bound.Currency)
+	keys := map[string]bool{}
+	for decoder.More() {
+		if token == json.Delim('{') {
+			key, err := decoder.Token()
+			if name := fmt.Sprint(key); err != nil || keys[name] {
+				return errors.Join(err, fmt.Errorf("an object has the key %.40q twice; keep one", name))
+			}
+			keys[fmt.Sprint(key)] = true
 		}
-		bounded[key] = true
-	}
-	if len(d.Pages) == 0 {
-		o.Errorf("pages is missing or empty; a source has at least one page")
-	}
-	o.checkSecrets(d)
-	names := map[string]bool{}
-	dated := false
-	for i := range d.Pages {
-		page := &d.Pages[i]
-		dated = dated || page.Dated()
-		isReplaced := func(other Page) bool { return other.Name == page.InsteadOf && other.InsteadOf == "" }
-		if page.InsteadOf != "" && !slices.ContainsFunc(d.Pages[:i], isReplaced) {
-			o.Errorf("pages[%d] is read instead of %q; name an earlier page that has no insteadOf itself", i, page.InsteadOf)
+		if err := repeatedKey(decoder); err != nil {
+			return err
 		}
-		switch {
-		case page.Name == "" && len(d.Pages) > 1:
-			o.Errorf("pages[%d] has no name; with more than one page each needs one", i)
-		case names[page.Name]:
-			o.Errorf("two pages are named %q; give each its own name", page.Name)
-		}
-		names[page.Name] = true
 	}
-	if d.Expiry.AfterDate > 0 && !dated && len(d.Pages) > 0 {
-		o.Errorf("expiry.afterDate is given, but no page has a date; add a date or remove it")
+	_, err = decoder.Token()
+	return err
+}
+
+// problems collects the problems of a file.
+type problems struct {
+	file string
+	all  []error
+}
+
+// addf adds a problem. place is the path of the key, such as pages[0].extract; "" = the whole file.
+func (p *problems) addf(place, format string, args ...any) {
+	if place == "" {
+		place = "the file"
+	}
+	p.all = append(p.all, fmt.Errorf("%s: %s: %w", p.file, strings.TrimPrefix(place, "."), fmt.Errorf(format, args...)))
+}
+
+// addInvalid adds the problems that the schema has found.
+func (p *problems) addInvalid(invalid *jsonschema.ValidationError) {
+	names, isName := invalid.ErrorKind.(*kind.PropertyNames)
+	for _, cause := range invalid.Causes {
+		if !isName {
+			p.addInvalid(cause)
+		}
+	}
+	if len(invalid.Causes) > 0 && !isName {
+		return
+	}
+	place := ""
+	for _, step := range invalid.InstanceLocation {
+		if _, err := strconv.Atoi(step); err == nil {
+			place += "[" + step + "]"
+		} else {
+			place += "." + step
+		}
+	}
+	switch problem := invalid.ErrorKind.(type) {
+	case *kind.Required:
+		for _, key := range problem.Missing {
+			p.addf(place, "%s is missing", key)
+		}
+	case *kind.AdditionalProperties:
+		p.addf(place, "unknown key %q", strings.Join(problem.Properties, ", "))
+	case *kind.PropertyNames:
+		// The library says no place of names.
+		if _, isKey := invalid.Causes[0].ErrorKind.(*kind.Enum); isKey {
+			p.addf("", "unknown key %q in a file without pages, which changes a definition", names.Property)
+		} else {
+			p.addf("", "the name of a header, %.40q, has other characters than letters, digits and hyphens", names.Property)
+		}
+	case *kind.Format:
+		p.addf(place, "%w", problem.Err)
+	default:
+		p.addf(place, "%s", problem.LocalizedString(message.NewPrinter(language.English)))
 	}
 }
 
-// Dated reports whether the quotes of the page have a date.
-func (p *Page) Dated() bool {
-	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
+// checkTexts reports texts and keys with control characters, or characters that are not Unicode.
+func (p *problems) checkTexts(place string, value any) {
+	isBad := func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }
+	switch value := value.(type) {
+	case string:
+		if strings.ContainsFunc(value, isBad) {
+			p.addf(place, "has a control character or a broken one; take it out")
+		}
+	case []any:
+		for i, item := range value {
+			p.checkTexts(fmt.Sprintf("%s[%d]", place, i), item)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			p.checkTexts(place+"."+key, key)
+			p.checkTexts(place+"."+key, value[key])
+		}
+	}
 }
 
-// labelled reports whether the page has rows or matches that are identified by a label, such as the name of a bank.
-func (p Page) labelled() bool {
-	return p.Extract.Rows != nil || p.Extract.Text != nil && len(p.Extract.Text.Labels) > 0
+// schema returns the compiled schema of definition files. Its formats check what needs a parser.
+var schema = sync.OnceValue(func() *jsonschema.Schema {
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	for name, check := range formats() {
+		compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(value any) error {
+			if text, isText := value.(string); isText && text != "" {
+				return check(text)
+			}
+			return nil
+		}})
+	}
+	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err == nil {
+		err = compiler.AddResource("definition.schema.json", text)
+	}
+	if err != nil {
+		panic("source: " + err.Error()) // impossible: it is embedded, and tested
+	}
+	return compiler.MustCompile("definition.schema.json")
+})
+
+// formats returns the formats that the schema names.
+func formats() map[string]func(text string) error {
+	return map[string]func(text string) error{
+		"selector": func(text string) error {
+			return wantIf(markup.IsSelector(text), "%.80q is not a CSS selector; check its brackets and quotes", text)
+		},
+		"re2": func(text string) error {
+			_, err := regexp.Compile(text)
+			return wantIf(err == nil, "is not a pattern: %v; the syntax is RE2 (Go)", err)
+		},
+		"re2-part": func(text string) error {
+			pattern, err := regexp.Compile(text)
+			if err != nil {
+				return fmt.Errorf("is not a pattern: %w; the syntax is RE2 (Go)", err)
+			}
+			return wantIf(pattern.NumSubexp() < 2, "has %d groups, but only the first one counts; write the others as (?:...)", pattern.NumSubexp())
+		},
+		"json-path": func(text string) error {
+			return wantIf(isPath(text), "%.80q is not a path; write names joined by dots, [n] for the entry n of a list and [] for its only one, as d.results[0].rate", text)
+		},
+		"heading": func(text string) error {
+			return wantIf(values.NormaliseLabel(text) != "", "has no letters and digits")
+		},
+		"web-address": func(text string) error {
+			_, ok := jsonfile.WebAddress(text)
+			return wantIf(ok, "is not a web address; write it with https:// and only ASCII characters, others as %%XX")
+		},
+		"request-address": checkRequestAddress,
+		"proxy-address":   checkProxy,
+		"file": func(text string) error {
+			return wantIf(fs.ValidPath(text) && text != "." && !strings.Contains(text, `\`),
+				"is not a file below this directory; write it with /, without .. and without a / at the start")
+		},
+		"duration-of-go": func(text string) error {
+			duration, err := time.ParseDuration(text)
+			return wantIf(err == nil && duration >= time.Second && duration <= durationMax, "is not a duration from 1s to %v; write it as \"26h\"", durationMax)
+		},
+		"day":     func(text string) error { _, err := engine.ParseDate(text); return err },
+		"decimal": func(text string) error { _, err := engine.ParseDecimal(text); return err },
+	}
+}
+
+func wantIf(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// checkRequestAddress accepts https, and http only to a machine of the operator that is named by its IP address.
+func checkRequestAddress(text string) error {
+	address, ok := jsonfile.WebAddress(text)
+	if !ok {
+		return errors.New("is not a web address; write it with https:// and only ASCII characters, others as %XX")
+	}
+	ip, err := netip.ParseAddr(address.Hostname())
+	own := err == nil && (ip.IsLoopback() || ip.IsPrivate())
+	switch {
+	case address.Scheme == "http" && !own:
+		return errors.New("begins with http://, which is not protected; use https://, or the IP address of a machine of your own")
+	case address.Fragment != "" || strings.HasSuffix(text, "#"):
+		return errors.New("has a # part, which is never sent; remove it")
+	}
+	return nil
+}
+
+func checkProxy(text string) error {
+	address, err := url.Parse(text)
+	switch {
+	case err != nil || !slices.Contains([]string{"http", "https", "socks5"}, address.Scheme) || address.Hostname() == "" ||
+		strings.Trim(address.Path, "/")+address.RawQuery+address.Fragment != "":
+		return errors.New("is not the address of a proxy; write http://, https:// or socks5://, host and port")
+	case address.User != nil:
+		return errors.New("has a password, which others could read here; use a proxy that needs none from this machine")
+	}
+	return nil
+}
+
+// isPath reports whether a path in a JSON document is valid: names joined by dots. Any number of [n] may follow a name.
+// Names may have any characters except white space and . [ ] ".
+func isPath(path string) bool {
+	step := regexp.MustCompile(`^[^\s.\[\]"]*(\[[0-9]{0,6}\])*$`)
+	for part := range strings.SplitSeq(path, ".") {
+		if part == "" || !step.MatchString(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// Site returns the registrable domain of a host, for example example.com.do for www.example.com.do. An IP address, or a
+// name without a registrable domain, is returned as it is. The requests of a page and their redirects stay on one site.
+func Site(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
+	site, err := publicsuffix.EffectiveTLDPlusOne(host)
+	if err != nil {
+		return host
+	}
+	return site
+}
+
+// UnmarshalJSON reads durations such as "26h". The schema has checked them, as in the methods below.
+func (e *Expiry) UnmarshalJSON(data []byte) error {
+	var texts struct{ AfterCheck, AfterDate string }
+	err := json.Unmarshal(data, &texts)
+	for text, duration := range map[string]*time.Duration{texts.AfterCheck: &e.AfterCheck, texts.AfterDate: &e.AfterDate} {
+		if parsed, problem := time.ParseDuration(text); problem == nil {
+			*duration = parsed
+		}
+	}
+	return err
+}
+
+// UnmarshalText reads a day such as 2026-09-17.
+func (d *Day) UnmarshalText(text []byte) error {
+	day, err := engine.ParseDate(string(text))
+	*d = Day(day)
+	return err
+}
+
+// UnmarshalJSON keeps the value as compact text.
+func (t *JSONText) UnmarshalJSON(data []byte) error {
+	var compact bytes.Buffer
+	err := json.Compact(&compact, data)
+	*t = JSONText(compact.String())
+	return err
+}
+
+// bound is an entry of "bounds": the plausible prices of one currency.
+type bound engine.PlausibleRange
+
+// UnmarshalJSON reads an entry of "bounds".
+func (b *bound) UnmarshalJSON(data []byte) error {
+	var texts struct {
+		Currency, Lowest, Highest string
+		Until                     Day
+		JumpPermille              int64
+		SidesDiffer               bool
+	}
+	err := json.Unmarshal(data, &texts)
+	*b = bound{Currency: texts.Currency, Until: engine.Date(texts.Until), JumpPermille: texts.JumpPermille, SidesDiffer: texts.SidesDiffer}
+	for text, decimal := range map[string]*engine.Decimal{texts.Lowest: &b.Lowest, texts.Highest: &b.Highest} {
+		if parsed, problem := engine.ParseDecimal(text); text != "" && problem == nil {
+			*decimal = parsed
+		}
+	}
+	return err
+}
+
+// readFile reads at most fileBytesMax+1 bytes. Pipes and devices are errors, because reading them may never end.
+func readFile(files fs.FS, name string) ([]byte, error) {
+	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("want a file, found %s; remove it from the directory", info.Mode().Type())
+	}
+	file, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
+	return data, errors.Join(err, file.Close())
 }

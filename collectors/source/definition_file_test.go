@@ -16,11 +16,11 @@ const (
   "id": "popular-site", "name": "Sitio web", "url": "https://popular.example/tasas", "institution": "popular", "priority": 90,
   "kind": "commercial", "channel": "digital", "expiry": {"afterCheck": "20h", "afterDate": "120h"},
   "bounds": [{"currency": "USD", "until": "2004-12-31", "lowest": "20", "highest": "60.5", "jumpPermille": 160}, {"currency": "USD", "lowest": "40"}],
-  "language": "en", "decimal": "comma", "decimalsMax": 3, "ignoreRobots": true, "caFile": "ca/popular.pem", "note": "Nota.",
-  "pages": [{"currency": "USD", "fragment": true,
+  "decimal": "comma", "decimalsMax": 3, "ignoreRobots": true, "caFile": "ca/popular.pem", "note": "Nota.",
+  "pages": [{"currency": "USD",
     "requests": [{"url": "https://www.popular.example/"},
       {"method": "POST", "addressFrom": {"selector": "#a[data-url]", "attribute": "data-url"}, "headers": {"accept": "text/html"}, "form": {"json": "{}"}}],
-    "extract": {"method": "html-fields", "date": {"at": ".fecha", "pattern": "al (.+)", "form": "dd/mm/yyyy"},
+    "extract": {"method": "html-fields", "date": {"at": ".fecha", "pattern": "al (.+)", "form": "iso"},
       "fields": [{"side": "buy", "at": "#compra", "attribute": "value"}, {"currency": "EUR", "side": "both", "channel": "cash", "at": "#euro", "pattern": "[0-9.]+"}]}}]}`
 	rowsFile = `{"id": "infodolar", "name": "InfoDolar", "priority": 200, "upstreamSource": "InfoDolar",
   "pages": [{"currency": "USD", "requests": [{"url": "https://www.infodolar.example/"}],
@@ -87,7 +87,7 @@ func TestWholeDefinitionsAreRead(t *testing.T) {
 
 func TestDefaultsOfADefinition(t *testing.T) {
 	d := mustRead(t, textFile)
-	if d.Priority != engine.PriorityDefault || d.Kind != engine.Commercial || d.Channel != engine.Unspecified || d.Language != "es" ||
+	if d.Priority != engine.PriorityDefault || d.Kind != engine.Commercial || d.Channel != engine.Unspecified ||
 		d.Expiry.AfterCheck != engine.LifetimeDefault || d.Expiry.AfterDate != 0 || d.DecimalsMax != 8 || d.Decimal != values.AnyMark {
 		t.Errorf("defaults are %+v", d)
 	}
@@ -116,35 +116,33 @@ func brokenHeads() map[string]broken {
 	return map[string]broken{
 		"unknown key":          {textFile, `"name": "Qik"`, `"name": "Qik", "Priority": 1`, `unknown key "Priority"`},
 		"doubled key":          {textFile, `"name": "Qik"`, `"name": "Qik", "name": "B"`, `has the key "name" twice`},
-		"null":                 {textFile, `"name": "Qik"`, `"name": null`, "name is not a text"},
+		"null":                 {textFile, `"name": "Qik"`, `"name": null`, `name: got null, want string`},
 		"no name":              {textFile, `"name": "Qik", `, ``, "name is missing"},
-		"number for a text":    {textFile, `"name": "Qik"`, `"name": 7`, "name is not a text"},
+		"number for a text":    {textFile, `"name": "Qik"`, `"name": 7`, `name: got number, want string`},
 		"control character":    {textFile, `"name": "Qik"`, `"name": "Q\u0007"`, "control character"},
 		"broken character":     {textFile, `"name": "Qik"`, `"name": "Q\ud800"`, "control character or a broken one"},
-		"long name":            {textFile, `"name": "Qik"`, `"name": "` + strings.Repeat("q", 201) + `"`, "201 characters"},
+		"long name":            {textFile, `"name": "Qik"`, `"name": "` + strings.Repeat("q", 201) + `"`, `name: maxLength: got 201, want 200`},
 		"capital in the id":    {textFile, `"id": "qik-site"`, `"id": "Qik"`, "^[a-z0-9-]"},
 		"no id":                {textFile, `"id": "qik-site", `, ``, "id is missing"},
 		"url without a scheme": {fieldsFile, `"https://popular.example/tasas"`, `"popular.example"`, "not a web address"},
 		"no speaker":           {textFile, `"institution": "qik",`, ``, "neither institution nor upstreamSource"},
-		"priority in quotes":   {fieldsFile, `"priority": 90`, `"priority": "90"`, "whole number from 0"},
-		"priority below zero":  {fieldsFile, `"priority": 90`, `"priority": -1`, "whole number from 0"},
-		"priority a fraction":  {fieldsFile, `"priority": 90`, `"priority": 9.5`, "whole number from 0"},
-		"unknown kind":         {fieldsFile, `"kind": "commercial"`, `"kind": "Commercial"`, "is unknown; use one of"},
-		"unknown channel":      {fieldsFile, `"channel": "digital"`, `"channel": "cheque"`, "is unknown; use one of"},
-		"unknown language":     {fieldsFile, `"language": "en"`, `"language": "fr"`, "is unknown; use one of"},
-		"unknown mark":         {fieldsFile, `"decimal": "comma"`, `"decimal": ","`, "is unknown; use one of"},
-		"a browser's name":     {textFile, `"name": "Qik"`, `"name": "Qik", "userAgent": "Mozilla/5.0 (X11) Firefox/140.0"`, "does not name tasard"},
+		"priority in quotes":   {fieldsFile, `"priority": 90`, `"priority": "90"`, `priority: got string, want integer`},
+		"priority below zero":  {fieldsFile, `"priority": 90`, `"priority": -1`, `priority: minimum: got -1, want 0`},
+		"priority a fraction":  {fieldsFile, `"priority": 90`, `"priority": 9.5`, `priority: got number, want integer`},
+		"unknown kind":         {fieldsFile, `"kind": "commercial"`, `"kind": "Commercial"`, `kind: value must be one of 'commercial', 'reference'`},
+		"unknown channel":      {fieldsFile, `"channel": "digital"`, `"channel": "cheque"`, `channel: value must be one of 'unspecified', 'branch', 'digital', 'cash', 'transfer'`},
+		"unknown mark":         {fieldsFile, `"decimal": "comma"`, `"decimal": ","`, `decimal: value must be one of 'point', 'comma'`},
 		"proxy no address":     {textFile, `"name": "Qik"`, `"name": "Qik", "proxy": "10.0.0.1:3128"`, "not the address of a proxy"},
 		"proxy password":       {textFile, `"name": "Qik"`, `"name": "Qik", "proxy": "http://u:p@10.0.0.1:3128"`, "has a password"},
-		"evidence of no day":   {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "reported", "seen": "17/09/2026", "by": "x"}`, "is not a date"},
+		"evidence of no day":   {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "reported", "seen": "17/09/2026", "by": "x"}`, `evidence.seen: '17/09/2026' does not match`},
 		"evidence by none":     {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "reported", "seen": "2026"}`, "by is missing"},
 		"evidence ungraded":    {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"seen": "2026", "by": "x"}`, "grade is missing"},
-		"unknown grade":        {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "sure", "seen": "2026", "by": "x"}`, "is unknown; use one of"},
+		"unknown grade":        {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "sure", "seen": "2026", "by": "x"}`, `evidence.grade: value must be one of 'confirmed', 'reported', 'old'`},
 		"old and new":          {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "old", "seen": "2025-01", "by": "x"}`, "old means: not since 2024"},
 		"reported and old":     {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "reported", "seen": "2024-12-31", "by": "x"}`, "old means: not since 2024"},
 		"confirmed by nothing": {textFile, `"name": "Qik"`, `"name": "Qik", "evidence": {"grade": "confirmed", "seen": "2026", "by": "x"}`, "sample is missing"},
-		"nine decimals":        {fieldsFile, `"decimalsMax": 3`, `"decimalsMax": 9`, "from 0 to 8"},
-		"flag in quotes":       {fieldsFile, `"ignoreRobots": true`, `"ignoreRobots": "yes"`, "true or false"},
+		"nine decimals":        {fieldsFile, `"decimalsMax": 3`, `"decimalsMax": 9`, `decimalsMax: maximum: got 9, want 8`},
+		"flag in quotes":       {fieldsFile, `"ignoreRobots": true`, `"ignoreRobots": "yes"`, `ignoreRobots: got string, want boolean`},
 		"file outside":         {fieldsFile, `"ca/popular.pem"`, `"../popular.pem"`, "not a file below"},
 		"expiry in days":       {fieldsFile, `"20h"`, `"2d"`, "not a duration"},
 		"no expiry at all":     {fieldsFile, `"20h"`, `"9999h"`, "not a duration"},
@@ -155,23 +153,23 @@ func brokenHeads() map[string]broken {
 		"bound that is none":   {fieldsFile, `"currency": "USD", "lowest": "40"`, `"currency": "USD"`, "bounds nothing"},
 		"bound twice":          {fieldsFile, `"until": "2004-12-31", `, ``, "for the same dates"},
 		"bound of no day":      {fieldsFile, `"2004-12-31"`, `"2004-12-32"`, "until"},
-		"bound as a number":    {fieldsFile, `"lowest": "40"`, `"lowest": 40`, "lowest is not a text"},
+		"bound as a number":    {fieldsFile, `"lowest": "40"`, `"lowest": 40`, `bounds[1].lowest: got number, want string`},
 		"bound with a comma":   {fieldsFile, `"60.5"`, `"60,5"`, "highest"},
-		"jump of nothing":      {fieldsFile, `"jumpPermille": 160`, `"jumpPermille": 0`, "from 1 to"},
+		"jump of nothing":      {fieldsFile, `"jumpPermille": 160`, `"jumpPermille": 0`, `bounds[0].jumpPermille: minimum: got 0, want 1`},
 		"bound of no currency": {fieldsFile, `{"currency": "USD", "lowest": "40"}`, `{"lowest": "40"}`, "currency is missing"},
 		"small currency":       {textFile, `"currency": "USD"`, `"currency": "usd"`, "^[A-Z]{3}$"},
 		"the own currency":     {textFile, `"currency": "USD"`, `"currency": "DOP"`, "quote currency"},
-		"no pages":             {textFile, textFile[strings.Index(textFile, `"pages"`):], `"pages": []}`, "at least one page"},
-		"pages no list":        {textFile, textFile[strings.Index(textFile, `"pages"`):], `"pages": {}}`, "not a list"},
-		"page no object":       {textFile, `"pages": [`, `"pages": [7, `, "not a JSON object"},
-		"pages without names":  {textFile, `"pages": [`, `"pages": [{}, `, "needs one"},
+		"no pages":             {textFile, textFile[strings.Index(textFile, `"pages"`):], `"pages": []}`, `pages: minItems: got 0, want 1`},
+		"pages no list":        {textFile, textFile[strings.Index(textFile, `"pages"`):], `"pages": {}}`, `pages: got object, want array`},
+		"page no object":       {textFile, `"pages": [`, `"pages": [7, `, `pages[0]: got number, want object`},
+		"pages without names":  {textFile, `"pages": [`, `"pages": [{}, `, `pages[0]: requests is missing`},
 	}
 }
 
 func brokenRequests() map[string]broken {
 	return map[string]broken{
 		"no requests":          {textFile, `"requests": [{"url": "https://qik.example/"}],`, ``, "requests is missing"},
-		"plain http":           {textFile, `https://qik`, `http://qik`, "plainHttp"},
+		"plain http":           {textFile, `https://qik`, `http://qik`, "not protected"},
 		"fragment of a url":    {textFile, `qik.example/"`, `qik.example/#a"`, "# part"},
 		"blank in a url":       {textFile, `qik.example/"`, `qik.example/a b"`, "not a web address"},
 		"user in a url":        {textFile, `https://qik`, `https://a:b@qik`, "not a web address"},
@@ -183,17 +181,17 @@ func brokenRequests() map[string]broken {
 		"GET with a body":      {fieldsFile, `"method": "POST"`, `"method": "GET"`, "GET has none"},
 		"POST without one":     {fieldsFile, `, "form": {"json": "{}"}`, ``, "has no body"},
 		"two bodies":           {fieldsFile, `"form": {"json": "{}"}`, `"form": {}, "json": {}`, "one body"},
-		"null body":            {jsonFile, `{"query": "{ a }"}`, `null`, "not a JSON value"},
+		"null body":            {jsonFile, `{"query": "{ a }"}`, `null`, `pages[0].requests[0].json: got null, want boolean or number or string or array or object`},
 		"key in a header":      {fieldsFile, `"accept"`, `"x-access-token"`, "put it into a file"},
-		"other method":         {jsonFile, `"method": "POST"`, `"method": "PUT"`, "is unknown; use one of"},
+		"other method":         {jsonFile, `"method": "POST"`, `"method": "PUT"`, `pages[0].requests[0].method: value must be one of 'GET', 'POST'`},
 		"own user agent":       {fieldsFile, `"accept"`, `"user-agent"`, "not for a definition"},
 		"own cookie":           {fieldsFile, `"accept"`, `"COOKIE"`, "not for a definition"},
-		"header with a blank":  {fieldsFile, `"accept"`, `"a b"`, "not a header name"},
+		"header with a blank":  {fieldsFile, `"accept"`, `"a b"`, `the name of a header, "a b"`},
 		"header with a line":   {fieldsFile, `"text/html"`, `"a\r\nb: c"`, "control character"},
-		"header not in ASCII":  {fieldsFile, `"text/html"`, `"é"`, "ASCII"},
+		"header not in ASCII":  {fieldsFile, `"text/html"`, `"é"`, `pages[0].requests[1].headers.accept: 'é' does not match`},
 		"header twice":         {fieldsFile, `"accept": "text/html"`, `"accept": "a", "Accept": "b"`, "occurs twice"},
-		"form of a number":     {fieldsFile, `"json": "{}"`, `"json": 1`, "json is not a text"},
-		"too many requests":    {textFile, `"requests": [`, `"requests": [{},{},{},{},{},`, "at most 5"},
+		"form of a number":     {fieldsFile, `"json": "{}"`, `"json": 1`, `pages[0].requests[1].form.json: got number, want string`},
+		"too many requests":    {textFile, `"requests": [`, `"requests": [{},{},{},{},{},`, `pages[0].requests: maxItems: got 6, want 5`},
 	}
 }
 
@@ -204,17 +202,17 @@ func brokenSecrets() map[string]broken {
 		return name + `, "secret": {"name": "indexa", "header": "X-Api-Key"` + more + `}`
 	}
 	return map[string]broken{
-		"secret without a name":  {jsonFile, name, name + `, "secret": {"header": "X-Api-Key"}`, "name is missing or empty; name a file"},
+		"secret without a name":  {jsonFile, name, name + `, "secret": {"header": "X-Api-Key"}`, `secret: name is missing`},
 		"secret elsewhere":       {jsonFile, name, name + `, "secret": {"name": "../key", "header": "X-Api-Key"}`, "^[a-z0-9-]"},
 		"secret of no header":    {jsonFile, name, name + `, "secret": {"name": "indexa"}`, "header is missing"},
 		"secret as a cookie":     {jsonFile, name, name + `, "secret": {"name": "indexa", "header": "cookie"}`, "can't be set"},
-		"secret of two schemes":  {jsonFile, name, key(`, "scheme": "Bearer x"`), "scheme is not a word"},
+		"secret of two schemes":  {jsonFile, name, key(`, "scheme": "Bearer x"`), `secret.scheme: 'Bearer x' does not match`},
 		"secret in a definition": {jsonFile, name, key(`, "value": "1234"`), `unknown key "value"`},
 		"two secrets":            {jsonFile, name, oauth + `, "secret": {"name": "indexa", "header": "X-Api-Key"}`, "keep one"},
 		"secret without TLS": {jsonFile, `"name": "Indexa", "upstreamSource": "Indexa",
-  "pages": [{"requests": [{"method": "POST", "url": "https:`, key("") + `, "upstreamSource": "Indexa", "plainHttp": true,
-  "pages": [{"requests": [{"method": "POST", "url": "http:`, "a secret is never sent to http://api.indexa.example/"},
-		"token without TLS":       {jsonFile, name, strings.Replace(oauth, "https:", "http:", 1) + `, "plainHttp": true`, "a secret is never sent to http://api.indexa.example/token"},
+  "pages": [{"requests": [{"method": "POST", "url": "https:`, key("") + `, "upstreamSource": "Indexa",
+  "pages": [{"requests": [{"method": "POST", "url": "http:`, `pages[0].requests[0].url: begins with http://, which is not protected; use https://, or the IP address of a ma`},
+		"token without TLS":       {jsonFile, name, strings.Replace(oauth, "https:", "http:", 1) + ``, `oauth2.url: begins with http://, which is not protected; use https://, or the IP address of a machine of your `},
 		"secret by a page's word": {fieldsFile, `"name": "Sitio web"`, `"name": "Sitio web", "secret": {"name": "a", "header": "X-Api-Key"}`, "takes its address from a page"},
 		"token without a client":  {jsonFile, name, name + `, "oauth2": {"url": "https://api.indexa.example/token"}`, "clientId is missing"},
 		"token of no address":     {jsonFile, name, name + `, "oauth2": {"clientId": "a", "clientSecret": "b"}`, "url is missing"},
@@ -223,12 +221,12 @@ func brokenSecrets() map[string]broken {
 
 // A definition may send a secret in clear to this machine, but not through a proxy.
 func TestSecretsOfThisMachine(t *testing.T) {
-	local := strings.NewReplacer(`"name": "Indexa"`, `"name": "Indexa", "plainHttp": true, "secret": {"name": "indexa", "header": "x-api-key"}`,
+	local := strings.NewReplacer(`"name": "Indexa"`, `"name": "Indexa", "secret": {"name": "indexa", "header": "x-api-key"}`,
 		"https://api.indexa.example/", "http://127.0.0.1:8081/").Replace(jsonFile)
 	if d := mustRead(t, local); d.Secret.Header != "X-Api-Key" || strings.Join(d.SecretNames(), " ") != "indexa" {
 		t.Errorf("%+v", d.Secret)
 	}
-	proxied := strings.Replace(local, `"plainHttp"`, `"proxy": "http://10.0.0.1:3128", "plainHttp"`, 1)
+	proxied := strings.Replace(local, `"secret"`, `"proxy": "http://10.0.0.1:3128", "secret"`, 1)
 	if _, err := source.Read("f.json", []byte(proxied)); err == nil || !strings.Contains(err.Error(), "without a proxy") {
 		t.Errorf("through a proxy: %v", err)
 	}
@@ -238,13 +236,13 @@ func brokenExtracts() map[string]broken {
 	return map[string]broken{
 		"no extract":             {textFile, `"extract"`, `"extrakt"`, "extract is missing"},
 		"no method":              {textFile, `"method": "text-regex", `, ``, "method is missing"},
-		"unknown method":         {textFile, `text-regex`, `html-text`, "is unknown; use one of"},
+		"unknown method":         {textFile, `text-regex`, `html-text`, `pages[0].extract.method: value must be one of 'html-fields', 'html-rows', 'json-fields', 'json-rows', 'text-re`},
 		"fields of another":      {textFile, `"text": {`, `"fields": [], "text": {`, `unknown key "fields"`},
 		"rows of another":        {fieldsFile, `"fields": [`, `"rows": {}, "fields": [`, `unknown key "rows"`},
 		"expectation in a sheet": {sheetFile, `"fields":`, `"expect": [], "fields":`, `unknown key "expect"`},
 		"expectation of HTML":    {fieldsFile, `"fields":`, `"expect": [{"path": "a", "value": "b"}], "fields":`, "pattern is missing"},
 		"date beside a sheet":    {sheetFile, `"fields": [`, `"date": {}, "fields": [`, `unknown key "date"`},
-		"no fields":              {sheetFile, `[{"currency": "USD", "side": "buy", "at": "*Compra", "from": "1991-01-02"}]`, `[]`, "fields is missing"},
+		"no fields":              {sheetFile, `[{"currency": "USD", "side": "buy", "at": "*Compra", "from": "1991-01-02"}]`, `[]`, `pages[0].extract.fields: minItems: got 0, want 1`},
 		"no sheet":               {sheetFile, `"sheet": {"name": "Diaria", "year": "Año", "month": "Mes", "day": "Día"},`, ``, "sheet is missing"},
 		"sheet without a month":  {sheetFile, `"month": "Mes", `, ``, "month is missing"},
 		"heading of marks":       {sheetFile, `"*Compra"`, `"**"`, "no letters"},
@@ -252,40 +250,41 @@ func brokenExtracts() map[string]broken {
 		"no text":                {textFile, `"text":`, `"date":`, "text is missing"},
 		"field without a side":   {sheetFile, `"side": "buy", `, ``, "side is missing"},
 		"field without a place":  {fieldsFile, `"at": "#compra", `, ``, "at is missing"},
-		"field of no currency":   {fieldsFile, `"currency": "USD", "fragment"`, `"fragment"`, "has no currency"},
-		"field without one":      {fieldsFile, `"institution": "popular",`, `"upstreamSource": "X",`, "no institution"},
-		"both and one":           {fieldsFile, `"side": "buy", "at"`, `"side": "buy", "currency": "EUR", "channel": "cash", "at"`, "both sides and one"},
-		"selector cut off":       {fieldsFile, `"#compra"`, `"#compra["`, "not a CSS selector"},
-		"selector of nothing":    {fieldsFile, `"#compra"`, `"a,,b"`, "not a CSS selector"},
-		"selector unknown":       {fieldsFile, `"#compra"`, `"a:no-such"`, "not a CSS selector"},
-		"pattern cut off":        {fieldsFile, `"al (.+)"`, `"al (.+"`, "not a pattern"},
-		"pattern of two groups":  {fieldsFile, `"al (.+)"`, `"(al) (.+)"`, "2 groups"},
-		"from of no day":         {sheetFile, `"1991-01-02"`, `"1991"`, "from"},
-		"from beside HTML":       {fieldsFile, `"at": "#compra"`, `"at": "#compra", "from": "1991-01-02"`, "unknown key"},
-		"date in no form":        {fieldsFile, `"form": "dd/mm/yyyy"`, `"form": "yy"`, "is unknown; use one of"},
-		"date nowhere":           {fieldsFile, `"at": ".fecha", `, ``, "at is missing"},
-		"attribute in JSON":      {jsonFile, `{"at": "name"}`, `{"at": "name", "attribute": "x"}`, "unknown key"},
-		"path with a blank":      {jsonFile, `"rate.list[0]"`, `"rate list"`, "not a path"},
-		"path cut off":           {jsonFile, `"rate.list[0]"`, `"rate.list[0"`, "not a path"},
-		"path with a hole":       {jsonFile, `"rate.list[0]"`, `"rate..list"`, "not a path"},
-		"value and side":         {jsonFile, `"value": {`, `"buy": {"at": "b"}, "value": {`, "either one value"},
-		"no value at all":        {jsonFile, `"value": {"at": "rate.list[0]"}, `, ``, "neither buy nor sell nor value"},
-		"label without a side":   {jsonFile, `, "side": "buy"`, ``, "names no side"},
-		"label with a side":      {rowsFile, `"institution": "popular"`, `"institution": "popular", "side": "buy"`, "only rows with the key value"},
-		"label without one":      {rowsFile, `{"institution": "popular"}`, `{}`, "names no institution"},
-		"label of no currency":   {jsonFile, `"currency": "USD", `, ``, "names no currency"},
-		"label twice":            {rowsFile, `"López de Haro*"`, `"BANCO\u00a0POPULAR :"`, "same label"},
-		"label of marks":         {rowsFile, `"López de Haro*"`, `" *: "`, "is not a label"},
-		"label known, ignored":   {rowsFile, `"Promedio InfoDolar"`, `"banco popular"`, "already among the labels"},
-		"no labels":              {labelFile, `{"USD": {"currency": "USD"}}`, `{}`, "labels is missing"},
-		"row that says nothing":  {rowsFile, `{"at": ".nombre"}`, `{}`, "is empty"},
-		"no label place":         {rowsFile, `"label": {"at": ".nombre"}, `, ``, "label is missing"},
-		"minimum of none":        {rowsFile, `"min": 2`, `"min": 0`, "from 1 to"},
-		"group of another name":  {textFile, `(?P<buy>`, `(?P<compra>`, `group "compra"`},
-		"no group of a side":     {labelFile, `(?P<buy>`, `(`, "neither the group buy"},
-		"not a pattern":          {textFile, `"pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)", `, ``, "pattern is missing"},
-		"text of no currency":    {textFile, `"currency": "USD", `, ``, "group label"},
-		"expected nothing":       {jsonFile, `, "value": "success"`, ``, "value is missing"},
+		"field of no currency": {fieldsFile, `"currency": "USD",
+    "requests"`, `"requests"`, "has no currency"},
+		"field without one":     {fieldsFile, `"institution": "popular",`, `"upstreamSource": "X",`, "no institution"},
+		"both and one":          {fieldsFile, `"side": "buy", "at"`, `"side": "buy", "currency": "EUR", "channel": "cash", "at"`, "both sides and one"},
+		"selector cut off":      {fieldsFile, `"#compra"`, `"#compra["`, "not a CSS selector"},
+		"selector of nothing":   {fieldsFile, `"#compra"`, `"a,,b"`, "not a CSS selector"},
+		"selector unknown":      {fieldsFile, `"#compra"`, `"a:no-such"`, "not a CSS selector"},
+		"pattern cut off":       {fieldsFile, `"al (.+)"`, `"al (.+"`, "not a pattern"},
+		"pattern of two groups": {fieldsFile, `"al (.+)"`, `"(al) (.+)"`, "2 groups"},
+		"from of no day":        {sheetFile, `"1991-01-02"`, `"1991"`, "from"},
+		"from beside HTML":      {fieldsFile, `"at": "#compra"`, `"at": "#compra", "from": "1991-01-02"`, "unknown key"},
+		"date in no form":       {fieldsFile, `"form": "iso"`, `"form": "yy"`, `pages[0].extract.date.form: value must be one of 'iso', 'dd/mm/yyyy hh:mm', 'instant'`},
+		"date nowhere":          {fieldsFile, `"at": ".fecha", `, ``, "at is missing"},
+		"attribute in JSON":     {jsonFile, `{"at": "name"}`, `{"at": "name", "attribute": "x"}`, "unknown key"},
+		"path with a blank":     {jsonFile, `"rate.list[0]"`, `"rate list"`, "not a path"},
+		"path cut off":          {jsonFile, `"rate.list[0]"`, `"rate.list[0"`, "not a path"},
+		"path with a hole":      {jsonFile, `"rate.list[0]"`, `"rate..list"`, "not a path"},
+		"value and side":        {jsonFile, `"value": {`, `"buy": {"at": "b"}, "value": {`, "either one value"},
+		"no value at all":       {jsonFile, `"value": {"at": "rate.list[0]"}, `, ``, "neither buy nor sell nor value"},
+		"label without a side":  {jsonFile, `, "side": "buy"`, ``, "names no side"},
+		"label with a side":     {rowsFile, `"institution": "popular"`, `"institution": "popular", "side": "buy"`, "only rows with the key value"},
+		"label without one":     {rowsFile, `{"institution": "popular"}`, `{}`, "names no institution"},
+		"label of no currency":  {jsonFile, `"currency": "USD", `, ``, "names no currency"},
+		"label twice":           {rowsFile, `"López de Haro*"`, `"BANCO\u00a0POPULAR :"`, "same label"},
+		"label of marks":        {rowsFile, `"López de Haro*"`, `" *: "`, "is not a label"},
+		"label known, ignored":  {rowsFile, `"Promedio InfoDolar"`, `"banco popular"`, "already among the labels"},
+		"no labels":             {labelFile, `{"USD": {"currency": "USD"}}`, `{}`, "labels is missing"},
+		"row that says nothing": {rowsFile, `{"at": ".nombre"}`, `{}`, `pages[0].extract.rows.label: minProperties: got 0, want 1`},
+		"no label place":        {rowsFile, `"label": {"at": ".nombre"}, `, ``, "label is missing"},
+		"minimum of none":       {rowsFile, `"min": 2`, `"min": 0`, `pages[0].extract.rows.min: minimum: got 0, want 1`},
+		"group of another name": {textFile, `(?P<buy>`, `(?P<compra>`, `group "compra"`},
+		"no group of a side":    {labelFile, `(?P<buy>`, `(`, "neither the group buy"},
+		"not a pattern":         {textFile, `"pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)", `, ``, "pattern is missing"},
+		"text of no currency":   {textFile, `"currency": "USD", `, ``, "group label"},
+		"expected nothing":      {jsonFile, `, "value": "success"`, ``, "value is missing"},
 	}
 }
 
@@ -297,13 +296,13 @@ func brokenLabels() map[string]broken {
 		"no side":              {sharedFile, `"buy": {"at"`, `"value": {"at"`, `the label "dolar", here or of the file, names no side`},
 		"twice":                {sharedFile, `"EURO": {`, `"dolar": {`, "is the same label"},
 		"unknown key":          {sharedFile, `"Dólar:": {`, `"Dólar:": {"rate": 1, `, `labels.Dólar:: unknown key "rate"`},
-		"empty":                {sharedFile, `{"Dólar:": {"currency": "USD"}, "EURO": {"currency": "EUR"}}`, `{}`, "labels is empty"},
+		"empty":                {sharedFile, `{"Dólar:": {"currency": "USD"}, "EURO": {"currency": "EUR"}}`, `{}`, `labels: is empty; say what each label means, or remove it`},
 		"ignored all":          {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
 		"not needed":           {textFile, `"institution": "qik",`, `"institution": "qik", "labels": {"a": {"currency": "USD"}},`, "no page uses labels"},
 		"unless in JSON":       {jsonFile, `"at": "data",`, `"at": "data", "unless": "x",`, `unknown key "unless"`},
-		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, "unless is not a pattern"},
-		"unless of no match":   {textFile, `"min": 1`, `"min": 1, "unless": "("`, "unless is not a pattern"},
-		"institution":          {sharedFile, `"institution": "bhd"`, `"institution": "BHD"`, "institution is not of the form"},
+		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, `pages[0].extract.rows.unless: is not a pattern`},
+		"unless of no match":   {textFile, `"min": 1`, `"min": 1, "unless": "("`, `pages[0].extract.text.unless: is not a pattern`},
+		"institution":          {sharedFile, `"institution": "bhd"`, `"institution": "BHD"`, `pages[1].institution: 'BHD' does not match`},
 	}
 }
 
@@ -338,7 +337,7 @@ func TestEveryProblemIsReportedWithItsPlace(t *testing.T) {
 	if !ok || len(joined.Unwrap()) != 3 {
 		t.Fatalf("want three problems, got %v", err)
 	}
-	for _, place := range []string{"f.json: the file: id", "f.json: pages[0].extract.rows.value: at", "f.json: pages[0].extract.rows.date: form"} {
+	for _, place := range []string{"f.json: id: ", "f.json: pages[0].extract.rows.value.at: ", "f.json: pages[0].extract.rows.date.form: "} {
 		if !strings.Contains(err.Error(), place) {
 			t.Errorf("no problem at %q in\n%v", place, err)
 		}
@@ -361,11 +360,11 @@ func TestFilesWithInvalidJSONAreRefused(t *testing.T) {
 		"empty":            {"", "not one JSON object"},
 		"cut off":          {"{\n\"id\": ", "line 2"},
 		"two objects":      {"{} {}", "not one JSON object"},
-		"a list":           {"[]", "not a JSON object"},
+		"a list":           {"[]", "got array, want object"},
 		"byte order mark":  {"\xef\xbb\xbf{}", "byte order mark"},
 		"not UTF-8":        {"{\"id\": \"\xe9\"}", "not UTF-8"},
 		"too long":         {strings.Repeat(" ", 256<<10) + "{}", "longer than"},
-		"nothing in it":    {"{}", "pages is missing"},
+		"nothing in it":    {"{}", "id is missing"},
 		"only a change":    {`{"id": "a", "disabled": "x"}`, "there is no source a to change"},
 		"changes nothing":  {`{"id": "a"}`, "changes nothing"},
 		"changes too much": {`{"id": "a", "name": "b", "disabled": "x"}`, `unknown key "name"`},

@@ -199,11 +199,11 @@ func TestHTMLRows_Cards(t *testing.T) {
 // A date in each row: a row without one is left out, the others are not.
 func TestHTMLRows_DateOfTheRow(t *testing.T) {
 	d := sourceOf(Extract{Method: HTMLRows, Rows: &Rows{
-		At: "li", Label: Locator{At: "b"}, Buy: &Locator{At: "i"}, Min: 1, Date: &Date{Locator: Locator{At: "u"}, Form: values.DayMonthYear},
+		At: "li", Label: Locator{At: "b"}, Buy: &Locator{At: "i"}, Min: 1, Date: &Date{Locator: Locator{At: "u"}, Form: values.ISODate},
 		Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR"}},
 	}})
 	checkCases(t, d, []parseCase{
-		{"one without", pageOf("<li><b>Dólar</b><i>58</i><u>7/9/2026</u></li><li><b>Euro</b><i>66</i></li>"), []string{
+		{"one without", pageOf("<li><b>Dólar</b><i>58</i><u>2026-09-07</u></li><li><b>Euro</b><i>66</i></li>"), []string{
 			"test USD unspecified [58] [] 2026-09-07", `note: test EUR is skipped: there is no date at "u"`,
 		}, "", ""},
 		{"all without", pageOf("<li><b>Dólar</b><i>58</i><u>ayer</u></li>"), nil, Layout, "ayer"},
@@ -266,9 +266,9 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 			At: "marquee", Min: 2, Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
 			Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
 		},
-		Date: &Date{Locator: Locator{Pattern: `al (.*?\d{4})`}, Form: values.SpanishDate},
+		Date: &Date{Locator: Locator{Pattern: `al (\S+):`}, Form: values.ISODate},
 	})
-	text := "Tasas al 17 de septiembre de 2026: DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2"
+	text := "Tasas al 2026-09-17: DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2"
 	checkCases(t, d, []parseCase{
 		{"as it is", pageOf("<marquee>" + text + "</marquee>"), []string{
 			"test USD unspecified [58.00] [59.00] 2026-09-17", "test EUR cash [66.10] [] 2026-09-17", `note: unknown label "yen"`,
@@ -276,7 +276,7 @@ func TestTextRegex_LabelsAndDate(t *testing.T) {
 		{"no date", pageOf("<marquee>" + text[10:] + "</marquee>"), nil, Layout, "no date"},
 	})
 	d.Pages[0].Extract.Date.Locator = Locator{At: "time"}
-	checkCases(t, d, []parseCase{{"a date elsewhere", pageOf("<time>1-set-2026</time><marquee>" + text + "</marquee>"), []string{
+	checkCases(t, d, []parseCase{{"a date elsewhere", pageOf("<time>2026-09-01</time><marquee>" + text + "</marquee>"), []string{
 		"test USD unspecified [58.00] [59.00] 2026-09-01", "test EUR cash [66.10] [] 2026-09-01", `note: unknown label "yen"`,
 	}, "", ""}})
 }

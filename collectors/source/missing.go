@@ -106,7 +106,7 @@ func patternSides(pattern string) (sides []Side) {
 	if err != nil {
 		return nil // impossible: the reader of the file has compiled it
 	}
-	for _, side := range sideNames() {
+	for _, side := range []Side{BuySide, SellSide} {
 		if compiled.SubexpIndex(string(side)) >= 0 {
 			sides = append(sides, side)
 		}

@@ -25,7 +25,7 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 		target := Target{Currency: field.Currency, Channel: field.Channel}
 		quote := byTarget[target]
 		if quote == nil {
-			quote = &fieldQuote{target: target, from: field.From, locators: map[Side][]*Locator{}}
+			quote = &fieldQuote{target: target, from: engine.Date(field.From), locators: map[Side][]*Locator{}}
 			byTarget[target] = quote
 			quotes = append(quotes, quote)
 		}

@@ -276,9 +276,9 @@ func FuzzHTMLFields(f *testing.F) {
 func FuzzHTMLRows(f *testing.F) {
 	d := bankTable()
 	rows := d.Pages[0].Extract.Rows
-	rows.Min, rows.Date = 1, &Date{Locator: Locator{At: "time"}, Form: values.DayMonthYear}
+	rows.Min, rows.Date = 1, &Date{Locator: Locator{At: "time"}, Form: values.ISODate}
 	fuzzParse(f, d, pageOf(`<table><tr><td rowspan=2>Tipo</td><td>Compra</td><td>Venta</td></tr><tr><td colspan=9>58</td></tr>
-		<tr><td>Euro (EU)<time>1/9/2026</time></td><td>64.20</td><td>71.10</td></tr></table>`))
+		<tr><td>Euro (EU)<time>2026-09-01</time></td><td>64.20</td><td>71.10</td></tr></table>`))
 }
 
 func FuzzJSONFields(f *testing.F) {

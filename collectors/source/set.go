@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -25,7 +24,7 @@ type Set struct {
 }
 
 var defaultSet = sync.OnceValue(func() *Set {
-	set, err := NewSet().Extend(embedded, "definitions")
+	set, err := NewSet().extend(embedded, "definitions", true)
 	if err != nil {
 		panic("source: the embedded definitions are damaged: " + err.Error())
 	}
@@ -62,7 +61,9 @@ func (s *Set) Find(id string) (*Definition, bool) {
 // has one definition. A file with pages is a whole definition. It replaces the definition of s with the same id. A file
 // without pages changes a definition of s; docs/definitions.md has its keys. The key caFile is a path below the
 // directory. The error has all problems of all files.
-func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
+func (s *Set) Extend(files fs.FS, dir string) (*Set, error) { return s.extend(files, dir, false) }
+
+func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 	listing, err := fs.ReadDir(files, dir)
 	if err != nil {
 		return nil, fmt.Errorf("list the definitions: %w", err)
@@ -74,7 +75,7 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 	extended, readFrom := maps.Clone(s.byID), map[string]string{}
 	var problems []error
 	for _, file := range listing {
-		loaded, err := loadDefinitionFile(files, dir, file.Name())
+		loaded, err := loadDefinitionFile(files, dir, file.Name(), tested)
 		if err == nil {
 			err = loaded.addTo(extended, readFrom)
 		}
@@ -89,34 +90,25 @@ func (s *Set) Extend(files fs.FS, dir string) (*Set, error) {
 }
 
 // loadDefinitionFile reads a definition file. It checks that the file that the key caFile names exists.
-func loadDefinitionFile(files fs.FS, dir, name string) (*definitionFile, error) {
+func loadDefinitionFile(files fs.FS, dir, name string, tested bool) (*definitionFile, error) {
 	data, err := readFile(files, path.Join(dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("read the definition %s: %w", name, err)
 	}
-	file, err := readDefinitionFile(name, data)
+	file, err := readDefinitionFile(name, data, tested)
 	if err != nil {
 		return nil, err
 	}
-	if ca := file.apply(&Definition{}).CAFile; ca != "" {
+	changed, err := file.apply(&Definition{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if ca := changed.CAFile; ca != "" {
 		if _, err := fs.Stat(files, path.Join(dir, ca)); err != nil {
 			return nil, fmt.Errorf("%s: caFile: %w; put the file beside this one", name, err)
 		}
 	}
 	return file, nil
-}
-
-// readFile reads at most fileBytesMax+1 bytes. Pipes and devices are errors, because reading them may never end.
-func readFile(files fs.FS, name string) ([]byte, error) {
-	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("want a file, found %s; remove it from the directory", info.Mode().Type())
-	}
-	file, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
-	return data, errors.Join(err, file.Close())
 }
 
 // addTo adds the definition in the file to definitions, or applies the changes in the file to one of them. readFrom has
@@ -130,8 +122,9 @@ func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[
 	if !exists && f.definition == nil {
 		return fmt.Errorf("%s: there is no source %s to change; check its id, or write a whole definition with pages", f.name, f.id)
 	}
-	definitions[f.id] = f.apply(existing)
-	return nil
+	changed, err := f.apply(existing)
+	definitions[f.id] = changed
+	return err
 }
 
 // Check returns an error if a definition names an institution or currency that is not in the catalogue, which lists

@@ -154,7 +154,7 @@ func TestAnOperatorChangesADefinition(t *testing.T) {
 	set := mustExtend(t, map[string]string{
 		"a.json": `{"id": "popular-site", "disabled": "Bloqueado desde 2026-10-01"}`,
 		"b.json": `{"id": "jmmb-site", "disabled": ""}`,
-		"d.json": `{"id": "caribe-site", "userAgent": "Mozilla/5.0 (compatible; tasard)", "oldCiphers": true, "proxy": "socks5://10.0.0.1:1080"}`,
+		"d.json": `{"id": "caribe-site", "proxy": "socks5://10.0.0.1:1080"}`,
 		"c.json": `{"id": "bhd-site", "priority": 90, "ignoreRobots": true, "caFile": "bhd.pem"}`, "bhd.pem": "PEM",
 	})
 	popular, _ := set.Find("popular-site")
@@ -168,8 +168,7 @@ func TestAnOperatorChangesADefinition(t *testing.T) {
 	if bhd, _ := set.Find("bhd-site"); bhd.Priority != 90 || !bhd.IgnoreRobots || bhd.CAFile != "bhd.pem" || bhd.Disabled != "" {
 		t.Errorf("bhd-site is %+v", bhd)
 	}
-	if caribe, _ := set.Find("caribe-site"); caribe.UserAgent != "Mozilla/5.0 (compatible; tasard)" || !caribe.OldCiphers ||
-		caribe.Proxy != "socks5://10.0.0.1:1080" || len(caribe.Pages) != 1 {
+	if caribe, _ := set.Find("caribe-site"); caribe.Proxy != "socks5://10.0.0.1:1080" || len(caribe.Pages) != 1 {
 		t.Errorf("caribe-site is %+v", caribe)
 	}
 }

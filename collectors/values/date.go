@@ -16,12 +16,9 @@ type DateForm string
 
 // The forms of dates. A time without a zone is local time in Santo Domingo.
 const (
-	ISODate      DateForm = "iso"              // 2026-09-17; a time of 00:00:00 after it is ignored
-	DayMonthYear DateForm = "dd/mm/yyyy"       // 17/09/2026; day and month may have one digit
-	DayTime      DateForm = "dd/mm/yyyy hh:mm" // am or pm may follow
-	SpanishDate  DateForm = "spanish"          // 17 de septiembre de 2026, 17-sep-2026
-	ISOInstant   DateForm = "rfc3339"          // 2026-09-17T12:30:00-04:00
-	Instant      DateForm = "instant"          // as rfc3339, or jueves, 17 de septiembre de 2026 12:30 p
+	ISODate DateForm = "iso"              // 2026-09-17; a time of 00:00:00 after it is ignored
+	DayTime DateForm = "dd/mm/yyyy hh:mm" // 17/09/2026 12:30; am or pm may follow
+	Instant DateForm = "instant"          // 2026-09-17T12:30:00-04:00, or jueves, 17 de septiembre de 2026 12:30 p
 )
 
 var errDate = errors.New("not a date of the expected form")
@@ -59,14 +56,8 @@ func ParseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 		if match := isoDatePattern.FindStringSubmatch(text); match != nil {
 			day = dateOf(match[1], match[2], match[3])
 		}
-	case DayMonthYear:
-		day = parseNumericDate(text)
-	case SpanishDate:
-		day = parseSpanishDate(text)
 	case DayTime:
 		day, instant = parseDateTime(text, parseNumericDate)
-	case ISOInstant:
-		day, instant = parseInstant(text)
 	case Instant:
 		if day, instant = parseInstant(text); day.IsZero() {
 			day, instant = parseDateTime(text, parseSpanishDate)

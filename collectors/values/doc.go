@@ -1,7 +1,7 @@
 // Package values parses texts that people write: prices, dates, and labels such as the name of a bank.
 //
 //	price, err := values.ParsePrice("RD$ 56,60", values.AnyMark, 4)           // "56.60"
-//	day, instant, err := values.ParseDate("17/09/2026", values.DayMonthYear)
+//	day, instant, err := values.ParseDate("2026-09-17", values.ISODate)
 //	same := values.NormaliseLabel("Dólar  (US)*") == "dolar (us)"
 //
 // # Promises

@@ -172,22 +172,3 @@ func checkSheet(part *zip.File) error {
 		}
 	}
 }
-
-// Write returns a workbook with one sheet. Texts that are numbers become numbers, as a spreadsheet program writes them.
-func Write(sheet string, rows [][]string) (body []byte, err error) {
-	file := excelize.NewFile()
-	defer func() { err = errors.Join(err, file.Close()) }()
-	err = file.SetSheetName(file.GetSheetName(0), sheet)
-	for i, texts := range rows {
-		cells := make([]any, len(texts))
-		for j, text := range texts {
-			cells[j] = text
-			if value, notNumber := strconv.ParseFloat(text, 64); notNumber == nil {
-				cells[j] = value
-			}
-		}
-		err = errors.Join(err, file.SetSheetRow(sheet, "A"+strconv.Itoa(i+1), &cells))
-	}
-	buffer, writeErr := file.WriteToBuffer()
-	return buffer.Bytes(), errors.Join(err, writeErr)
-}

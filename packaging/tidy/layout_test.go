@@ -145,7 +145,7 @@ var layout = map[string]row{
 
 	"collectors": {may: "engine collectors/archive collectors/baseline collectors/source", never: "net net/http os", exact: true},
 
-	"collectors/source": {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text", tests: "santhosh-tekuri/jsonschema/v6", never: "net net/http"},
+	"collectors/source": {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6", never: "net net/http"},
 
 	"collectors/baseline": {may: "engine", never: "net net/http os", exact: true},
 
@@ -159,7 +159,7 @@ var layout = map[string]row{
 
 	"collectors/workbook": {may: "xuri/excelize/v2", never: "net net/http os"},
 
-	"collectors/simulated": {may: "engine collectors/source collectors/workbook"},
+	"collectors/simulated": {may: "engine collectors/source"},
 
 	"bench": {may: "bench/load engine httpapi/apitest golang.org/x/sys " +
 		"valyala/fasthttp", // the bare server

@@ -190,7 +190,7 @@ func Groups() []Group {
 		{"Data", []string{"import", "catalogue", "admin-socket"}},
 		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact", "account-url"}},
 		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
-		{"Collecting", []string{"sources", "source-secrets", "collect-spread", "collect-user-agent", "archive", "no-collect"}},
+		{"Collecting", []string{"sources", "source-secrets", "collect-spread", "archive", "no-collect"}},
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
 		{"Cluster", []string{
 			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-guests",
@@ -234,10 +234,9 @@ func AddSourceSecrets(flags *pflag.FlagSet, o *node.Collect) {
 	flags.Var(Path(&o.Secrets, "DIR"), "source-secrets", "directory with a file for each API key of a source, readable only by its owner")
 }
 
-// AddContact declares --collect-contact and --collect-user-agent.
+// AddContact declares --collect-contact.
 func AddContact(flags *pflag.FlagSet, o *node.Collect) {
 	flags.Var(contactValue(&o.Contact), "collect-contact", "contact for operators of collected sites, in the User-Agent")
-	flags.Var(userAgentValue(&o.UserAgent), "collect-user-agent", "whole User-Agent for collected sites, which names tasard")
 }
 
 // AddListen declares --listen.
@@ -308,17 +307,6 @@ func contactValue(target *string) *value[string] {
 	parse := func(text string) (string, error) {
 		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
 			return "", fmt.Errorf("%q: want an e-mail address or the address of a page", text)
-		}
-		return text, nil
-	}
-	return &value[string]{target, "TEXT", parse, func(text string) string { return text }}
-}
-
-// userAgentValue returns a value that accepts the whole header field User-Agent.
-func userAgentValue(target *string) *value[string] {
-	parse := func(text string) (string, error) {
-		if err := node.CheckUserAgent(text); err != nil {
-			return "", fmt.Errorf("%q %w", text, err)
 		}
 		return text, nil
 	}

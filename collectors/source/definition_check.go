@@ -1,0 +1,341 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+	"regexp"
+	"slices"
+
+	"github.com/tasard/tasard/collectors/values"
+	"github.com/tasard/tasard/engine"
+)
+
+// finish fills defaults, normalises headings and labels, and reports the problems of a definition that involve several
+// keys. labels are those of the whole file; given says that the file has the key.
+func (p *problems) finish(d *Definition, labels map[string]Target, given bool) {
+	p.checkEvidence(&d.Evidence)
+	p.checkBounds(d.Bounds)
+	if d.Institution == "" && d.UpstreamSource == "" {
+		p.addf("", "neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
+	}
+	shared := p.normalisedLabels("labels", labels)
+	if given && len(shared) == 0 {
+		p.addf("labels", "is empty; say what each label means, or remove it")
+	}
+	names, dated, labelled := map[string]bool{}, false, false
+	for i := range d.Pages {
+		page, place := &d.Pages[i], fmt.Sprintf("pages[%d]", i)
+		p.finishRequests(place, page)
+		p.finishExtract(place+".extract", d, page, shared)
+		e := &page.Extract
+		dated, labelled = dated || page.Dated(), labelled || e.Rows != nil || e.Text != nil && len(e.Text.Labels) > 0
+		isReplaced := func(other Page) bool { return other.Name == page.InsteadOf && other.InsteadOf == "" }
+		if page.InsteadOf != "" && !slices.ContainsFunc(d.Pages[:i], isReplaced) {
+			p.addf(place, "is read instead of %q; name an earlier page that has no insteadOf itself", page.InsteadOf)
+		}
+		switch {
+		case page.Name == "" && len(d.Pages) > 1:
+			p.addf(place, "has no name; with more than one page each needs one")
+		case names[page.Name]:
+			p.addf(place, "another page is named %q; give each its own name", page.Name)
+		}
+		names[page.Name] = true
+	}
+	if len(shared) > 0 && !labelled {
+		p.addf("labels", "is given, but no page uses labels; remove it")
+	}
+	if d.Expiry.AfterDate > 0 && !dated {
+		p.addf("expiry.afterDate", "is given, but no page has a date; add a date or remove it")
+	}
+	p.finishSecrets(d)
+	if _, currencies := d.references(); slices.Contains(currencies, engine.QuoteCurrency) {
+		p.addf("", "%s is the quote currency of all rates; name the other currency", engine.QuoteCurrency)
+	}
+}
+
+// checkEvidence compares the grade with the year. Until the end of 2024 means old.
+func (p *problems) checkEvidence(e *Evidence) {
+	const oldYear = "2024"
+	if e.Grade != "" && (e.Grade == Old) != (e.Seen[:len(oldYear)] <= oldYear) {
+		p.addf("evidence", "grade is %s, but the site was seen %s; %s means: not since %s", e.Grade, e.Seen, Old, oldYear)
+	}
+	if e.Grade == Confirmed && e.Sample == "" {
+		p.addf("evidence", "grade is %s, but sample is missing; say which answer parses, or write %s", e.Grade, Reported)
+	}
+}
+
+func (p *problems) checkBounds(bounds []engine.PlausibleRange) {
+	type boundKey struct {
+		currency string
+		until    engine.Date
+	}
+	bounded := map[boundKey]bool{}
+	for i, b := range bounds {
+		place, key := fmt.Sprintf("bounds[%d]", i), boundKey{b.Currency, b.Until}
+		switch {
+		case bounded[key]:
+			p.addf(place, "bounds %s for the same dates as another; keep one", b.Currency)
+		case !b.Lowest.IsNull() && !b.Highest.IsNull() && b.Lowest.Compare(b.Highest) > 0:
+			p.addf(place, "lowest %s is above highest %s; exchange them", b.Lowest, b.Highest)
+		case b.Lowest.IsNull() && b.Highest.IsNull() && b.JumpPermille == 0 && !b.SidesDiffer:
+			p.addf(place, "bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or remove the entry")
+		}
+		bounded[key] = true
+	}
+}
+
+// reservedHeaders returns the HTTP headers that a definition must not set, because package fetch sets them.
+func reservedHeaders() []string {
+	return []string{
+		"Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Cookie", "Expect", "From", "Host",
+		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Proxy-Authorization", "Range", "Te",
+		"Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+	}
+}
+
+// secretHeaders returns the usual headers of API keys. A definition must not have them, because many can read it.
+func secretHeaders() []string {
+	return []string{"Api-Key", "Apikey", "Authorization", "Ocp-Apim-Subscription-Key", "X-Access-Token", "X-Api-Key"}
+}
+
+func (p *problems) finishRequests(place string, page *Page) {
+	site := ""
+	for i := range page.Requests {
+		r, place := &page.Requests[i], fmt.Sprintf("%s.requests[%d]", place, i)
+		r.Method = cmp.Or(r.Method, "GET")
+		switch {
+		case (r.URL == "") == (r.AddressFrom == nil):
+			p.addf(place, "needs either url or addressFrom, and not both")
+		case i == 0 && r.AddressFrom != nil:
+			p.addf(place, "addressFrom in the first request: there is no response before it; give it a url")
+		case r.Form != nil && r.JSON != "":
+			p.addf(place, "has form and json; a request has one body")
+		case r.Method == "GET" && (r.Form != nil || r.JSON != ""):
+			p.addf(place, "has a body, but GET has none; use the method POST")
+		case r.Method == "POST" && r.Form == nil && r.JSON == "":
+			p.addf(place, "has no body; write form or json, and {} for an empty form")
+		case len(r.JSON) > bodyBytesMax:
+			p.addf(place, "json has more than %d bytes", bodyBytesMax)
+		}
+		r.Headers = p.finishHeaders(place, r.Headers)
+		if address, err := url.Parse(r.URL); err == nil && r.URL != "" {
+			if site = cmp.Or(site, Site(address.Hostname())); site != Site(address.Hostname()) {
+				p.addf(place, "goes to %s, but the first one to %s; all requests of a page stay on one site", Site(address.Hostname()), site)
+			}
+		}
+	}
+}
+
+func (p *problems) finishHeaders(place string, headers map[string]string) map[string]string {
+	canonical := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		header := textproto.CanonicalMIMEHeaderKey(name)
+		_, exists := canonical[header]
+		switch {
+		case exists:
+			p.addf(place, "the header %s occurs twice; keep one", header)
+		case slices.Contains(reservedHeaders(), header):
+			p.addf(place, "the header %s is not for a definition to set; remove it", header)
+		case slices.Contains(secretHeaders(), header):
+			p.addf(place, `the header %s has a secret, which others can read here; put it into a file and name that in "secret"`, header)
+		}
+		canonical[header] = headers[name]
+	}
+	if len(canonical) == 0 {
+		return nil
+	}
+	return canonical
+}
+
+// finishExtract finishes how a page is read. shared are the labels of the whole file.
+func (p *problems) finishExtract(place string, d *Definition, page *Page, shared map[string]Target) {
+	e := &page.Extract
+	page.defaultsOf(d)
+	hasInstitution := d.Institution+page.Institution != ""
+	isBoth := map[Target]bool{}
+	for i := range e.Fields {
+		f, place := &e.Fields[i], fmt.Sprintf("%s.fields[%d]", place, i)
+		key, both := Target{Currency: f.Currency, Channel: f.Channel}, f.Side == BothSides
+		previous, known := isBoth[key]
+		switch {
+		case !hasInstitution:
+			p.addf(place, "has no institution; name one for the source or the page")
+		case f.Currency+page.Currency == "":
+			p.addf(place, "has no currency; name it here or for the page")
+		case known && previous != both:
+			p.addf(place, "%s has a field for both sides and one for a single side; keep one of the two ways", f.Currency)
+		}
+		isBoth[key] = both
+	}
+	if r := e.Rows; r != nil {
+		place += ".rows"
+		switch {
+		case r.Buy == nil && r.Sell == nil && r.Value == nil:
+			p.addf(place, "has neither buy nor sell nor value; say where the values are")
+		case r.Value != nil && (r.Buy != nil || r.Sell != nil):
+			p.addf(place, "has value beside buy or sell; a row has either one value or its sides")
+		}
+		r.Labels = p.normalisedLabels(place+".labels", r.Labels)
+		r.Ignore = p.normalisedIgnore(place+".ignore", r.Ignore, r.Labels)
+		p.mergeLabels(place, r.Labels, shared, r.Ignore, hasInstitution, page.Currency != "", r.Value != nil)
+	}
+	if e.Text != nil {
+		p.finishText(place+".text", d, page, shared)
+	}
+}
+
+// defaultsOf fills the minimum of rows, and normalises headings.
+func (page *Page) defaultsOf(d *Definition) {
+	e := &page.Extract
+	if e.Sheet != nil {
+		for _, heading := range []*string{&e.Sheet.Name, &e.Sheet.Year, &e.Sheet.Month, &e.Sheet.Day} {
+			*heading = values.NormaliseLabel(*heading)
+		}
+		for i := range e.Fields {
+			e.Fields[i].At = values.NormaliseLabel(e.Fields[i].At)
+		}
+	}
+	if e.Text != nil {
+		e.Text.Min = max(e.Text.Min, 1)
+	}
+	if r := e.Rows; r != nil {
+		r.Min = max(r.Min, 1)
+		for _, locator := range []*Locator{&r.Label, r.Buy, r.Sell, r.Value} {
+			if locator != nil {
+				locator.Column = values.NormaliseLabel(locator.Column)
+			}
+		}
+		if r.Date != nil {
+			r.Date.Column = values.NormaliseLabel(r.Date.Column)
+		}
+	}
+}
+
+// normalisedLabels returns a map by normalised label.
+func (p *problems) normalisedLabels(place string, labels map[string]Target) map[string]Target {
+	normalised, names := map[string]Target{}, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		label := values.NormaliseLabel(name)
+		if first, exists := names[label]; exists {
+			p.addf(place+"."+name, "is the same label as %q without spaces, accents and capitals; keep one", first)
+		}
+		if label == "" || len(label) > labelBytesMax {
+			p.addf(place+"."+name, "is not a label; a label has 1 to %d bytes without spaces and marks", labelBytesMax)
+		}
+		names[label], normalised[label] = name, labels[name]
+	}
+	return normalised
+}
+
+func (p *problems) normalisedIgnore(place string, names []string, labels map[string]Target) (ignored []string) {
+	for _, name := range names {
+		label := values.NormaliseLabel(name)
+		_, exists := labels[label]
+		switch {
+		case label == "":
+			p.addf(place, "has a label without letters and digits; remove it")
+		case exists || slices.Contains(ignored, label):
+			p.addf(place, "has %.80q, which is already among the labels or here; keep one", name)
+		}
+		ignored = append(ignored, label)
+	}
+	return ignored
+}
+
+// mergeLabels adds the labels of the whole file to the labels of a page, without those that the page itself defines or
+// ignores. It reports labels if it is not clear which quote they stand for on this page.
+func (p *problems) mergeLabels(place string, labels, shared map[string]Target, ignored []string, hasInstitution, hasCurrency, withSide bool) {
+	for label, target := range shared {
+		if _, known := labels[label]; !known && !slices.Contains(ignored, label) {
+			labels[label] = target
+		}
+	}
+	if len(labels) == 0 {
+		p.addf(place, "labels is missing or empty, here and for the whole file; say what each label means")
+	}
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		t, problem := labels[label], ""
+		switch {
+		case t.Institution == "" && !hasInstitution:
+			problem = "names no institution; name it here, for the page or for the source"
+		case t.Currency == "" && !hasCurrency:
+			problem = "names no currency; name it here or for the page"
+		case withSide && t.Side == "":
+			problem = "names no side, but the rows have one value each; say which side it is"
+		case !withSide && t.Side != "":
+			problem = "names a side, but only rows with the key value need one; remove it"
+		default:
+			continue
+		}
+		p.addf(place, "the label %.40q, here or of the file, %s", label, problem)
+	}
+}
+
+// finishText checks the groups of a pattern.
+func (p *problems) finishText(place string, d *Definition, page *Page, shared map[string]Target) {
+	t, hasInstitution := page.Extract.Text, d.Institution+page.Institution != ""
+	names := regexp.MustCompile(t.Pattern).SubexpNames()
+	for _, name := range names {
+		if !slices.Contains([]string{"", "buy", "sell", "label"}, name) {
+			p.addf(place, "pattern has the group %.40q; known are buy, sell and label", name)
+		}
+	}
+	if !slices.Contains(names, "buy") && !slices.Contains(names, "sell") {
+		p.addf(place, "pattern has neither the group buy nor the group sell; write (?P<buy>...)")
+	}
+	if slices.Contains(names, "label") {
+		t.Labels = p.normalisedLabels(place+".labels", t.Labels)
+		p.mergeLabels(place, t.Labels, shared, nil, hasInstitution, page.Currency != "", false)
+		return
+	}
+	if t.Labels != nil {
+		p.addf(place, "labels is given, but the pattern has no group label; remove it")
+	}
+	if !hasInstitution || page.Currency == "" {
+		p.addf(place, "pattern has no group label, so the source or the page must name the institution, and the page the currency")
+	}
+}
+
+// finishSecrets reports if a secret could be sent unprotected, or to another site.
+func (p *problems) finishSecrets(d *Definition) {
+	var headers []*string
+	addresses := []string{}
+	if d.Secret != nil {
+		headers = append(headers, &d.Secret.Header)
+	}
+	if d.OAuth2 != nil {
+		headers, addresses = append(headers, &d.OAuth2.ClientIDHeader), append(addresses, d.OAuth2.URL)
+	}
+	if d.Secret != nil && d.OAuth2 != nil {
+		p.addf("", "has secret and oauth2; keep one")
+	}
+	for _, header := range headers {
+		if *header = textproto.CanonicalMIMEHeaderKey(*header); slices.Contains(reservedHeaders(), *header) {
+			p.addf("", "the header %s can't be set; use the header that the site documents, such as X-Api-Key", *header)
+		}
+	}
+	for i := range d.Pages {
+		for j := range d.Pages[i].Requests {
+			request := &d.Pages[i].Requests[j]
+			if request.AddressFrom != nil && headers != nil {
+				p.addf(fmt.Sprintf("pages[%d].requests[%d]", i, j), "takes its address from a page, which could send the secret elsewhere; write its url")
+			}
+			addresses = append(addresses, request.URL)
+		}
+	}
+	for _, text := range addresses {
+		if address, err := url.Parse(text); headers != nil && err == nil && address.Host != "" && !MayCarrySecret(address, d.Proxy) {
+			p.addf("", "a secret is never sent to %s; use https, or an address of this machine without a proxy", text)
+		}
+	}
+}
+
+// MayCarrySecret reports whether a request may carry a secret: with TLS, or directly to an address of this machine.
+func MayCarrySecret(address *url.URL, proxy string) bool {
+	ip, err := netip.ParseAddr(address.Hostname())
+	return address.Scheme == "https" || proxy == "" && err == nil && ip.IsLoopback()
+}
