@@ -30,7 +30,7 @@
 //
 //   - API keys that serve makes begin with the prefix for live keys. API keys that demo makes begin with the prefix for
 //     test keys (decision O7). The demo enforces no quotas by default.
-//   - On SIGHUP, serve reads its files again (decision O13). It logs errors and continues with the old contents.
+//   - On SIGHUP, serve reads its certificates again (decision O13). It logs errors and continues with the old ones.
 //   - Before serve stops, it announces the stop for the time of --drain-delay: to the service manager, in /readyz and
 //     in each response (decision O14). Then it accepts no more connections.
 //   - serve sends keep-alives to the watchdog of the service manager as long as the actors, which own the rates,

@@ -32,8 +32,8 @@ the files that hold them. tasard config show prints every setting of serve and i
 keeps answering for that time, while /readyz says 503 and every answer closes its connection. A second signal kills the
 process; no acknowledged change is lost.
 
-SIGHUP reads the certificates for callers and for other nodes with their keys, the mail server's password and the definitions
-of --sources again. On any error nothing changes, and the error is logged.
+SIGHUP reads the certificates for callers and for other nodes with their keys again. On any error nothing changes, and the
+error is logged. Everything else is read at a start.
 
 A service manager is notified through NOTIFY_SOCKET (Type=notify-reload, WatchdogSec).`},
 		{"quotas", "quotas, leases and keys", `Every account, and every client address without a key, has a quota of a day (--quota-day), which ends at midnight in Santo

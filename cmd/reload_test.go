@@ -136,58 +136,26 @@ func TestReload_PlainHTTP(t *testing.T) {
 	}
 }
 
-// TestReload_Definitions wants a mended definition to be gone by, and what only a start can take to be refused,
-// certificate and all.
-func TestReload_Definitions(t *testing.T) {
+// TestSourceSecrets wants a source to be off without its secret, on at a start with it, and the secret in no log.
+func TestSourceSecrets(t *testing.T) {
 	t.Parallel()
-	data, directory, files := t.TempDir(), t.TempDir(), newPairFiles(t)
-	define := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p := start(t, "now", serveArgs(data, append(files.args(), "--sources", directory)...)...)
-	address := p.securely()
-	p.Await("recovered")
-	p.hangUp("reloaded: nothing has changed")
-	define("bhd.json", `{"id": "bhd-site", "disabled": "asks for a password"}`)
-	p.hangUp("reloaded: definitions of bhd-site")
-	if state := listedSources(t, data)["bhd-site"].State; state != string(collectors.Disabled) {
-		t.Errorf("the source is %s", state)
-	}
-	first := files.roots
-	files.renew(t)
-	define("qik.json", `{"id": "qik-site", "priority": 42}`)
-	p.hangUp("reload: the source qik-site")
-	p.Await("nothing was reloaded")
-	if status, err := secureStatus(address, first); status != http.StatusOK {
-		t.Errorf("the certificate was taken although a definition was refused: %d, %v", status, err)
-	}
-	define("qik.json", `{"id": "qik-site", "pages": 7}`)
-	p.hangUp("qik.json")
-}
-
-// TestReload_SourceSecrets wants a source to be off without its secret, on once it is there, and the secret in no log.
-// The password for the mail server has not changed.
-func TestReload_SourceSecrets(t *testing.T) {
-	t.Parallel()
-	data, secrets := t.TempDir(), t.TempDir()
-	p := start(t, "now", serveArgs(data, append(newMailServer(t).args(), "--source-secrets", secrets)...)...)
-	p.Await("recovered")
-	if shown := listedSources(t, data)["tasareal"]; shown.State != string(collectors.Disabled) || !strings.Contains(shown.Disabled, "It needs the secret tasareal") {
-		t.Errorf("without its secret the source is %s: %s", shown.State, shown.Disabled)
-	}
 	const key = "tcrd_0123456789abcdef"
-	if err := os.WriteFile(filepath.Join(secrets, "tasareal"), []byte(key), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.hangUp("reloaded: secrets tasareal")
-	if shown := listedSources(t, data)["tasareal"]; shown.State == string(collectors.Disabled) {
-		t.Errorf("with its secret the source is %s: %s", shown.State, shown.Disabled)
-	}
-	p.hangUp("reloaded: nothing has changed")
-	if strings.Contains(p.Output(), key) {
-		t.Error("the secret is in the log")
+	for _, has := range []bool{false, true} {
+		data, secrets := t.TempDir(), t.TempDir()
+		if has {
+			if err := os.WriteFile(filepath.Join(secrets, "tasareal"), []byte(key), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := start(t, "now", serveArgs(data, "--source-secrets", secrets)...)
+		p.Await("recovered")
+		shown := listedSources(t, data)["tasareal"]
+		if off := shown.State == string(collectors.Disabled) && strings.Contains(shown.Disabled, "It needs the secret tasareal"); off == has {
+			t.Errorf("with its secret %v: the source is %s: %s", has, shown.State, shown.Disabled)
+		}
+		if strings.Contains(p.Output(), key) {
+			t.Error("the secret is in the log")
+		}
 	}
 }
 

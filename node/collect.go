@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors"
@@ -54,42 +53,47 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("Mozilla/5.0 (compatible; tasard/%s; %s)", version, comment)
 }
 
-// liveCollector collects: it fetches the rates of sources at their scheduled times. It uses the newest definitions of
-// sources (how the rates of a source are read), which Reload can replace.
+// liveCollector fetches the rates of sources at their scheduled times. In a cluster it does so only while it is active.
 type liveCollector struct {
-	newRun func(*source.Set, SourceSecrets) *collectorRun
-	active atomic.Pointer[collectorRun]
-	texts  *quotedTexts
-
+	set     *source.Set // sources whose secrets are missing are disabled
+	on      bool        // Config.Collect.On
+	log     *slog.Logger
+	client  *fetch.Client
 	archive *archive.Writer // keeps fetched documents; nil if Config.Collect.Archive is ""
 
-	mu     sync.Mutex
-	ctx    context.Context // argument of start; nil before start and after stop
-	paused bool            // another node of the cluster collects
-}
+	newCollector func() *collectors.Collector // a collector can run only once
 
-// collectorRun is a collector with one set of definitions. It can be started only once.
-type collectorRun struct {
-	set       *source.Set // sources whose secrets are missing are disabled
-	secrets   SourceSecrets
-	collector *collectors.Collector // nil if Config.Collect.On is false
-	client    *fetch.Client
-	log       *slog.Logger
-
-	cancel context.CancelFunc // nil before start
-	done   chan struct{}      // closed when collecting has ended
+	mu        sync.Mutex
+	collector *collectors.Collector // nil if on is false
+	ctx       context.Context       // argument of start; nil before start and after stop
+	paused    bool                  // another node of the cluster collects
+	cancel    context.CancelFunc    // nil while collector does not run
+	done      chan struct{}         // closed when collecting has ended
 }
 
 func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *liveCollector {
-	live := &liveCollector{texts: newQuotedTexts(system)}
-	if c.Collect.On && c.Collect.Archive != "" {
-		live.archive, live.texts.archived = c.NewArchive(c.Collect.Archive), true
+	l := &liveCollector{set: secrets.Apply(set), on: c.Collect.On, log: c.Logger}
+	if !l.on {
+		return l
 	}
-	live.newRun = func(set *source.Set, secrets SourceSecrets) *collectorRun {
-		return newCollectorRun(c, system, live, set, secrets)
+	if c.Collect.Archive != "" {
+		l.archive = c.NewArchive(c.Collect.Archive)
 	}
-	live.active.Store(live.newRun(set, secrets))
-	return live
+	jitter := c.Collect.Spread
+	if jitter == 0 {
+		jitter = -1 // each site is read at once; 0 would mean the default of package collectors
+	}
+	l.client = c.NewClient(secrets)
+	l.newCollector = func() *collectors.Collector {
+		return collectors.New(collectors.Config{
+			Definitions: l.set.Definitions(), Fetcher: l.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
+			LastSlot: bySource(system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
+			Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
+			Archive: l.archive,
+		})
+	}
+	l.collector = l.newCollector()
+	return l
 }
 
 // NewArchive returns a writer of an archive, which keeps fetched documents.
@@ -98,100 +102,90 @@ func (c Config) NewArchive(dir string) *archive.Writer {
 	return archive.New(archive.Config{Dir: dir, Clock: c.Clock, Free: wal.FreeSpace, Logger: c.Logger})
 }
 
-func newCollectorRun(c *Config, system *actors.System, live *liveCollector, set *source.Set, secrets SourceSecrets) *collectorRun {
-	run := &collectorRun{set: secrets.Apply(set), secrets: secrets, log: c.Logger, done: make(chan struct{})}
-	if !c.Collect.On {
-		return run
-	}
-	jitter := c.Collect.Spread
-	if jitter == 0 {
-		jitter = -1 // each site is read at once; 0 would mean the default of package collectors
-	}
-	run.client = c.NewClient(secrets)
-	run.collector = collectors.New(collectors.Config{
-		Definitions: run.set.Definitions(), Fetcher: run.client, Sink: live.texts, Clock: c.Clock, Schedule: c.Collect.Schedule,
-		LastSlot: bySource(system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
-		Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
-		Archive: live.archive,
-	})
-	return run
-}
-
-func (c *liveCollector) activeRun() *collectorRun { return c.active.Load() }
-
 // start starts collecting. A paused collector starts when setActive resumes it. The node must have read its log.
 // Otherwise it would collect again for scheduled times (slots) whose rates are already in its log.
-func (c *liveCollector) start(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ctx = ctx
-	if c.archive != nil {
-		c.archive.Start()
+func (l *liveCollector) start(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ctx = ctx
+	if l.archive != nil {
+		l.archive.Start()
 	}
-	c.startIfActive()
+	l.run()
 }
 
 // stop stops collecting. When it returns, no collection is in progress, and the fetched documents are kept.
-func (c *liveCollector) stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	started := c.ctx != nil
-	c.ctx = nil
-	c.activeRun().stop()
-	if started && c.archive != nil {
-		_ = c.archive.Close() // its error is in the log
+func (l *liveCollector) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	started := l.ctx != nil
+	l.ctx = nil
+	l.end()
+	if l.client != nil {
+		l.client.Close()
+	}
+	if started && l.archive != nil {
+		_ = l.archive.Close() // its error is in the log
 	}
 }
 
+// setActive resumes or pauses collecting. When it returns after pausing, no collection is in progress.
+func (l *liveCollector) setActive(active bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused = !active; l.paused && l.cancel != nil {
+		l.end()
+		l.collector = l.newCollector()
+	}
+	l.run()
+}
+
+// run runs the collector, unless it is off, stopped, paused, or runs already. The caller must hold mu.
+func (l *liveCollector) run() {
+	if !l.on || l.ctx == nil || l.paused || l.cancel != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	collector, done := l.collector, make(chan struct{})
+	l.cancel, l.done = cancel, done
+	go func() {
+		defer close(done)
+		if err := collector.Run(ctx); err != nil {
+			l.log.Error("collecting failed", "cause", err.Error())
+		}
+	}()
+}
+
+// end ends the collector that runs, if any. The caller must hold mu.
+func (l *liveCollector) end() {
+	if l.cancel != nil {
+		l.cancel()
+		<-l.done
+		l.cancel = nil
+	}
+}
+
+// current returns the collector, which is nil if the node collects nothing, and whether another node collects.
+func (l *liveCollector) current() (_ *collectors.Collector, paused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.collector, l.paused
+}
+
 // tryNow fetches a source at once and publishes its rates.
-func (c *liveCollector) tryNow(ctx context.Context, id string) (admin.SourceRun, error) {
-	c.mu.Lock()
-	run, paused := c.activeRun(), c.paused
-	c.mu.Unlock()
+func (l *liveCollector) tryNow(ctx context.Context, id string) (admin.SourceRun, error) {
+	collector, paused := l.current()
 	switch {
-	case run.collector == nil:
+	case collector == nil:
 		return admin.SourceRun{}, &engine.Error{Code: admin.CodeNotConfigured, Message: "this node collects nothing: it was started with --no-collect"}
 	case paused:
 		return admin.SourceRun{}, &engine.Error{Code: engine.CodeDataUnavailable, Message: "another node of the cluster collects; ask that one"}
 	}
-	report, err := run.collector.RunNow(ctx, id)
+	report, err := collector.RunNow(ctx, id)
 	if err != nil {
 		return admin.SourceRun{}, err
 	}
 	return describeRun(&report), nil
-}
-
-// replace switches to other definitions of sources, and other secrets for them. It interrupts collections in progress,
-// which start again, and resets the health of sources.
-func (c *liveCollector) replace(set *source.Set, secrets SourceSecrets) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.swap(set, secrets)
-	c.startIfActive()
-}
-
-// setActive resumes or pauses collecting. When it returns after pausing, no collection is in progress.
-func (c *liveCollector) setActive(active bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.paused = !active; c.paused {
-		run := c.activeRun()
-		c.swap(run.set, run.secrets)
-	}
-	c.startIfActive()
-}
-
-// swap stops the active collectorRun, and replaces it by a new one that is not started.
-func (c *liveCollector) swap(set *source.Set, secrets SourceSecrets) {
-	c.activeRun().stop()
-	c.active.Store(c.newRun(set, secrets))
-}
-
-// startIfActive starts the active collectorRun. If the collector is stopped or paused, it does nothing.
-func (c *liveCollector) startIfActive() {
-	if c.ctx != nil && !c.paused {
-		c.activeRun().start(c.ctx)
-	}
 }
 
 // bySource returns a function that returns what the log has about the collection of a source. Its argument is the id of
@@ -207,28 +201,5 @@ func bySource[T any](query func() (map[string]T, error), log *slog.Logger, effec
 			}
 		}
 		return values[id]
-	}
-}
-
-func (c *collectorRun) start(ctx context.Context) {
-	if c.collector == nil || c.cancel != nil {
-		return
-	}
-	ctx, c.cancel = context.WithCancel(ctx)
-	go func() {
-		defer close(c.done)
-		if err := c.collector.Run(ctx); err != nil {
-			c.log.Error("collecting failed", "cause", err.Error())
-		}
-	}()
-}
-
-func (c *collectorRun) stop() {
-	if c.cancel != nil {
-		c.cancel()
-		<-c.done
-	}
-	if c.client != nil {
-		c.client.Close()
 	}
 }

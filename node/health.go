@@ -22,8 +22,8 @@ func (p *codeMailer) condition() engine.Condition {
 }
 
 // condition returns the health condition "sources".
-func (c *liveCollector) condition() engine.Condition {
-	if collector := c.activeRun().collector; collector != nil {
+func (l *liveCollector) condition() engine.Condition {
+	if collector, _ := l.current(); collector != nil {
 		return collector.Condition()
 	}
 	return engine.HealthyCondition("sources")
@@ -92,20 +92,20 @@ func (n *Node) completeReadiness(readiness *admin.Readiness) {
 const SourceOff = "off"
 
 // SourceHealth returns the health of every source, sorted by id. It returns nil if the node does not fetch rates.
-func (n *Node) SourceHealth() []collectors.Health { return n.collector.activeRun().health() }
-
-func (c *collectorRun) health() []collectors.Health {
-	if c.collector == nil {
-		return nil
+func (n *Node) SourceHealth() []collectors.Health {
+	if collector, _ := n.collector.current(); collector != nil {
+		return collector.Health()
 	}
-	return c.collector.Health()
+	return nil
 }
 
-func (c *liveCollector) describe() admin.Sources {
-	run := c.activeRun()
-	sources := DescribeSources(run.set)
-	sources.Collecting = run.collector != nil
-	health := run.health()
+func (l *liveCollector) describe() admin.Sources {
+	sources := DescribeSources(l.set)
+	collector, _ := l.current()
+	if sources.Collecting = collector != nil; !sources.Collecting {
+		return sources
+	}
+	health := collector.Health()
 	for i := range health { // both are sorted by id and have the same sources
 		sources.Sources[i].State, sources.Sources[i].Health = string(health[i].State), describeHealth(&health[i])
 	}

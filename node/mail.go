@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/mail"
@@ -76,7 +75,7 @@ func (m *Mail) check() error {
 func (m *Mail) client(c *Config) (mail.Config, error) {
 	config := mail.Config{
 		Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, CAFile: m.CAFile,
-		Clock: c.Clock, Random: c.Random, Logger: c.Logger, ProbeInterval: mailProbeInterval,
+		Clock: c.Clock, Random: c.Random, Logger: c.Logger,
 	}
 	if config.TLS == "" {
 		config.TLS = mail.StartTLS
@@ -121,17 +120,11 @@ func (c Config) MailClient() (mail.Config, error) {
 // MailMethod returns Mail.Method or its default.
 func (c *Config) MailMethod() string { return c.Mail.method() }
 
-// mailProbeInterval is the interval of connection attempts to an unreachable mail server. It is short, because /readyz
-// must report within five seconds that the server is reachable again.
-const mailProbeInterval = 2 * time.Second
-
 // codeMailer sends login codes.
 type codeMailer struct {
 	sender actors.Mailer // nil if Mail.Method is MailOff
 	smtp   *mail.Mailer  // nil if Mail.Method is not MailSMTP
 	log    *slog.Logger
-
-	password account.Secret // for the mail server
 }
 
 // openMailer opens the configured mailer. It does not connect to the mail server, so a node can start without it.
@@ -153,7 +146,7 @@ func openMailer(c *Config) (*codeMailer, error) {
 	if err != nil {
 		return nil, &Error{BadFile, "Mail.CAFile", err} // the only file that Open reads
 	}
-	return &codeMailer{mailer, mailer, c.Logger, config.Password}, nil
+	return &codeMailer{mailer, mailer, c.Logger}, nil
 }
 
 // close sends the queued e-mails, but no longer than for shutdownMax. E-mails not sent by then are lost. Users can

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/node/core"
@@ -150,7 +149,6 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	coreConfig.RunSource = func(ctx context.Context, id string) (admin.SourceRun, error) { return n.collector.tryNow(ctx, id) }
-	coreConfig.Quoted = func(r *engine.Rate) (buy, sell, document string) { return n.collector.texts.quoted(r) }
 	if n.cluster != nil {
 		coreConfig.Cluster, coreConfig.Forget = n.describeCluster, n.cluster.Forget
 	}

@@ -62,20 +62,3 @@ func (s SourceSecrets) Apply(set *source.Set) *source.Set {
 	}
 	return source.NewSet(definitions...)
 }
-
-// changed returns the names of the secrets that differ between s and updated, sorted.
-func (s SourceSecrets) changed(updated SourceSecrets) []string {
-	var names []string
-	for name := range s {
-		if !updated.has(name) || updated[name].Reveal() != s[name].Reveal() {
-			names = append(names, name)
-		}
-	}
-	for name := range updated {
-		if !s.has(name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}

@@ -54,22 +54,3 @@ func TestSourceSecrets_MissingDisables(t *testing.T) {
 		t.Errorf("a file as directory: %v", err)
 	}
 }
-
-func TestSourceSecrets_Changed(t *testing.T) {
-	read := func(texts map[string]string) SourceSecrets {
-		directory := t.TempDir()
-		for name, text := range texts {
-			writeSecret(t, directory, name, text, 0o600)
-		}
-		secrets, err := Config{Collect: Collect{Secrets: directory}}.ReadSourceSecrets(source.DefaultSet())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return secrets
-	}
-	before := read(map[string]string{"tasareal": "same", "indexa": "old", "popular-client-id": "gone"})
-	after := read(map[string]string{"tasareal": "same", "indexa": "new", "popular-client-secret": "added", "other": "of no source"})
-	if got := strings.Join(before.changed(after), " "); got != "indexa popular-client-id popular-client-secret" {
-		t.Errorf("changed: %s", got)
-	}
-}

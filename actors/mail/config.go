@@ -50,42 +50,22 @@ type Config struct {
 	Random io.Reader
 	// Logger logs. nil = no log.
 	Logger *slog.Logger
-	// ProbeInterval is the time between probes. While the server is unreachable, a probe tries to connect to it and sends
-	// no email. After a successful probe the next queued email is sent at once. 0 = no probes: each email waits until the
-	// time of its next attempt.
-	ProbeInterval time.Duration
 
 	// The following fields are for tests. Zero means the default.
-	rootCAs                                    *x509.CertPool
-	queueMax                                   int // maximum number of emails in the queue
-	attemptsMax                                int // maximum number of attempts for each email
-	breaker                                    breakerSettings
-	backoffFirst, backoffMax                   time.Duration // delay after the first failed attempt; maximum delay
-	connectTimeout, emailTimeout, drainTimeout time.Duration
-	silenceTimeout                             time.Duration
-	dial                                       func(ctx context.Context, network, addr string) (net.Conn, error)
-}
-
-type breakerSettings struct {
-	failureThreshold int           // number of consecutive failures that opens the circuit breaker
-	cooldown         time.Duration // time from the newest failure to the next attempt while the breaker is open
+	rootCAs                      *x509.CertPool
+	queueMax                     int           // maximum number of emails in the queue
+	backoffFirst, backoffMax     time.Duration // delay after the first failed attempt; maximum delay
+	attemptTimeout, drainTimeout time.Duration
+	dial                         func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 const (
 	queueMaxDefault     = 1000
-	attemptsMaxDefault  = 10 // enough to outlast greylisting: a server rejects a new sender at first, often for 5 minutes
 	backoffFirstDefault = 5 * time.Second
 	backoffMaxDefault   = 2 * time.Minute
-	connectDefault      = 15 * time.Second // maximum time for TCP, TLS, greeting and login together
-	emailDefault        = 30 * time.Second // maximum time for the SMTP dialog of one email
-	drainDefault        = 10 * time.Second // maximum time for which Close waits until the queued emails are sent
-	silenceDefault      = 2 * time.Second  // maximum time for which Close waits for the server to accept an email
-	quitTimeout         = 2 * time.Second
-	sessionEmailsMax    = 50      // maximum number of emails on one connection; many servers have such a limit
-	sessionReadBytesMax = 1 << 20 // maximum number of bytes from the server on one connection; a server usually sends 10 KiB
+	attemptDefault      = 30 * time.Second // maximum time for the whole SMTP dialog of one email
+	drainDefault        = 5 * time.Second  // maximum time for which Close waits until the queued emails are sent
 )
-
-var breakerDefault = breakerSettings{5, 30 * time.Second}
 
 // Validate returns the error that Open would return for this configuration.
 func (c Config) Validate() error {
@@ -98,12 +78,9 @@ func (c Config) complete() (Config, error) {
 	if err := c.check(); err != nil {
 		return c, err
 	}
-	c.queueMax, c.attemptsMax = cmp.Or(c.queueMax, queueMaxDefault), cmp.Or(c.attemptsMax, attemptsMaxDefault)
-	c.breaker = cmp.Or(c.breaker, breakerDefault)
-	c.backoffFirst = cmp.Or(c.backoffFirst, backoffFirstDefault)
-	c.backoffMax = cmp.Or(c.backoffMax, max(backoffMaxDefault, c.backoffFirst))
-	c.connectTimeout, c.emailTimeout = cmp.Or(c.connectTimeout, connectDefault), cmp.Or(c.emailTimeout, emailDefault)
-	c.drainTimeout, c.silenceTimeout = cmp.Or(c.drainTimeout, drainDefault), cmp.Or(c.silenceTimeout, silenceDefault)
+	c.queueMax = cmp.Or(c.queueMax, queueMaxDefault)
+	c.backoffFirst, c.backoffMax = cmp.Or(c.backoffFirst, backoffFirstDefault), cmp.Or(c.backoffMax, backoffMaxDefault)
+	c.attemptTimeout, c.drainTimeout = cmp.Or(c.attemptTimeout, attemptDefault), cmp.Or(c.drainTimeout, drainDefault)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -64,15 +64,9 @@ func TestConfig_Defaults(t *testing.T) {
 	if config.TLS != StartTLS || config.tls().ServerName != serverName || config.tls().InsecureSkipVerify || config.domain() != "tasard.example" {
 		t.Errorf("got TLS %q for %q", config.TLS, config.tls().ServerName)
 	}
-	if config.queueMax != 1000 || config.attemptsMax != 10 || config.backoffFirst != 5*time.Second || config.backoffMax != 2*time.Minute ||
-		config.breaker != (breakerSettings{5, 30 * time.Second}) || config.connectTimeout != 15*time.Second ||
-		config.emailTimeout != 30*time.Second || config.drainTimeout != 10*time.Second {
+	if config.queueMax != 1000 || config.backoffFirst != 5*time.Second || config.backoffMax != 2*time.Minute ||
+		config.attemptTimeout != 30*time.Second || config.drainTimeout != 5*time.Second {
 		t.Errorf("got %+v", config)
-	}
-	config = goodConfig(t)
-	config.backoffFirst = 30 * time.Minute
-	if config, err = config.complete(); err != nil || config.backoffMax != 30*time.Minute {
-		t.Errorf("a long first wait: %v, Max %s", err, config.backoffMax)
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -42,8 +45,8 @@ func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
 		{name: "starttls, expired", mode: StartTLS, server: expired, detail: "expired"},
 		{name: "starttls, foreign authority", mode: StartTLS, server: foreign, detail: "x509"},
 		{name: "starttls, old version", mode: StartTLS, server: old, detail: "protocol version"},
-		{name: "starttls, not offered", mode: StartTLS, detail: "offers no STARTTLS"},
-		{name: "default, not offered", mode: "", detail: "offers no STARTTLS"},
+		{name: "starttls, not offered", mode: StartTLS, detail: "does not support STARTTLS"},
+		{name: "default, not offered", mode: "", detail: "does not support STARTTLS"},
 		{name: "tls", mode: Implicit, server: good, inside: true, sent: true},
 		{name: "tls, wrong name", mode: Implicit, server: wrong, inside: true, detail: "not " + serverName},
 		{name: "tls, expired", mode: Implicit, server: expired, inside: true, detail: "expired"},
@@ -73,14 +76,14 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 		server.serve(t, lines)
 	}
 	m := openMailer(t, lines.dial, logs, func(c *Config) {
-		c.TLS, c.attemptsMax = tt.mode, 1
+		c.TLS = tt.mode
 		if tt.mode != Off {
 			c.rootCAs = trusted
 		}
 	})
 	m.mustSend(t, "ana@example.do")
 	settleAfter(time.Minute)
-	if stats := m.Stats(); (stats.Sent == 1) != tt.sent || len(server.receivedMails()) != int(stats.Sent) || stats.Waiting != 0 {
+	if stats := m.Stats(); (stats.Sent == 1) != tt.sent || len(server.receivedMails()) != int(stats.Sent) || (stats.Waiting == 0) != tt.sent {
 		t.Errorf("sent %d, taken %d, want sent %v; %s", stats.Sent, len(server.receivedMails()), tt.sent, logs)
 	}
 	if readable := strings.Contains(lines.written(), "ana@"); readable != (tt.mode == Off) {
@@ -144,9 +147,9 @@ func TestMail_Login(t *testing.T) {
 	}{
 		{"plain", testPassword, []string{"PLAIN", "LOGIN"}, true, "email sent"},
 		{"login", testPassword, []string{"LOGIN"}, true, "email sent"},
-		{"wrong password", "not it", []string{"PLAIN"}, false, `"stage":"login","smtp":535`},
-		{"wrong password, login", "not it", []string{"LOGIN"}, false, `"stage":"login","smtp":535`},
-		{"no mechanism of ours", testPassword, []string{"CRAM-MD5"}, false, "offers neither PLAIN nor LOGIN"},
+		{"wrong password", "not it", []string{"PLAIN"}, false, `"stage":"session","smtp":535`},
+		{"wrong password, login", "not it", []string{"LOGIN"}, false, `"stage":"session","smtp":535`},
+		{"no mechanism of ours", testPassword, []string{"GSSAPI"}, false, `"stage":"session"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -158,31 +161,24 @@ func TestMail_Login(t *testing.T) {
 					return refusal(535, "wrong password for "+user+": "+password)
 				}
 				b := newTestMailer(t, server, func(c *Config) {
-					c.TLS, c.rootCAs, c.attemptsMax = StartTLS, roots(trusted), 2
+					c.TLS, c.rootCAs = StartTLS, roots(trusted)
 					c.User, c.Password = testUser, account.SecretOf(tt.password)
 				})
 				err := Check(t.Context(), b.config) // the same steps without an email
 				if (err == nil) != tt.sent || len(b.server.receivedMails()) > 0 || err != nil && strings.Contains(err.Error(), tt.password) {
 					t.Errorf("the check says %v", err)
 				}
-				if strings.HasPrefix(tt.name, "wrong") && err.Error() != "at login: the server answers 535" {
+				if strings.HasPrefix(tt.name, "wrong") && err.Error() != "at session: the server answers 535" {
 					t.Errorf("the check repeats what the server says: %v", err)
 				}
 				b.mustSend(t, "ana@example.do")
 				settleAfter(time.Minute)
 				stats := b.Stats()
-				if (stats.Sent == 1) != tt.sent || (stats.Exhausted == 1) == tt.sent {
+				if (stats.Sent == 1) != tt.sent || (stats.Waiting == 1) == tt.sent {
 					t.Errorf("got %+v, want sent %v", stats, tt.sent)
 				}
 				if !strings.Contains(b.logs.String(), tt.log) {
 					t.Errorf("the log does not say %s: %s", tt.log, b.logs)
-				}
-				if strings.HasPrefix(tt.name, "wrong") { // a password that is changed is that of the next login
-					b.SetPassword(account.SecretOf(testPassword))
-					b.mustSend(t, "eva@example.do")
-					if settleAfter(time.Minute); b.Stats().Sent != 1 {
-						t.Errorf("with the right password: %+v", b.Stats())
-					}
 				}
 			})
 		})
@@ -206,14 +202,11 @@ func TestMail_LoginNeedsTLS(t *testing.T) {
 		said, lines := false, newPipes()
 		onLogin := func(_, _ string) error { said = true; return nil }
 		(&smtpServer{mechanisms: []string{"PLAIN"}, onLogin: onLogin}).serve(t, lines)
-		server, err := newDialer(Config{
+		config := Config{
 			Addr: "localhost:25", TLS: Off, From: email(t, "no-reply@tasard.example"), User: testUser, Password: account.SecretOf(testPassword),
-			dial: lines.dial, connectTimeout: time.Minute, emailTimeout: time.Minute,
-		})
-		if err != nil {
-			t.Fatal(err)
+			dial: lines.dial, attemptTimeout: time.Minute,
 		}
-		if _, failed := server.connect(t.Context()); failed == nil || failed.stage != stageLogin || said {
+		if failed := config.withClient(t.Context(), nil); failed == nil || failed.stage != stageSession || said {
 			t.Errorf("got %+v, the password was said: %v", failed, said)
 		}
 	})
@@ -229,12 +222,12 @@ func TestMail_Answers(t *testing.T) {
 	}{
 		{"taken", nil, nil, Stats{Sent: 1}},
 		{"4xx then taken", []int{450}, nil, Stats{Sent: 1, Failures: 1}},
-		{"421 is of the server", []int{421}, nil, Stats{Waiting: 1, Failures: 1, CircuitOpen: true}},
+		{"421 is of the server, then taken", []int{421}, nil, Stats{Sent: 1, Failures: 1}},
 		{"452 to the text, then taken", nil, []int{452, 451}, Stats{Sent: 1, Failures: 2}},
 		{"5xx", []int{550}, nil, Stats{Refused: 1, Failures: 1}},
 		{"5xx to the text", nil, []int{554}, Stats{Refused: 1, Failures: 1}},
 		{"4xx then 5xx", []int{451, 553}, nil, Stats{Refused: 1, Failures: 2}},
-		{"4xx for ever", []int{450, 450, 450, 450}, nil, Stats{Exhausted: 1, Failures: 4}},
+		{"4xx three times, then taken", []int{450, 450, 450}, nil, Stats{Sent: 1, Failures: 3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -243,7 +236,7 @@ func TestMail_Answers(t *testing.T) {
 					onRcpt: func(string) error { return answer(&rcpts) },
 					onData: func([]byte, net.Conn) error { return answer(&datas) },
 				}
-				b := newTestMailer(t, server, func(c *Config) { c.attemptsMax, c.breaker = 4, breakerSettings{1, time.Hour} }) // no refusal of an email opens it
+				b := newTestMailer(t, server, nil)
 				b.mustSend(t, "ana@example.do")
 				settleAfter(5 * time.Minute)
 				got := b.Stats()
@@ -292,8 +285,8 @@ func TestMail_Greylist(t *testing.T) {
 		}
 		settleAfter(10 * time.Minute)
 		stats := b.Stats()
-		if stats.Sent != 2 || stats.CircuitOpen {
-			t.Errorf("got %+v, want both sent, the breaker never open", stats)
+		if stats.Sent != 2 {
+			t.Errorf("got %+v, want both sent", stats)
 		}
 		mails := server.receivedMails()
 		if last := mails[len(mails)-1]; last.to[0] != "grey@example.do" || !strings.Contains(string(last.text), "Message-ID: <") {
@@ -347,19 +340,17 @@ func TestMail_HalfText(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTestMailer(t, &smtpServer{}, nil)
-			line, failed := b.Mailer.dialer.connect(t.Context())
-			if failed != nil {
-				t.Fatalf("open: %+v", failed)
-			}
 			message := compose(mailTo(t, "ana@example.do", testCode), messageID{id: "x", boundary: "y"}, b.config)
 			message.AddAlternativeWriter("text/x-broken", func(io.Writer) (int64, error) { return 0, io.ErrNoProgress })
-			if failed = line.send(t.Context(), message); failed == nil || failed.code != 0 {
+			failed := b.config.withClient(t.Context(), func(sender *gomail.Client, client *smtp.Client) *failure {
+				err := sender.SendWithSMTPClient(client, message)
+				if control {
+					_ = client.Quit()
+				}
+				return newFailure(t.Context(), stageEmail, err)
+			})
+			if failed == nil || failed.code != 0 {
 				t.Fatalf("got %+v, want a failure without an answer", failed)
-			}
-			if control {
-				line.quit(t.Context())
-			} else {
-				line.finish(t.Context(), failed)
 			}
 			synctest.Wait()
 			if half := len(b.server.receivedMails()) > 0; half != control {
@@ -396,21 +387,21 @@ func TestMail_Silence(t *testing.T) {
 		stage      string
 		within     time.Duration
 	}{
-		{"accepts and says nothing", "", "greeting", connectDefault},
-		{"greets and hangs", greeting, "greeting", connectDefault},
-		{"hangs at MAIL", hello, "email", emailDefault},
-		{"hangs at RCPT", hello + "250 ok\r\n", "email", emailDefault},
-		{"hangs at DATA", hello + "250 ok\r\n250 ok\r\n", "email", emailDefault},
-		{"hangs in the text", hello + "250 ok\r\n250 ok\r\n354 go on\r\n", "email", emailDefault},
-		{"speaks another tongue", "HTTP/1.1 400 Bad Request\r\n", "greeting", time.Second},
-		{"is cut at once", "221", "greeting", connectDefault},
+		{"accepts and says nothing", "", "session", attemptDefault},
+		{"greets and hangs", greeting, "session", attemptDefault},
+		{"hangs at MAIL", hello, "email", attemptDefault},
+		{"hangs at RCPT", hello + "250 ok\r\n", "email", attemptDefault},
+		{"hangs at DATA", hello + "250 ok\r\n250 ok\r\n", "email", attemptDefault},
+		{"hangs in the text", hello + "250 ok\r\n250 ok\r\n354 go on\r\n", "email", attemptDefault},
+		{"speaks another tongue", "HTTP/1.1 400 Bad Request\r\n", "session", time.Second},
+		{"is cut at once", "221", "session", attemptDefault},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := newTestMailer(t, script(tt.says), func(c *Config) { c.attemptsMax = 1 })
+				m := newTestMailer(t, script(tt.says), nil)
 				m.mustSend(t, "ana@example.do")
 				settleAfter(tt.within + time.Second)
-				if stats := m.Stats(); stats.Exhausted != 1 {
+				if stats := m.Stats(); stats.Failures != 1 {
 					t.Errorf("got %+v, want the try over within %s", stats, tt.within)
 				}
 				if !strings.Contains(m.logs.String(), `"stage":"`+tt.stage+`"`) {
@@ -463,11 +454,11 @@ func TestMail_Drip(t *testing.T) {
 				_, err = io.WriteString(conn, chunk)
 			}
 		}()
-		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.attemptsMax, c.backoffFirst = 2, time.Second })
+		m := openMailer(t, lines.dial, io.Discard, func(c *Config) { c.backoffFirst = time.Second })
 		m.mustSend(t, "ana@example.do")
 		<-ended
 		synctest.Wait()
-		if stats := m.Stats(); stats.Exhausted != 1 || said > sessionReadBytesMax+2*pipeWritesMax*4096 {
+		if stats := m.Stats(); stats.Failures < 2 || said > sessionReadBytesMax+2*pipeWritesMax*4096 {
 			t.Errorf("got %+v after %d bytes, want both cut off, at %d", stats, said, sessionReadBytesMax)
 		}
 	})

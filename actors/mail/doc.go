@@ -2,15 +2,14 @@
 // goroutine sends the queued emails. Callers of Send do not wait for the server.
 //
 //	Send ──► queue ──► worker ──► SMTP connection ──► sent
-//	          ▲           │            │
-//	          │           │            ├──► status 5xx for this email: dropped
-//	          └── retry ──┼────────────┴──► status 4xx, timeout, closed: retried, 10 attempts in all
-//	                      └── circuit breaker open: no attempt
+//	          ▲                      │
+//	          │                      ├──► status 5xx for this email: dropped
+//	          ├──────────────────────┼──► status 4xx: this email is retried until its code expires
+//	          └──────────────────────┴──► connection, TLS, login, timeout: all emails wait
 //
-// Emails that can be sent at the same time share a connection. The delay before a retry doubles with each attempt and
-// is shortened at random by up to a half. Other emails do not wait for a retry. Several consecutive failures of the
-// server (connection, TLS, login, timeout) open the circuit breaker. While it is open, no email is attempted. After its
-// cooldown the worker attempts one email.
+// Each email has a connection of its own. The delay before a retry doubles with each failure, up to two minutes, and is
+// shortened at random by up to a half. While the server fails and no email waits, the worker tries only to connect, so
+// that the condition of the node tells when the server is back.
 //
 // # Promises
 //
@@ -31,12 +30,9 @@
 //
 // # Library
 //
-// Package mail uses github.com/wneessen/go-mail only for the SMTP dialog and to compose emails. session.go opens and
-// closes connections itself, because the library has these faults:
+// Package mail uses github.com/wneessen/go-mail for the SMTP dialog and to compose emails. smtp.go opens and closes the
+// connection itself, because the library leaves it open after a failed TLS handshake or login, and because it sends
+// QUIT after a failure within the text, so that the server would accept a truncated email.
 //
-//   - After a failed TLS handshake or login it leaves the connection open, and does not report which of them failed.
-//   - It regards every connection that its caller has opened as unencrypted.
-//   - After a failure within DATA it sends QUIT, so that the server accepts a truncated email.
-//
-// Start with mailer.go and worker.go.
+// Start with mailer.go.
 package mail

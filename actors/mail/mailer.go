@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,37 +18,62 @@ import (
 // Mailer sends emails. Its methods are safe for concurrent use.
 type Mailer struct {
 	config Config
-	dialer *dialer
 	ctx    context.Context // canceled when Close stops waiting for the worker
 	cancel context.CancelFunc
 	wake   chan struct{} // makes the worker check the queue
 	done   chan struct{} // closed when the worker has returned
 
-	sent chan struct{} // receives a value, if there is room, when an email was sent
-
-	mu         sync.Mutex // guards the fields below; never held during I/O
-	queue      queue
-	breaker    breaker
-	rejections rejections
-	fullSince  time.Time // time since which the queue counts as full (updateFull); zero = it is not full
-	counts     Stats
-	closing    bool // Close was called
+	mu           sync.Mutex // guards the fields below; never held during an attempt
+	queue        []*entry   // at most queueMax, in the order of their arrival
+	counts       Stats
+	closing      bool      // Close was called
+	failures     int       // consecutive failures of the server
+	failingSince time.Time // time of the first of these; zero = none
+	pausedUntil  time.Time // no attempt before this time, because the server fails
+	fullSince    time.Time // time since which the queue counts as full; zero = it is not full
+	refused      refusals
 }
 
+// entry is an email in the queue.
+type entry struct {
+	mail        account.LoginMail
+	id          messageID
+	nextAttempt time.Time // earliest time of the next attempt
+	attempts    int       // number of finished attempts
+	sending     bool      // the worker is sending the email
+	replaced    bool      // a newer email to the same address was queued while the worker was sending this email
+}
+
+// refusals are the emails that the server has refused since it last accepted one.
+type refusals struct {
+	recipients []account.Email // some of their recipients, each once
+	ofSender   bool            // the server refused the sender, so it would refuse every email
+	code       int             // newest SMTP status
+	since      time.Time
+}
+
+const (
+	// refusedRecipientsMin is the number of recipients whose emails must be refused, while none is accepted, until the
+	// condition says that the server refuses every email. A few users mistype their address.
+	refusedRecipientsMin = 3
+	// fullDivisor: a queue that was full no longer counts as full when 1/fullDivisor of its room is free again.
+	fullDivisor = 10
+	// retryAfter is the time after which the caller of Send should try again. The error of Send has it as RetryAfter.
+	retryAfter = 30 * time.Second
+)
+
 // Stats counts emails since Open. Each email that Send has accepted is counted in exactly one of Waiting, Sent,
-// Refused, Exhausted, Expired, Replaced and Abandoned.
+// Refused, Expired, Replaced and Abandoned.
 type Stats struct {
-	Waiting     int    // in the queue, including the email that is being sent
-	Sent        uint64 // accepted by the server
-	Refused     uint64 // rejected by the server with status 5xx
-	Exhausted   uint64 // not sent: all attempts failed
-	Expired     uint64 // not sent: the code expired before
-	Replaced    uint64 // not sent: a newer email to the same address was queued
-	Abandoned   uint64 // not sent: the mailer was closed
-	Dropped     uint64 // not accepted by Send, because the queue was full
-	Failures    uint64 // failed attempts
-	CircuitOpen bool   // the circuit breaker is open
-	LastSent    time.Time
+	Waiting   int    // in the queue, including the email that is being sent
+	Sent      uint64 // accepted by the server
+	Refused   uint64 // rejected by the server with status 5xx
+	Expired   uint64 // not sent before the code expired
+	Replaced  uint64 // not sent: a newer email to the same address was queued
+	Abandoned uint64 // not sent: the mailer was closed
+	Dropped   uint64 // not accepted by Send, because the queue was full
+	Failures  uint64 // failed attempts
+	LastSent  time.Time
 }
 
 // ErrClosed is the cause of Send's error after Close.
@@ -55,9 +82,6 @@ var ErrClosed = errors.New("mailer is closed")
 // ErrFull is the cause of Send's error when the queue is full.
 var ErrFull = errors.New("mail queue is full")
 
-// retryAfter is the time after which the caller of Send should try again. The error of Send has it as RetryAfter.
-const retryAfter = 30 * time.Second
-
 // Open checks the configuration and starts the worker. It does not connect to the server, so a node can start while its
 // mail server is down. Close must be called to stop the worker.
 func Open(config Config) (*Mailer, error) {
@@ -65,70 +89,42 @@ func Open(config Config) (*Mailer, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := newDialer(config)
-	if err != nil {
-		return nil, err
-	}
-	m := &Mailer{config: config, dialer: server, wake: make(chan struct{}, 1), done: make(chan struct{}), sent: make(chan struct{}, 1)}
+	m := &Mailer{config: config, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.breaker.settings = config.breaker
 	go m.work()
 	return m, nil
 }
 
-// SetPassword replaces Config.Password for new connections. It has no effect if Config.User is empty.
-func (m *Mailer) SetPassword(password account.Secret) { m.dialer.password.Store(&password) }
-
 // Send queues an email and returns at once. The error is ErrInvalidMail, or an *engine.Error with CodeOverloaded if the
-// queue is full or the mailer is closed. Stats and the log show later whether the email was sent.
+// queue is full or the mailer is closed. Stats and the log show later whether the email was sent. An email replaces a
+// waiting one to the same address.
 func (m *Mailer) Send(mail account.LoginMail) error {
 	if err := checkMail(mail); err != nil {
 		return err
 	}
-	expired, err := m.enqueue(mail)
-	m.logDropped(expired, outcomeExpired, nil)
-	return err
-}
-
-// enqueue queues an email. If the queue is full, it first removes expired emails, and returns them.
-func (m *Mailer) enqueue(mail account.LoginMail) ([]*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closing {
-		return nil, overloaded(ErrClosed)
+		return overloaded(ErrClosed)
 	}
 	now := m.config.Clock()
 	id, err := newMessageID(m.config.Random, now)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var expired []*entry
-	if m.isFull(mail.To) {
-		expired = m.dropExpired(now)
+	m.dropExpired(now)
+	for _, other := range m.queue {
+		other.replaced = other.mail.To == mail.To
 	}
-	if m.isFull(mail.To) {
+	m.counts.Replaced += m.remove(func(e *entry) bool { return e.replaced && !e.sending })
+	if len(m.queue) >= m.config.queueMax {
 		m.counts.Dropped++
 		m.updateFull(now)
-		return expired, overloaded(ErrFull)
+		return overloaded(ErrFull)
 	}
-	if m.queue.add(&entry{mail: mail, id: id, nextAttempt: now}) {
-		m.counts.Replaced++
-	}
+	m.queue = append(m.queue, &entry{mail: mail, id: id, nextAttempt: now})
 	m.wakeWorker()
-	return expired, nil
-}
-
-// isFull reports whether the queue has no room for an email to this address. An email that replaces another one needs
-// no room.
-func (m *Mailer) isFull(to account.Email) bool {
-	return len(m.queue) >= m.config.queueMax && m.queue.indexOf(to) < 0
-}
-
-// dropExpired removes emails with an expired code from the queue. The caller must hold mu.
-func (m *Mailer) dropExpired(now time.Time) []*entry {
-	expired := m.queue.removeWaiting(func(e *entry) bool { return !now.Before(e.mail.Expires) })
-	m.counts.Expired += uint64(len(expired))
-	return expired
+	return nil
 }
 
 func overloaded(cause error) error {
@@ -140,6 +136,24 @@ func overloaded(cause error) error {
 	}
 }
 
+// remove removes emails from the queue and returns how many. The caller must hold mu.
+func (m *Mailer) remove(match func(*entry) bool) uint64 {
+	before := len(m.queue)
+	m.queue = slices.DeleteFunc(m.queue, match)
+	return uint64(before - len(m.queue))
+}
+
+// dropExpired removes waiting emails with an expired code. The caller must hold mu.
+func (m *Mailer) dropExpired(now time.Time) {
+	m.counts.Expired += m.remove(func(e *entry) bool {
+		expired := !e.sending && !now.Before(e.mail.Expires)
+		if expired {
+			m.logDropped(e, "code expired", nil)
+		}
+		return expired
+	})
+}
+
 func (m *Mailer) wakeWorker() {
 	select {
 	case m.wake <- struct{}{}:
@@ -148,9 +162,8 @@ func (m *Mailer) wakeWorker() {
 }
 
 // Close stops the worker. From then on Send accepts no email. Before the worker stops, it makes one attempt for each
-// queued email that it has not attempted yet. When ctx ends, when drainTimeout has passed, or when the server has
-// accepted no email for silenceTimeout, Close closes the connection and drops the other emails. The error has the
-// number of emails that were dropped.
+// queued email that it has not attempted yet, unless the server fails. When ctx ends or when drainTimeout has passed,
+// Close closes the connection and drops the other emails. The error has the number of emails that were dropped.
 func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -158,7 +171,10 @@ func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, m.config.drainTimeout)
 	defer cancel()
-	m.awaitDrained(ctx)
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+	}
 	m.cancel()
 	<-m.done
 	if abandoned := m.Stats().Abandoned; abandoned > 0 {
@@ -167,39 +183,170 @@ func (m *Mailer) Close(ctx context.Context) error {
 	return nil
 }
 
-// awaitDrained waits until the worker has ended, until ctx ends, or until the server is silent.
-func (m *Mailer) awaitDrained(ctx context.Context) {
-	silence := time.NewTimer(m.config.silenceTimeout)
-	defer silence.Stop()
-	for {
-		select {
-		case <-m.sent:
-			silence.Reset(m.config.silenceTimeout)
-			continue
-		case <-m.done:
-		case <-ctx.Done():
-		case <-silence.C:
-		}
-		return
-	}
-}
-
 // Stats returns the counts so far.
 func (m *Mailer) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stats := m.counts
 	stats.Waiting = len(m.queue)
-	stats.CircuitOpen = m.breaker.open()
 	return stats
 }
 
-// backoff returns the delay before the next attempt to send an email that has failed attempts times. It is random, so
-// that emails that failed at the same time are retried at different times. The caller must hold mu, because Random is
-// not safe for concurrent use.
-func (m *Mailer) backoff(attempts int) time.Duration {
+// work is the worker goroutine. After Close was called, it returns when the queue is empty.
+func (m *Mailer) work() {
+	defer close(m.done)
+	for {
+		e, wait, done := m.next()
+		switch {
+		case done:
+			return
+		case e == nil:
+			m.wait(wait)
+		case e.mail.To.IsZero():
+			m.finishAttempt(e, m.config.withClient(m.ctx, nil))
+		default:
+			m.finishAttempt(e, m.config.send(m.ctx, compose(e.mail, e.id, m.config)))
+		}
+	}
+}
+
+// next returns the email to send now. If there is none, it returns the time until the next attempt. While the server
+// fails and no email waits, it returns an entry without an address, which only tries whether the server is well again.
+// done means that the mailer is closed and all emails are handled.
+func (m *Mailer) next() (first *entry, wait time.Duration, done bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.config.Clock()
+	m.dropExpired(now)
+	if m.closing {
+		m.counts.Abandoned += m.remove(func(e *entry) bool {
+			dropped := m.ctx.Err() != nil || m.failures > 0 || e.attempts > 0
+			if dropped {
+				m.logDropped(e, "abandoned at shutdown", nil)
+			}
+			return dropped
+		})
+	}
+	for _, e := range m.queue {
+		if first == nil || e.nextAttempt.Before(first.nextAttempt) {
+			first = e
+		}
+	}
+	switch {
+	case first == nil && m.closing:
+		return nil, 0, true
+	case first == nil && m.failures > 0:
+		first = &entry{nextAttempt: m.pausedUntil}
+	case first == nil:
+		return nil, forever, false
+	}
+	ready := first.nextAttempt
+	if m.pausedUntil.After(ready) {
+		ready = m.pausedUntil
+	}
+	if ready.After(now) && !m.closing {
+		return nil, ready.Sub(now), false
+	}
+	first.sending = true
+	return first, 0, false
+}
+
+// forever is the duration of a wait without a timeout.
+const forever = time.Duration(-1)
+
+// wait waits until wakeWorker is called, the mailer's context is canceled, or the duration has passed.
+func (m *Mailer) wait(duration time.Duration) {
+	var timeout <-chan time.Time
+	if duration != forever {
+		timer := time.NewTimer(duration)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-m.wake:
+	case <-timeout:
+	case <-m.ctx.Done():
+	}
+}
+
+// finishAttempt notes the result of an attempt. A failure of the server pauses all attempts. A refusal of one email
+// delays only this one, or removes it if the refusal is permanent.
+func (m *Mailer) finishAttempt(e *entry, fail *failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.config.Clock()
+	e.sending = false
+	e.attempts++
+	if m.ctx.Err() == nil { // else Close is the cause of the failure, not the server
+		m.noteServer(fail, now)
+		m.noteRefusal(e.mail.To, fail, now)
+	}
+	if e.mail.To.IsZero() {
+		return
+	}
+	switch {
+	case fail == nil:
+		m.counts.Sent++
+		m.counts.LastSent = now
+		m.config.Logger.Debug("email sent", "to", e.mail.To.ID().String(), "attempts", e.attempts)
+	case fail.permanent():
+		m.counts.Refused++
+		m.counts.Failures++
+		m.logDropped(e, "refused", fail)
+	case e.replaced:
+		m.counts.Replaced++
+		m.counts.Failures++
+		m.logDropped(e, "replaced by a newer email", fail)
+	default:
+		m.counts.Failures++
+		e.nextAttempt = now.Add(m.backoff(e.attempts))
+		m.log(slog.LevelInfo, "email not sent, will retry", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt)
+		return
+	}
+	m.remove(func(other *entry) bool { return other == e })
+}
+
+// noteServer counts failures of the server. The caller must hold mu.
+func (m *Mailer) noteServer(fail *failure, now time.Time) {
+	if fail == nil || !fail.isServerFailure() {
+		if m.failures > 0 {
+			m.config.Logger.Info("mail server answers again", "server", m.config.Addr)
+		}
+		m.failures, m.failingSince, m.pausedUntil = 0, time.Time{}, time.Time{}
+		return
+	}
+	if m.failures++; m.failures == 1 {
+		m.failingSince = now
+		m.log(slog.LevelError, "mail server fails, emails wait", fail, "server", m.config.Addr)
+	}
+	m.pausedUntil = now.Add(m.backoff(m.failures))
+}
+
+// noteRefusal notes the result of an attempt for an email. Failures of the server say nothing about refusals. The
+// caller must hold mu.
+func (m *Mailer) noteRefusal(to account.Email, fail *failure, now time.Time) {
+	r := &m.refused
+	switch {
+	case to.IsZero() || fail != nil && fail.isServerFailure():
+		return
+	case fail == nil:
+		*r = refusals{}
+		return
+	case r.since.IsZero():
+		r.since = now
+	}
+	r.code, r.ofSender = fail.code, r.ofSender || fail.ofSender
+	if len(r.recipients) < refusedRecipientsMin && !slices.Contains(r.recipients, to) {
+		r.recipients = append(r.recipients, to)
+	}
+}
+
+// backoff returns the delay before the next attempt after a number of failures. It is random, so that emails that
+// failed at the same time are retried at different times. The caller must hold mu, because Random is not safe for
+// concurrent use.
+func (m *Mailer) backoff(failures int) time.Duration {
 	wait := m.config.backoffFirst
-	for range attempts - 1 {
+	for range failures - 1 {
 		if wait *= 2; wait >= m.config.backoffMax {
 			break
 		}
@@ -212,34 +359,61 @@ func (m *Mailer) backoff(attempts int) time.Duration {
 	return wait - time.Duration(binary.BigEndian.Uint64(raw[:])%uint64(wait/2+1))
 }
 
-// breaker is a circuit breaker. It opens after failureThreshold consecutive failures of the server. Mailer.mu guards
-// it.
-type breaker struct {
-	settings     breakerSettings
-	failures     int
-	failingSince time.Time // time of the first of these failures; zero = no failure
-	retryAt      time.Time // while open: time of the next attempt
-	unreachable  bool      // the newest attempt could not connect to the server
+// updateFull updates fullSince. The caller must hold mu.
+func (m *Mailer) updateFull(now time.Time) {
+	switch size, room := len(m.queue), m.config.queueMax; {
+	case size <= room-(room+fullDivisor-1)/fullDivisor:
+		m.fullSince = time.Time{}
+	case size >= room && m.fullSince.IsZero():
+		m.fullSince = now
+	}
 }
 
-// open reports whether the breaker is open. It stays open until an attempt succeeds, or until the server rejects only
-// the email of the attempt.
-func (b *breaker) open() bool { return b.failures >= b.settings.failureThreshold }
+// Condition reports whether the mailer can send emails. It does not wait for the server.
+func (m *Mailer) Condition() engine.Condition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.updateFull(m.config.Clock())
+	switch {
+	case !m.fullSince.IsZero():
+		return engine.Condition{
+			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
+			Detail: "The mail queue is full, so no login code is accepted; API keys still work. Check the mail server.",
+		}
+	case m.refused.ofSender || len(m.refused.recipients) >= refusedRecipientsMin:
+		return engine.Condition{
+			Name: "mail", State: "refusing", Since: m.refused.since.Round(0).UTC(),
+			Detail: fmt.Sprintf("The mail server refuses every email, the last one with status %d, so login codes do not arrive; API keys still work. "+
+				"Check what it demands of the sender --mail-from, the login and this machine; the log has each refusal.", m.refused.code),
+		}
+	case m.failures > 0:
+		return engine.Condition{
+			Name: "mail", State: "failing", Since: m.failingSince.Round(0).UTC(),
+			Detail: "The mail server accepts no email, so login codes wait or expire; API keys still work. Check the server and the mail settings.",
+		}
+	}
+	return engine.HealthyCondition("mail")
+}
 
-// record counts the result of an attempt, and reports whether this has opened or closed the breaker.
-func (b *breaker) record(fail *failure, now time.Time) (changed bool) {
-	wasOpen := b.open()
-	if fail == nil || !fail.isServerFailure() {
-		*b = breaker{settings: b.settings}
-		return wasOpen
+// logDropped logs an email that was removed from the queue without being sent.
+func (m *Mailer) logDropped(e *entry, why string, fail *failure) {
+	m.log(slog.LevelWarn, "email dropped", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "why", why)
+}
+
+// log logs a message and the failure that caused it: its stage, SMTP status, timeout and text. fail may be nil.
+func (m *Mailer) log(level slog.Level, message string, fail *failure, args ...any) {
+	var attrs []any
+	if fail != nil {
+		attrs = append(attrs, "stage", string(fail.stage))
+		if fail.code != 0 {
+			attrs = append(attrs, "smtp", fail.code)
+		}
+		if fail.timeout {
+			attrs = append(attrs, "timeout", true)
+		}
+		if fail.detail != "" {
+			attrs = append(attrs, "detail", fail.detail)
+		}
 	}
-	b.failures = min(b.failures+1, b.settings.failureThreshold)
-	b.unreachable = fail.stage == stageConnect
-	if b.failingSince.IsZero() {
-		b.failingSince = now
-	}
-	if b.open() {
-		b.retryAt = now.Add(b.settings.cooldown)
-	}
-	return !wasOpen && b.open()
+	m.config.Logger.Log(context.Background(), level, message, append(attrs, args...)...)
 }

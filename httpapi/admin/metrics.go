@@ -40,13 +40,11 @@ type (
 		Waiting     int       `json:"waiting"`     // in the queue or being sent
 		Sent        uint64    `json:"sent"`        // accepted by the mail server
 		Refused     uint64    `json:"refused"`     // permanently rejected by the mail server
-		Exhausted   uint64    `json:"exhausted"`   // given up after all attempts failed
 		Expired     uint64    `json:"expired"`     // given up because the code expired
 		Replaced    uint64    `json:"replaced"`    // not sent because of a newer code for the same address
 		Abandoned   uint64    `json:"abandoned"`   // not sent because the node stopped
 		Dropped     uint64    `json:"dropped"`     // not sent because the queue was full
 		Failures    uint64    `json:"failures"`    // failed attempts to send
-		CircuitOpen bool      `json:"circuitOpen"` // no attempts for now, because earlier ones failed
 		LastSent    time.Time `json:"lastSent,omitzero"`
 	}
 	// FailingSource is a source of rates whose newest collection failed.

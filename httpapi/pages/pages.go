@@ -26,10 +26,7 @@ type Config struct {
 	Logger    *slog.Logger // nil means no log
 	Demo      bool         // every page says that the rates are simulated
 	Contact   string       // e-mail address or URL of the operator; "" means that it is not shown
-	// Quoted returns the texts of the source from which the sides of a rate were read, and the digest of their document
-	// if documents are archived. Each may be "". nil means that none is known.
-	Quoted    func(*engine.Rate) (buy, sell, document string)
-	PerMinute int // limit of requests per minute of a client address; 0 means PerMinuteDefault
+	PerMinute int          // limit of requests per minute of a client address; 0 means PerMinuteDefault
 }
 
 // Pages serves the public pages. It is safe for concurrent use.
@@ -51,7 +48,6 @@ func New(config Config) *Pages {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	texts := ReadTexts(sub(publicFiles, "public"))
-	texts.quoted = config.Quoted
 	return &Pages{
 		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, history: newHistoryCache(config.Service),
 		panels: newPageCache(), texts: texts,

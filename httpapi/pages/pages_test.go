@@ -288,17 +288,11 @@ func FuzzQuestion(f *testing.F) {
 // TestPages_Provenance: for each rate on a page a click shows its source, when it was read, and what the source said.
 func TestPages_Provenance(t *testing.T) {
 	config := newFakeService(t).config()
-	config.Quoted = func(r *engine.Rate) (buy, sell, document string) {
-		if r.Buy.String() == "58.30" {
-			return `"RD$ 58.30"`, `"<59.3>"`, "3fa9"
-		}
-		return "", "", ""
-	}
 	h := serve(config)
 	for path, want := range map[string][]string{
 		"/": {
 			"Fuente: Sitio web de Banco Colón Lo que dijo la fuente: Compra 58.30 · Venta 59.3 " +
-				"Así estaba escrito: Compra \"RD$ 58.30\" · Venta \"<59.3>\" Documento archivado (SHA-256): 3fa9 Fecha que da la fuente: ninguna " +
+				"Fecha que da la fuente: ninguna " +
 				"Leída así por primera vez: 19 de noviembre de 2026, 10:00 a. m. Leída por última vez: 21 de noviembre de 2026, 10:00 a. m. Vence: 22 de noviembre de 2026, 12:00 p. m.",
 			"Fuente: Lista de agentes (vía InfoEjemplo) Lo que dijo la fuente: Compra 58.50 · Venta —",
 			"Fecha que da la fuente: tasa del 20 de noviembre de 2026", "Venció: 21 de noviembre de 2026, 8:00 a. m.",

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -52,27 +51,10 @@ func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node) Node {
 	return Details(Class("origin"), Summary(summary),
 		Dl(entry("provenance.source", source),
 			entry("provenance.said", l.T("side.compra"), Text(" "), l.side(rate.Buy), Text(" · "), l.T("side.venta"), Text(" "), l.side(rate.Sell)),
-			l.quotedEntry(rate),
 			entry("provenance.dated", l.statedDates(rate)),
 			entry("provenance.first", l.Time(rate.CollectedAt)),
 			entry("provenance.last", l.Time(rate.LastCheckedAt)),
 			entry(expires, l.Time(rate.ExpiresAt))))
-}
-
-// quotedEntry returns the texts from which the sides of a rate were read, as they stood in the document of the source.
-func (l *Localizer) quotedEntry(rate *engine.Rate) Node {
-	if l.texts.quoted == nil {
-		return nil
-	}
-	buy, sell, document := l.texts.quoted(rate)
-	if buy == "" && sell == "" {
-		return nil
-	}
-	return Group{
-		Div(Dt(l.T("provenance.quoted")),
-			Dd(l.T("side.compra"), Text(" "+cmp.Or(buy, "—")+" · "), l.T("side.venta"), Text(" "+cmp.Or(sell, "—")))),
-		If(document != "", Div(Dt(l.T("provenance.document")), Dd(Code(Text(document))))),
-	}
 }
 
 // statedDates returns the dates that the source states for a rate.

@@ -11,8 +11,6 @@ import (
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
-
-	"github.com/tasard/tasard/engine"
 )
 
 //go:embed frame
@@ -22,8 +20,6 @@ var frameFiles embed.FS
 type Texts struct {
 	files fs.FS
 	words map[Language]map[string]string
-	// quoted is Config.Quoted of the public pages; nil for other pages.
-	quoted func(*engine.Rate) (buy, sell, document string)
 }
 
 // ReadTexts reads words.es.json and words.en.json from the embedded files of a package. It adds the texts of the Frame

@@ -34,7 +34,6 @@ type Config struct {
 	Readiness  func(*admin.Readiness) // adds the state of these parts to the readiness of the core
 	Sources    func() admin.Sources
 	RunSource  func(ctx context.Context, id string) (admin.SourceRun, error)
-	Quoted     func(*engine.Rate) (buy, sell, document string) // see pages.Config
 	Cluster    func() admin.Cluster
 	Forget     func(node string) error
 	Metrics    http.Handler

@@ -105,7 +105,7 @@ func (c *Config) archive(s *emitter) {
 func (c *Config) mail(s *emitter) {
 	stats := c.Mail()
 	for outcome, count := range map[string]uint64{
-		"sent": stats.Sent, "refused": stats.Refused, "exhausted": stats.Exhausted, "expired": stats.Expired, "replaced": stats.Replaced,
+		"sent": stats.Sent, "refused": stats.Refused, "expired": stats.Expired, "replaced": stats.Replaced,
 		"abandoned": stats.Abandoned, "dropped": stats.Dropped,
 	} {
 		counter(s, "mail_messages_total", "E-mails with login codes by outcome.", count, "outcome", outcome)

@@ -107,7 +107,7 @@ func all() Config {
 			}}
 		},
 		Mail: func() mail.Stats {
-			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Exhausted: 48, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
+			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
 		},
 		Archive:         func() archive.Stats { return archive.Stats{Documents: 72, Bytes: 73, Failures: 74} },
 		DroppedLogLines: func() uint64 { return 66 },

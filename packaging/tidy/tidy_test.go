@@ -21,7 +21,6 @@ func goroutineFiles() map[string]string {
 		"actors/cluster/gate.go":                   "gate.close, in embedded.stop",
 		"actors/internal/commitlog/follower.go":    "follower.stop, in System.Close",
 		"actors/mail/mailer.go":                    "Mailer.Close, which waits for the worker",
-		"actors/mail/session.go":                   "the caller of closeAtEnd, by what it returns",
 		"actors/internal/accounts/flusher.go":      "outboxFlusher.end, in Accounts.ReturnLeases, in System.Close",
 		"actors/mailbox/dispatcher.go":             "mailbox.System.Close, at the end of System.Close",
 		"actors/yield/yield.go":                    "Network.Close",

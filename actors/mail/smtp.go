@@ -1,0 +1,199 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"strconv"
+
+	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+)
+
+// sessionReadBytesMax is the largest number of bytes that are read from the server on one connection. A server usually
+// sends 10 KiB. The library buffers a line of any length.
+const sessionReadBytesMax = 1 << 20
+
+const detailBytesMax = 200
+
+// failure describes why an attempt failed. It contains no text of the server's replies, which may repeat the address,
+// the code or the password, so all fields may be logged.
+type failure struct {
+	stage   stage
+	code    int    // SMTP status; 0 = none
+	detail  string // text of an error of our side; empty if the server may have included a secret in the text
+	timeout bool
+	// ofSender means that the server rejected the sender of the email.
+	ofSender bool
+}
+
+type stage string
+
+const (
+	stageConnect stage = "connect"
+	stageSession stage = "session" // greeting, TLS and login
+	stageSender  stage = "sender"  // only in Check
+	stageEmail   stage = "email"
+)
+
+func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
+
+// isServerFailure reports whether other emails would fail too. Status 421 means that the server is closing the
+// connection.
+func (f *failure) isServerFailure() bool {
+	return f.stage != stageEmail || f.code == 0 || f.code == 421
+}
+
+func (f *failure) Error() string {
+	text := "at " + string(f.stage)
+	if f.code != 0 {
+		text += fmt.Sprintf(": the server answers %d", f.code)
+	}
+	if f.timeout {
+		text += ": no answer in time"
+	}
+	if f.detail != "" {
+		text += ": " + f.detail
+	}
+	return text
+}
+
+// Check connects to the mail server, logs in, asks whether it accepts the sender, and disconnects without an email. The
+// error names the step that failed. It contains no text of the server's SMTP replies.
+func Check(ctx context.Context, config Config) error {
+	config, err := config.complete()
+	if err != nil {
+		return err
+	}
+	fail := config.withClient(ctx, func(_ *gomail.Client, client *smtp.Client) *failure {
+		if err := client.Mail("<" + config.From.String() + ">"); err != nil {
+			return newFailure(ctx, stageSender, err)
+		}
+		return nil
+	})
+	if fail != nil {
+		return fail
+	}
+	return nil
+}
+
+// send sends one email on a connection of its own, within attemptTimeout.
+func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
+	return c.withClient(ctx, func(sender *gomail.Client, client *smtp.Client) *failure {
+		err := sender.SendWithSMTPClient(client, message)
+		if message.IsDelivered() {
+			return nil
+		}
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return newFailure(ctx, stageEmail, err)
+	})
+}
+
+// withClient connects, starts TLS and logs in, calls do unless it is nil, and closes the connection. It sends QUIT only after a reply of
+// the server: if the connection failed within the text of an email, QUIT would end the text, and the server would
+// accept a truncated email. The library leaves a connection open if TLS or the login fail, so withClient closes it.
+func (c Config) withClient(ctx context.Context, do func(*gomail.Client, *smtp.Client) *failure) *failure {
+	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout)
+	defer cancel()
+	var conn net.Conn
+	stop := func() bool { return true }
+	dial := func(dialCtx context.Context, network, addr string) (net.Conn, error) {
+		opened, err := c.dial(dialCtx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		conn = &boundedConn{Conn: opened, bytesLeft: sessionReadBytesMax}
+		stop = context.AfterFunc(ctx, func() { _ = opened.Close() }) // the library limits the time of each step only
+		if c.TLS != Implicit {
+			return conn, nil
+		}
+		encrypted := tls.Client(conn, c.tls())
+		return encrypted, encrypted.HandshakeContext(ctx)
+	}
+	defer func() { stop() }()
+	sender, err := gomail.NewClient(c.host(), c.clientOptions(dial)...)
+	if err != nil {
+		return newFailure(ctx, stageConnect, err)
+	}
+	client, err := sender.DialToSMTPClientWithContext(ctx)
+	if conn == nil {
+		return newFailure(ctx, stageConnect, err)
+	}
+	defer func() { _ = conn.Close() }() // errors are irrelevant: the server has accepted the email
+	if err != nil {
+		return newFailure(ctx, stageSession, err)
+	}
+	var fail *failure
+	if do != nil {
+		fail = do(sender, client)
+	}
+	if fail == nil || fail.code != 0 {
+		_ = client.Quit()
+	}
+	return fail
+}
+
+func (c Config) clientOptions(dial gomail.DialContextFunc) []gomail.Option {
+	_, port, _ := net.SplitHostPort(c.Addr)
+	number, _ := strconv.Atoi(port) // check has found it valid
+	options := []gomail.Option{
+		gomail.WithPort(number), gomail.WithTimeout(c.attemptTimeout), gomail.WithHELO(c.domain()), gomail.WithDialContextFunc(dial),
+		gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithoutSMTPUTF8(), gomail.WithTLSPolicy(gomail.NoTLS),
+	}
+	if c.TLS == StartTLS {
+		options = append(options, gomail.WithTLSConfig(c.tls()), gomail.WithTLSPolicy(gomail.TLSMandatory))
+	}
+	if c.User != "" {
+		options = append(options, gomail.WithUsername(c.User), gomail.WithPassword(c.Password.Reveal()), gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover))
+	}
+	return options
+}
+
+// newFailure returns the failure for an error.
+func newFailure(ctx context.Context, step stage, err error) *failure {
+	f := &failure{stage: step, timeout: ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled)}
+	var replyErr *textproto.Error
+	var sendErr *gomail.SendError
+	var protocolErr textproto.ProtocolError
+	var netErr net.Error
+	switch {
+	case errors.As(err, &sendErr):
+		f.code, f.ofSender = sendErr.ErrorCode(), sendErr.Reason == gomail.ErrSMTPMailFrom && sendErr.ErrorCode() != 0
+	case errors.As(err, &replyErr):
+		f.code = replyErr.Code
+	case errors.As(err, &protocolErr):
+		f.detail = "the server does not speak SMTP"
+	case step == stageConnect, step == stageSession:
+		f.detail = err.Error()
+		f.detail = f.detail[:min(len(f.detail), detailBytesMax)]
+	}
+	if errors.As(err, &netErr) && netErr.Timeout() {
+		f.timeout = true
+	}
+	return f
+}
+
+// errTooMuchData is the error of a connection on which the server sent more than sessionReadBytesMax.
+var errTooMuchData = errors.New("the server sent too much data")
+
+// boundedConn limits the number of bytes that can be read.
+type boundedConn struct {
+	net.Conn
+	bytesLeft int
+}
+
+// Read implements io.Reader.
+func (c *boundedConn) Read(p []byte) (int, error) {
+	if c.bytesLeft <= 0 {
+		return 0, errTooMuchData
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.bytesLeft)])
+	c.bytesLeft -= n
+	return n, err
+}
