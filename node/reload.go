@@ -13,8 +13,8 @@ type reloadedFiles struct {
 }
 
 // Reload reads the files that may change while a node runs: the certificates for clients and for other nodes with their
-// keys and authority. Everything else is read at a start. If one of them is invalid, Reload uses none, and the error has
-// all problems. changes describes for the log what has changed.
+// keys and authority. Everything else is read at a start. If one of them is invalid, Reload uses none, and the error
+// has all problems. changes describes for the log what has changed.
 func (n *Node) Reload() (changes []string, err error) {
 	defer func() { n.reloads.record(err == nil, n.config.Clock()) }()
 	files := &reloadedFiles{}

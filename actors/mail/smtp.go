@@ -95,9 +95,10 @@ func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
 	})
 }
 
-// withClient connects, starts TLS and logs in, calls do unless it is nil, and closes the connection. It sends QUIT only after a reply of
-// the server: if the connection failed within the text of an email, QUIT would end the text, and the server would
-// accept a truncated email. The library leaves a connection open if TLS or the login fail, so withClient closes it.
+// withClient connects, starts TLS and logs in, calls do unless it is nil, and closes the connection. It sends QUIT only
+// after a reply of the server: if the connection failed within the text of an email, QUIT would end the text, and the
+// server would accept a truncated email. The library leaves a connection open if TLS or the login fail, so withClient
+// closes it.
 func (c Config) withClient(ctx context.Context, do func(*gomail.Client, *smtp.Client) *failure) *failure {
 	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout)
 	defer cancel()

@@ -20,6 +20,7 @@ func goroutineFiles() map[string]string {
 		"actors/cluster/server.go":                 "embedded.stop, in Cluster.Close",
 		"actors/cluster/gate.go":                   "gate.close, in embedded.stop",
 		"actors/internal/commitlog/follower.go":    "follower.stop, in System.Close",
+		"actors/mail/smtp.go":                      "withClient: stops the call that closes its connection",
 		"actors/mail/mailer.go":                    "Mailer.Close, which waits for the worker",
 		"actors/internal/accounts/flusher.go":      "outboxFlusher.end, in Accounts.ReturnLeases, in System.Close",
 		"actors/mailbox/dispatcher.go":             "mailbox.System.Close, at the end of System.Close",
