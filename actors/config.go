@@ -134,12 +134,3 @@ func orDefault[T comparable](field *T, value T) {
 		*field = value
 	}
 }
-
-// elapsed returns the function that measures short times: Monotonic, or the difference between readings of Clock.
-func (c Config) elapsed() func() time.Duration {
-	if c.Monotonic != nil {
-		return c.Monotonic
-	}
-	began := c.Clock()
-	return func() time.Duration { return c.Clock().Sub(began) }
-}

@@ -3,28 +3,27 @@
 // and account.Operator.
 //
 //	currency    one actor for each currency: has its state and the commands that change it
-//	directory   one actor: has the newest snapshot of every currency, for requests about several currencies
-//	reader      one actor for each processor: caches pages
+//	reader      one actor for each processor: answers every question about data, from the newest snapshots
 //	journal     one actor: orders the records of all changes, and takes snapshots
 //
 // The journal actor is in package internal/commitlog. The actors of accounts, logins and anonymous clients are in
 // package internal/accounts. Imports go one way: actors, accounts, commitlog, mailbox.
 //
 // A state has no lock, because only its actor accesses it. Pages, snapshots and receipts are immutable. An actor never
-// waits for the disk or for another actor. It sends a message, or forwards the request.
+// waits for the disk or for another actor. It sends a message.
 //
 // # A read
 //
 //	caller      Ranking asks the reader of this processor
-//	reader      answers if it has the page, else forwards the request to the currency
-//	currency    makes the page, once for each state and query; answers the caller and sends the page to the reader
+//	reader      looks at the board, which has the newest snapshot of every currency
+//	            answers from its cache of pages, which it makes once for each state and query
 //
 // # A change
 //
 //	caller      Observe splits the refreshes (the rates of each source) by currency, into commands
-//	currency    takes all waiting commands as one batch; a job makes events from them and encodes these as records
+//	currency    takes all waiting commands as one batch; makes events from them and encodes these as records
 //	journal     collects the batches of all actors, and appends them with one sync
-//	currency    a job applies the events; then the actor informs directory and readers, and answers the commands
+//	currency    applies the events, posts the new snapshot to the board, and answers the commands
 //
 // No change is applied, served or acknowledged before it is durable. Meanwhile reads get the state before the change.
 // If the decision on a command panics, or makes a record that does not fit into the log, only this command fails.

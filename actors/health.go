@@ -3,7 +3,6 @@ package actors
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -63,36 +62,12 @@ func (s *System) logCondition() engine.Condition {
 
 // dataCondition reports that no rate has been published yet.
 func (s *System) dataCondition() engine.Condition {
-	if s.phase.Load() != serving || s.hasRates.Load() {
+	if s.phase.Load() != serving || s.board.hasRates.Load() {
 		return engine.HealthyCondition("data")
 	}
 	return engine.Condition{
 		Name: "data", State: "empty", Down: true, Detail: "No rate was ever published; let the node collect, or import observations.",
 	}
-}
-
-// freshness tells how old the rates of a currency are. A time is in nanoseconds since 1970, or 0 if there was no rate
-// or check yet.
-type freshness struct {
-	currency   string
-	freshUntil atomic.Int64 // when all rates of the currency will have expired
-	checkedAt  atomic.Int64 // when a source was last checked
-}
-
-// set stores the times of newly published rates. On a nil freshness it does nothing.
-func (f *freshness) set(until, checked time.Time) {
-	if f != nil {
-		f.freshUntil.Store(nanos(until))
-		f.checkedAt.Store(nanos(checked))
-	}
-}
-
-// nanos converts a time to nanoseconds since 1970. The zero time becomes 0.
-func nanos(at time.Time) int64 {
-	if at.IsZero() {
-		return 0
-	}
-	return at.UnixNano()
 }
 
 // ratesCondition reports the currencies of which all rates have expired.
@@ -102,14 +77,14 @@ func (s *System) ratesCondition(now time.Time) engine.Condition {
 	}
 	var stale []string
 	var since time.Time
-	for _, f := range s.freshness {
-		until := f.freshUntil.Load()
-		if until == 0 || now.UnixNano() < until {
+	for _, snapshot := range *s.board.snapshots.Load() {
+		_, until := snapshot.Freshness()
+		if until.IsZero() || now.Before(until) {
 			continue
 		}
-		stale = append(stale, f.currency)
-		if at := time.Unix(0, until).UTC(); since.IsZero() || at.Before(since) {
-			since = at
+		stale = append(stale, snapshot.Currency())
+		if since.IsZero() || until.Before(since) {
+			since = until
 		}
 	}
 	if len(stale) == 0 {

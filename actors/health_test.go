@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -184,7 +185,7 @@ func TestS15_StaleRates(t *testing.T) {
 // Health needs no actor: it is answered while every actor is busy.
 func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	for _, r := range append([]*mailbox.Ref{s.directory, s.log.Ref}, s.kinds.currency.Refs()...) {
+	for _, r := range slices.Concat([]*mailbox.Ref{s.log.Ref}, s.kinds.currency.Refs(), s.readers) {
 		held := withinBubble[sync.Mutex](r, "mu")
 		held.Lock()
 		defer held.Unlock()

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
-	"github.com/tasard/tasard/actors/yield"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -23,7 +21,7 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 		return engine.Receipt{}, err
 	}
 	defer s.calls.leave()
-	parts, refused := s.split(refreshes)
+	parts, refused := engine.SplitByCurrency(s.config.Catalogue, refreshes)
 	call := &observeCall{system: s, remaining: parts, receipt: engine.Receipt{Refused: refused}}
 	var err error
 	for err == nil && len(call.remaining) > 0 {
@@ -33,13 +31,6 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 		return cmp.Or(cmp.Compare(a.Refresh, b.Refresh), cmp.Compare(a.Index, b.Index))
 	})
 	return call.receipt, err
-}
-
-// split splits the refreshes by currency. It yields regularly, so that a large call does not delay readers.
-func (s *System) split(refreshes []engine.Refresh) (map[string][]engine.CurrencyRefresh, []engine.Refusal) {
-	var yielder yield.Yielder
-	defer yielder.Close()
-	return engine.SplitByCurrency(s.config.Catalogue, refreshes, yielder.Yield)
 }
 
 // beginChange is like beginCall, but for a call that changes state. It also returns an error if the cluster has no
@@ -182,20 +173,29 @@ func (s *System) Quarantine(currency string) ([]engine.Quarantined, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
+	snapshots := *s.board.snapshots.Load()
 	if currency == "" {
-		return s.requestPools.quarantine.Ask(s.directory, quarantineQuery{}, accounts.AskTimeout)
+		var all []engine.Quarantined
+		for _, snapshot := range snapshots {
+			all = append(all, snapshot.Quarantine()...)
+		}
+		return all, nil
 	}
-	ref, err := s.currencyRef(currency)
-	if err != nil {
-		return nil, err
+	i, known := slices.BinarySearch(s.codes, currency)
+	if !known {
+		return nil, noCurrency(currency)
 	}
-	return s.requestPools.quarantine.Ask(ref, quarantineQuery{}, accounts.AskTimeout)
+	return snapshots[i].Quarantine(), nil
 }
 
 func (s *System) currencyRef(currency string) (*mailbox.Ref, error) {
 	ref, ok := s.currencies[currency]
 	if !ok {
-		return nil, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no currency %q", currency)}
+		return nil, noCurrency(currency)
 	}
 	return ref, nil
+}
+
+func noCurrency(code string) *engine.Error {
+	return &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no currency %q", code)}
 }

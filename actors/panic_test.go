@@ -119,7 +119,7 @@ func (s *panicInjector) wrap(to *mailbox.Ref) bool {
 
 func (s *panicInjector) wrapAll(n *node) {
 	k, t := &n.kinds, &n.accounts.Kinds
-	for _, kind := range []*mailbox.Kind{&k.currency, &t.Registrar, &t.Shard, &k.journal, &k.directory, &t.Anonymous} {
+	for _, kind := range []*mailbox.Kind{&k.currency, &t.Registrar, &t.Shard, &k.journal, &k.reader, &t.Anonymous} {
 		for _, to := range kind.Refs() {
 			for !s.wrap(to) {
 				runtime.Gosched()
@@ -266,7 +266,7 @@ func (w *panicRun) operate(random *rand.Rand) {
 	case 2:
 		page, err := w.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10}})
 		if w.note("rates", err) && numberOf(page.Items[0].Sell.String()) < w.shown {
-			w.fail("publication %d was acknowledged, and the directory shows %s", w.shown, page.Items[0].Sell)
+			w.fail("publication %d was acknowledged, and the rates of all currencies show %s", w.shown, page.Items[0].Sell)
 		}
 	case 3:
 		w.visitors++

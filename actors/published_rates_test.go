@@ -79,7 +79,7 @@ func (h *boardHistory) publish(until int64) {
 	h.note(0, in, in, call, h.ticks.Add(1))
 }
 
-// read asks in one of the ways that show the rate: two to the currency, two to the directory.
+// read asks in one of the ways that show the rate: two about one currency, two about all.
 func (h *boardHistory) read(who int, random *rand.Rand) {
 	one, call := engine.PageRequest{Limit: 1}, h.ticks.Add(1)
 	var page *engine.Page[*engine.Rate]
@@ -200,7 +200,7 @@ func (s *forgetfulService) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate
 
 func TestQ1_Control_OlderRateIsIllegal(t *testing.T) {
 	for what, play := range map[string]func(seed uint64) []porcupine.Operation{
-		"a directory that lags behind": func(seed uint64) []porcupine.Operation {
+		"a reader that lags behind": func(seed uint64) []porcupine.Operation {
 			return runBoardHistory(t, seed, false, false, func(s engine.Service) engine.Service { return &forgetfulService{Service: s} })
 		},
 		"a journal that acknowledges before it keeps": func(seed uint64) []porcupine.Operation { return runBoardHistory(t, seed, true, true, honest) },

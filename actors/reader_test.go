@@ -1,9 +1,6 @@
 package actors
 
 import (
-	"runtime"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,25 +29,19 @@ func askReader(t *testing.T, reader *mailbox.Ref) (ranking, rates ratesPage) {
 func startWithReaders(t *testing.T, count int, c Config) *System {
 	t.Helper()
 	s := start(t, c)
-	var owners []*currencyActor
-	for _, code := range s.codes {
-		owners = append(owners, stateOf(s.currencies[code]).(*currencyActor))
-	}
-	for len(s.readers) < count {
-		if err := s.startReaders(1, stateOf(s.directory).(*directoryActor), owners); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.startReaders(count - len(s.readers)); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
 
-// All readers give the same page, which is made once. They give another one when something has changed or expired, and
-// when the clock was set back.
-func TestReaders_ShareAndKeepPages(t *testing.T) {
+// Each reader makes a page once. It gives another one when something has changed or expired, and when the clock was set
+// back.
+func TestReaders_KeepPages(t *testing.T) {
 	clock := &testClock{Now: noon}
 	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}, Clock: clock.Read})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	var last ratesPage
+	last := make([]ratesPage, len(s.readers))
 	for _, step := range []struct {
 		what   string
 		do     func()
@@ -64,42 +55,42 @@ func TestReaders_ShareAndKeepPages(t *testing.T) {
 		{"after the clock was set back", func() { clock.advance(-26 * time.Hour) }, false, 2},
 	} {
 		step.do()
-		ranking, rates := askReader(t, s.readers[0])
-		if (ranking == last) != step.kept || len(ranking.Items) != step.ranked || rates.Items[0].Stale != (step.ranked == 0) {
-			t.Errorf("%s: kept %t, %d ranked, stale %t", step.what, ranking == last, len(ranking.Items), rates.Items[0].Stale)
-		}
-		for i, reader := range slices.Concat(s.readers, s.readers) {
-			if again, all := askReader(t, reader); again != ranking || all != rates {
-				t.Errorf("%s: reader %d has a page of its own", step.what, i%len(s.readers))
+		for i, reader := range s.readers {
+			ranking, rates := askReader(t, reader)
+			if (ranking == last[i]) != step.kept || len(ranking.Items) != step.ranked || rates.Items[0].Stale != (step.ranked == 0) {
+				t.Errorf("%s: reader %d: kept %t, %d ranked, stale %t", step.what, i, ranking == last[i], len(ranking.Items), rates.Items[0].Stale)
 			}
+			if again, all := askReader(t, reader); again != ranking || all != rates {
+				t.Errorf("%s: reader %d made a page again", step.what, i)
+			}
+			last[i] = ranking
 		}
-		last = ranking
 	}
 }
 
-// A currency informs the readers before it acknowledges a change, also while the directory, which informs them too, is
-// busy.
-func TestReaders_KnowWhatWasAcknowledged(t *testing.T) {
-	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	for _, reader := range s.readers {
-		askReader(t, reader) // so that it has a page
-	}
-	setBusy := func(busy bool) {
-		mu := withinBubble[sync.Mutex](s.directory, "mu")
-		mu.Lock()
-		defer mu.Unlock()
-		*withinBubble[bool](s.directory, "running") = busy
-	}
-	for !isIdle(s.directory) {
-		runtime.Gosched()
-	}
-	setBusy(true)
-	observe(t, s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
-	for i, reader := range s.readers {
-		if got := askFor(t, reader, usdRanking()).Items[0].Sell.String(); got != "61" {
-			t.Errorf("reader %d: %s, acknowledged was 61", i, got)
+// The pages of a reader stay bounded, however many different questions are asked.
+func TestReaders_KeepABoundedNumberOfRows(t *testing.T) {
+	s := startWithReaders(t, 1, Config{Journal: &memoryJournal{}})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
+	reader := stateOf(s.readers[0]).(*readerActor)
+	for cursor := range 3 * pageRowsMax / pageRowsBase {
+		askFor(t, s.readers[0], engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 10, Cursor: cursor}})
+		if p := &reader.pages; p.rows > pageRowsMax || len(p.rates)*pageRowsBase > p.rows {
+			t.Fatalf("after %d questions %d pages of %d rows", cursor+1, len(p.rates), p.rows)
 		}
 	}
-	setBusy(false)
+}
+
+// Every reader answers from a change before the change is acknowledged.
+func TestReaders_KnowWhatWasAcknowledged(t *testing.T) {
+	s := startWithReaders(t, 4, Config{Journal: &memoryJournal{}})
+	for i, sell := range []string{"60", "61", "62"} {
+		observe(t, s, saying("a", noon.Add(time.Duration(i)*time.Minute), "USD", "57", sell, "popular"))
+		for j, reader := range s.readers {
+			ranking, rates := askReader(t, reader)
+			if a, b := ranking.Items[0].Sell.String(), rates.Items[0].Sell.String(); a != sell || b != sell {
+				t.Errorf("reader %d: %s and %s, acknowledged was %s", j, a, b, sell)
+			}
+		}
+	}
 }

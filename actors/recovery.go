@@ -83,41 +83,30 @@ func (s *System) populate(r *replayer) error {
 	for _, currency := range s.config.Catalogue.Currencies() {
 		r.state(currency.Code)
 	}
-	c := &s.config
 	s.codes = slices.Sorted(maps.Keys(r.states))
-	// The directory has a snapshot of each currency, for requests about several currencies. It sends pagesChanged to the
-	// readers, which cache pages.
-	directory := &directoryActor{clock: c.Clock, catalogue: c.Catalogue, readers: make([][]*pagesChanged, len(s.codes))}
-	for _, code := range s.codes {
-		directory.snapshots = append(directory.snapshots, r.states[code].Snapshot())
+	snapshots := make([]*engine.CurrencySnapshot, len(s.codes))
+	for i, code := range s.codes {
+		snapshots[i] = r.states[code].Snapshot()
+		// The clock of accounts reports a wall clock that is behind the newest time in the journal.
+		checkedAt, _ := snapshots[i].Freshness()
+		r.accounts.ObserveWall(checkedAt)
 	}
-	s.hasRates.Store(slices.ContainsFunc(directory.snapshots, (*engine.CurrencySnapshot).HasRates))
-	var err error
-	if s.directory, err = s.actors.Spawn("directory", &s.kinds.directory, directory); err != nil {
-		return err
-	}
+	s.board = newBoard(snapshots)
 	end := commitlog.Position{Last: r.last, Snapshot: r.snapshot, Records: r.events, Bytes: r.bytes}
 	if err := s.log.Spawn(s.actors, &s.kinds.journal, end); err != nil {
 		return err
 	}
 	s.currencies = make(map[string]*mailbox.Ref, len(s.codes))
-	owners := make([]*currencyActor, 0, len(s.codes))
 	for i, code := range s.codes {
 		owner := s.newCurrencyActor(i, r.states[code])
-		owner.freshness = &freshness{currency: code}
-		checkedAt, freshUntil := owner.snapshot.Freshness()
-		owner.freshness.set(freshUntil, checkedAt)
-		// The clock of accounts reports a wall clock that is behind the newest time in the journal.
-		r.accounts.ObserveWall(checkedAt)
-		s.freshness = append(s.freshness, owner.freshness)
+		var err error
 		if owner.self, err = s.actors.Spawn("currency-"+code, &s.kinds.currency, owner); err != nil {
 			return err
 		}
 		s.currencies[code] = owner.self
 		s.log.AddCurrency(code, owner.self)
-		owners = append(owners, owner)
 	}
-	if err := s.startReaders(runtime.GOMAXPROCS(0), directory, owners); err != nil {
+	if err := s.startReaders(runtime.GOMAXPROCS(0)); err != nil {
 		return err
 	}
 	if err := s.accounts.Start(s.actors, r.accounts, s.log); err != nil {
@@ -134,8 +123,7 @@ func (s *System) populate(r *replayer) error {
 // share the journal, a batch must fit into one record, a bundle (writes.oneBundle).
 func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *currencyActor {
 	return &currencyActor{
-		clock: s.config.Clock, directory: s.directory, journal: s.log.Ref, hasRates: &s.hasRates,
-		latest: &latestUpdate{index: index}, state: state, snapshot: state.Snapshot(),
+		clock: s.config.Clock, journal: s.log.Ref, board: s.board, index: index, state: state,
 		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.log.Shared != nil},
 	}
 }

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"time"
+
 	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -25,7 +27,7 @@ func (s *System) published() error {
 	if err := s.available(); err != nil {
 		return err
 	}
-	if !s.hasRates.Load() {
+	if !s.board.hasRates.Load() {
 		return errNoRates
 	}
 	return nil
@@ -53,7 +55,7 @@ func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
 	if err := s.available(); err != nil {
 		return nil, err
 	}
-	return s.requestPools.institution.Ask(s.directory, institutionQuery{id}, accounts.AskTimeout)
+	return s.requestPools.institution.AskAny(s.readers, institutionQuery{id}, accounts.AskTimeout)
 }
 
 // Rates implements engine.Service.
@@ -77,5 +79,22 @@ func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntr
 	if err := s.published(); err != nil {
 		return nil, err
 	}
-	return s.requestPools.history.AskAny(s.readers, q, accounts.AskTimeout)
+	return s.requestPools.histories.AskAny(s.readers, q, accounts.AskTimeout)
+}
+
+// Slots returns for each source the newest slot whose rates were all accepted; see engine.CompletedSlots. A slot is a
+// scheduled time at which the source is fetched. The records of these rates are durable.
+func (s *System) Slots() (map[string]time.Time, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	return engine.CompletedSlots(*s.board.snapshots.Load()), nil
+}
+
+// Baselines returns for each source the durable Refresh.Baseline of its newest slot.
+func (s *System) Baselines() (map[string]string, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	return engine.Baselines(*s.board.snapshots.Load()), nil
 }

@@ -46,12 +46,13 @@ func (s *System) Stats() Stats {
 	}
 	stats.Serving, stats.Sequence = true, s.Sequence()
 	k, t := &s.kinds, &s.accounts.Kinds
-	for _, kind := range []*mailbox.Kind{&k.reader, &k.currency, &k.directory, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Anonymous} {
+	for _, kind := range []*mailbox.Kind{&k.reader, &k.currency, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Anonymous} {
 		stats.Mailboxes = append(stats.Mailboxes, kind.Stats())
 	}
 	stats.Accounts, stats.AccountsLoaded, stats.Leases = s.accounts.Count.Load(), s.accounts.Loaded.Load(), s.accounts.Leases.Load()
-	for _, f := range s.freshness {
-		stats.Currencies = append(stats.Currencies, CurrencyStats{f.currency, instantOf(f.checkedAt.Load()), instantOf(f.freshUntil.Load())})
+	for _, snapshot := range *s.board.snapshots.Load() {
+		checkedAt, freshUntil := snapshot.Freshness()
+		stats.Currencies = append(stats.Currencies, CurrencyStats{snapshot.Currency(), checkedAt, freshUntil})
 	}
 	return stats
 }
@@ -60,11 +61,3 @@ func (s *System) Stats() Stats {
 // during the replay. All nodes of a cluster count the same records. A change can be read after its record is
 // durable and before its caller gets the answer.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }
-
-// instantOf converts nanoseconds since 1970 to a time. 0 becomes the zero time.
-func instantOf(ns int64) time.Time {
-	if ns == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, ns).UTC()
-}

@@ -48,7 +48,7 @@ func TestStats_Mailboxes(t *testing.T) {
 	var asking sync.WaitGroup
 	ask := func(currency string) {
 		asking.Go(func() {
-			if _, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}}); err != nil {
+			if _, err := s.Execute(currency, engine.Withdraw{SourceID: "none"}); !isCode(err, engine.CodeNotFound) {
 				t.Error(err)
 			}
 		})
@@ -60,7 +60,7 @@ func TestStats_Mailboxes(t *testing.T) {
 		runtime.Gosched()
 	}
 	for range 2 {
-		if _, err := s.Ranking(usdRanking()); !isCode(err, engine.CodeOverloaded) {
+		if _, err := s.Execute("USD", engine.Withdraw{}); !isCode(err, engine.CodeOverloaded) {
 			t.Errorf("a full mailbox: %v", err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestStats_Kinds(t *testing.T) {
 		actor mailbox.Actor
 		count int
 	}{
-		{&k.currency, "currency", &currencyActor{}, len(s.codes)}, {&k.directory, "directory", &directoryActor{}, 1},
+		{&k.currency, "currency", &currencyActor{}, len(s.codes)}, {&k.reader, "reader", &readerActor{}, runtime.GOMAXPROCS(0)},
 		{&k.journal, "journal", &commitlog.Actor{}, 1}, {&a.Shard, "shard", &accounts.ShardActor{}, 3}, {&a.Account, "account", nil, 0},
 		{&a.Registrar, "registrar", &accounts.RegistrarActor{}, 1}, {&a.Anonymous, "anonymous", &accounts.AnonymousActor{}, accounts.AnonymousTables},
 	} {

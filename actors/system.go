@@ -52,18 +52,16 @@ type System struct {
 	calls        callTracker // calls in progress of methods that need the journal
 	progress     progress
 
-	phase    atomic.Int32
-	hasRates atomic.Bool // a rate has been published
+	phase atomic.Int32
 
 	joining    context.Context // ends when Close begins
 	cancelJoin context.CancelFunc
 	joined     atomic.Bool // the journal can be read: it is not shared, or SharedJournal.Join has returned
 
 	// These fields are set before the phase becomes serving, and constant afterwards.
-	codes      []string     // codes of the currencies, sorted
-	freshness  []*freshness // in the order of codes
+	codes      []string // codes of the currencies, sorted
+	board      *board   // newest snapshot of each currency
 	currencies map[string]*mailbox.Ref
-	directory  *mailbox.Ref
 	readers    []*mailbox.Ref
 
 	ready  chan struct{}
@@ -90,20 +88,17 @@ var (
 )
 
 // kinds are the kinds of actors that are not in package accounts.
-type kinds struct{ reader, currency, directory, journal mailbox.Kind }
+type kinds struct{ reader, currency, journal mailbox.Kind }
 
-func newActorSystem(limit, workers int, elapsed func() time.Duration, fail func(error)) *mailbox.System {
-	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Elapsed: elapsed, Fail: fail, Failed: commitlog.ReadOnly})
+func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
+	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
 // requestPools has, for each kind of request that the methods of System send, a pool of reusable requests.
 type requestPools struct {
 	rankings     mailbox.RequestPool[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.RequestPool[engine.RatesQuery, *engine.Page[*engine.Rate]]
-	history      mailbox.RequestPool[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	quarantine   mailbox.RequestPool[quarantineQuery, []engine.Quarantined]
-	slots        mailbox.RequestPool[slotsQuery, map[string]time.Time]
-	baselines    mailbox.RequestPool[baselinesQuery, map[string]string]
+	histories    mailbox.RequestPool[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
 	currencies   mailbox.RequestPool[currenciesQuery, *engine.Page[engine.CurrencyItem]]
 	institutions mailbox.RequestPool[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
 	institution  mailbox.RequestPool[institutionQuery, *engine.InstitutionDetail]
@@ -133,8 +128,8 @@ func Open(c Config) (*System, error) {
 		return nil, errors.Join(err, journal.Close())
 	}
 	s.joined.Store(s.log.Shared == nil)
-	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), c.elapsed(), s.fail)
-	s.kinds.reader.Name, s.kinds.currency.Name, s.kinds.directory.Name, s.kinds.journal.Name = "reader", "currency", "directory", "journal"
+	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
+	s.kinds.reader.Name, s.kinds.currency.Name, s.kinds.journal.Name = "reader", "currency", "journal"
 	s.progress.began = c.Clock()
 	s.replay.Add(1)
 	go s.recover()
@@ -243,7 +238,6 @@ func (s *System) stopActors() {
 	for _, reader := range s.readers {
 		reader.Stop()
 	}
-	s.directory.Stop()
 	for _, code := range s.codes {
 		s.currencies[code].Stop()
 	}

@@ -100,21 +100,6 @@ func unavailable(t *testing.T, what string, err error, retryAfter time.Duration)
 	}
 }
 
-func TestPagesAreBounded(t *testing.T) {
-	var p pageCache[int, struct{}]
-	for i := range 10 * pageRowsMax {
-		page := p.of(i, func(int) *engine.Page[struct{}] {
-			return &engine.Page[struct{}]{Items: make([]struct{}, 100), Total: i}
-		})
-		if n := len(p.recent) + len(p.previous); n*(100+pageRowsBase) > 2*pageRowsMax {
-			t.Fatalf("%d pages of 100 rows are kept", n)
-		}
-		if again := p.of(i, func(int) *engine.Page[struct{}] { return nil }); again != page || again.Total != i {
-			t.Fatalf("page %d is not kept", i)
-		}
-	}
-}
-
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	clock := func() time.Time { return noon }
 	for name, c := range map[string]Config{

@@ -309,7 +309,7 @@ func newTestEngine(t testing.TB, rules engine.Rules, sources ...engine.Source) *
 
 func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) []engine.Refusal {
 	l.t.Helper()
-	parts, refused := engine.SplitByCurrency(l.catalogue, refreshes, nil)
+	parts, refused := engine.SplitByCurrency(l.catalogue, refreshes)
 	for code, list := range parts {
 		var own []engine.Refresh
 		for _, part := range list {

@@ -32,7 +32,6 @@ func (s *quoteStore) apply(event Event) {
 }
 
 func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
-	s.yielder.step(1)
 	if !quote.Backfill {
 		q := s.mutableQuote(quote.Key)
 		q.accept(q.nextSourceQuote(event, quote))
@@ -60,7 +59,6 @@ func (q *SourceQuote) sameValue(quote *AcceptedQuote) bool {
 }
 
 func (s *quoteStore) addQuarantined(quarantined Quarantined) {
-	s.yielder.step(1)
 	s.quarantine = append(s.quarantine, quarantined)
 	s.quarantineIDs[quarantined.key()] = quarantined.ID
 	s.lastQuarantineID = max(s.lastQuarantineID, quarantined.ID)

@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // CurrencySnapshot is an immutable copy of the state of one currency. For data that depends on the time, such as stale
 // rates, use View.
@@ -13,6 +16,9 @@ type CurrencySnapshot struct {
 	slots      []AnsweredSlot
 
 	lastQuarantineID uint64
+	checkedAt        time.Time // see Freshness
+	freshUntil       time.Time
+	newest           atomic.Pointer[RankedView] // the view that View has made most recently; nil at first
 }
 
 // Currency returns the currency's code.
@@ -43,16 +49,19 @@ func (s *CurrencySnapshot) Saved() SavedCurrency {
 // Freshness returns the latest time at which a source confirmed any quote, and the latest expiry of a quote of an
 // active institution. Both are zero if there are no quotes.
 func (s *CurrencySnapshot) Freshness() (checkedAt, freshUntil time.Time) {
+	return s.checkedAt, s.freshUntil
+}
+
+func (s *CurrencySnapshot) setFreshness() {
 	for _, q := range s.quotes {
 		institution, known := s.catalogue.Institution(q.key.Institution)
 		for _, quote := range q.sourceQuotes {
-			if quote.LastCheckedAt.After(checkedAt) {
-				checkedAt = quote.LastCheckedAt
+			if quote.LastCheckedAt.After(s.checkedAt) {
+				s.checkedAt = quote.LastCheckedAt
 			}
-			if known && institution.Active && quote.ExpiresAt.After(freshUntil) {
-				freshUntil = quote.ExpiresAt
+			if known && institution.Active && quote.ExpiresAt.After(s.freshUntil) {
+				s.freshUntil = quote.ExpiresAt
 			}
 		}
 	}
-	return checkedAt, freshUntil
 }

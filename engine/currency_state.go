@@ -77,13 +77,8 @@ func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 		quarantine: quarantine[:len(quarantine):len(quarantine)], // the store may append to the array
 		slots:      c.store.slots, lastQuarantineID: c.store.lastQuarantineID,
 	}
+	c.snapshot.setFreshness()
 	return c.snapshot
-}
-
-// View is like CurrencySnapshot.View, but calls the function of SetYield during the work, so that other goroutines can
-// run.
-func (c *CurrencyState) View(old *RankedView, now time.Time) *RankedView {
-	return c.Snapshot().view(old, now, c.store.yielder)
 }
 
 // snapshotQuotes replaces c.quotes by a new list that includes the quotes that have changed since the last snapshot.
@@ -94,7 +89,6 @@ func (c *CurrencyState) snapshotQuotes() {
 	}
 	list, oldLen := slices.Clone(c.quotes), len(c.quotes)
 	for _, q := range s.changedQuotes {
-		s.yielder.step(1)
 		q.shared = true
 		if i, found := slices.BinarySearchFunc(list[:oldLen], q.key, compareQuoteKey); found {
 			list[i] = q
@@ -103,7 +97,6 @@ func (c *CurrencyState) snapshotQuotes() {
 		}
 	}
 	if len(list) > oldLen {
-		s.yielder.step(len(list))
 		slices.SortFunc(list, func(a, b *quote) int { return a.key.Compare(b.key) })
 	}
 	c.quotes, s.changedQuotes = list, s.changedQuotes[:0]

@@ -13,9 +13,7 @@
 //	Observation, Refresh → CurrencyState → CurrencySnapshot → RankedView → MarketView → Page
 //	(of a source)          (one currency)                     (at one time)  (all currencies)
 //
-// A RankedView has the published rates at one time and their ranking, and marks stale rates. It reuses the unchanged
-// parts of the view before it, so that the cost of a view depends on the size of the change. Long work can yield the
-// processor to other goroutines (SetYield).
+// A RankedView has the published rates at one time and their ranking, and marks stale rates.
 //
 // Service and Ingester are interfaces that package actors implements. Package httpapi, the collectors and the commands
 // call them.

@@ -112,7 +112,7 @@ func (f *fixture) refuse(reason Reason, source string, observations ...Observati
 
 func (f *fixture) advance(d time.Duration) { f.now = f.now.Add(d) }
 
-func (f *fixture) view() *RankedView { return f.state.Snapshot().View(nil, f.now) }
+func (f *fixture) view() *RankedView { return f.state.Snapshot().View(f.now) }
 
 // rate is the only published rate of an institution.
 func (f *fixture) rate(institution string) *Rate {

@@ -21,7 +21,7 @@ func newMarketFixture(t *testing.T) (*fixture, func() *MarketView) {
 	}
 	f.accept("a", usd("bhd", "57", "60"), usd("vimenca", "57", "60"), usd("bancamerica", "57", "60"))
 	return f, func() *MarketView {
-		return NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.state.Snapshot(), euros.Snapshot()}, nil, f.now)
+		return NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.state.Snapshot(), euros.Snapshot()}, f.now)
 	}
 }
 

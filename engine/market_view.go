@@ -13,30 +13,25 @@ type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
 	views     []*RankedView       // views of the same currencies, in the same order
+	from      time.Time
 	changesAt time.Time
 
 	institutions []InstitutionItem // active institutions; nil until the first query
 }
 
-// NewMarketView returns the view of all snapshots at a time. old is nil or has an older view for each snapshot, in the
-// same order. The valid parts of the older views are reused, as in CurrencySnapshot.View.
-func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, old []*RankedView, now time.Time) *MarketView {
-	market := &MarketView{catalogue: catalogue, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
-	for i, snapshot := range snapshots {
-		var previous *RankedView
-		if i < len(old) {
-			previous = old[i]
-		}
-		market.views[i] = snapshot.View(previous, now)
+// NewMarketView returns the view of all snapshots at a time.
+func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, now time.Time) *MarketView {
+	market := &MarketView{catalogue: catalogue, from: now, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
+	slices.SortFunc(market.snapshots, func(a, b *CurrencySnapshot) int { return cmp.Compare(a.currency, b.currency) })
+	for i, snapshot := range market.snapshots {
+		market.views[i] = snapshot.View(now)
 		market.changesAt = earlier(market.changesAt, market.views[i].changesAt)
 	}
-	slices.SortFunc(market.snapshots, func(a, b *CurrencySnapshot) int { return cmp.Compare(a.currency, b.currency) })
-	slices.SortFunc(market.views, func(a, b *RankedView) int { return cmp.Compare(a.currency, b.currency) })
 	return market
 }
 
-// Views returns the views of all currencies, by currency.
-func (m *MarketView) Views() []*RankedView { return m.views }
+// ValidAt reports whether the view shows the rates as they are at a time, if no snapshot has changed.
+func (m *MarketView) ValidAt(now time.Time) bool { return validAt(now, m.from, m.changesAt) }
 
 // ChangesAt returns the time of the next expiry of a published rate in any currency, or zero if none will expire.
 func (m *MarketView) ChangesAt() time.Time { return m.changesAt }
@@ -46,9 +41,8 @@ func (m *MarketView) Currencies() *Page[CurrencyItem] {
 	var items []CurrencyItem
 	for _, currency := range m.catalogue.Currencies() {
 		item := CurrencyItem{Currency: *currency}
-		compare := func(view *RankedView, code string) int { return cmp.Compare(view.currency, code) }
-		if i, found := slices.BinarySearchFunc(m.views, currency.Code, compare); found {
-			item.QuoteCount, item.CurrentQuoteCount = len(m.views[i].rates), m.views[i].current
+		if view := m.view(currency.Code); view != nil {
+			item.QuoteCount, item.CurrentQuoteCount = len(view.rates), view.current
 		}
 		items = append(items, item)
 	}
@@ -107,6 +101,23 @@ func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 		rates = append(rates, view.ofInstitution(id)...)
 	}
 	return &InstitutionDetail{Institution: institution, Rates: rates, ChangesAt: m.changesAt}, nil
+}
+
+// view returns the view of a currency, or nil.
+func (m *MarketView) view(code string) *RankedView {
+	compare := func(view *RankedView, code string) int { return cmp.Compare(view.currency, code) }
+	if i, found := slices.BinarySearchFunc(m.views, code, compare); found {
+		return m.views[i]
+	}
+	return nil
+}
+
+// Ranking returns the ranked rates that match the query. For an unknown currency it returns an empty page.
+func (m *MarketView) Ranking(q RankingQuery) *Page[*Rate] {
+	if view := m.view(q.Currency); view != nil {
+		return view.Ranking(q)
+	}
+	return (&RankedView{}).Ranking(q)
 }
 
 // Rates returns the published rates that match the query, in all currencies.

@@ -339,7 +339,7 @@ func TestSplitByCurrency(t *testing.T) {
 		{SourceID: "a", Observations: []Observation{good}},
 		{SourceID: "a", ObservedAt: noon, Observations: []Observation{good, good}, Complete: true, Slot: noon},
 	}
-	parts, refused := SplitByCurrency(DefaultCatalogue(), refreshes, nil)
+	parts, refused := SplitByCurrency(DefaultCatalogue(), refreshes)
 	var got []string
 	for _, r := range refused {
 		got = append(got, fmt.Sprintf("%d.%d %s", r.Refresh, r.Index, r.Reason))

@@ -12,7 +12,6 @@ import (
 func (v *validator) checkPlausibility() {
 	market := v.consensus()
 	for i := range v.candidates {
-		v.yielder.step(1)
 		c := &v.candidates[i]
 		if c.reason != "" {
 			continue
@@ -164,7 +163,6 @@ func (v *validator) consensus() *consensus {
 			m.add(marketQuote{q.Key, q.SourceID, q.Buy, q.Sell})
 		}
 	}
-	v.yielder.step(len(m.quotes))
 	m.median = bidAsk{v.median(m.buys), v.median(m.sells)}
 	return m
 }
@@ -229,7 +227,6 @@ func (v *validator) confirmed(c *candidate, market *consensus) bool {
 	if !near(pending.Buy, c.buy, repeatPermille) || !near(pending.Sell, c.sell, repeatPermille) {
 		return false
 	}
-	v.yielder.step(1 + len(market.quotes)/quotesPerStep)
 	return slices.ContainsFunc(market.quotes, func(q marketQuote) bool { return v.corroborates(q, c) }) || v.pendingElsewhere(c)
 }
 
@@ -268,7 +265,6 @@ func (v *validator) event() *Refreshed {
 		event.setSlot(&v.refresh)
 	}
 	for i := range v.candidates {
-		v.yielder.step(1)
 		c := &v.candidates[i]
 		first := &v.candidates[c.first]
 		switch {

@@ -28,8 +28,7 @@ type quoteStore struct {
 	historyDays      int           // number of days of commercial history that is kept, up to newest
 	changedDays      map[Date]bool // days changed since the newest CurrencySnapshot
 	changedQuotes    []*quote      // quotes changed since the newest CurrencySnapshot
-	yielder          *yielder
-	market           *consensus // memory for the consensus of each refresh, which would be most of the garbage of an import
+	market           *consensus    // memory for the consensus of each refresh, which would be most of the garbage of an import
 }
 
 // quote has the source quotes (the newest accepted quote of each source) and the pending confirmations of one QuoteKey.
@@ -54,14 +53,14 @@ type quarantineKey struct {
 
 func newQuoteStore(historyDays int) *quoteStore {
 	return &quoteStore{
-		historyDays: historyDays, yielder: &yielder{every: stepsPerYield}, quotes: map[QuoteKey]*quote{},
+		historyDays: historyDays, quotes: map[QuoteKey]*quote{},
 		market: &consensus{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
 	}
 }
 
 func (s *quoteStore) draft() *quoteStore {
 	draft := newQuoteStore(s.historyDays)
-	draft.base, draft.yielder, draft.market = s, s.yielder, s.market
+	draft.base, draft.market = s, s.market
 	draft.slots, draft.slotsShared = s.slots, true
 	draft.lastQuarantineID, draft.newest = s.lastQuarantineID, s.newest
 	return draft
@@ -102,7 +101,6 @@ func (s *quoteStore) quarantineID(key quarantineKey) (uint64, bool) {
 // eachQuote calls visit for every quote once, in no particular order.
 func (s *quoteStore) eachQuote(visit func(*quote)) {
 	for _, q := range s.quotes {
-		s.yielder.step(q.weight())
 		visit(q)
 	}
 	if s.base == nil {
@@ -110,17 +108,10 @@ func (s *quoteStore) eachQuote(visit func(*quote)) {
 	}
 	for key, q := range s.base.quotes {
 		if _, replaced := s.quotes[key]; !replaced {
-			s.yielder.step(q.weight())
 			visit(q)
 		}
 	}
 }
-
-// quotesPerStep is how many source quotes are compared in one step (see yielder).
-const quotesPerStep = 16
-
-// weight returns the cost of reading all source quotes, in steps (see yielder).
-func (q *quote) weight() int { return 1 + len(q.sourceQuotes)/quotesPerStep }
 
 // sourceQuote returns the quote of one source, or nil.
 func (q *quote) sourceQuote(sourceID string) *SourceQuote {

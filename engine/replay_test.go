@@ -77,7 +77,7 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 			if step == cutAt {
 				snapshot, afterCut = state.Saved(), len(events)
 			}
-			servesOnlyGood(t, state.Snapshot().View(nil, now))
+			servesOnlyGood(t, state.Snapshot().View(now))
 		}
 		same(t, "a full replay", state, replay(NewCurrencyState("USD", testCatalogue(), DefaultRules()), events))
 		same(t, "snapshot and tail", state, replay(RestoreCurrencyState(snapshot, testCatalogue(), DefaultRules()), events[afterCut:]))

@@ -26,7 +26,7 @@ func TestF11_PagesAreThoseOfASimpleSearch(t *testing.T) {
 			replay(state, decision.Events)
 		}
 		snapshots := []*CurrencySnapshot{states[0].Snapshot(), states[1].Snapshot()}
-		market := NewMarketView(testCatalogue(), snapshots, nil, now)
+		market := NewMarketView(testCatalogue(), snapshots, now)
 		filter := Filter{
 			Currency:    rapid.SampledFrom([]string{"", "", "USD", "EUR", "GBP"}).Draw(t, "currency"),
 			Institution: rapid.SampledFrom([]string{"", "", "bhd", "popular", "romana", "zz"}).Draw(t, "institution"),
@@ -59,7 +59,7 @@ func pageOf[T any](all []T, request PageRequest) *Page[T] {
 
 func plainRates(snapshots []*CurrencySnapshot, f Filter, now time.Time) (all []*Rate) {
 	for _, snapshot := range snapshots {
-		for _, rate := range snapshot.View(nil, now).rates {
+		for _, rate := range snapshot.View(now).rates {
 			if f.matches(rate) {
 				all = append(all, rate)
 			}
@@ -137,8 +137,8 @@ func newSampleMarket(t testing.TB, institutions, currencies int) *sampleMarket {
 		c.state.currency = fmt.Sprintf("C%02d", i)
 		one.snapshots, one.now = append(one.snapshots, c.state.Snapshot()), c.now
 	}
-	one.market = NewMarketView(one.snapshots[0].catalogue, one.snapshots, nil, one.now)
-	one.view = one.snapshots[0].View(nil, one.now)
+	one.market = NewMarketView(one.snapshots[0].catalogue, one.snapshots, one.now)
+	one.view = one.snapshots[0].View(one.now)
 	return one
 }
 
@@ -153,7 +153,7 @@ func sampleQueries() map[string]func(*sampleMarket) {
 		"rates of all currencies": func(w *sampleMarket) { w.market.Rates(RatesQuery{PageRequest: ten}) },
 		"history":                 func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{PageRequest: ten, From: day, To: day}) },
 		"history of one":          func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{mine, ten, day, day}) },
-		"the view while it holds": func(w *sampleMarket) { w.snapshots[0].View(w.view, w.now.Add(time.Hour)) },
+		"the view while it holds": func(w *sampleMarket) { w.snapshots[0].View(w.now.Add(time.Hour)) },
 	}
 }
 

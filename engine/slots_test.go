@@ -154,7 +154,7 @@ func TestX26_BaselineIsKeptWithTheSlot(t *testing.T) {
 	refresh := Refresh{SourceID: "a", ObservedAt: with.now, Slot: with.now, Observations: []Observation{usd("bhd", "57", "60"), euro}, Complete: true}
 	plain := refresh
 	refresh.Baseline = "learnt"
-	parts, _ := SplitByCurrency(testCatalogue(), []Refresh{refresh}, nil)
+	parts, _ := SplitByCurrency(testCatalogue(), []Refresh{refresh})
 	if eur, dollar := parts["EUR"][0].Refresh.Baseline, parts["USD"][0].Refresh.Baseline; eur != "learnt" || dollar != "" {
 		t.Errorf("EUR has %q, USD %q", eur, dollar)
 	}

@@ -14,17 +14,14 @@ type CurrencyRefresh struct {
 }
 
 // SplitByCurrency groups the observations of refreshes by currency and keeps their order. It refuses observations of
-// unknown institutions or currencies, and observations with malformed fields. It calls yield between small steps, so
-// that other goroutines can run; yield may be nil.
-func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh, yield func()) (map[string][]CurrencyRefresh, []Refusal) {
+// unknown institutions or currencies, and observations with malformed fields.
+func SplitByCurrency(catalogue *Catalogue, refreshes []Refresh) (map[string][]CurrencyRefresh, []Refusal) {
 	byCurrency := map[string][]CurrencyRefresh{}
 	var refused []Refusal
-	y := yielder{yield: yield, every: stepsPerYield}
 	for i := range refreshes {
 		refresh := &refreshes[i]
 		parts := map[string]*CurrencyRefresh{}
 		for index := range refresh.Observations {
-			y.step(1)
 			observation := &refresh.Observations[index]
 			if reason, detail := invalid(catalogue, refresh, observation); reason != "" {
 				refused = append(refused, Refusal{

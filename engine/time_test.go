@@ -15,7 +15,7 @@ func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 		stale bool
 	}{{expires.Add(-time.Nanosecond), false}, {expires, true}, {expires.Add(time.Hour), true}} {
 		f.now = c.now
-		market := NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.state.Snapshot()}, nil, c.now)
+		market := NewMarketView(DefaultCatalogue(), []*CurrencySnapshot{f.state.Snapshot()}, c.now)
 		detail, err := market.Institution("bhd")
 		must(t, err)
 		ranked := len(f.ranking(Buy)) == 1
@@ -35,7 +35,7 @@ func TestT1_AViewIsRightUntilItChanges(t *testing.T) {
 	}
 	for range 3 {
 		view := f.view()
-		before := f.state.Snapshot().View(nil, view.ChangesAt().Add(-1))
+		before := f.state.Snapshot().View(view.ChangesAt().Add(-1))
 		if !slices.EqualFunc(before.rates, view.rates, func(a, b *Rate) bool { return *a == *b }) {
 			t.Fatalf("the view changed before %s", view.ChangesAt())
 		}

@@ -21,7 +21,6 @@ type validator struct {
 	source       Source
 	refresh      Refresh
 	now          time.Time
-	yielder      *yielder
 
 	candidates   []candidate
 	firstOfQuote map[QuoteKey]int // index of the first candidate of each quote
@@ -53,7 +52,7 @@ func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now tim
 	count := len(refresh.Observations)
 	v := &validator{
 		currency: c.currency, rules: c.rules, store: store, refresh: *refresh, now: now, source: c.catalogue.Source(refresh.SourceID),
-		yielder: store.yielder, candidates: make([]candidate, count), firstOfQuote: make(map[QuoteKey]int, count),
+		candidates: make([]candidate, count), firstOfQuote: make(map[QuoteKey]int, count),
 	}
 	v.defaultRange.JumpPermille = c.rules.JumpPermille
 	if currency, known := c.catalogue.Currency(c.currency); known {
@@ -61,7 +60,6 @@ func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now tim
 	}
 	v.refresh.ObservedAt = plainUTC(v.observedAt(refresh))
 	for i := range refresh.Observations {
-		v.yielder.step(1)
 		v.read(i, &refresh.Observations[i])
 	}
 	return v
@@ -126,7 +124,6 @@ func parseSide(text string) (Decimal, error) {
 
 func (v *validator) validate() *Refreshed {
 	for i := range v.candidates {
-		v.yielder.step(1)
 		c := &v.candidates[i]
 		c.refuse(c.defect())
 		c.refuse(v.outOfRange(c))

@@ -24,7 +24,7 @@
 // An actor receives the messages of one sender in the order in which they were sent.
 //
 // RequestPool.AskAny asks one of several actors that give the same answer. System.Init makes an actor that protoactor
-// does not know, for actors that start and end often. Ref.StartJob runs long work of an actor in another goroutine.
+// does not know, for actors that start and end often.
 //
 // # Failures
 //

@@ -34,7 +34,7 @@ func newTestSystem(t testing.TB, limit int) (*System, *atomic.Int64) {
 	t.Helper()
 	failures := &atomic.Int64{}
 	s := NewSystem(Config{
-		Limit: limit, Workers: 2, Elapsed: func() time.Duration { return 0 }, Fail: func(error) { failures.Add(1) },
+		Limit: limit, Workers: 2, Fail: func(error) { failures.Add(1) },
 		Failed: func(cause error) *engine.Error { return &engine.Error{Code: engine.CodeReadOnly, Cause: cause} },
 	})
 	t.Cleanup(s.Close)

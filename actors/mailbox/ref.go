@@ -78,19 +78,13 @@ func (r *Ref) TrySend(m Message) bool {
 	return true
 }
 
-// sendIdle runs the actor with a message if the actor is idle. Otherwise it does nothing and returns false.
-func (r *Ref) sendIdle(m Message) bool {
+// Busy reports whether the actor is running or has messages to handle.
+func (r *Ref) Busy() bool {
 	if !r.mu.TryLock() {
-		return false
+		return true
 	}
-	idle := !r.closed && !r.running && !r.paused && r.waiting == 0 && len(r.lifecycle) == 0
-	r.running = r.running || idle
-	r.mu.Unlock()
-	if idle {
-		r.deliver(m)
-		r.run(callerTurnMax)
-	}
-	return idle
+	defer r.mu.Unlock()
+	return r.running
 }
 
 // post accepts a message, or returns an error with which the caller must reject it. If direct is true and the actor is
@@ -179,11 +173,6 @@ func (r *Ref) Waiting() int {
 	defer r.mu.Unlock()
 	return r.waiting
 }
-
-// StartJob runs long work of the actor in a new goroutine. Jobs of all actors together leave one processor to callers.
-// work must call pause several times per millisecond, so that requests of callers are handled first (package yield). An
-// actor may have only one job at a time. A stopped actor must not start a job. System.Close waits for all jobs.
-func (r *Ref) StartJob(work func(pause func())) { r.system.dispatcher.startJob(work) }
 
 // checkRoom returns nil if the mailbox can accept a message, else the reason.
 func (r *Ref) checkRoom(isRequest bool) *engine.Error {

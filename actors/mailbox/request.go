@@ -144,14 +144,13 @@ func (a *RequestPool[Q, A]) AskFirst(preferred, fallback *Ref, query Q, deadline
 }
 
 // AskAny asks one of several actors that give the same answer. It prefers the actor that this processor asked last, to
-// avoid cache traffic between processors. If that actor is not idle, AskAny sends the request to the next actor.
+// avoid cache traffic between processors. If that actor is busy, it asks the next one.
 func (a *RequestPool[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
 	q := a.request(query) // q.choice is from this processor, because sync.Pool keeps a list for each processor
-	q.choice %= len(actors)
-	if !actors[q.choice].sendIdle(q) {
+	if q.choice %= len(actors); actors[q.choice].Busy() {
 		q.choice = (q.choice + 1) % len(actors)
-		actors[q.choice].Send(q)
 	}
+	actors[q.choice].Send(q)
 	return q.Wait(deadline)
 }
 

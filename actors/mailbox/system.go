@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -28,8 +27,6 @@ type Config struct {
 	Limit int
 	// Workers is the number of worker goroutines. If it is 1, a long Receive in the worker delays other actors.
 	Workers int
-	// Elapsed is a monotonic clock. It measures how long a worker has run actors.
-	Elapsed func() time.Duration
 	// Fail stops the node. It must not block, because the goroutine that runs an actor calls it.
 	Fail func(cause error)
 	// Failed is called when a panic has stopped the node. It returns the error with which the actor rejects its requests.
@@ -93,7 +90,7 @@ type System struct {
 func NewSystem(c Config) *System {
 	logger := slog.New(slog.DiscardHandler)
 	s := &System{
-		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers, c.Elapsed),
+		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers),
 		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger })),
 	}
 	shrinkRegistry(s.library)

@@ -3,8 +3,7 @@
 // A document, such as a saved page of a source, is parsed according to the definition of the source, the file that says
 // how to read its pages. Rejected lines are reported; the import continues.
 //
-// Importing a file again changes nothing, so an interrupted import can be repeated. In a running node the import
-// pauses between small reads, so that requests are served first.
+// Importing a file again changes nothing, so an interrupted import can be repeated.
 //
 // All rates of an imported document become history of their own dates. Not even the newest ones become current rates,
 // because a saved document may be old.

@@ -27,7 +27,6 @@ type fileImport struct {
 	report  reporter
 	sources *engine.Catalogue // has the known sources; if it is nil, unknown sources cause no warning
 	unknown map[string]bool   // unknown sources that were reported
-	pause   func()            // called before each small read and after each warning; may be nil
 	counts  lineCounts
 }
 
@@ -132,7 +131,7 @@ func (f *fileImport) importFile(ctx context.Context, file *input.File, format co
 	start := f.clock()
 	readCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reader, err := collectors.OpenObservations(pacedReader{file.Reader(readCtx), f.pause}, file.Name, format)
+	reader, err := collectors.OpenObservations(file.Reader(readCtx), file.Name, format)
 	if ctx.Err() != nil {
 		return interrupted(file.Name, 0)
 	}
@@ -158,22 +157,6 @@ func (f *fileImport) importFile(ctx context.Context, file *input.File, format co
 		f.report.progress(importProgress{f.counts, file.Name, reader.Bytes(), file.Size})
 	}
 	return nil
-}
-
-// pacedBytesMax is the largest number of bytes read between two pauses, about twenty lines.
-const pacedBytesMax = 4 << 10
-
-type pacedReader struct {
-	io.Reader
-	pause func() // may be nil
-}
-
-func (p pacedReader) Read(buf []byte) (int, error) {
-	if p.pause == nil {
-		return p.Reader.Read(buf)
-	}
-	p.pause()
-	return p.Reader.Read(buf[:min(len(buf), pacedBytesMax)])
 }
 
 func interrupted(name string, lines int) error {
@@ -256,9 +239,6 @@ func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
 		f.unknown[refresh.SourceID] = true
 		f.report.warn(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and expire after %s, unless a "+
 			"catalogue file sets them", name, batch.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
-		if f.pause != nil {
-			f.pause()
-		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/actors/yield"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -179,11 +178,8 @@ func importEach(p *process.Process, target *importTarget, report *terminalReport
 // disk is full. A file that cannot be read or is not an observation file is an error only if the node has no data;
 // otherwise Import logs the problem.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
-	var yielder yield.Yielder
-	defer yielder.Close()
 	fi := &fileImport{
 		sink: n.System(), clock: p.Clock, report: &logReport{log: log, clock: p.Clock, last: p.Clock()}, sources: n.Catalogue(),
-		pause: yielder.Yield,
 	}
 	err := fi.importFile(ctx, file, collectors.AnyFormat)
 	if err == nil || fi.counts.lines > 0 {

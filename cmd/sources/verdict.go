@@ -67,7 +67,7 @@ func verdictOf(failure *source.Failure, rates int, problems []string) verdict {
 func refusals(catalogue *engine.Catalogue, d *source.Definition, observations []engine.Observation, now time.Time) []string {
 	results := make([]source.Result, len(d.Pages))
 	results[0].Observations = observations
-	byCurrency, refused := engine.SplitByCurrency(catalogue, collectors.BuildRefreshes(d, results, now, time.Time{}), nil)
+	byCurrency, refused := engine.SplitByCurrency(catalogue, collectors.BuildRefreshes(d, results, now, time.Time{}))
 	for code, parts := range byCurrency {
 		state := engine.NewCurrencyState(code, catalogue, engine.DefaultRules())
 		for i := range parts {

@@ -88,7 +88,7 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 	refreshes := days(2, sweep(60, 365))
 	now := refreshes[len(refreshes)-1].ObservedAt
 	catalogue := engine.DefaultCatalogue().WithSources(Definitions(source.DefaultSet()).Sources()...)
-	parts, refused := engine.SplitByCurrency(catalogue, refreshes, nil)
+	parts, refused := engine.SplitByCurrency(catalogue, refreshes)
 	for _, currency := range catalogue.Currencies() {
 		book := engine.NewCurrencyState(currency.Code, catalogue, engine.DefaultRules())
 		for _, part := range parts[currency.Code] {

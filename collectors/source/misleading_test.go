@@ -56,7 +56,7 @@ func newTestEngine(t *testing.T, rules engine.Rules) *testEngine {
 
 // observe passes refreshes to the currencies and returns their receipts.
 func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) map[string]engine.Receipt {
-	parts, _ := engine.SplitByCurrency(l.catalogue, refreshes, nil)
+	parts, _ := engine.SplitByCurrency(l.catalogue, refreshes)
 	receipts := map[string]engine.Receipt{}
 	for code, list := range parts {
 		var own []engine.Refresh

@@ -111,7 +111,7 @@ func (s *fakeService) market() *engine.MarketView {
 	for _, state := range s.states {
 		snapshots = append(snapshots, engine.RestoreCurrencyState(*state, s.catalogue, engine.DefaultRules()).Snapshot())
 	}
-	return engine.NewMarketView(s.catalogue, snapshots, nil, s.now)
+	return engine.NewMarketView(s.catalogue, snapshots, s.now)
 }
 
 // Pages have three items, so that files need several.

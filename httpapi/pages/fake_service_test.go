@@ -92,7 +92,7 @@ func (w *fakeService) market() *engine.MarketView {
 	for _, state := range w.states {
 		boards = append(boards, engine.RestoreCurrencyState(*state, w.catalogue, engine.DefaultRules()).Snapshot())
 	}
-	return engine.NewMarketView(w.catalogue, boards, nil, w.now)
+	return engine.NewMarketView(w.catalogue, boards, w.now)
 }
 
 func (w *fakeService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
@@ -112,12 +112,7 @@ func (w *fakeService) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], er
 }
 
 func (w *fakeService) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
-	for _, view := range w.market().Views() {
-		if page := view.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: q.Currency}, PageRequest: engine.PageRequest{Limit: 1}}); page.Total > 0 {
-			return view.Ranking(q), w.err
-		}
-	}
-	return &engine.Page[*engine.Rate]{NextCursor: engine.NoNextCursor}, w.err
+	return w.market().Ranking(q), w.err
 }
 
 func (w *fakeService) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {

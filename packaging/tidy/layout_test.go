@@ -40,7 +40,7 @@ var layout = map[string]row{
 		"node node/core httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
 
 	"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi/admin engine actors actors/yield collectors collectors/source spf13/cobra spf13/pflag"},
+		"node httpapi/admin engine actors collectors collectors/source spf13/cobra spf13/pflag"},
 
 	"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"httpapi/admin engine spf13/cobra spf13/pflag"},
@@ -86,14 +86,12 @@ var layout = map[string]row{
 
 	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
 
-	"actors": {may: "engine engine/account wal actors/internal/accounts actors/internal/commitlog actors/internal/record actors/mailbox actors/yield",
+	"actors": {may: "engine engine/account wal actors/internal/accounts actors/internal/commitlog actors/internal/record actors/mailbox",
 		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 			"orcaman/concurrent-map", // a node starts faster in tests
 		never: "net net/http", exact: true},
 
-	"actors/mailbox": {may: "engine actors/yield asynkron/protoactor-go orcaman/concurrent-map", never: "net net/http os", exact: true},
-
-	"actors/yield": {never: "net net/http", exact: true},
+	"actors/mailbox": {may: "engine asynkron/protoactor-go orcaman/concurrent-map", never: "net net/http os", exact: true},
 
 	"actors/dump": {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
 

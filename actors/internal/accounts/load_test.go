@@ -14,7 +14,7 @@ func usedShard(b testing.TB, accounts int) *ShardActor {
 	b.Helper()
 	clock := newMonotonicClock(func() time.Time { return noon }, func() time.Duration { return 0 })
 	clock.resume(0, time.Time{})
-	system := mailbox.NewSystem(mailbox.Config{Limit: 64, Workers: 1, Elapsed: func() time.Duration { return 0 }, Fail: func(err error) { b.Error(err) }})
+	system := mailbox.NewSystem(mailbox.Config{Limit: 64, Workers: 1, Fail: func(err error) { b.Error(err) }})
 	b.Cleanup(system.Close)
 	s := &ShardActor{
 		actors: system, kind: &mailbox.Kind{Name: "account", Transient: true}, common: &accountCommon{clock: clock},

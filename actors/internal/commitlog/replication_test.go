@@ -67,7 +67,7 @@ func spawn(t interface{ Fatal(...any) }, system *mailbox.System, name string, ac
 func TestReplication_BundlesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fail := func(err error) { t.Fatal(err) }
-		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Elapsed: func() time.Duration { return 0 }, Fail: fail, Failed: ReadOnly})
+		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
 		defer system.Close()
 		journal := &fakeJournal{}
 		log, err := New(Config{
@@ -116,7 +116,7 @@ func TestReplication_BundlesFit(t *testing.T) {
 func TestFollower_WaitsForOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(err error) { t.Error(err) }
-		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Elapsed: func() time.Duration { return 0 }, Fail: fail, Failed: ReadOnly})
+		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
 		remote, err := record.Encode(&record.Bundle{Node: 2})
 		if err != nil {
 			t.Fatal(err)

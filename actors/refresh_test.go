@@ -55,65 +55,54 @@ func (c *stuckClock) read() time.Time {
 	return noon
 }
 
-// F12: however long the deciding and the applying of a refresh take, those who read are answered meanwhile, from what
-// was durable before: neither is done in a turn of the currency's actor. A cut that must have the refresh waits for
-// it.
+// F12: however long a currency takes to decide a refresh, readers are answered meanwhile, from what was durable before.
 func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	clock := &stuckClock{stuck: make(chan struct{}), release: make(chan struct{})}
-	journal := &memoryJournal{}
 	still := func() time.Duration { return 0 } // so that only the currency reads the clock that sticks
-	s := start(t, Config{Journal: journal, Clock: clock.read, Monotonic: still})
+	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.read, Monotonic: still})
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
 	if got := best(t, s); got != "60" {
 		t.Fatalf("best is %s", got)
 	}
-	clock.stick.Store(true) // the clock is read to decide, and to look at what was applied
+	clock.stick.Store(true) // the clock is read to decide
 	second := observeSeparately(s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
 	<-clock.stuck
 	if got := best(t, s); got != "60" {
 		t.Errorf("while 61 is being decided the best is %s", got)
 	}
-	clock.stick.Store(true)
-	clock.release <- struct{}{}
-	<-clock.stuck
-	if journal.appended() != 2 {
-		t.Fatalf("%d batches are durable while the second is being applied", journal.appended())
-	}
-	if got := best(t, s); got != "60" {
-		t.Errorf("while 61 is being applied the best is %s", got)
-	}
-	boards := make(chan *engine.CurrencySnapshot, 1)
-	c := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(c *commitlog.StateSnapshot) { boards <- c.Currencies[0] }}
-	c.Pending.Store(1)
-	s.currencies["USD"].Send(&commitlog.SnapshotRequest{Snapshot: c})
-	if _, err := s.Quarantine("USD"); err != nil { // an answer to what came behind the share
-		t.Fatal(err)
-	}
+	states := mailbox.NewRequest[struct{}, *commitlog.StateSnapshot](struct{}{})
 	clock.release <- struct{}{}
 	second.group.Wait()
 	if got := best(t, s); got != "61" {
 		t.Errorf("after all the best is %s", got)
 	}
-	if got := (<-boards).Saved().SourceQuotes[0].Sell.String(); got != "61" {
-		t.Errorf("the cut that was taken meanwhile has %s", got)
+	s.log.Ref.Send(states)
+	snapshot, err := states.Await()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, currency := range snapshot.Currencies {
+		if currency.Currency() == "USD" && currency.Saved().SourceQuotes[0].Sell.String() != "61" {
+			t.Errorf("the snapshot has %s", currency.Saved().SourceQuotes[0].Sell)
+		}
 	}
 }
 
-// A panic while applying stops the node: the cut that waits for it is given up, everyone is answered, and what is
-// served stays what it was.
-func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
+// A panic while applying stops the node: commands and snapshot requests are rejected, and what is served stays what it
+// was.
+func TestF12_NoSnapshotOfAStateThatIsHalfChanged(t *testing.T) {
 	failures := &atomic.Int64{}
-	s := newActorSystem(10, 2, func() time.Duration { return 0 }, func(error) { failures.Add(1) })
+	s := newActorSystem(10, 2, func(error) { failures.Add(1) })
 	t.Cleanup(s.Close)
 	ignoring, err := s.Spawn("ignoring", &mailbox.Kind{}, ignoringActor{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	book := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
+	state := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
 	flying, waiting := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner := &currencyActor{
-		clock: func() time.Time { return noon }, journal: ignoring, directory: ignoring, latest: &latestUpdate{}, state: book, snapshot: book.Snapshot(),
-		hasRates: &atomic.Bool{}, writes: writes{
+		clock: func() time.Time { return noon }, journal: ignoring, board: newBoard([]*engine.CurrencySnapshot{state.Snapshot()}), state: state,
+		writes: writes{
 			pendingMax: 5, waiting: []*command{waiting},
 			inFlight: &writeBatch{[]*command{flying}, engine.Decision{Events: []engine.Event{unknownMessage{}}}},
 		},
@@ -121,16 +110,16 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	if owner.self, err = s.Spawn("USD", &mailbox.Kind{}, owner); err != nil {
 		t.Fatal(err)
 	}
-	before := owner.snapshot
+	before := owner.board.snapshots.Load()
 	gone := make(chan *engine.Error, 1)
-	cutting := func() *engine.Error {
+	snapshot := func() *engine.Error {
 		c := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(c *commitlog.StateSnapshot) { gone <- c.Err.Load() }}
 		c.Pending.Store(1)
 		owner.self.Send(&commitlog.SnapshotRequest{Snapshot: c})
 		return <-gone
 	}
 	owner.self.Send(&commitlog.Committed{})
-	ends := []*engine.Error{cutting(), cutting()} // also after the node has stopped
+	ends := []*engine.Error{snapshot(), snapshot()} // also after the node has stopped
 	late := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner.self.Send(late)
 	for what, m := range map[string]*command{"flying": flying, "waiting": waiting, "later": late} {
@@ -140,8 +129,8 @@ func TestF12_NoCutOfABookThatIsHalfChanged(t *testing.T) {
 	}
 	owner.self.Stop()
 	ignoring.Stop()
-	if failures.Load() != 1 || ends[0] == nil || ends[1] == nil || owner.snapshot != before {
-		t.Errorf("%d failures; the cuts ended with %v; the board is another one: %v", failures.Load(), ends, owner.snapshot != before)
+	if failures.Load() != 1 || ends[0] == nil || ends[1] == nil || owner.board.snapshots.Load() != before {
+		t.Errorf("%d failures; the snapshots ended with %v; another state is served: %v", failures.Load(), ends, owner.board.snapshots.Load() != before)
 	}
 }
 
