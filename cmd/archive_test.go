@@ -131,15 +131,3 @@ func TestServe_ArchiveOff(t *testing.T) {
 		t.Error("there is an archive")
 	}
 }
-
-// TestDoctor_Archive wants the doctor to say whether documents can be kept outside of the data directory.
-func TestDoctor_Archive(t *testing.T) {
-	t.Parallel()
-	data, file := t.TempDir(), writeFile(t, "a-file", "")
-	for archive, want := range map[string]string{filepath.Join(t.TempDir(), "new"): "OK", file + "/archive": "WARN"} {
-		report, _ := runDoctor(t, "--data", data, "--listen", "127.0.0.1:0", "--archive", archive)
-		if found := report.of(t, "archive"); found.Level != want {
-			t.Errorf("%s: %+v", archive, found)
-		}
-	}
-}

@@ -238,10 +238,6 @@ func withoutOthers(t *testing.T, nodes []caller, data string) {
 		t.Errorf("status: code %d, %s", status.code, status.stderr)
 	}
 	run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--data", data).fails(t, exit.Unavailable, cause)
-	report, got := runDoctor(t, nodes[0].node.Cmd.Args[2:]...)
-	if found := report.about("cluster"); got.code != exit.CheckFailed || !strings.Contains(found, "FAIL "+cause) {
-		t.Errorf("doctor: code %d\n%s", got.code, found)
-	}
 	nodes[0].node.stop(syscall.SIGTERM)
 }
 
@@ -277,4 +273,32 @@ func TestContract_Cluster(t *testing.T) {
 	mustRun(t, "import", "--data", first, observationsFile(t, lines...))
 	eventually(t, "the third node has the rates", func() bool { return strings.Contains(nodes[2].mustGet("/v1/rates"), `"total":4`) })
 	newContract(t, nodes[2].URL, &http.Transport{}, "").check()
+}
+
+// TestCluster_CertificateHasEnded: a node with an expired certificate warns before it waits for the others.
+func TestCluster_CertificateHasEnded(t *testing.T) {
+	t.Parallel()
+	f := newPairFiles(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) })
+	p := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(2, clustertest.Addresses(t, 3), f)...)...)
+	if line := p.Await("the other nodes will refuse it"); !strings.Contains(line, "has expired on 2026-01-02T03:04:05Z") || !strings.Contains(line, f.cert) {
+		t.Error(line)
+	}
+}
+
+// TestCluster_KeyFiles: serve refuses files of a certificate that others can read or that it can't.
+func TestCluster_KeyFiles(t *testing.T) {
+	at := clustertest.Addresses(t, 3)
+	readable, missing := newPairFiles(t), newPairFiles(t)
+	if err := os.Chmod(readable.key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	missing.cert += ".none"
+	for want, f := range map[string]*pairFiles{
+		"other users can read or change this private key (mode 0644)": readable, "cert.pem.none: no such file": missing,
+	} {
+		args := append([]string{"serve", "--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
+		if got := run(t, nil, nil, args...); got.code != exit.BadData || !strings.Contains(got.stderr, want) {
+			t.Errorf("code %d\n%s", got.code, got.stderr)
+		}
+	}
 }

@@ -1,15 +1,9 @@
-// Package doctor implements tasard doctor. It checks everything around a node that could make the node fail or give
-// wrong answers. A check is a method of the type doctor that adds findings; the function examine lists the checks in
-// order.
+// Package doctor implements tasard doctor. It checks what is around a node and could make the node fail. A check is a
+// method of the type doctor that adds findings; the method examine lists the checks in order. Problems are printed
+// last, after a line that sums up.
 //
-// The doctor leaves no changes behind:
+// The doctor changes nothing: it logs in to the mail server without sending an e-mail, and connects to hosts of sources
+// only with --network.
 //
-//   - To time the disk it writes a scratch file, but only while no node is running.
-//   - It logs in to the mail server without sending an e-mail.
-//   - It connects to hosts of sources only with --network.
-//   - The rehearsal (rehearsal.go) shows what happens when the node begins to require API keys. It opens a node on a
-//     temporary directory, with the configuration of serve, and moves the clock of this node.
-//
-// To add a check, write a method with the same signature as the others, in the file of its subject, and add it to
-// examine.
+// To add a check, write a method with the same signature as the others in checks.go, and add it to examine.
 package doctor

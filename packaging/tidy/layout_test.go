@@ -36,8 +36,8 @@ var layout = map[string]row{
 	"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
 
-	"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node node/core httpapi httpapi/admin engine engine/account wal actors actors/mail collectors/source spf13/cobra spf13/pflag"},
+	"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
+		"node httpapi/admin wal actors/mail collectors/source spf13/cobra spf13/pflag"},
 
 	"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin engine actors collectors collectors/source spf13/cobra spf13/pflag"},

@@ -40,7 +40,6 @@ func goroutineFiles() map[string]string {
 		"cmd/cmdtest/process.go":                   "Process.destroy, at the end of the test",
 		"cmd/cmdtest/mail.go":                      "MailServer.Close, at the end of the test",
 		"cmd/sources/check.go":                     "checkAll: waits for every check",
-		"cmd/doctor/rehearsal.go":                  "askServer: waits for the server's end of the connection",
 		"cmd/demo_shutdown.go":                     "demoShutdown.release, at the end of the demo",
 		"httpapi/apitest/acceptor.go":              "acceptor.close: waits for the accept loop and for every connection",
 		"cmd/internal/input/input.go":              "the context of the command: only one that reads stdin may outlive it",

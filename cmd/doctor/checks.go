@@ -1,0 +1,241 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tasard/tasard/actors/mail"
+	"github.com/tasard/tasard/cmd/internal/datadir"
+	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+	"github.com/tasard/tasard/wal"
+)
+
+const (
+	mailTimeout   = 15 * time.Second
+	sourceTimeout = 10 * time.Second
+	// Free space in bytes. With less than diskFailBelow, a node is read-only (see actors.LogConfig).
+	diskFailBelow = 64 << 20
+	diskWarnBelow = 1 << 30
+	// clockYearMin is the year of the program's first build. A clock that shows an earlier year was never set.
+	clockYearMin = 2026
+	clockStepMax = 100 * time.Millisecond
+	modeWanted   = 0o700
+	modeRisky    = 0o022 // with these bits other users can change the directory
+)
+
+// checkDirectory checks the data directory and the owner of everything in it. If it does not exist, serve creates it.
+func (d *doctor) checkDirectory(context.Context) {
+	path := d.settings.Config.Dir
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.add(findingOK, "data", "", "%s does not exist; serve will create it", path)
+	case err != nil:
+		d.add(findingFail, "data", "run the doctor as the user of the node, or as root", "open the data directory: %v", err)
+	case !info.IsDir():
+		d.add(findingFail, "data", "choose another one with --data", "%s is not a directory", path)
+	case info.Mode().Perm()&node.OthersWrite != 0 && info.Mode()&fs.ModeSticky == 0:
+		d.add(findingFail, "data", fmt.Sprintf("look for files that are not yours, then run: chmod %o %s", modeWanted, path), "every user can write to %s (mode %04o), so serve refuses it", path, info.Mode().Perm())
+	case info.Mode().Perm()&modeRisky != 0:
+		d.add(findingWarn, "data", fmt.Sprintf("run: chmod %o %s", modeWanted, path), "other users can write to %s (mode %04o)", path, info.Mode().Perm())
+	default:
+		d.checkOwners(path, info)
+	}
+}
+
+// checkOwners checks that the user who runs the doctor owns the directory, and that its owner owns the files in it. A
+// command that ran as root may have left some that the node can't read.
+func (d *doctor) checkOwners(path string, info fs.FileInfo) {
+	owner, user, known := ownersOf(info)
+	if !known {
+		d.add(findingOK, "data", "", "%s has mode %04o", path, info.Mode().Perm())
+		return
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		d.add(findingFail, "data", "run the doctor as the user of the node, or as root", "open the data directory: %v", err)
+		return
+	}
+	for _, entry := range entries {
+		file, err := entry.Info()
+		if err != nil {
+			continue // it has just been removed
+		}
+		if other, _, _ := ownersOf(file); other != owner {
+			d.add(findingFail, "data", fmt.Sprintf("run: chown -R --reference=%s %s", path, path), "%s belongs to user %d, and the directory to user %d", filepath.Join(path, entry.Name()), other, owner)
+			return
+		}
+	}
+	if owner != user && user != 0 {
+		d.add(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, the doctor runs as user %d", path, owner, user)
+		return
+	}
+	d.add(findingOK, "data", "", "%s has mode %04o and belongs to user %d", path, info.Mode().Perm(), owner)
+}
+
+// checkDisk checks the free space of the data directory's file system.
+func (d *doctor) checkDisk(context.Context) {
+	path := d.settings.Config.Dir
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		path = filepath.Dir(filepath.Clean(path))
+	}
+	free, err := wal.FreeSpace(path)
+	if err != nil {
+		return // checkDirectory reports the error
+	}
+	level, advice := findingOK, ""
+	if free < diskWarnBelow {
+		level, advice = findingWarn, "free some space: a node is read-only below 64 MiB"
+	}
+	if free < diskFailBelow {
+		level, advice = findingFail, "free some space: the node is read-only"
+	}
+	d.add(level, "disk", advice, "%s MiB are free", terminal.Thousands(free>>20))
+}
+
+// checkLog verifies the log in the data directory, also beside a running node.
+func (d *doctor) checkLog(context.Context) {
+	found, err := wal.Exists(d.settings.Config.Dir)
+	if err != nil || !found {
+		d.add(findingOK, "log", "", "there is no log yet")
+		return
+	}
+	report, err := wal.Verify(d.settings.Config.Dir)
+	if err != nil {
+		d.addLines(findingFail, "log", datadir.ExplainLogError(d.settings.Config.Dir, err))
+		return
+	}
+	used := ""
+	if report.Mark == wal.MarkInUse {
+		used = "; a running node uses it"
+	}
+	d.add(findingOK, "log", "", "%s records, %s bytes, valid%s", terminal.Thousands(report.Records), terminal.Thousands(report.LogBytes), used)
+}
+
+// checkMail connects and logs in to the mail server. It sends no e-mail.
+func (d *doctor) checkMail(ctx context.Context) {
+	nodeConfig := d.config()
+	switch nodeConfig.MailMethod() {
+	case admin.MailOff:
+		d.add(findingWarn, "mail", "set --smtp-addr and --mail-from before keys are required", "%s", setting.NoMailNotice)
+		return
+	case admin.MailLog:
+		d.add(findingWarn, "mail", "set a mail server with --smtp-addr", "login codes are printed (--mail=log); use this only for development")
+		return
+	}
+	config, err := nodeConfig.MailClient()
+	if err != nil {
+		return // checkSettings reports the error
+	}
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
+	defer cancel()
+	if err := mail.Check(ctx, config); err != nil {
+		d.add(findingFail, "mail", "check the server and the --smtp settings; login codes can't be sent", "%s accepts no e-mail: %v", config.Addr, err)
+		return
+	}
+	login := ""
+	if config.User != "" {
+		login = ", login as " + config.User
+	}
+	d.add(findingOK, "mail", "", "%s accepts e-mail (%s)%s; none was sent", config.Addr, config.TLS, login)
+}
+
+// checkSources lists the hosts from which the node fetches rates. With --network it connects to each.
+func (d *doctor) checkSources(ctx context.Context) {
+	if d.settings.NoCollect {
+		d.add(findingOK, "sources", "", "collecting is off (--no-collect)")
+		return
+	}
+	reference, err := node.LoadReferenceData(d.settings.Config.Catalogue, d.settings.Config.Definitions)
+	if err != nil {
+		return // checkSettings reports the error
+	}
+	secrets, err := d.config().ReadSourceSecrets(reference.Sources)
+	if err != nil {
+		return // likewise
+	}
+	hosts, disabled := hostsOf(secrets.Apply(reference.Sources))
+	if d.settings.Config.Collect.Contact == "" {
+		d.add(findingWarn, "sources", "set --collect-contact", "operators of collected sites find no contact in the User-Agent")
+	}
+	if !d.network {
+		d.add(findingOK, "sources", "", "%s, %d disabled; not tried (--network): %s", terminal.Plural(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
+		return
+	}
+	for _, host := range hosts {
+		if err := d.reach(ctx, host); err != nil {
+			d.add(findingWarn, "sources", "check DNS and routes of this machine; tasard sources check fetches like the node",
+				"%s is not reachable: %v", host, err)
+			continue
+		}
+		d.add(findingOK, "sources", "", "%s is reachable", host)
+	}
+}
+
+// hostsOf returns HOST:PORT of the first page of each enabled source, and the number of disabled sources.
+func hostsOf(set *source.Set) (hosts []string, disabled int) {
+	for _, d := range set.Definitions() {
+		if d.Disabled != "" {
+			disabled++
+			continue
+		}
+		address, err := url.Parse(d.Pages[0].Requests[0].URL)
+		if err != nil {
+			continue // impossible: LoadReferenceData has checked the URL
+		}
+		port := cmp.Or(address.Port(), map[string]string{"http": "80"}[address.Scheme], "443")
+		hosts = append(hosts, net.JoinHostPort(address.Hostname(), port))
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts), disabled
+}
+
+// reach connects to a host and disconnects without a request.
+func (d *doctor) reach(ctx context.Context, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+	dial := d.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", host)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// checkClock checks whether the clock is synchronised, and whether it has stepped since the doctor started.
+func (d *doctor) checkClock(context.Context) {
+	now := d.Clock()
+	const advice = "set the clock, and synchronise it with chrony or systemd-timesyncd"
+	// Round(0) removes the monotonic reading. The first Sub therefore uses wall time, and the second Sub monotonic time.
+	step := now.Round(0).Sub(d.startedAt.Round(0)) - now.Sub(d.startedAt)
+	known, synchronised := clockSynchronised()
+	switch shown := terminal.FormatInstant(now); {
+	case now.UTC().Year() < clockYearMin:
+		d.add(findingFail, "clock", advice, "it is %s: the clock was never set", shown)
+	case step.Abs() > clockStepMax:
+		d.add(findingWarn, "clock", "check the time synchronisation: expiry and quotas depend on the clock", "the clock has just stepped by %s", step)
+	case known && !synchronised:
+		d.add(findingWarn, "clock", advice, "it is %s; the clock is not synchronised", shown)
+	case known:
+		d.add(findingOK, "clock", "", "it is %s; the clock is synchronised", shown)
+	default:
+		d.add(findingOK, "clock", "", "it is %s; this system does not report synchronisation", shown)
+	}
+}
