@@ -162,7 +162,11 @@ func (p *problems) addf(place, format string, args ...any) {
 	if place == "" {
 		place = "the file"
 	}
-	p.all = append(p.all, fmt.Errorf("%s: %s: %w", p.file, strings.TrimPrefix(place, "."), fmt.Errorf(format, args...)))
+	problem := fmt.Errorf("%s: %s: %w", p.file, strings.TrimPrefix(place, "."), fmt.Errorf(format, args...))
+	isSame := func(other error) bool { return other.Error() == problem.Error() } // of two rules of the schema
+	if !slices.ContainsFunc(p.all, isSame) {
+		p.all = append(p.all, problem)
+	}
 }
 
 // addInvalid adds the problems that the schema has found.
@@ -194,7 +198,7 @@ func (p *problems) addInvalid(invalid *jsonschema.ValidationError) {
 	case *kind.PropertyNames:
 		// The library says no place of names.
 		if _, isKey := invalid.Causes[0].ErrorKind.(*kind.Enum); isKey {
-			p.addf("", "unknown key %q in a file without pages, which changes a definition", names.Property)
+			p.addf("", "unknown key %q", names.Property)
 		} else {
 			p.addf("", "the name of a header, %.40q, has other characters than letters, digits and hyphens", names.Property)
 		}
