@@ -51,7 +51,7 @@ type Config struct {
 	Baseline func(sourceID string) string
 	// Random is used for jitter. nil = all nodes use the same numbers, so they fetch a source in the same second.
 	Random *rand.Rand
-	// Archive keeps the documents that were fetched. The collector does not start or close it. nil = none are kept.
+	// Archive keeps the documents that were fetched. nil = none are kept.
 	Archive *archive.Writer
 	// Logger logs changes in the health of sources. nil = nothing is logged.
 	Logger *slog.Logger

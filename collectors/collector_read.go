@@ -50,7 +50,6 @@ func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if !c.runLimited(ctx, func(ctx context.Context) { outcome = c.read(ctx, d, allPages(d)) }) || ctx.Err() != nil {
 		return Report{}, fmt.Errorf("check %q: %w", id, context.Cause(ctx))
 	}
-	c.keep(d, &outcome, nil)
 	report := newReport(d, &outcome)
 	report.Duration = c.config.Clock().Sub(start)
 	return report, nil
@@ -90,7 +89,6 @@ type pageResults struct {
 	results []source.Result // by index in Definition.Pages; zero for pages that were not read
 	pages   []PageReport    // the pages that were tried, in order
 	failure *source.Failure // of the first page that failed; nil = none
-	fetched []fetchedPage   // the documents, also those that could not be read
 }
 
 // succeeded returns the indexes of the pages that were read.
@@ -110,9 +108,9 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 	outcome := pageResults{results: make([]source.Result, len(d.Pages))}
 	for _, page := range pages {
 		report := PageReport{Page: page, Name: d.Pages[page].Name}
-		result, failure := c.readPage(ctx, d, page, &report, &outcome)
+		result, failure := c.readPage(ctx, d, page, &report)
 		if failure != nil && failure.Kind != source.Blocked {
-			if instead, ok := c.readInstead(ctx, d, page, &report, &outcome); ok {
+			if instead, ok := c.readInstead(ctx, d, page, &report); ok {
 				instead.Notes = append(instead.Notes, fmt.Sprintf("read from another address: %v", failure))
 				result, failure = instead, nil
 			}
@@ -133,14 +131,14 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 // readInstead reads the first of the pages that are read instead of a page, and that have other requests:
 // Definition.Parse has already tried those with the same requests. It returns false if none can be read.
 func (c *Collector) readInstead(
-	ctx context.Context, d *source.Definition, page int, report *PageReport, outcome *pageResults,
+	ctx context.Context, d *source.Definition, page int, report *PageReport,
 ) (source.Result, bool) {
 	for _, other := range d.Alternatives(page) {
 		if reflect.DeepEqual(d.Pages[other].Requests, d.Pages[page].Requests) {
 			continue
 		}
 		tried := PageReport{}
-		if result, failure := c.readPage(ctx, d, other, &tried, outcome); failure == nil {
+		if result, failure := c.readPage(ctx, d, other, &tried); failure == nil {
 			report.Digest = tried.Digest
 			return result, true
 		}
@@ -151,15 +149,11 @@ func (c *Collector) readInstead(
 // readPage fetches and parses a page. If the fetcher or the parser panics, the page has failed with a failure of kind
 // Internal.
 func (c *Collector) readPage(
-	ctx context.Context, d *source.Definition, page int, report *PageReport, outcome *pageResults,
+	ctx context.Context, d *source.Definition, page int, report *PageReport,
 ) (result source.Result, failure *source.Failure) {
-	var doc *source.Document
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			failure = c.panicFailure(d, panicked)
-		}
-		if doc != nil {
-			outcome.fetched = append(outcome.fetched, fetchedPage{page, doc, result, failure})
 		}
 	}()
 	doc, err := c.config.Fetcher.Fetch(ctx, d, page)
@@ -172,6 +166,9 @@ func (c *Collector) readPage(
 		return source.Result{}, failureOf(ctx.Err(), "fetch")
 	}
 	report.Digest = doc.Digest()
+	if c.config.Archive != nil {
+		c.config.Archive.Keep(d.ID, page, doc)
+	}
 	result, err = c.parse(d, page, doc)
 	switch {
 	case err != nil:

@@ -187,7 +187,6 @@ func (r *runner) try(ctx context.Context) (attempt, bool) {
 		return attempt{}, false
 	}
 	published, failure := r.publish(outcome)
-	c.keep(r.definition, &outcome, &published)
 	if ctx.Err() != nil && failure != nil { // the node is stopping; the source is not to blame
 		r.updateHealth(func(h *Health) { h.Running = time.Time{} })
 		return attempt{}, false

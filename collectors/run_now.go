@@ -91,3 +91,27 @@ func (r *runner) report(a *attempt) RunReport {
 	}
 	return report
 }
+
+// NotPublished is the reason why a quote was not given to the engine: publishing failed, it was only tried, or the page
+// with its other side could not be read.
+const NotPublished engine.Reason = "not_published"
+
+// fates returns the current quotes that were given to the engine, without past days. A quote that was refused has the
+// reason. A nil publishOutcome has none.
+func (o *publishOutcome) fates() map[quoteID]engine.Refusal {
+	fates := map[quoteID]engine.Refusal{}
+	if o == nil {
+		return fates
+	}
+	for i := o.historyCount; i < len(o.refreshes); i++ {
+		for _, observation := range o.refreshes[i].Observations {
+			fates[quoteIDOf(&observation)] = engine.Refusal{}
+		}
+	}
+	for _, refusal := range o.receipt.Refused {
+		if refusal.Refresh >= o.historyCount {
+			fates[quoteIDOf(&refusal.Observation)] = refusal
+		}
+	}
+	return fates
+}

@@ -108,24 +108,17 @@ func (l *liveCollector) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ctx = ctx
-	if l.archive != nil {
-		l.archive.Start()
-	}
 	l.run()
 }
 
-// stop stops collecting. When it returns, no collection is in progress, and the fetched documents are kept.
+// stop stops collecting. When it returns, no collection is in progress.
 func (l *liveCollector) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	started := l.ctx != nil
 	l.ctx = nil
 	l.end()
 	if l.client != nil {
 		l.client.Close()
-	}
-	if started && l.archive != nil {
-		_ = l.archive.Close() // its error is in the log
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -27,14 +26,13 @@ import (
 )
 
 func newCheck(p *process.Process) *cobra.Command {
-	o, collect, kept := &options{}, &node.Collect{}, &archiveOptions{}
+	o, collect := &options{}, &node.Collect{}
 	return command.Spec{
 		Use:   "check [ID...]",
 		Short: "Fetch and read sources once",
 		Long: `check fetches sources from this machine, all at once, and says for each what an operator can do. It needs no node, and
-stores nothing unless --save keeps the documents in an archive, for tasard sources replay and diff. Without an ID it
-checks every source that is not disabled, in less than a minute, and prints a table; with IDs it prints the rates too.
-Progress is on standard error.
+stores nothing. Without an ID it checks every source that is not disabled, in less than a minute, and prints a table;
+with IDs it prints the rates too. Progress is on standard error.
 
 Verdicts: ok; partial (a page, a currency or a side is missing that the definition declares, or a rate is refused, as
 outside the plausible range); changed (the page is not as the definition says: which place, and what the page has
@@ -47,20 +45,17 @@ those of which a real answer is known to parse (tasard sources list). The code i
 		Example: `  tasard sources check
   tasard sources check bhd-site infodolar
   tasard sources check --json | jq -r 'select(.verdict == "changed") | .source'
-  tasard sources check --sources ./definitions my-source
-  tasard sources check --save --archive ./archive my-source`,
+  tasard sources check --sources ./definitions my-source`,
 		Args: cobra.ArbitraryArgs,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddContact(flags, collect)
 			setting.AddSourceSecrets(flags, collect)
 			o.add(flags)
-			kept.add(flags)
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &kept.save, "save", "keep the documents in the archive (--archive or --data)")
 			setting.BoolFlag(flags, &o.json, "json", "answer as JSON")
 		},
-		Run:          func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, collect, kept, args) },
+		Run:          func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, collect, args) },
 		DataOptional: true,
 	}.Command(p)
 }
@@ -89,7 +84,7 @@ func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, err
 	return selected, nil
 }
 
-func checkSources(ctx context.Context, p *process.Process, o *options, collect *node.Collect, kept *archiveOptions, ids []string) (err error) {
+func checkSources(ctx context.Context, p *process.Process, o *options, collect *node.Collect, ids []string) (err error) {
 	reference, err := o.open()
 	if err != nil {
 		return err
@@ -107,15 +102,6 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	client := config.NewClient(secrets)
 	defer client.Close()
 	collection := collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Concurrency: checkConcurrency, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))}
-	if kept.save {
-		dir, err := kept.dir()
-		if err != nil {
-			return err
-		}
-		collection.Archive = config.NewArchive(dir)
-		collection.Archive.Start()
-		defer func() { err = errors.Join(err, keepingError(dir, collection.Archive.Close())) }()
-	}
 	collector := collectors.New(collection)
 	reports, err := checkAll(ctx, p, collector, definitions, reference.Catalogue)
 	if err != nil {

@@ -29,7 +29,7 @@ func checkWith(t *testing.T, dial func(context.Context) error, asJSON bool, ids 
 			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, dial(ctx) },
 		}
 		start := p.Clock()
-		err = checkSources(t.Context(), p, &options{json: asJSON}, &node.Collect{}, &archiveOptions{}, ids)
+		err = checkSources(t.Context(), p, &options{json: asJSON}, &node.Collect{}, ids)
 		out, progress, took = stdout.String(), stderr.String(), p.Clock().Sub(start)
 	})
 	return out, progress, took, err

@@ -14,6 +14,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -55,11 +56,12 @@ func newParse(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "parse ID FILE",
 		Short: "Show what is read from a document",
-		Long: `parse reads a file that a browser or curl saved, by the definition of a source, and prints its rates. "-" is standard input.
-It requests and stores nothing. With --json it prints every day of a workbook too. The exit code is 66 when the document
+		Long: `parse reads a file that a browser or curl saved, or one of the archive, by the definition of a source, and prints its rates.
+"-" is standard input. It requests and stores nothing. With --json it prints every day of a workbook too. The exit code is 66 when the document
 can't be read.`,
 		Example: `  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard sources parse infodolar precio-euro.html --page eur
+  tasard sources parse bhd-site data/archive/2026-11-24/bhd-site/160003.120Z-00-*.zst
   curl -s https://qik.do/tasadeldia/ | tasard sources parse qik-site -`,
 		Args:     command.ExactArgs(2, "the id of a source and a file"),
 		Settings: func(flags *pflag.FlagSet) { o.add(flags) },
@@ -132,6 +134,9 @@ func ReadDocument(ctx context.Context, p *process.Process, name string) (documen
 		return nil, exit.WrapUncoded(exit.IOError, err)
 	case len(body) > documentBytesMax:
 		return nil, exit.Errorf(exit.NoInput, "%s: larger than %s bytes, the maximum for a document of a source", file.Name, terminal.Thousands(documentBytesMax))
+	}
+	if body, err = archive.Unpack(body); err != nil {
+		return nil, exit.Errorf(exit.NoInput, "%s: a damaged file of an archive: %w", file.Name, err)
 	}
 	return &source.Document{Body: body, FetchedAt: p.Clock()}, nil
 }

@@ -31,15 +31,14 @@ const reasonRunesShown = 100
 func New(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "sources",
-		Short: "List, check and try sources of rates, and read archived documents again",
+		Short: "List, check and try sources of rates",
 		Long: `sources works with the definitions of sources, which say for each institution what to request and how to read it. The
 program has one for every institution that publishes rates. With --sources DIR, definitions of your own are added,
 replace some, or turn some off.`,
 		Example: `  tasard sources list --data ./data
   tasard sources check bhd-site
-  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
-  tasard sources replay bhd-site --data ./data`,
-		Subcommands: []*cobra.Command{newList(p), newCheck(p), newRun(p), newParse(p), newReplay(p), newDiff(p)},
+  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
+		Subcommands: []*cobra.Command{newList(p), newCheck(p), newRun(p), newParse(p)},
 	}.Command(p)
 }
 

@@ -33,7 +33,6 @@ func goroutineFiles() map[string]string {
 		"bench/bare.go":                            "serveUntil: waits for the server's accept loop",
 		"bench/process.go":                         "process.stop or kill: waits for the end of the process",
 		"bench/goals_data.go":                      "runner.refreshRound: stops the timer, or waits for what it wrote",
-		"collectors/archive/writer.go":             "Writer.Close, which waits for what is queued",
 		"collectors/collector.go":                  "Collector.Run: waits for every source",
 		"collectors/fetch/client.go":               "none runs on: Close cancels the fetches by it, and Fetch stops it",
 		"collectors/simulated/site.go":             "Site.Close: waits for the accept loops and for every connection",
