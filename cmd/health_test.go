@@ -136,7 +136,7 @@ func TestMetrics_Listen(t *testing.T) {
 
 // TestAccessLog wants a line of JSON for each answer, with the caller's request id, and without path or query.
 func TestAccessLog(t *testing.T) {
-	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "errors": {"404", "400"}, "off": nil} {
+	for which, wanted := range map[string][]string{"all": {"200", "404", "400"}, "off": nil} {
 		t.Run(which, func(t *testing.T) {
 			p := startNode(t, t.TempDir(), "--access-log", which)
 			ids := map[string]string{}

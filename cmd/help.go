@@ -26,7 +26,8 @@ func topics() []topic {
 
 A flag wins over a variable, a variable over the file. Variables and file are the same for all commands: each command uses
 the settings that it has, and every command refuses unknown names and bad values. Secrets are never settings; settings name
-the files that hold them. tasard config show prints every setting of serve and its origin.`},
+the files that hold them. An empty variable counts as not set; so do the variables that Kubernetes and Docker set for a
+service named tasard, such as TASARD_SERVICE_HOST.`},
 		{"exit-codes", "exit codes of all commands", exit.Help},
 		{"signals", "signals of a running node", `SIGINT and SIGTERM stop a node in order: requests in flight are answered, accepted changes are on disk. With --drain-delay it
 keeps answering for that time, while /readyz says 503 and every answer closes its connection. A second signal kills the

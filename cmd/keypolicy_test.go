@@ -42,10 +42,9 @@ func wantNotice(t *testing.T, anyone caller, deprecation, sunset, link string) {
 // TestK7_Announced announces and withdraws required keys at a running node, and looks at the answers.
 func TestK7_Announced(t *testing.T) {
 	t.Parallel()
-	const page = "https://example.com/keys"
-	const link = "<" + page + `>; rel="deprecation", <` + page + `>; rel="sunset"`
+	const link = `</docs>; rel="deprecation", </docs>; rel="sunset"`
 	data := t.TempDir()
-	args := serveArgs(data, "--account-url", page, "--limits", "on")
+	args := serveArgs(data, "--limits", "on")
 	p := startReady(t, args...)
 	anyone := caller{t: t, node: p}
 	if got := runAdmin(t, data, "keys-required", "--show"); got != "Keys are optional; nothing is announced.\n" {

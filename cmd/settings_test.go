@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,17 +19,17 @@ import (
 // TestSettings_SameWords wants every setting to refuse the same text with the same words, whichever way it comes.
 func TestSettings_SameWords(t *testing.T) {
 	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data", "limits", "quota-day",
-		"quota-minute", "lease", "mail", "smtp-addr", "smtp-tls", "smtp-user", "mail-from", "trusted-proxy", "account-url"} {
-		value, written := "\x01", `"\u0001"`
+		"quota-minute", "lease", "mail", "smtp-addr", "smtp-tls", "smtp-user", "mail-from", "trusted-proxy", "public-url"} {
 		if name == "data" {
-			value, written = "", "''"
+			continue // any name is one
 		}
-		flag := run(t, nil, nil, "config", "show", "--"+name+"="+value)
+		value, written := "\x01", `"\u0001"`
+		flag := run(t, nil, nil, "config", "check", "--"+name+"="+value)
 		flag.fails(t, exit.Usage, ": --"+name+": ")
 		_, why, _ := strings.Cut(flag.stderr, "--"+name+": ")
-		run(t, []string{setting.Variable(name) + "=" + value}, nil, "config", "show").fails(t, exit.BadData, setting.Variable(name)+": "+why)
+		run(t, []string{setting.Variable(name) + "=" + value}, nil, "config", "check").fails(t, exit.BadData, setting.Variable(name)+": "+why)
 		file := writeFile(t, "t.toml", name+" = "+written+"\n")
-		run(t, nil, nil, "config", "show", "--config", file).fails(t, exit.BadData, file+":1: "+name+": "+why)
+		run(t, nil, nil, "config", "check", "--config", file).fails(t, exit.BadData, file+":1: "+name+": "+why)
 	}
 }
 
@@ -85,15 +86,36 @@ const commentedForm = `(?m)^#([a-z][a-z-]* = )`
 func TestPackaging_SettingsFile(t *testing.T) {
 	const path = "packaging/tasard.toml"
 	whole := writeFile(t, "tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(readFile(t, path), "$1"))
-	for file, want := range map[string][2]string{
-		path: {"admin-socket", "/run/tasard/admin.sock"}, whole: {"admin-socket", "/run/tasard/admin.sock"},
-		"packaging/image/tasard.toml": {"listen", ":8080"},
+	for file, want := range map[string]map[string]string{
+		path: {"admin-socket": "/run/tasard/admin.sock"}, whole: {"admin-socket": "/run/tasard/admin.sock"},
+		"packaging/image/tasard.toml": {"listen": ":8080"},
 	} {
-		by := shownConfig(t, nil, "--config", file)
-		if got := by[want[0]].Value; got != want[1] || by["data"].Value != "/var/lib/tasard" {
-			t.Errorf("%s: %s is %q, data %q", file, want[0], got, by["data"].Value)
+		values := settingsOf(t, nil, "--config", file)
+		for name, value := range want {
+			if values[name] != value || values["data"] != "/var/lib/tasard" {
+				t.Errorf("%s: %s is %q, data %q", file, name, values[name], values["data"])
+			}
 		}
 	}
+}
+
+// settingsOf returns the values of the settings of serve, by name, that are not the defaults.
+func settingsOf(t *testing.T, environ []string, args ...string) map[string]string {
+	t.Helper()
+	p := &process.Process{Environ: environ}
+	cmd := (&commands{p}).newServe()
+	root := (&commands{p}).newRoot()
+	root.AddCommand(cmd)
+	if err := errors.Join(cmd.Flags().Parse(args), setting.Resolve(cmd, environ)); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if setting.IsSetting(flag) && flag.Changed {
+			values[flag.Name] = flag.Value.String()
+		}
+	})
+	return values
 }
 
 // TestPackaging_SettingsFileIsWhole wants every setting of serve in the file, with its default unless it is an
@@ -142,82 +164,37 @@ func isExample(text string, number int) bool {
 	return false
 }
 
-// shownSettings are the settings that config show prints as JSON, by name.
-func shownConfig(t *testing.T, environ []string, args ...string) map[string]resolvedSetting {
-	t.Helper()
-	got := run(t, environ, nil, append([]string{"config", "show", "--format", "json"}, args...)...)
-	if got.code != exit.OK {
-		t.Fatalf("exit code %d: %s", got.code, got.stderr)
-	}
-	answer := asJSON[struct{ Settings []resolvedSetting }](t, got.stdout)
-	by := map[string]resolvedSetting{}
-	for _, one := range answer.Settings {
-		by[one.Name] = one
-	}
-	return by
-}
-
-// TestConfig_ShowTellsWhereFrom wants the flag before the variable before the file, each named, and the rest as
-// defaults. The file of the flag is read, not that of the variable; settings of other commands may be among the
-// others.
-func TestConfig_ShowTellsWhereFrom(t *testing.T) {
+// TestSettings_Precedence wants the flag before the variable before the file. The file of the flag is read, not that of
+// the variable; settings of other commands may be among the others. An empty variable counts as not set.
+func TestSettings_Precedence(t *testing.T) {
 	file := writeFile(t, "tasard.toml", "listen = ':1'\nlog-level = 'warn'\n\nquota-day = 7\nno-collect = true\nstrict = false\nseed = 7\n")
-	variables := []string{"PATH=x", "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=error", "TASARD_STEP=9s", "TASARD_CONFIG=" + file}
-	by := shownConfig(t, variables, "--listen", ":3")
-	for name, want := range map[string]resolvedSetting{
-		"listen":       {Value: ":3", From: "--listen", Set: true},
-		"log-level":    {Value: "error", From: "TASARD_LOG_LEVEL", Set: true},
-		"quota-day":    {Value: "7", From: file + ":4", Set: true},
-		"no-collect":   {Value: "true", From: file + ":5", Set: true},
-		"strict":       {Value: "off", From: file + ":6", Set: true},
-		"quota-minute": {Value: "60", From: "default"},
-		"catalogue":    {From: "default"},
+	variables := []string{"PATH=x", "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=error", "TASARD_STEP=9s", "TASARD_CONFIG=" + file, "TASARD_QUOTA_DAY="}
+	values := settingsOf(t, variables, "--listen", ":3")
+	for name, want := range map[string]string{
+		"listen": ":3", "log-level": "error", "quota-day": "7", "no-collect": "true", "strict": "off", "quota-minute": "", "catalogue": "",
 	} {
-		want.Name = name
-		if by[name] != want {
-			t.Errorf("%+v, want %+v", by[name], want)
+		if values[name] != want {
+			t.Errorf("%s is %q, want %q", name, values[name], want)
 		}
 	}
-	if other := shownConfig(t, variables, "--config", writeFile(t, "other.toml", "quota-day = 8\n"))["quota-day"]; other.Value != "8" {
-		t.Errorf("--config names another file, and quota-day is %+v", other)
-	}
-	for name := range by {
-		if name == "break" || name == "format" || name == "config" {
-			t.Errorf("%s is no setting of serve", name)
-		}
+	if other := settingsOf(t, variables, "--config", writeFile(t, "other.toml", "quota-day = 8\n"))["quota-day"]; other != "8" {
+		t.Errorf("--config names another file, and quota-day is %s", other)
 	}
 }
 
-// TestConfig_ShowAsFile wants the TOML to say the same when it is read again, whatever signs are in the values.
-func TestConfig_ShowAsFile(t *testing.T) {
-	args := []string{
-		"--fee-notice", `Sin "cargos" \ ñ #1`, "--trusted-proxy", "10.0.0.0/8,fd00::/8", "--strict=off", "--no-collect", "--drain-delay", "1m30s",
-		"--data", "/var/lib/a b",
+// TestSettings_ServiceLinks wants the variables to be ignored that Kubernetes and Docker set for a service named
+// tasard, and names that only look like them to be refused.
+func TestSettings_ServiceLinks(t *testing.T) {
+	got := run(t, []string{
+		"TASARD_SERVICE_HOST=10.0.0.1", "TASARD_SERVICE_PORT=80", "TASARD_SERVICE_PORT_HTTP=80", "TASARD_PORT=tcp://10.0.0.1:80", "TASARD_PORT_80_TCP=tcp://10.0.0.1:80",
+		"TASARD_PORT_80_TCP_PROTO=tcp", "TASARD_PORT_80_TCP_PORT=80", "TASARD_PORT_80_TCP_ADDR=10.0.0.1", "TASARD_METRICS_PORT_9090_TCP_PROTO=tcp",
+		"TASARD_METRICS_SERVICE_HOST=10.0.0.2", "TASARD_METRICS_PORT=tcp://10.0.0.2:9090", "TASARD_NAME=/web/tasard", "TASARD_ENV_PATH=/bin",
+	}, nil, "version")
+	if got.code != exit.OK {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
-	text := mustRun(t, append([]string{"config", "show", "--format", "toml"}, args...)...)
-	want, got := shownConfig(t, nil, args...), shownConfig(t, nil, "--config", writeFile(t, "again.toml", text))
-	for name, one := range want {
-		if got[name].Value != one.Value {
-			t.Errorf("%s: %q, want %q, in\n%s", name, got[name].Value, one.Value, text)
-		}
-		if one.Value != "" && !strings.HasPrefix(got[name].From, "/") {
-			t.Errorf("%s is not in the file, but from %s", name, got[name].From)
-		}
-	}
-}
-
-// TestConfig_ShowsNoSecret wants the names of secret files to be shown, without their contents, and addresses
-// without passwords.
-func TestConfig_ShowsNoSecret(t *testing.T) {
-	file := writeFile(t, "password", "hunter2\n")
-	for _, format := range []string{"text", "toml", "json"} {
-		text := mustRun(t, "config", "show", "--format", format, "--smtp-password-file", file, "--account-url", "https://ana:hunter2@example.com/keys")
-		if strings.Contains(text, "hunter2") || strings.Contains(text, "ana") || !strings.Contains(text, file) || !strings.Contains(text, "REDACTED@example.com/keys") {
-			t.Errorf("%s:\n%s", format, text)
-		}
-		if format == "toml" && !strings.Contains(text, "\n# account-url") {
-			t.Errorf("an address without its password would be read again:\n%s", text)
-		}
+	for _, variable := range []string{"TASARD_PORT=8080", "TASARD_HOST=x", "TASARD_NAME=x", "TASARD_LISTEN_PORT=80"} {
+		run(t, []string{variable}, nil, "version").fails(t, exit.BadData, "unknown variable")
 	}
 }
 
@@ -225,7 +202,7 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 // bad input has a bad one.
 func TestConfig_CheckIsContent(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	if text := mustRun(t, "config", "check", "--data", data, "--listen", "127.0.0.1:0"); text != "The configuration is valid: 2 settings set, the others have their defaults.\n" {
+	if text := mustRun(t, "config", "check", "--data", data, "--listen", "127.0.0.1:0"); text != "The configuration is valid.\n" {
 		t.Errorf("%q", text)
 	}
 	if _, err := os.Stat(data); err == nil {
@@ -233,29 +210,33 @@ func TestConfig_CheckIsContent(t *testing.T) {
 	}
 }
 
-// TestConfig_CheckListsAll wants every problem, and none that comes only from another one: a value that is wrong, a
-// name that is nearly right and a file that can't be read leave values unknown, and nothing is said about these.
+// TestConfig_CheckListsAll wants every problem: first those of names and values, then those that come from their
+// meaning.
 func TestConfig_CheckListsAll(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file string
 		args string
 		want []string // part of each line
 	}{
-		"lists":    {"data = '/tmp/x'\ntrusted-proxy = ['10.0.0.0/8', 'fd00::/8']\ncluster-members = []", "", nil},
-		"no lists": {"data = '/tmp/x'\nlog-level = ['info']\nquota-day = [1]", "", []string{":2: log-level: want one value, found a list", ":3: quota-day: want a text"}},
-		"name":     {"dta = '/tmp/x'", "", []string{":1: unknown key"}},
-		"data":     {"data = 5.5", "", []string{":1: data: want a text"}},
-		"syntax":   {"data = ", "", []string{":1: "}},
-		"values":   {"data = '/tmp/x'\nlisten = 'x'\nlog-level = 'y'", "", []string{":3: log-level", ":2: listen"}},
-		"mail":     {"data = '/tmp/x'\nmail = 'smtp'\nsmtp-addr = 'x'\nmail-from = 'y'", "", []string{":4: mail-from", ":3: smtp-addr"}},
-		"login":    {"data = '/tmp/x'\nsmtp-addr = 'x:1'\nmail-from = 'a@example.com'\nsmtp-user = ''\nsmtp-password-file = 'p'", "", []string{":4: smtp-user"}},
-		"cluster":  {"data = '/tmp/x'\ncluster-name = 'c'\ncluster-node = 'one'", "--cluster c --cluster-members 1=10.0.0.1:1", []string{":2: unknown key", ":3: cluster-node"}},
-		"independent": {"listen = 'x'", "--data d --cluster c --catalogue /n --tls-cert /n --smtp-addr x:1 --mail-from a@example.com --smtp-ca-file /n --admin-socket /n/s --metrics-listen 203.0.113.1:1", []string{
-			":1: listen", "--cluster-node: missing", "--cluster-members: missing", "--catalogue: ", "--tls-cert and --tls-key: ", "--smtp-ca-file: ", "--admin-socket: ", "--metrics-listen: ",
+		"lists":           {"data = '/tmp/x'\ntrusted-proxy = ['10.0.0.0/8', 'fd00::/8']\ncluster-members = []", "", nil},
+		"no lists":        {"data = '/tmp/x'\nlog-level = ['info']\nquota-day = [1]", "", []string{":2: log-level: want one value, found a list", ":3: quota-day: want a text"}},
+		"name":            {"dta = '/tmp/x'", "", []string{":1: unknown key"}},
+		"data":            {"data = 5.5", "", []string{":1: data: want a text"}},
+		"syntax":          {"data = ", "", []string{":1: "}},
+		"values":          {"data = '/tmp/x'\nlisten = 'x'\nlog-level = 'y'", "", []string{":3: log-level", ":2: listen"}},
+		"mail":            {"data = '/tmp/x'\nmail = 'smtp'\nsmtp-addr = 'x'\nmail-from = 'y'", "", []string{":4: mail-from", ":3: smtp-addr"}},
+		"login":           {"data = '/tmp/x'\nsmtp-addr = 'x:1'\nmail-from = 'a@example.com'\nsmtp-user = ''\nsmtp-password-file = 'p'", "", []string{":4: smtp-user"}},
+		"cluster":         {"data = '/tmp/x'\ncluster-name = 'c'\ncluster-node = 'one'", "--cluster c --cluster-members 1=10.0.0.1:1", []string{":2: unknown key", ":3: cluster-node"}},
+		"equal listeners": {"data = '/tmp/x'", "--listen 127.0.0.1:9 --metrics-listen 127.0.0.1:9", []string{"--metrics-listen: 127.0.0.1:9 is the address of --listen too"}},
+		"any listener":    {"data = '/tmp/x'", "--listen :9 --metrics-listen 127.0.0.1:9", []string{"is the address of --listen too"}},
+		"archive":         {"data = '/tmp/x'\narchive = '/proc'", "", []string{"--archive: can't keep documents in /proc"}},
+		"password":        {"data = '/tmp/x'\npublic-url = 'https://u:hunter2@x'", "", []string{":2: public-url: want an address without user and password"}},
+		"meaning": {"", "--data d --cluster c --catalogue /n --tls-cert /n --smtp-addr x:1 --mail-from a@example.com --smtp-ca-file /n --admin-socket /n/s --metrics-listen 203.0.113.1:1", []string{
+			"--cluster-node: missing", "--cluster-members: missing", "--catalogue: ", "--tls-cert and --tls-key: ", "--smtp-ca-file: ", "--admin-socket: ", "--metrics-listen: ",
 		}},
 	} {
 		args := append([]string{"config", "check", "--config", writeFile(t, "t.toml", tt.file+"\n")}, strings.Fields(tt.args)...)
-		if !strings.Contains(tt.file, "listen") {
+		if !strings.Contains(tt.file+tt.args, "--listen ") && !strings.Contains(tt.file, "listen") {
 			args = append(args, "--listen", "127.0.0.1:0")
 		}
 		got := run(t, nil, nil, args...)

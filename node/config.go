@@ -66,7 +66,6 @@ type HTTP struct {
 	AllowAuthorization bool   // let browsers send the Authorization header
 	FeeNotice          string // sentence about fees, in responses that convert an amount; "" means engine.FeeNotice
 	PublicURL          string // public address of the pages; "" means unknown
-	AccountURL         string // page linked from the notice that API keys will be required; "" means the node's own /docs
 	Contact            string // e-mail address or URL of the operator, for the pages; "" means none
 	TrustedProxies     []netip.Prefix
 	Conns              int           // maximum of open connections; 0 means ConnsDefault
@@ -74,8 +73,7 @@ type HTTP struct {
 	DrainDelay         time.Duration // how long Close continues to answer, so that load balancers notice the stop
 	Demo               bool          // pages say that the rates are simulated
 
-	AccessLog  io.Writer // gets a line of JSON for each response; may be nil
-	AccessFrom int       // lowest HTTP status of the responses in AccessLog; 0 means all
+	AccessLog io.Writer // gets a line of JSON for each response; may be nil
 }
 
 // TLS names the files of a certificate. If both names are "", the node speaks plain HTTP. Reload reads the files again.
@@ -222,9 +220,8 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 		},
 		HTTP: httpapi.Config{
 			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, TrustedProxies: h.TrustedProxies,
-			AccessStatusMin: h.AccessFrom,
 		},
-		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, AccountURL: h.AccountURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
+		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
 	}
 }
 

@@ -39,7 +39,6 @@ type finding struct {
 type doctor struct {
 	*process.Process
 	settings  *setting.Serve
-	flags     *pflag.FlagSet
 	network   bool // connect to the hosts of sources
 	startedAt time.Time
 	findings  []finding
@@ -71,7 +70,7 @@ It changes nothing. It logs in to the mail server, asks whether it accepts the s
 		if err := errors.Join(setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)); err != nil {
 			return err
 		}
-		d.flags, d.startedAt = cmd.Flags(), p.Clock()
+		d.startedAt = p.Clock()
 		return d.examine(cmd.Context(), p.Stdout, asJSON)
 	}
 	return cmd
@@ -162,7 +161,7 @@ func (d *doctor) config() node.Config {
 
 // checkSettings checks the settings of serve (flags, variables and configuration file), as serve does at its start.
 func (d *doctor) checkSettings(context.Context) {
-	if err := setting.CheckServe(d.Process, d.flags, d.settings); err != nil {
+	if err := setting.CheckServe(d.Process, d.settings); err != nil {
 		d.addLines(findingFail, "settings", err)
 		return
 	}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -22,12 +21,11 @@ type Config struct {
 	Version string        // of the program
 	Mail    string        // how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff
 
-	HTTP       httpapi.Config // of the HTTP server; Open sets the fields that depend on other fields of Config
-	PublicURL  string         // public address of the pages; "" means unknown
-	AccountURL string         // page linked from the notice that API keys will be required; "" means the node's own /docs
-	Contact    string         // e-mail address or URL of the operator, for the pages; "" means none
-	Demo       bool           // pages say that the rates are simulated
-	AccessLog  io.Writer      // gets a line of JSON for each response; may be nil
+	HTTP      httpapi.Config // of the HTTP server; Open sets the fields that depend on other fields of Config
+	PublicURL string         // public address of the pages; "" means unknown
+	Contact   string         // e-mail address or URL of the operator, for the pages; "" means none
+	Demo      bool           // pages say that the rates are simulated
+	AccessLog io.Writer      // gets a line of JSON for each response; may be nil
 
 	// These functions return the state of parts of a node that are not in the core, such as mail. Each may be nil.
 	Conditions func() []engine.Condition
@@ -85,8 +83,7 @@ func (c *Config) httpConfig(system *actors.System) httpapi.Config {
 	config.Service, config.Admitter, config.Accounts = system, system, system
 	config.Catalogue, config.Clock, config.Logger = c.Actors.Catalogue, c.Actors.Clock, c.Actors.Logger
 	config.RequestID, config.AccessLog = httpapi.RequestIDs(c.Seed()), accessLog(c.AccessLog)
-	page := cmp.Or(c.AccountURL, "/docs")
-	config.DeprecationLink, config.SunsetLink = page, page
+	config.DeprecationLink, config.SunsetLink = "/docs", "/docs"
 	return config
 }
 

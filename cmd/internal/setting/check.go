@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-
-	"github.com/spf13/pflag"
+	"net"
+	"os"
+	"path/filepath"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/input"
@@ -14,45 +14,57 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// CheckServe returns all errors that would prevent serve from starting, except errors of the data directory, and those
-// about settings in flags whose values are unknown, because the ones that were given are wrong.
-func CheckServe(p *process.Process, flags *pflag.FlagSet, o *Serve) error {
-	problems := []error{checkImport(p, o.ImportFile)}
-	for _, problem := range flatten(NodeConfig(p, &o.Node, slog.New(slog.DiscardHandler)).Check()) {
-		if !dependsOnUnknown(flags, problem) {
-			problems = append(problems, Explain(problem))
-		}
-	}
-	return errors.Join(problems...)
+// CheckServe returns all errors that would prevent serve from starting, except errors of the data directory.
+func CheckServe(p *process.Process, o *Serve) error {
+	c := NodeConfig(p, &o.Node, slog.New(slog.DiscardHandler))
+	return errors.Join(checkImport(p, o.ImportFile), Explain(c.Check()), checkListeners(&c), checkArchive(o))
 }
 
-// flatten returns the errors that err joins.
-func flatten(err error) (all []error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
+// checkListeners returns an error if two listeners have the same address.
+func checkListeners(c *node.Config) error {
+	type listener struct{ flag, host, port string }
+	var all []listener
+	for _, l := range [][2]string{
+		{"--listen", c.HTTP.Listen}, {"--https-redirect", c.HTTP.ACME.Redirect}, {"--metrics-listen", c.Admin.Metrics}, {"--cluster-listen", c.Cluster.Listen},
+	} {
+		host, port, err := net.SplitHostPort(l[1])
+		if err != nil || port == "0" {
+			continue // not set, or a free port
+		}
+		for _, other := range all {
+			if same := host == other.host || isAnyHost(host) || isAnyHost(other.host); same && port == other.port {
+				return exit.Errorf(exit.Usage, "%s: %s is the address of %s too; choose another port", l[0], l[1], other.flag)
+			}
+		}
+		all = append(all, listener{l[0], host, port})
 	}
-	for _, item := range joined.Unwrap() {
-		all = append(all, flatten(item)...)
-	}
-	return all
+	return nil
 }
 
-// dependsOnUnknown reports whether an error of package node is about a flag whose value is unknown, or about a flag of
-// the same group, such as --cluster and --cluster-node.
-func dependsOnUnknown(flags *pflag.FlagSet, err error) (depends bool) {
-	var nodeErr *node.Error
-	if !errors.As(err, &nodeErr) {
-		return false
+func isAnyHost(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
+
+// checkArchive returns an error if fetched documents can't be kept in the directory of --archive. It makes a directory
+// in the nearest one that exists, and removes it.
+func checkArchive(o *Serve) error {
+	path := o.archive
+	if path == "" || path == archiveOff || o.NoCollect {
+		return nil // in the data directory, or none
 	}
-	for name := range strings.FieldsSeq(flagForField(nodeErr.Field)) {
-		if name, isFlag := strings.CutPrefix(name, "--"); isFlag {
-			flags.VisitAll(func(flag *pflag.Flag) {
-				depends = depends || isUnknown(flag) && (flag.Name == name || strings.HasPrefix(flag.Name, name+"-"))
-			})
+	for {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			return exit.Errorf(exit.BadData, "--archive: %s is not a directory", path)
 		}
+		if err == nil || path == filepath.Dir(path) {
+			break
+		}
+		path = filepath.Dir(path)
 	}
-	return depends
+	trial, err := os.MkdirTemp(path, ".tasard-*")
+	if err != nil {
+		return exit.Errorf(exit.BadData, "--archive: can't keep documents in %s: %w", o.archive, err)
+	}
+	return os.Remove(trial)
 }
 
 // checkImport checks that the file of --import can be opened. It does not open a pipe, because that would wait for a

@@ -1,7 +1,6 @@
 package setting
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,21 +23,10 @@ func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
 	if err == nil {
 		lines, err = ParseConfig(path, text, known)
 	}
-	if lines == nil { // without the file the value of no setting is known
-		for _, name := range known {
-			markUnknown(cmd, name)
-		}
-	}
-	problem := apply(cmd, known, func(name string) (given, bool) {
+	return errors.Join(err, apply(cmd, known, func(name string) (given, bool) {
 		line, ok := lines[name]
-		return given{line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), line.List}, ok && !line.Wrong
-	})
-	for name, line := range lines {
-		if line.Wrong {
-			markUnknown(cmd, cmp.Or(nearest(name, known), name))
-		}
-	}
-	return errors.Join(err, problem)
+		return given{line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), line.List}, ok
+	}))
 }
 
 // ConfigLine is the value of a setting in the configuration file.
@@ -46,7 +34,6 @@ type ConfigLine struct {
 	Text   string // the value, as text for the flag; the elements of a list have commas between them
 	Number int    // line number, from 1
 	List   bool   // the value is a list
-	Wrong  bool   // there is no setting with this name, or no flag accepts such a value
 }
 
 // ParseConfig parses a configuration file. It returns all errors, joined. If the file is not TOML, there are no lines.
@@ -67,10 +54,8 @@ func ParseConfig(path, text string, known []string) (map[string]ConfigLine, erro
 		switch {
 		case !slices.Contains(known, key):
 			problems = append(problems, fmt.Errorf("%s:%d: unknown key %q%s", path, number, key, DidYouMean(key, known)))
-			lines[key] = ConfigLine{Number: number, Wrong: true}
 		case !isValue:
 			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number, true or false, or a list of texts", path, number, key))
-			lines[key] = ConfigLine{Number: number, Wrong: true}
 		case isList && value == "": // an empty list sets nothing
 		default:
 			lines[key] = ConfigLine{Text: value, Number: number, List: isList}

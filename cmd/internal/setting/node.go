@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -43,9 +42,8 @@ const (
 
 // Values of --access-log.
 const (
-	accessOff    = "off"
-	accessErrors = "errors"
-	accessAll    = "all"
+	accessOff = "off"
+	accessAll = "all"
 )
 
 // Node holds the settings of a node.
@@ -107,10 +105,7 @@ func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	if c.HTTP.ACME.Name != "" && c.HTTP.Listen == ListenDefault {
 		c.HTTP.Listen = "" // the node chooses the port of HTTPS
 	}
-	switch o.accessLog {
-	case accessErrors:
-		c.HTTP.AccessLog, c.HTTP.AccessFrom = p.Stderr, http.StatusBadRequest
-	case accessAll:
+	if o.accessLog == accessAll {
 		c.HTTP.AccessLog = p.Stderr
 	}
 	return p.CompleteConfig(c, log)
@@ -157,7 +152,6 @@ func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "PEM `FILE` of the mail server's authorities; default the system's")
 	flags.Var(emailValue(&m.From), "mail-from", "sender of login codes")
 	flags.Var(prefixesValue(&c.HTTP.TrustedProxies), "trusted-proxy", "network of proxies whose X-Forwarded-For is trusted; repeatable")
-	flags.Var(URL(&c.HTTP.AccountURL), "account-url", "page about keys that answers link to; default the node's own /docs")
 	flags.Var(contactValue(&c.HTTP.Contact), "contact", "contact of the operator, shown on the pages")
 	AddAdminSocket(flags, &c.Admin.Socket)
 }
@@ -188,7 +182,7 @@ func Groups() []Group {
 	return []Group{
 		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
 		{"Data", []string{"import", "catalogue", "admin-socket"}},
-		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact", "account-url"}},
+		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact"}},
 		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
 		{"Collecting", []string{"sources", "source-secrets", "collect-spread", "archive", "no-collect"}},
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
@@ -204,7 +198,7 @@ func Groups() []Group {
 func AddMonitoring(flags *pflag.FlagSet, o *Node) {
 	o.accessLog = accessOff
 	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen", "serve /metrics, /livez and /readyz to Prometheus here")
-	flags.Var(Enum(&o.accessLog, accessOff, accessErrors, accessAll), "access-log", "log answers as JSON: id, route, status, time, bytes, network")
+	flags.Var(Enum(&o.accessLog, accessOff, accessAll), "access-log", "log answers as JSON: id, route, status, time, bytes, network")
 }
 
 // AddDirectory declares --data, --catalogue and --sources.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,8 +24,6 @@ const (
 	configVariable    = "TASARD_CONFIG"
 	configBytesMax    = 1 << 20
 	settingAnnotation = "setting" // annotation of a flag that is a setting
-	unknownAnnotation = "unknown" // annotation of a flag whose value is unknown, because the one that was given is wrong
-	OriginAnnotation  = "origin"  // annotation of a flag with the variable or line that has set it
 )
 
 // MarkSettings marks all flags declared so far as settings, and adds --config. Flags that are not settings, such as
@@ -73,7 +72,7 @@ func Names(root *cobra.Command) []string {
 // configuration file. It returns all errors, joined.
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
-	variables, err := readVariables(cmd, environ, known)
+	variables, err := readVariables(environ, known)
 	problems := []error{err, apply(cmd, known, func(name string) (given, bool) {
 		text, ok := variables[Variable(name)]
 		return given{text: text, origin: Variable(name)}, ok
@@ -90,29 +89,16 @@ func Resolve(cmd *cobra.Command, environ []string) error {
 
 // RequireData returns an error if the command needs a data directory and --data is not set.
 func RequireData(cmd *cobra.Command) error {
-	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed && !isUnknown(data) {
+	if data := cmd.Flags().Lookup("data"); IsSetting(data) && !data.Changed {
 		return exit.Errorf(exit.Usage, "no data directory; give --data DIR, TASARD_DATA or data in the configuration file")
 	}
 	return nil
 }
 
-// markUnknown notes that the value of a setting of cmd is unknown, because the one that was given is wrong. Checks of
-// the other settings must not report a problem that comes only from this one.
-func markUnknown(cmd *cobra.Command, name string) {
-	if flag := cmd.Flags().Lookup(name); IsSetting(flag) && !flag.Changed {
-		flag.Annotations[unknownAnnotation] = nil
-	}
-}
-
-func isUnknown(flag *pflag.Flag) bool {
-	_, unknown := flag.Annotations[unknownAnnotation]
-	return unknown
-}
-
 // given is a value of a setting that a variable or the configuration file gives.
 type given struct {
 	text   string
-	origin string // the variable, or the line of the file
+	origin string // the variable, or the line of the file, for errors
 	list   bool   // the value is a list; text has its elements with commas between
 }
 
@@ -133,11 +119,9 @@ func apply(cmd *cobra.Command, known []string, lookup func(name string) (given, 
 		}
 		if err := value.set(flag); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", value.origin, err))
-			markUnknown(cmd, name)
 			continue
 		}
 		flag.Changed = true
-		flag.Annotations[OriginAnnotation] = []string{value.origin}
 	}
 	return badSettings(problems)
 }
@@ -156,8 +140,9 @@ func badSettings(problems []error) error {
 	return exit.Wrap(exit.BadData, errors.Join(problems...))
 }
 
-// readVariables returns the TASARD_ variables by name. An unknown variable is an error.
-func readVariables(cmd *cobra.Command, environ, known []string) (map[string]string, error) {
+// readVariables returns the TASARD_ variables by name. An empty one counts as not set: compose files pass variables on
+// that have no value. An unknown variable is an error, unless an orchestrator has set it.
+func readVariables(environ, known []string) (map[string]string, error) {
 	names := []string{configVariable}
 	for _, setting := range known {
 		names = append(names, Variable(setting))
@@ -169,30 +154,35 @@ func readVariables(cmd *cobra.Command, environ, known []string) (map[string]stri
 		switch {
 		case !strings.HasPrefix(name, variablePrefix):
 		case slices.Contains(names, name):
-			variables[name] = text
-		default:
+			if text != "" {
+				variables[name] = text
+			}
+		case !isServiceLink(name, text):
 			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, DidYouMean(name, names)))
-			markUnknown(cmd, strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(nearest(name, names), variablePrefix), "_", "-")))
 		}
 	}
 	return variables, badSettings(problems)
 }
 
-// DidYouMean returns a suggestion of the known word that is nearest to word, or "" if none is near.
-func DidYouMean(word string, known []string) string {
-	if near := nearest(word, known); near != "" {
-		return " (did you mean " + near + "?)"
-	}
-	return ""
+// serviceLink matches the variables that Kubernetes and Docker set in every container for a service whose name begins
+// with tasard, such as TASARD_SERVICE_HOST and TASARD_METRICS_PORT_9090_TCP_PROTO.
+var serviceLink = regexp.MustCompile(`^TASARD_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:ADDR|PORT|PROTO))?|ENV_\w+)$`)
+
+func isServiceLink(name, text string) bool {
+	isAddress := strings.HasPrefix(text, "tcp://") || strings.HasPrefix(text, "udp://") || strings.HasPrefix(text, "sctp://")
+	return serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && isAddress || strings.HasSuffix(name, "_NAME") && strings.HasPrefix(text, "/")
 }
 
-// nearest returns the known word that is nearest to word, or "" if none is near.
-func nearest(word string, known []string) string {
+// DidYouMean returns a suggestion of the known word that is nearest to word, or "" if none is near.
+func DidYouMean(word string, known []string) string {
 	near, distanceMin := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {
 		if d := engine.EditDistance(word, candidate); d < distanceMin {
 			near, distanceMin = candidate, d
 		}
 	}
-	return near
+	if near == "" {
+		return ""
+	}
+	return " (did you mean " + near + "?)"
 }

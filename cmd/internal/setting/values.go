@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -293,10 +294,16 @@ func Currency(target *string) pflag.Value {
 	})
 }
 
+// errUserInURL does not quote the address, which has a password.
+var errUserInURL = errors.New("want an address without user and password")
+
 // URL is the address of a page.
 func URL(target *string) pflag.Value {
 	return textValue(target, "URL", func(text string) error {
 		page, err := url.Parse(text)
+		if err == nil && page.User != nil {
+			return errUserInURL
+		}
 		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > urlBytesMax ||
 			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }) {
 			return fmt.Errorf("%q: want the address of a page, such as https://example.com/keys", text)
@@ -309,6 +316,9 @@ func URL(target *string) pflag.Value {
 func SiteURL(target *string) pflag.Value {
 	return textValue(target, "URL", func(text string) error {
 		site, err := url.Parse(text)
+		if err == nil && site.User != nil {
+			return errUserInURL
+		}
 		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
 			text != site.Scheme+"://"+site.Host || strings.ContainsAny(text, `<>" '`) {
 			return fmt.Errorf("%q: want the address of a site without a path, such as https://tasas.example.com", text)

@@ -23,13 +23,14 @@ func TestValues_Accounts(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	page := URL(&o.AccountURL)
+	var text string
+	page := URL(&text)
 	for text, good := range map[string]bool{
-		"https://example.com/keys#a": true, "http://example.com": true, "ftp://example.com": false, "/keys": false, "https://": false,
+		"https://example.com/keys#a": true, "http://example.com": true, "https://ana:secret@example.com": false, "ftp://example.com": false, "/keys": false, "https://": false,
 		"https://example.com/>; rel=x, <y": false, "https://example.com/\"": false, "https://example.com/\n": false, "https://example.com/\u00e9": false,
 		"https://example.com/" + strings.Repeat("x", urlBytesMax): false,
 	} {
-		if err := page.Set(text); (err == nil) != good {
+		if err := page.Set(text); (err == nil) != good || err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
