@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -42,7 +41,7 @@ type runner struct {
 	again               bool              // the slot is over, and its pages are read again for RunNow, without a slot
 	jitterShare         time.Duration     // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
 	breaker             circuitBreaker    // skips slots of a source that keeps failing
-	before, learnt      baseline.Baseline // what was known of the source before the slot, and what is known now
+	before, learnt      Baseline // what was known of the source before the slot, and what is known now
 	loggedNotes         map[string]bool   // notes that have been logged
 
 	requests chan chan<- attempt // of RunNow; each gets at most one attempt, and is closed
@@ -74,7 +73,7 @@ func (r *runner) offset(span time.Duration) time.Duration {
 func (r *runner) resume(slot time.Time, learnt string) {
 	r.slot = slot
 	var err error
-	if r.learnt, err = baseline.Decode(learnt); err != nil {
+	if r.learnt, err = DecodeBaseline(learnt); err != nil {
 		r.collector.config.Logger.Warn("what the source usually gives is forgotten and learnt again", "source", r.definition.ID, "cause", err.Error())
 	}
 	r.updateHealth(func(h *Health) {
@@ -203,7 +202,7 @@ type publishOutcome struct {
 	refreshes    []engine.Refresh
 	historyCount int // refreshes[:historyCount] have past days, the others current quotes
 	receipt      engine.Receipt
-	learnt       baseline.Baseline // what is known of the source after the try
+	learnt       Baseline // what is known of the source after the try
 }
 
 // publish publishes the rates of the pages that were read. After an error or panic of Config.Sink it returns a failure,
@@ -243,7 +242,7 @@ func (r *runner) publish(outcome pageResults) (published publishOutcome, failure
 // unpublished returns the refreshes that must be published after a try, and what is learnt from the slot so far. The
 // first historyCount refreshes have past days. The last one carries what is learnt, so that both become durable
 // together; if no refresh has a slot, the next slot does.
-func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, historyCount int, learnt baseline.Baseline) {
+func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, historyCount int, learnt Baseline) {
 	observedAt := r.collector.now().Truncate(time.Second) // the API publishes times in whole seconds
 	newResults := trimHistory(outcome.results, r.collector.config.HistoryDays, observedAt)
 	results := slices.Clone(r.results)
@@ -255,7 +254,7 @@ func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, h
 		historyCount++
 	}
 	refreshes = selectUnpublished(all, r.published(all), newResults)
-	learnt = r.before.After(r.runOf(results, observedAt))
+	learnt = r.before.after(r.runOf(results, observedAt))
 	for i := len(refreshes) - 1; i >= historyCount; i-- {
 		if !refreshes[i].Slot.IsZero() {
 			refreshes[i].Baseline = learnt.Encode()
@@ -266,12 +265,12 @@ func (r *runner) unpublished(outcome pageResults) (refreshes []engine.Refresh, h
 }
 
 // runOf returns what all tries of the slot have read, for learning.
-func (r *runner) runOf(results []source.Result, at time.Time) baseline.Run {
-	run := baseline.Run{Slot: r.slot, At: at, Complete: func(currency string) bool {
+func (r *runner) runOf(results []source.Result, at time.Time) baselineRun {
+	run := baselineRun{slot: r.slot, at: at, complete: func(currency string) bool {
 		return isCurrencyComplete(r.definition, results, currency)
 	}}
 	for i := range results {
-		run.Observations = append(run.Observations, results[i].Observations...)
+		run.observations = append(run.observations, results[i].Observations...)
 	}
 	return run
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 )
 
@@ -17,7 +16,7 @@ type State string
 const (
 	Never       State = "never"        // not yet tried
 	OK          State = "ok"           // all pages were read and all quotes were accepted
-	Degraded    State = "degraded"     // as OK, but a part that the source usually gives is missing (Baseline.Missing)
+	Degraded    State = "degraded"     // as OK, but a side that the source gave before is missing (Baseline.Missing)
 	Partial     State = "partial"      // some quotes were accepted, but a page failed or a quote was quarantined
 	Failing     State = "failing"      // no page could be read, or nothing could be published
 	CircuitOpen State = "circuit_open" // failing at several scheduled times (slots), therefore tried once a day
@@ -47,7 +46,7 @@ type Health struct {
 	Counts
 	Digests  []string          // SHA-256 of the newest document of each page; "" = none
 	Notes    []string          // skipped parts of the documents of the newest try, and why
-	Baseline baseline.Baseline // what the source usually gives, and since when its prices have not changed
+	Baseline Baseline // what the source gave so far, and since when its prices have not changed
 }
 
 // Counts counts the current quotes (observations) that all tries of the newest slot have read. Past days do not count.

@@ -3,7 +3,6 @@ package collectors
 import (
 	"log/slog"
 
-	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 )
 
@@ -20,7 +19,7 @@ func (r *runner) logTry(before Health, a *attempt) {
 	r.logNotes(log, after)
 	if after.Baseline.Frozen() && !before.Baseline.Frozen() {
 		log.Warn("source has not changed for a long time; check whether it is still maintained", append(attrs,
-			"since", after.Baseline.UnchangedSince(), "limit", after.Baseline.ChangeLimit().String())...)
+			"since", after.Baseline.UnchangedSince(), "limit", after.Baseline.FrozenLimit().String())...)
 	}
 	r.logParts(log, &before.Baseline, &after.Baseline)
 	isBad := func(h *Health) bool { return h.State != OK && h.State != Degraded && h.State != Never }
@@ -46,9 +45,6 @@ func failureText(failure *source.Failure) string {
 	if failure == nil {
 		return ""
 	}
-	if failure.Found != "" {
-		return failure.Error() + "; " + failure.Found
-	}
 	return failure.Error()
 }
 
@@ -73,17 +69,20 @@ func (r *runner) openCircuit(first bool) {
 	}
 }
 
-// logParts logs when the source begins to lack parts that it usually gives, when it lacks none any more, and which
-// parts are no longer expected.
-func (r *runner) logParts(log *slog.Logger, before, after *baseline.Baseline) {
-	missed, missing, forgotten := before.Missing(), after.Missing(), after.Forgotten(*before)
+// logParts logs when the source begins to lack sides that it gave before, when it lacks none any more, and which
+// currencies of its definition it has never given.
+func (r *runner) logParts(log *slog.Logger, before, after *Baseline) {
+	missed, missing := before.Missing(), after.Missing()
 	switch {
 	case len(missed) == 0 && len(missing) > 0:
-		log.Warn("source is degraded: it lacks a part that it usually gives", "source", r.definition.ID, "missing", missing)
+		log.Warn("source is degraded: it lacks a side that it gave before", "source", r.definition.ID, "missing", missing)
 	case len(missed) > 0 && len(missing) == 0:
-		log.Info("source lacks no usual part any more", "source", r.definition.ID)
+		log.Info("source lacks no side any more", "source", r.definition.ID)
 	}
-	if len(forgotten) > 0 {
-		log.Warn("parts that the source no longer gives are not expected any more", "source", r.definition.ID, "parts", forgotten)
+	if before.Count == after.Count {
+		return
+	}
+	if never := after.neverRead(r.definition.Currencies()); len(never) > 0 {
+		log.Warn("source has never given a currency of its definition; check whether its page has it", "source", r.definition.ID, "currencies", never)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/collectors/archive"
-	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -118,11 +117,11 @@ func TestRunNow_KeepsWhatIsLearnt(t *testing.T) {
 		w.sites["s"] = servePages(0, oneQuote)
 		slot := Daily().Last(w.now())
 		w.sink.markDone(slot, d)
-		known := baseline.Baseline{}
+		known := Baseline{}
 		for i := range 30 {
 			o := engine.Observation{InstitutionID: "popular", Currency: "USD", Buy: fmt.Sprint(50 + i), Sell: "90"}
 			at := slot.Add(time.Duration(i-29) * 8 * time.Hour)
-			known = known.After(baseline.Run{Slot: at, At: at, Observations: []engine.Observation{o}, Complete: func(string) bool { return true }})
+			known = known.after(baselineRun{slot: at, at: at, observations: []engine.Observation{o}, complete: func(string) bool { return true }})
 		}
 		config := w.config(d)
 		config.Baseline = func(string) string { return known.Encode() }

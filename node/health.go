@@ -156,19 +156,19 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 		UnchangedSince: h.Baseline.UnchangedSince(), Frozen: h.Baseline.Frozen(), Missing: h.Baseline.Missing(),
 	}
 	if !h.Baseline.At.IsZero() {
-		health.UnchangedLimitHours = int64(h.Baseline.ChangeLimit().Hours())
+		health.UnchangedLimitHours = int64(h.Baseline.FrozenLimit().Hours())
 	}
 	for key, quote := range h.Baseline.Quotes {
-		usual := admin.UsualQuote{Rate: key.String(), UnchangedSince: quote.UnchangedSince}
+		usual := admin.UsualQuote{Rate: key, UnchangedSince: quote.UnchangedSince}
 		for side, to := range []*admin.UsualSide{&usual.Buy, &usual.Sell} {
 			part := quote.Sides[side]
-			*to = admin.UsualSide{Usual: part.Usual(), Read: part.Count(), Runs: part.Runs, MissingRuns: part.Missing}
+			*to = admin.UsualSide{Usual: part.Known(), Runs: part.Runs, MissingRuns: part.Missing}
 		}
 		health.Quotes = append(health.Quotes, usual)
 	}
 	slices.SortFunc(health.Quotes, func(a, b admin.UsualQuote) int { return cmp.Compare(a.Rate, b.Rate) })
 	if h.Failure.Kind != "" {
-		health.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, Found: h.Failure.Found, At: h.FailedAt}
+		health.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, At: h.FailedAt}
 	}
 	return health
 }

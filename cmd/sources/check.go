@@ -34,9 +34,8 @@ func newCheck(p *process.Process) *cobra.Command {
 stores nothing. Without an ID it checks every source that is not disabled, in less than a minute, and prints a table;
 with IDs it prints the rates too. Progress is on standard error.
 
-Verdicts: ok; partial (a page, a currency or a side is missing that the definition declares, or a rate is refused, as
-outside the plausible range); changed (the page is not as the definition says: which place, and what the page has
-instead; or it has another address); empty (no prices yet); blocked (by a bot protection or robots.txt: nothing to
+Verdicts: ok; partial (a page could not be read, or a rate is refused, as outside the plausible range); changed (the
+page is not as the definition says, or it has another address); empty (no prices yet); blocked (by a bot protection or robots.txt: nothing to
 repair; or an API key is missing or refused); unreachable (network, certificate or HTTP status); failed (a fault of this
 program). A check does not know earlier answers: only a running node says degraded (tasard sources list).
 
@@ -209,9 +208,9 @@ func reportOf(report *collectors.Report, d *source.Definition, catalogue *engine
 		s.Failure = describeFailure(report.Failure)
 	}
 	if len(report.Observations) > 0 {
-		s.Missing, s.Refused = d.Missing(report.Observations), refusals(catalogue, d, report.Observations, now)
+		s.Refused = refusals(catalogue, d, report.Observations, now)
 	}
-	s.Verdict = verdictOf(report.Failure, len(report.Observations)-len(s.Refused), slices.Concat(s.Missing, s.Refused))
+	s.Verdict = verdictOf(report.Failure, len(report.Observations)-len(s.Refused), s.Refused)
 	return s
 }
 

@@ -29,7 +29,6 @@ type (
 		Source       string                `json:"source"`
 		Verdict      verdict               `json:"verdict,omitempty"`  // of check
 		Evidence     string                `json:"evidence,omitempty"` // grade of the definition
-		Missing      []string              `json:"missing,omitempty"`  // sides that the definition declares and that were not read
 		Refused      []string              `json:"refused,omitempty"`  // rates that the rules of a node refuse, and why
 		Failure      *admin.SourceFailure  `json:"failure,omitempty"`
 		Millis       int64                 `json:"millis,omitempty"`
@@ -107,11 +106,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 	}); err != nil || parseErr == nil {
 		return err
 	}
-	found := ""
-	if report.Failure.Found != "" {
-		found = "; " + terminal.Sanitize(report.Failure.Found)
-	}
-	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w%s", file, d.ID, parseErr, found)
+	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, parseErr)
 }
 
 // ReadDocument reads a file as a document of a source, such as a page. It refuses files of more than documentBytesMax
@@ -169,7 +164,7 @@ func describeObservations(observations []engine.Observation) []reportedObservati
 func describeFailure(err error) *admin.SourceFailure {
 	var failure *source.Failure
 	if errors.As(err, &failure) {
-		return &admin.SourceFailure{Kind: string(failure.Kind), Page: failure.Page, Detail: failure.Detail, Found: failure.Found}
+		return &admin.SourceFailure{Kind: string(failure.Kind), Page: failure.Page, Detail: failure.Detail}
 	}
 	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
 }

@@ -70,7 +70,7 @@ Evidence for a definition: confirmed (a real answer of the last 12 months parses
 it); old (not seen since 2024: disabled, unless a definition of your own enables it); read here (this node has published
 its rates). Alerts and conditions count sources that are confirmed or read here.
 
-States: ok; degraded (a side of a rate is missing that the source gave in most runs of the last weeks); partial (a page
+States: ok; degraded (a side of a rate is missing that the source gave before); partial (a page
 failed, or some values were quarantined); quarantined (all values were); failing; circuit_open (failing for long, tried once a day); never (not
 since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data

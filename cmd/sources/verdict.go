@@ -21,7 +21,7 @@ type verdict string
 // The verdicts, in the order of the table: first those whose definition needs a repair.
 const (
 	changed     verdict = "changed"     // the document is not as the definition says, or has another address
-	partial     verdict = "partial"     // a page, a currency or a side is missing, or a rate is refused
+	partial     verdict = "partial"     // a page is missing, or a rate is refused
 	noPrices    verdict = "empty"       // the document is as it should be, without prices
 	failed      verdict = "failed"      // a fault of this program
 	unreachable verdict = "unreachable" // no document: network, TLS, or a status that is not 200
@@ -32,11 +32,11 @@ const (
 // cutRunes is how much of an explanation the table shows.
 const cutRunes = 200
 
-// verdictOf returns the verdict on a source of which a number of rates was read that the engine accepts. problems are
-// the sides of quotes that its definition declares and that were not read, and the rates that the engine refuses.
-func verdictOf(failure *source.Failure, rates int, problems []string) verdict {
+// verdictOf returns the verdict on a source of which a number of rates was read that the engine accepts. refused are
+// the rates that it refuses.
+func verdictOf(failure *source.Failure, rates int, refused []string) verdict {
 	switch {
-	case failure == nil && len(problems) == 0:
+	case failure == nil && len(refused) == 0:
 		return fine
 	case failure == nil && rates == 0:
 		return changed
@@ -103,13 +103,6 @@ func (s *sourceReport) explanation() string {
 			text = "page " + s.Failure.Page + ": " + text
 		}
 		parts = append(parts, text)
-		if s.Failure.Found != "" {
-			parts = append(parts, s.Failure.Found)
-		}
-	}
-	if len(s.Missing) > 0 {
-		parts = append(parts, "missing: "+strings.Join(s.Missing, ", "))
-		parts = append(parts, s.Notes[:min(len(s.Notes), 2)]...)
 	}
 	if len(s.Refused) > 0 {
 		parts = append(parts, fmt.Sprintf("refused: %s", s.Refused[0]))

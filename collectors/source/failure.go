@@ -26,7 +26,6 @@ type Failure struct {
 	Page   string // name of the page; "" = the only one
 	Status int    // HTTP status of the response; 0 = none
 	Detail string // what was expected, what was found, and where
-	Found  string // what stands in the document instead, for the repair of the definition; "" = unknown
 	Cause  error
 }
 

@@ -52,8 +52,6 @@ func (d *Definition) parseOnly(page int, doc *Document) (Result, *Failure) {
 	}
 	if wall := blockedFailure(doc, failure); wall != nil {
 		failure = wall
-	} else if failure.Kind == Layout {
-		failure.Found = r.found(doc)
 	}
 	failure.Page = r.page.Name
 	return Result{Notes: r.notes.list()}, failure

@@ -206,6 +206,16 @@ func (d *Definition) Targets(p *Page) []Target {
 	return all
 }
 
+// Currencies returns the currencies that the definition says to read.
+func (d *Definition) Currencies() (currencies []string) {
+	for i := range d.Pages {
+		for _, target := range d.Targets(&d.Pages[i]) {
+			currencies = append(currencies, target.Currency)
+		}
+	}
+	return distinct(currencies)
+}
+
 // references returns the institutions and currencies that the definition names.
 func (d *Definition) references() (institutions, currencies []string) {
 	institutions = append(institutions, d.Institution)

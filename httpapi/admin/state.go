@@ -57,13 +57,13 @@ type (
 		Digests             []string       `json:"digests,omitempty"`       // digest of the newest document of each page
 		Notes               []string       `json:"notes,omitempty"`         // of the newest try
 		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"` // when a price last changed
-		// Frozen says that no price had changed at the newest try for longer than UnchangedLimitHours, which is learnt.
+		// Frozen says that no price had changed at the newest try for longer than UnchangedLimitHours.
 		Frozen              bool         `json:"frozen"`
 		UnchangedLimitHours int64        `json:"unchangedLimitHours,omitempty"`
-		Missing             []string     `json:"missing,omitempty"` // what the source usually gives and does not now
+		Missing             []string     `json:"missing,omitempty"` // what the source gave before and does not now
 		Quotes              []UsualQuote `json:"quotes,omitempty"`  // what is known of each quote, sorted by rate
 	}
-	// UsualQuote is what a source usually gives of one rate. It is durable.
+	// UsualQuote is what a source gave of one rate. It is durable.
 	UsualQuote struct {
 		Rate           string    `json:"rate"` // id of the rate, as in the API
 		UnchangedSince time.Time `json:"unchangedSince,omitzero"`
@@ -73,8 +73,7 @@ type (
 	// UsualSide counts the runs (one for each scheduled time) with one side of a rate.
 	UsualSide struct {
 		Usual       bool `json:"usual"`
-		Read        int  `json:"read"`                  // of Runs: those with the side
-		Runs        int  `json:"runs"`                  // the newest, at most 64, up to the one that had the side last
+		Runs        int  `json:"runs"`                  // with the side, since it was last missing; at most 64
 		MissingRuns int  `json:"missingRuns,omitempty"` // runs without the side since then
 	}
 	// SourceFailure describes the newest failure of a source.
@@ -82,7 +81,6 @@ type (
 		Kind   string    `json:"kind"`
 		Page   string    `json:"page,omitempty"`
 		Detail string    `json:"detail"`
-		Found  string    `json:"found,omitempty"` // what stands in the document instead
 		At     time.Time `json:"at,omitzero"`
 	}
 )

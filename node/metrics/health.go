@@ -72,11 +72,11 @@ func (c *Config) sources(s *emitter) {
 	for i := range health {
 		h := &health[i]
 		if known := &h.Baseline; !known.At.IsZero() {
-			gauge(s, "source_missing_sides", "Sides of rates that the source usually gives and does not now.", len(known.Missing()), "source", h.SourceID)
+			gauge(s, "source_missing_sides", "Sides of rates that the source gave before and does not now.", len(known.Missing()), "source", h.SourceID)
 			gauge(s, "source_unchanged_seconds", "Time for which no price of the source had changed when it was last read.",
 				int64(known.Unchanged()/time.Second), "source", h.SourceID)
-			gauge(s, "source_unchanged_limit_seconds", "Value of tasard_source_unchanged_seconds above which the source is frozen; learnt.",
-				int64(known.ChangeLimit()/time.Second), "source", h.SourceID)
+			gauge(s, "source_unchanged_limit_seconds", "Value of tasard_source_unchanged_seconds above which the source is frozen.",
+				int64(known.FrozenLimit()/time.Second), "source", h.SourceID)
 		}
 		if h.Runs == 0 {
 			continue

@@ -18,7 +18,6 @@ import (
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/archive"
-	"github.com/tasard/tasard/collectors/baseline"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -101,8 +100,8 @@ func all() Config {
 			return []collectors.Health{{SourceID: "never"}, {
 				SourceID: "popular-site", State: collectors.Partial, Runs: 1, Confirmed: true, LastSuccess: time.Unix(55, 0), ConsecutiveFailures: 56,
 				Failures: map[source.FailureKind]uint64{"empty": 57}, Counts: collectors.Counts{Accepted: 58, Quarantined: 59, Repeated: 60},
-				Baseline: baseline.Baseline{At: time.Unix(71, 0), Quotes: map[baseline.Key]baseline.Quote{
-					{Currency: "USD"}: {UnchangedSince: time.Unix(1, 0), Sides: [2]baseline.Part{{Seen: ^uint64(0), Runs: 64}, {Seen: ^uint64(0), Runs: 64, Missing: 3}}},
+				Baseline: collectors.Baseline{At: time.Unix(71, 0), Quotes: map[string]collectors.BaselineQuote{
+					"bhd:USD:unspecified:commercial": {UnchangedSince: time.Unix(1, 0), Sides: [2]collectors.BaselineSide{{Runs: 64}, {Runs: 64, Missing: 3}}},
 				}},
 			}}
 		},

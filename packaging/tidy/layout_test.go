@@ -141,11 +141,9 @@ var layout = map[string]row{
 
 	"httpapi/pages/docs": {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 
-	"collectors": {may: "engine collectors/archive collectors/baseline collectors/source", never: "net net/http os", exact: true},
+	"collectors": {may: "engine collectors/archive collectors/source", never: "net net/http os", exact: true},
 
 	"collectors/source": {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6", never: "net net/http"},
-
-	"collectors/baseline": {may: "engine", never: "net net/http os", exact: true},
 
 	"collectors/markup": {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
 
