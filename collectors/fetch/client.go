@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/tasard/tasard/collectors/source"
 )
@@ -16,10 +15,9 @@ const detailBytesMax = 1000
 type Client struct {
 	config Config
 	jitter jitter
-	hosts  keyedLocks[hostState]
-	robots keyedLocks[robotsState]
-	tokens keyedLocks[accessToken] // by id of the source
-	cache  documentCache
+	hosts  hosts
+	robots table[robotsRules] // by origin
+	tokens table[accessToken] // by id of the source
 
 	ctx     context.Context // cancelled by Close
 	cancel  context.CancelFunc
@@ -90,23 +88,4 @@ func (c *Client) Close() {
 	c.cancel()
 	c.mu.Unlock()
 	c.running.Wait()
-}
-
-// hostState is the pause after the last request to a host.
-type hostState struct {
-	nextRequest time.Time // end of the pause
-	pause       time.Duration
-}
-
-// wait returns the remaining pause. The result is at most h.pause. Without this limit, a clock that was set back would
-// lengthen the pause.
-func (h hostState) wait(now time.Time) time.Duration {
-	return min(h.nextRequest.Sub(now), h.pause)
-}
-
-// unlockHost starts the pause of a host and unlocks it. crawlDelay is the Crawl-delay in the host's robots.txt.
-func (c *Client) unlockHost(lock *keyedLock[hostState], crawlDelay time.Duration) {
-	pause := max(c.config.Pause, crawlDelay)
-	lock.value = hostState{nextRequest: c.config.Clock().Add(pause), pause: pause}
-	c.hosts.unlock(lock)
 }

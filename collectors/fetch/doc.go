@@ -1,5 +1,5 @@
 // Package fetch downloads the documents of source definitions over HTTP/1.1. It sends one request at a time to a
-// host, obeys robots.txt, identifies itself, retries at most twice and uses conditional requests. It does not parse
+// host, obeys robots.txt, identifies itself and retries at most twice. It does not parse
 // documents and stores nothing on disk. Start at Client.Fetch.
 //
 // # Data flow
@@ -12,9 +12,9 @@
 //	  |
 //	doWithRedirects        up to five, same site    site.go: which addresses are allowed
 //	  |
-//	doConditional          robots.txt, validators   robots.go, robots_rules.go, cache.go
+//	doPolitely             robots.txt                   robots.go, robots_rules.go
 //	  |
-//	roundTrip              host lock, pause         keyed_lock.go, transport.go, public.go
+//	roundTrip              host lock, pause             host.go, transport.go, public.go
 //	  |
 //	check                  document or failure      response.go, fetch_error.go
 //
@@ -33,7 +33,6 @@
 //
 //	200 with a body                   the document
 //	204, 205, 200 without a body      empty, if it is the last request of the page
-//	304 to a conditional request      the cached document, with the time of this response
 //	301 302 303 307 308               followed, or http_status
 //	403; 401 with a body or to a secret; a challenge page with any error status   blocked
 //	429 500 502 503 504               http_status, after three tries
@@ -56,6 +55,5 @@
 //
 // # Limits
 //
-// No HTTP/2, no encoding but gzip, no proxy but that of a definition. Cache-Control is ignored, except no-store. A
-// cached document is used for at most a day: a server may answer 304 forever by mistake, which would freeze a rate.
+// No HTTP/2, no encoding but gzip, no proxy but that of a definition, no cache: every fetch asks for the whole document.
 package fetch

@@ -96,16 +96,19 @@ func TestManners_Queue(t *testing.T) {
 	})
 }
 
-// TestManners_NamesAreBounded: hosts are forgotten when there are too many, but never one that is in use.
-func TestManners_NamesAreBounded(t *testing.T) {
-	var l keyedLocks[int]
-	used, _ := l.lock(t.Context(), "used")
-	for i := range 10 * keysMax {
-		line, _ := l.lock(t.Context(), fmt.Sprint(i))
-		l.unlock(line)
+// TestManners_HostsAreBounded: hosts after the first hostsMax share a lock.
+func TestManners_HostsAreBounded(t *testing.T) {
+	var h hosts
+	first, _ := h.lock(t.Context(), "first")
+	for i := range 10 * hostsMax {
+		locked, err := h.lock(t.Context(), fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		locked.unlock(clock(), 0)
 	}
-	if len(l.locks) > keysMax || l.locks["used"] != used {
-		t.Errorf("%d names are kept, at most %d; in use: %v", len(l.locks), keysMax, l.locks["used"])
+	if len(h.byName) > hostsMax+1 || h.byName["first"] != first {
+		t.Errorf("%d hosts are kept, at most %d", len(h.byName), hostsMax)
 	}
 }
 

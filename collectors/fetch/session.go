@@ -25,7 +25,6 @@ type session struct {
 	client     *Client
 	definition *source.Definition
 	page       *source.Page
-	key        pageKey
 	startedAt  time.Time
 	cookies    http.CookieJar
 	transport  *http.Transport
@@ -43,7 +42,7 @@ func (c *Client) newSession(d *source.Definition, page int, conns *connections) 
 		return nil, newFetchError(source.Internal, "make a cookie jar: %v", err).withCause(err)
 	}
 	return &session{
-		client: c, definition: d, page: &d.Pages[page], key: pageKey{d.ID, page}, startedAt: c.config.Clock(),
+		client: c, definition: d, page: &d.Pages[page], startedAt: c.config.Clock(),
 		cookies: cookies, transport: transport,
 	}, nil
 }
@@ -95,7 +94,7 @@ func (s *session) fitsTimeout(wait time.Duration) bool {
 // doWithRedirects sends a request and follows at most redirectsMax redirects, all within the same site.
 func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for hop := 0; ; hop++ {
-		resp, fetchErr := s.doConditional(ctx, req)
+		resp, fetchErr := s.doPolitely(ctx, req)
 		if fetchErr != nil {
 			return nil, fetchErr
 		}
@@ -116,10 +115,9 @@ func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*raw
 	}
 }
 
-// doConditional sends a request if robots.txt allows it. If the document of the page is cached, it sends a conditional
-// request and replaces a response with status 304 by the cached document. robots.txt does not apply to a source that
-// has given the operator access.
-func (s *session) doConditional(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
+// doPolitely sends a request if robots.txt allows it. robots.txt does not apply to a source that has given the operator
+// access.
+func (s *session) doPolitely(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	var crawlDelay time.Duration
 	switch {
 	case s.definition.OAuth2 != nil && s.client.config.Pause > 0:
@@ -130,39 +128,19 @@ func (s *session) doConditional(ctx context.Context, req plannedRequest) (*rawRe
 			return nil, fetchErr
 		}
 	}
-	if !req.isDocument {
-		return s.roundTrip(ctx, req, crawlDelay)
-	}
-	cached := s.client.cache.get(s.key, s.definition, s.client.config.Clock())
-	if cached == nil || req.method != http.MethodGet || cached.url != req.url.String() {
-		cached = nil
-	} else {
-		req.header = req.header.Clone()
-		cached.setValidators(req.header)
-	}
-	resp, fetchErr := s.roundTrip(ctx, req, crawlDelay)
-	switch {
-	case fetchErr != nil:
-		return nil, fetchErr
-	case cached != nil && resp.status == http.StatusNotModified:
-		return cached.response(resp), nil
-	case resp.status == http.StatusOK:
-		s.client.cache.put(s.key, s.definition, resp)
-	}
-	return resp, nil
+	return s.roundTrip(ctx, req, crawlDelay)
 }
 
 // roundTrip locks the host, waits for the end of the host's pause, sends one request and reads the response.
 func (s *session) roundTrip(ctx context.Context, req plannedRequest, crawlDelay time.Duration) (*rawResponse, *fetchError) {
 	action := req.method + " " + shorten(req.url.String())
-	host := hostName(req.url)
-	lock, err := s.client.hosts.lock(ctx, host)
+	host, err := s.client.hosts.lock(ctx, hostName(req.url))
 	if err != nil {
-		return nil, s.exchangeError(ctx, err, nil, "wait for other requests to "+host)
+		return nil, s.exchangeError(ctx, err, nil, "wait for other requests to "+hostName(req.url))
 	}
-	defer s.client.unlockHost(lock, crawlDelay)
-	if err := sleep(ctx, lock.value.wait(s.client.config.Clock())); err != nil {
-		return nil, s.exchangeError(ctx, err, nil, "pause before the next request to "+host)
+	defer func() { host.unlock(s.client.config.Clock(), max(s.client.config.Pause, crawlDelay)) }()
+	if err := sleep(ctx, host.wait(s.client.config.Clock())); err != nil {
+		return nil, s.exchangeError(ctx, err, nil, "pause before the next request to "+hostName(req.url))
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.client.config.RequestTimeout)
 	defer cancel()

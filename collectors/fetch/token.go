@@ -37,22 +37,18 @@ func (t accessToken) usableAt(now time.Time) bool {
 }
 
 // token returns the token of the source. It asks for one if there is none, if it has expired or if it is the one that
-// was refused. It locks the source, so that concurrent fetches ask only once.
+// was refused.
 func (s *session) token(ctx context.Context, clientID, refused string) (string, *fetchError) {
-	lock, err := s.client.tokens.lock(ctx, s.definition.ID)
-	if err != nil {
-		return "", s.exchangeError(ctx, err, nil, "wait for the token of "+s.definition.ID)
-	}
-	defer s.client.tokens.unlock(lock)
-	if !lock.value.usableAt(s.client.config.Clock()) || lock.value.text == refused {
-		token, fetchErr := s.requestToken(ctx, clientID)
-		if fetchErr != nil {
+	token, _ := s.client.tokens.get(s.definition.ID)
+	if !token.usableAt(s.client.config.Clock()) || token.text == refused {
+		var fetchErr *fetchError
+		if token, fetchErr = s.requestToken(ctx, clientID); fetchErr != nil {
 			return "", fetchErr
 		}
-		lock.value = token
+		s.client.tokens.put(s.definition.ID, token)
 	}
-	s.secrets.add(lock.value.text)
-	return lock.value.text, nil
+	s.secrets.add(token.text)
+	return token.text, nil
 }
 
 // requestToken asks the token endpoint for a token, with the client-credentials grant (RFC 6749, section 4.4).
