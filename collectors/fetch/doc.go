@@ -55,5 +55,5 @@
 //
 // # Limits
 //
-// No HTTP/2, no encoding but gzip, no proxy but that of a definition, no cache: every fetch asks for the whole document.
+// No HTTP/2, no encoding but gzip, no proxy but that of a definition, no cache: each fetch is of the whole document.
 package fetch

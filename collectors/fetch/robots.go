@@ -43,8 +43,8 @@ func (s *session) checkRobots(ctx context.Context, address *url.URL) (time.Durat
 	return rules.crawlDelay, nil
 }
 
-// fetchRobots returns the rules of an origin. A missing robots.txt (4xx) allows everything. If it can't be fetched (5xx,
-// no connection), an older copy stays in use; without one the Fetch fails (RFC 9309, section 2.3.1).
+// fetchRobots returns the rules of an origin. A missing robots.txt (4xx) allows everything. If it can't be fetched
+// (5xx, no connection), an older copy stays in use; without one the Fetch fails (RFC 9309, section 2.3.1).
 func (s *session) fetchRobots(ctx context.Context, base *url.URL) (robotsRules, *fetchError) {
 	resp, fetchErr := s.doWithRetries(ctx, plannedRequest{
 		method: http.MethodGet, url: base.JoinPath("robots.txt"), header: s.header("text/plain,*/*;q=0.5"),
