@@ -31,7 +31,7 @@ func (p *commands) run(ctx context.Context) int {
 	p.Stdout = stdout
 	root := p.newRoot()
 	executed, err := root, error(nil)
-	if !isCompletionRequest(p.Args) {
+	if len(p.Args) == 0 || !strings.HasPrefix(p.Args[0], cobra.ShellCompRequestCmd) { // else a completion script calls
 		err = unknownCommand(root, p.Args)
 	}
 	if err == nil {
@@ -54,7 +54,7 @@ func (p *commands) newRoot() *cobra.Command {
 		Long: `tasard is the Dominican exchange-rate node: it collects the rates that Dominican institutions publish for foreign
 currency, and serves best rates, conversions, lists and history over HTTP.
 
-tasard help topics explains settings, exit codes, signals and quotas.`,
+tasard help settings, exit-codes, signals and quotas explain more.`,
 		Example: `  tasard demo
   tasard serve --data ./data --collect-contact ana@example.com
   tasard sources list --data ./data
@@ -66,7 +66,7 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 		Subcommands: []*cobra.Command{
 			p.newServe(), p.newDemo(), p.newMock(), p.newMCP(), intake.New(p.Process), p.newExport(), sources.New(p.Process), sources.NewDefinitions(p.Process),
 			backup.NewLog(p.Process), backup.New(p.Process), backup.NewRestore(p.Process), operator.New(p.Process), operator.NewPing(p.Process),
-			p.newConfig(), doctor.New(p.Process), p.newCompletion(), p.newMan(), p.newVersion(),
+			p.newConfig(), doctor.New(p.Process), p.newMan(), p.newVersion(),
 		},
 	}.Command(p.Process)
 	printVersion := root.RunE
@@ -76,15 +76,16 @@ tasard help topics explains settings, exit codes, signals and quotas.`,
 		}
 		return cmd.Help()
 	}
-	root.SilenceErrors, root.SilenceUsage, root.CompletionOptions.DisableDefaultCmd = true, true, true
+	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(p.Args)
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(newHelp(p.Stdout))
+	root.SetHelpCommand(newHelp())
 	root.SetUsageFunc(usage)
-	registerCompletions(root)
+	root.AddCommand(topics()...)
+	root.InitDefaultCompletionCmd()
 	return root
 }
 

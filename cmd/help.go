@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,12 +11,11 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-// topic is a help text that belongs to no command: tasard help TOPIC.
-type topic struct{ name, short, text string }
-
-func topics() []topic {
-	return []topic{
-		{"settings", "flags, variables and the configuration file", `Settings can be flags, environment variables or lines of a TOML file:
+// topics returns the help texts that belong to no command: tasard help TOPIC. Cobra takes commands that can't run for
+// topics.
+func topics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "settings", Short: "Flags, variables and the configuration file", Long: `Settings can be flags, environment variables or lines of a TOML file:
 
   --log-format json
   TASARD_LOG_FORMAT=json
@@ -28,8 +25,8 @@ A flag wins over a variable, a variable over the file. Variables and file are th
 the settings that it has, and every command refuses unknown names and bad values. Secrets are never settings; settings name
 the files that hold them. An empty variable counts as not set; so do the variables that Kubernetes and Docker set for a
 service named tasard, such as TASARD_SERVICE_HOST.`},
-		{"exit-codes", "exit codes of all commands", exit.Help},
-		{"signals", "signals of a running node", `SIGINT and SIGTERM stop a node in order: requests in flight are answered, accepted changes are on disk. With --drain-delay it
+		{Use: "exit-codes", Short: "Exit codes of all commands", Long: exit.Help},
+		{Use: "signals", Short: "Signals of a running node", Long: `SIGINT and SIGTERM stop a node in order: requests in flight are answered, accepted changes are on disk. With --drain-delay it
 keeps answering for that time, while /readyz says 503 and every answer closes its connection. A second signal kills the
 process; no acknowledged change is lost.
 
@@ -37,7 +34,7 @@ SIGHUP reads the certificates for callers and for other nodes with their keys ag
 error is logged. Everything else is read at a start.
 
 A service manager is notified through NOTIFY_SOCKET (Type=notify-reload, WatchdogSec).`},
-		{"quotas", "quotas, leases and keys", `Every account, and every client address without a key, has a quota of a day (--quota-day), which ends at midnight in Santo
+		{Use: "quotas", Short: "Quotas, leases and keys", Long: `Every account, and every client address without a key, has a quota of a day (--quota-day), which ends at midnight in Santo
 Domingo, and of any 60 seconds (--quota-minute). All keys of an account share its quota. An account can have limits of its
 own: tasard admin accounts limit.
 
@@ -49,45 +46,23 @@ access ends.`},
 	}
 }
 
-// newHelp returns the command help. It prints the help of a command, a topic, or the list of topics.
-func newHelp(out io.Writer) *cobra.Command {
+// newHelp returns the command help. It prints the help of a command or of a topic.
+func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command | topic]",
 		Short: "Explain a command or a topic",
-		Long:  "help explains a command, as --help after the command does, or a topic. help topics lists the topics.",
+		Long:  "help explains a command, as --help after the command does, or a topic, such as settings.",
 		Example: `  tasard help log repair
-  tasard help topics
   tasard help settings`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && printTopic(out, args[0]) {
-				return nil
-			}
 			if err := unknownCommand(cmd.Root(), args); err != nil {
-				return exit.Wrap(exit.Usage, fmt.Errorf("%w; tasard help topics lists the topics", err))
+				return err
 			}
 			target, _, _ := cmd.Root().Find(args) // unknownCommand has checked args
 			target.InitDefaultHelpFlag()
 			return target.Help()
 		},
 	}
-}
-
-// printTopic prints a topic, or with the name "topics" the list of topics. It reports whether the name exists.
-func printTopic(out io.Writer, name string) bool {
-	all := topics()
-	if name == "topics" {
-		table := terminal.NewTable(out, "Topics:\n")
-		for _, t := range all {
-			terminal.Fprintf(table, "  tasard help %s\t%s\n", t.name, t.short)
-		}
-		_ = table.Flush() // out is an ErrWriter, which keeps the error for the end of the command
-		return true
-	}
-	i := slices.IndexFunc(all, func(t topic) bool { return t.name == name })
-	if i >= 0 {
-		terminal.Fprintf(out, "%s\n", all[i].text)
-	}
-	return i >= 0
 }
 
 // groupedFlagsMin is the smallest number of flags that the help of a command divides into groups.
@@ -97,6 +72,9 @@ const groupedFlagsMin = 15
 // but puts flags into groups.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return nil
+	}
 	terminal.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
 	if cmd.HasAvailableSubCommands() {
 		terminal.Fprintf(out, "  %s [command]\n", cmd.CommandPath())
@@ -115,8 +93,16 @@ func usage(cmd *cobra.Command) error {
 	for _, group := range flagGroups(cmd.LocalFlags()) {
 		terminal.Fprintf(out, "\n%s:\n%s", group.title, group.flags.FlagUsages())
 	}
+	if cmd.HasHelpSubCommands() {
+		terminal.Fprintf(out, "\nTopics:\n")
+		for _, topic := range cmd.Commands() {
+			if topic.IsAdditionalHelpTopicCommand() {
+				terminal.Fprintf(out, "  %-*s %s\n", topic.NamePadding(), topic.Name(), topic.Short)
+			}
+		}
+	}
 	if cmd.HasAvailableSubCommands() {
-		terminal.Fprintf(out, "\n%s --help explains a command; tasard help topics lists other topics.\n", cmd.CommandPath()+" COMMAND")
+		terminal.Fprintf(out, "\n%s --help explains a command.\n", cmd.CommandPath()+" COMMAND")
 	}
 	return nil
 }

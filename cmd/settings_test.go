@@ -34,7 +34,7 @@ func TestSettings_SameWords(t *testing.T) {
 }
 
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
-	ofOneCall := "at break buy by channel config currency data day dir effective-date expires for format from help json kind live minute network output page required-at " +
+	ofOneCall := "at break no-descriptions buy by channel config currency data day dir effective-date expires for format from help json kind live minute network output page required-at " +
 		"reason refused save saved sell show since source to version what withdraw yes" // data: of demo, which must not take the one of serve
 	settings := setting.Names((&commands{&process.Process{}}).newRoot())
 	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
