@@ -91,7 +91,7 @@ func (s *server) start(ctx context.Context, name string, core int, argv ...strin
 		var line string
 		line, err = s.awaitLine(ctx, listeningText)
 		_, line, _ = strings.Cut(line, "://")
-		s.address, _, _ = strings.Cut(strings.TrimSpace(line)+" ", " ")
+		s.address, _, _ = strings.Cut(strings.TrimSpace(strings.ReplaceAll(line, `"`, " "))+" ", " ")
 	}
 	if err == nil {
 		err = s.awaitResponse(ctx)

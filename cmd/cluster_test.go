@@ -271,7 +271,10 @@ func TestContract_Cluster(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("2026-06-30T14:%02d:00Z,%s,USD,,,58.%d0,59.%d0,%s-site,,\n", i, institution, i, i/2, institution))
 	}
 	mustRun(t, "import", "--data", first, observationsFile(t, lines...))
-	eventually(t, "the third node has the rates", func() bool { return strings.Contains(nodes[2].mustGet("/v1/rates"), `"total":4`) })
+	eventually(t, "the third node has the rates", func() bool {
+		status, _ := nodes[2].ask(http.MethodGet, "/v1/rates")
+		return status == http.StatusOK && strings.Contains(nodes[2].mustGet("/v1/rates"), `"total":4`)
+	})
 	newContract(t, nodes[2].URL, &http.Transport{}, "").check()
 }
 

@@ -108,7 +108,7 @@ func TestMetrics_Listen(t *testing.T) {
 	if !found {
 		t.Fatal(p.Output())
 	}
-	base := strings.TrimSuffix(at, admin.MetricsPath)
+	base := strings.TrimSuffix(strings.Trim(at, `"`), admin.MetricsPath)
 	p.mustGet("/livez")
 	exposed := &program{&cmdtest.Process{URL: base}, t}
 	text := exposed.mustGet(admin.MetricsPath)

@@ -33,7 +33,7 @@ func TestServe_LogReader(t *testing.T) {
 		url := ""
 		for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(lines.Text(), "recovered"); {
 			if _, address, found := strings.Cut(lines.Text(), "listening on "); found {
-				url = address
+				url = strings.Trim(address, `"`)
 			}
 		}
 		if !stalled {

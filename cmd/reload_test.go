@@ -70,7 +70,7 @@ func secureStatus(address string, roots *x509.CertPool) (int, error) {
 // securely waits until a program listens over HTTPS and gives its address.
 func (p *program) securely() string {
 	_, address, _ := strings.Cut(p.Await("listening on https://"), "listening on https://")
-	return strings.TrimSpace(address)
+	return strings.Trim(address, "\" \n")
 }
 
 // hangUp sends SIGHUP and waits for a line of the log.

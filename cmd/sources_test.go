@@ -186,7 +186,7 @@ func TestServe_StopsWhileCollecting(t *testing.T) {
 	site := []string{withSite + "=" + "3,bhd-site=hang,apap-site=hang"}
 	data := t.TempDir()
 	p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
-	p.Await("source collected source=qik-site")
+	p.Await(`"source collected" source=qik-site`)
 	clock := clockFrom("now")
 	began := clock()
 	p.stop(syscall.SIGTERM)

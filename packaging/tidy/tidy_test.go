@@ -52,7 +52,6 @@ func goroutineFiles() map[string]string {
 		"cmd/mock.go":                              "answer: waits for the accept loop",
 		"cmd/mock_reader.go":                       "withReader: stop waits for it",
 		"cmd/internal/terminal/logqueue.go":        "LogQueue.Close: waits, but only a second if nothing reads the log",
-		"cmd/internal/terminal/repeats.go":         "repeatedErrors.close: stops the timers",
 		"cmd/notify.go":                            "notifier.end, in serve",
 		"cmd/serve.go":                             "takeInBeside: waits for the import",
 	}

@@ -42,7 +42,6 @@ type Process struct {
 
 	errorLog *slog.Logger       // logger that Report uses if logs are JSON; otherwise nil
 	logQueue *terminal.LogQueue // standard error of a node, see NodeLogger; otherwise nil
-	endLog   func()             // ends the logger of the node
 }
 
 // ProgramName returns a name with which a shell can run this program again.
@@ -92,20 +91,18 @@ func (p *Process) reportWith(logger *slog.Logger, o terminal.LogOptions) *slog.L
 	return logger
 }
 
-// NodeLogger is like Logger, but for a node: from now on nothing waits for the reader of standard error. CloseLog must
-// be called at the end.
-func (p *Process) NodeLogger(o terminal.LogOptions) (logger *slog.Logger) {
+// NodeLogger is like Logger, but for a node: after this, logging drops lines instead of blocking. CloseLog must be called
+// at the end.
+func (p *Process) NodeLogger(o terminal.LogOptions) *slog.Logger {
 	p.logQueue = terminal.NewLogQueue(p.Stderr)
 	p.Stderr = p.logQueue
-	logger, p.endLog = terminal.NewNodeLogger(p.logQueue, o)
-	return p.reportWith(logger, o)
+	return p.reportWith(terminal.NewNodeLogger(p.logQueue, o), o)
 }
 
 // CloseLog writes the lines of the log that wait, if there was a node. It waits a second for a reader that does not
 // read.
 func (p *Process) CloseLog() {
 	if p.logQueue != nil {
-		p.endLog()
 		p.logQueue.Close()
 	}
 }

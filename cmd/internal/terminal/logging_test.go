@@ -23,8 +23,8 @@ func TestLogging_Lines(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Debug("not written")
-	want := `2026-06-30T15:00:00Z WARN  torn tail cut part=wal file.name="a b" file.bytes=7 file.error="x\ny" ` +
-		`file.when=2026-06-30T15:00:00Z file.empty="" file.more.Authorization=(hidden) file.more.is="é="` + "\n"
+	want := `time=2026-06-30T15:00:00.000Z level=WARN msg="torn tail cut" part=wal file.name="a b" file.bytes=7 file.error="x\ny" ` +
+		`file.when=2026-06-30T15:00:00.000Z file.empty="" file.more.Authorization=(hidden) file.more.is="é="` + "\n"
 	if out.String() != want {
 		t.Errorf("got  %swant %s", out.String(), want)
 	}
@@ -51,7 +51,7 @@ func TestLogging_Codes(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		NewLogger(&out, LogOptions{Format: "text", Level: "info"}).Info("m", "code", value)
-		if !strings.HasSuffix(out.String(), " m "+want+"\n") {
+		if !strings.HasSuffix(out.String(), " msg=m "+want+"\n") {
 			t.Errorf("%v: %s", value, out.String())
 		}
 	}

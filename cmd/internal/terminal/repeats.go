@@ -10,7 +10,7 @@ import (
 const (
 	// repeatInterval is the shortest time between two lines about the same error of requests.
 	repeatInterval = 10 * time.Second
-	// repeatKeysMax is the largest number of different errors. Further ones count as the same if their messages are equal.
+	// repeatKeysMax is the largest number of different errors. Further ones count as one.
 	repeatKeysMax = 16
 	// requestAttr is the name of the attribute that marks a record about one request.
 	requestAttr = "requestId"
@@ -18,113 +18,69 @@ const (
 
 // repeatLimiter is a slog.Handler that logs the same error of many requests at most once in repeatInterval, with the
 // attribute repeated: how many such records it has left out before this one. Otherwise a full disk, for example, would
-// cause a line for each request. Errors are the same if they differ only in the id of the request. All other records
-// pass.
+// cause a line for each request. Errors are the same if they differ only in
+// the id of the request. All other records pass.
 type repeatLimiter struct {
 	slog.Handler
-	*repeatedErrors
+	recent *recentErrors
 }
 
-// repeatedErrors has the errors that were logged lately. Handlers that WithAttrs and WithGroup return share it.
-type repeatedErrors struct {
+// recentErrors counts the errors that were left out, by their text. Derived handlers share it.
+type recentErrors struct {
 	mu     sync.Mutex
-	recent map[string]*repeatedError
-}
-
-// repeatedError is an error that was logged in the last repeatInterval.
-type repeatedError struct {
-	handler slog.Handler
-	newest  slog.Record // the newest record that was left out
-	count   int         // how many were left out
-	timer   *time.Timer // calls endInterval
+	logged map[string]time.Time
+	count  map[string]int
 }
 
 func newRepeatLimiter(h slog.Handler) *repeatLimiter {
-	return &repeatLimiter{Handler: h, repeatedErrors: &repeatedErrors{recent: map[string]*repeatedError{}}}
+	return &repeatLimiter{h, &recentErrors{logged: map[string]time.Time{}, count: map[string]int{}}}
 }
 
 // Handle implements slog.Handler.
 func (l *repeatLimiter) Handle(ctx context.Context, record slog.Record) error {
-	if record.Level >= slog.LevelWarn {
-		if key, ofRequest := errorKey(record); ofRequest && l.leftOut(l.Handler, key, record) {
+	key, ofRequest := record.Message, false
+	record.Attrs(func(attr slog.Attr) bool {
+		if attr.Key == requestAttr {
+			ofRequest = true
+		} else {
+			key += "\n" + attr.String()
+		}
+		return true
+	})
+	if ofRequest && record.Level >= slog.LevelWarn {
+		repeated, leftOut := l.recent.note(key, record.Time)
+		if leftOut {
 			return nil
+		}
+		if repeated > 0 {
+			record.AddAttrs(slog.Int("repeated", repeated))
 		}
 	}
 	return l.Handler.Handle(ctx, record)
 }
 
-// errorKey returns a text that is equal for records about the same error. It returns false if the record is not about a
-// request.
-func errorKey(record slog.Record) (key string, ofRequest bool) {
-	text := []byte(record.Message)
-	record.Attrs(func(attr slog.Attr) bool {
-		if attr.Key == requestAttr {
-			ofRequest = true
-		} else {
-			text = append(append(text, '\n'), attr.String()...)
-		}
-		return true
-	})
-	return string(text), ofRequest
-}
-
-// leftOut reports whether a record must not be logged, because one with this key was logged lately. It counts the
-// record, or begins an interval.
-func (e *repeatedErrors) leftOut(h slog.Handler, key string, record slog.Record) bool {
+// note reports whether a record must be left out, and otherwise how many were left out before it.
+func (e *recentErrors) note(key string, now time.Time) (repeated int, leftOut bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.recent[key] == nil && len(e.recent) >= repeatKeysMax {
-		key = record.Message
+	if _, known := e.logged[key]; !known && len(e.logged) >= repeatKeysMax {
+		key = ""
 	}
-	if r := e.recent[key]; r != nil {
-		r.newest = record.Clone()
-		r.count++
-		return true
+	if last, known := e.logged[key]; known && now.Sub(last) < repeatInterval {
+		e.count[key]++
+		return 0, true
 	}
-	e.recent[key] = &repeatedError{handler: h, timer: time.AfterFunc(repeatInterval, func() { e.endInterval(key) })}
-	return false
-}
-
-// endInterval logs how many records with a key were left out, and begins the next interval. If there were none, the
-// next record is logged at once.
-func (e *repeatedErrors) endInterval(key string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r := e.recent[key]
-	if r == nil || r.count == 0 {
-		delete(e.recent, key)
-		return
-	}
-	r.report()
-	r.timer.Reset(repeatInterval)
-}
-
-// report logs the newest record that was left out, with their number. The caller must hold mu.
-func (r *repeatedError) report() {
-	r.newest.AddAttrs(slog.Int("repeated", r.count))
-	_ = r.handler.Handle(context.Background(), r.newest) // the error can't be reported: writing the log has failed
-	r.count = 0
-}
-
-// close logs how many records were left out, and stops all timers.
-func (e *repeatedErrors) close() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for key, r := range e.recent {
-		r.timer.Stop()
-		if r.count > 0 {
-			r.report()
-		}
-		delete(e.recent, key)
-	}
+	repeated = e.count[key]
+	e.logged[key], e.count[key] = now, 0
+	return repeated, false
 }
 
 // WithAttrs implements slog.Handler.
 func (l *repeatLimiter) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &repeatLimiter{l.Handler.WithAttrs(attrs), l.repeatedErrors}
+	return &repeatLimiter{l.Handler.WithAttrs(attrs), l.recent}
 }
 
 // WithGroup implements slog.Handler.
 func (l *repeatLimiter) WithGroup(name string) slog.Handler {
-	return &repeatLimiter{l.Handler.WithGroup(name), l.repeatedErrors}
+	return &repeatLimiter{l.Handler.WithGroup(name), l.recent}
 }
