@@ -91,8 +91,8 @@ func (p *Process) reportWith(logger *slog.Logger, o terminal.LogOptions) *slog.L
 	return logger
 }
 
-// NodeLogger is like Logger, but for a node: after this, logging drops lines instead of blocking. CloseLog must be called
-// at the end.
+// NodeLogger is like Logger, but for a node: after this, logging drops lines instead of blocking. CloseLog must be
+// called at the end.
 func (p *Process) NodeLogger(o terminal.LogOptions) *slog.Logger {
 	p.logQueue = terminal.NewLogQueue(p.Stderr)
 	p.Stderr = p.logQueue
