@@ -37,6 +37,7 @@ const (
 	CodeInstitutionNotFound Code = "institution_not_found"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodePayloadTooLarge     Code = "payload_too_large"
+	CodeNotImplemented      Code = "not_implemented"
 	CodeInternalError       Code = "internal_error"
 	CodeDataUnavailable     Code = "data_unavailable"
 	CodeMailUnavailable     Code = "mail_unavailable"

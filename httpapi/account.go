@@ -72,6 +72,15 @@ type accountPath struct {
 	allow      string // value of the header Allow
 }
 
+// operation returns the operation with a method, or nil.
+func (p *accountPath) operation(method string) *accountOperation {
+	index := slices.IndexFunc(p.operations, func(op accountOperation) bool { return op.method == method })
+	if index < 0 {
+		return nil
+	}
+	return &p.operations[index]
+}
+
 // accountPaths returns the paths of the account operations by pattern.
 func accountPaths() map[string]*accountPath {
 	paths := map[string]*accountPath{}
@@ -84,6 +93,15 @@ func accountPaths() map[string]*accountPath {
 		path.allow = allowed(path.operations)
 	}
 	return paths
+}
+
+// accountPathOf returns the account operations of a path, or nil.
+func (s *Server) accountPathOf(path []byte) *accountPath {
+	found := s.accountPaths[string(path)]
+	if found == nil && bytes.HasPrefix(path, []byte(keysPath+"/")) && oneSegment(path) {
+		found = s.accountPaths[keyPath]
+	}
+	return found
 }
 
 // allowed returns the value of the header Allow for the operations of a path.
@@ -117,12 +135,11 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 	if method == fasthttp.MethodHead {
 		method = fasthttp.MethodGet
 	}
-	index := slices.IndexFunc(path.operations, func(op accountOperation) bool { return op.method == method })
-	if index < 0 {
+	op := path.operation(method)
+	if op == nil {
 		s.rejectMethod(ctx, "operation", path.allow)
 		return
 	}
-	op := &path.operations[index]
 	if method != fasthttp.MethodGet && s.rejectCrossSite(ctx) {
 		return
 	}
@@ -147,6 +164,24 @@ func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
 		return
 	}
 	s.logAccount(ctx, op, "")
+}
+
+// wantsAccountBody reports whether the answer to an account request depends on its body: the checks before that of the
+// content pass, and the operation takes JSON.
+func (s *Server) wantsAccountBody(ctx *fasthttp.RequestCtx, path *accountPath) bool {
+	op := path.operation(string(ctx.Method()))
+	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
+		return false
+	}
+	if op.credential == noCredential {
+		return true
+	}
+	request := &accountRequest{credential: s.credential(ctx)}
+	if op.checkCredential(request.credential) != nil {
+		return false
+	}
+	_, err := s.windows(request)
+	return err == nil
 }
 
 // checkCredential checks the kind and the form of a credential. Config.Accounts looks up the account later.
@@ -200,23 +235,27 @@ const originMessage = "must be this server's own: account operations are not for
 // rejectCrossSite answers 400 and returns true if a browser sent the request for a page of another site. This is a
 // second protection: such a page has no credential anyway, because account operations do not read cookies.
 func (s *Server) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
-	header := &ctx.Request.Header
-	origin := header.Peek(fasthttp.HeaderOrigin)
-	foreign := ""
-	switch site := header.Peek("Sec-Fetch-Site"); {
-	case len(site) > 0:
-		if string(site) != "same-origin" && string(site) != "none" {
-			foreign = "Sec-Fetch-Site"
-		}
-	case len(origin) > 0:
-		_, host, found := bytes.Cut(origin, []byte("://"))
-		if !found || !bytes.EqualFold(host, header.Host()) {
-			foreign = fasthttp.HeaderOrigin
-		}
-	}
+	foreign := foreignHeader(&ctx.Request.Header)
 	if foreign == "" {
 		return false
 	}
 	s.rejectWithDetails(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originMessage}})
 	return true
+}
+
+// foreignHeader returns the name of the header that says that the request is for a page of another site, or "".
+func foreignHeader(header *fasthttp.RequestHeader) string {
+	origin := header.Peek(fasthttp.HeaderOrigin)
+	switch site := header.Peek("Sec-Fetch-Site"); {
+	case len(site) > 0:
+		if string(site) != "same-origin" && string(site) != "none" {
+			return "Sec-Fetch-Site"
+		}
+	case len(origin) > 0:
+		_, host, found := bytes.Cut(origin, []byte("://"))
+		if !found || !bytes.EqualFold(host, header.Host()) {
+			return fasthttp.HeaderOrigin
+		}
+	}
+	return ""
 }

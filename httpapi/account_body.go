@@ -63,10 +63,11 @@ var (
 // readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
 func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
 	body := ctx.Request.Body()
+	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not awaited, see answerExpectation
 	switch {
-	case len(body) > accountBodyMax:
+	case length > accountBodyMax:
 		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
-	case op.fields == nil && len(body) > 0:
+	case op.fields == nil && length > 0:
 		return &contentError{code: engine.CodeMalformedRequest, message: bodyNotTaken}
 	case op.fields != nil && !isJSON(&ctx.Request.Header):
 		return &contentError{code: engine.CodeUnsupportedMediaType, message: bodyMedia}

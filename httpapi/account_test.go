@@ -49,7 +49,7 @@ func TestK1_Bodies(t *testing.T) {
 		if a.status != test.status || got != test.want {
 			t.Errorf("%.60q: %d %s, want %d %s: %s", test.body, a.status, got, test.status, test.want, a.body)
 		}
-		if a.closes != (test.want == "malformed_request") {
+		if a.closes != (test.body != "" || test.want == "malformed_request") {
 			t.Errorf("%.60q: closes %v (E1)", test.body, a.closes)
 		}
 	}

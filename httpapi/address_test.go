@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -71,22 +70,6 @@ func TestS8_ClientAddress(t *testing.T) {
 					t.Errorf("%s, %s: %s, want %s", row.name, name, g.accounts.from, want)
 				}
 			}
-		}
-	}
-}
-
-// TestUntrustedProxy: a server behind a proxy that is not trusted notices it, and one behind a trusted proxy does not.
-func TestUntrustedProxy(t *testing.T) {
-	for want, proxies := range map[string][]netip.Prefix{"127.0.0.1": nil, "": {netip.MustParsePrefix("127.0.0.0/8")}} {
-		log := &lockedBuffer{}
-		s := serve(t, func(c *Config) { c.TrustedProxies, c.Logger = proxies, logTo(log) })
-		conn, wire := s.dial(t)
-		for i := range 60 {
-			write(t, conn, strings.Replace(request(bestTarget), "\r\n\r\n", fmt.Sprintf("\r\nX-Forwarded-For: 192.0.2.%d\r\n\r\n", i), 1))
-			parseAnswer(t, wire, "GET")
-		}
-		if got := s.server.Stats().UntrustedProxy; got != want || (want != "") != strings.Contains(log.text(), "--trusted-proxy") {
-			t.Errorf("proxy %q, want %q; logged: %s", got, want, log.text())
 		}
 	}
 }

@@ -31,15 +31,7 @@ func bearerText(line []byte) ([]byte, bool) {
 // caller returns the API key and the client address of a request for data. The result does not point into the buffers
 // of the request.
 func (s *Server) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Caller {
-	c := account.Caller{Address: s.clientAddress(ctx)}
-	if !f.HasAuthorization {
-		return c
-	}
-	if token, ok := bearerText(f.Authorization); ok {
-		c.Key, c.HasKey = account.ParseKey(token)
-	}
-	c.HasMalformedKey = !c.HasKey
-	return c
+	return callerFrom(s.clientAddress(ctx), f.Authorization)
 }
 
 // credential is the credential of an account request: a session token or an API key.

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"crypto/sha256"
+	"slices"
+	"sync/atomic"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/encode"
@@ -17,6 +19,31 @@ type conversionTemplate struct {
 	text        []byte // the body without the amounts
 	items       []amountOffsets
 	generatedAt int // offset in text of the value of generatedAt, the time of the response
+	packed      [packedSlots]atomic.Pointer[packedConversion]
+}
+
+// packedSlots is a power of two: the number of combinations of amount lengths for which a template is kept compressed.
+const packedSlots = 16
+
+// packedConversion is a template compressed for amounts of certain lengths.
+type packedConversion struct {
+	holes []rendered.Span
+	holed *rendered.Holed
+}
+
+// appendPacked appends the compressed body to dst. body and holes are results of appendBody.
+func (t *conversionTemplate) appendPacked(dst, body []byte, holes []rendered.Span) []byte {
+	hash := 0
+	for _, hole := range holes {
+		hash = hash*31 + hole.End
+	}
+	slot := &t.packed[hash&(packedSlots-1)]
+	p := slot.Load()
+	if p == nil || !slices.Equal(p.holes, holes) {
+		p = &packedConversion{slices.Clone(holes), rendered.NewHoled(body, holes)}
+		slot.Store(p)
+	}
+	return p.holed.Append(dst, body, holes)
 }
 
 // amountOffsets are the offsets in conversionTemplate.text at which the amounts of one item are inserted.
@@ -51,17 +78,20 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 
 // appendBody appends the body for the amount of q, generated at now. items must be the rates from which the template
 // was made.
-func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime) []byte {
+func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime, holes *[]rendered.Span) []byte {
 	copied := 0 // number of bytes of t.text that are in dst
 	for i, offsets := range t.items {
 		dst = append(dst, t.text[copied:offsets.foreignAmount]...)
+		start := len(dst)
 		dst = append(dst, q.Amount.String()...)
 		dst = append(dst, t.text[offsets.foreignAmount:offsets.amountDOP]...)
 		conversion := engine.Conversion{Quote: items[i], Operation: q.Operation, Amount: q.Amount}
 		dst = conversion.AppendAmountDOP(dst)
 		copied = offsets.amountDOP
+		*holes = append(*holes, rendered.Span{Start: start, End: len(dst)})
 	}
 	dst = append(dst, t.text[copied:t.generatedAt]...)
+	*holes = append(*holes, rendered.Span{Start: len(dst), End: len(dst) + len(now.Text)})
 	dst = append(dst, now.Text[:]...)
 	return append(dst, t.text[t.generatedAt+len(now.Text):]...)
 }

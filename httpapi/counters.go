@@ -17,14 +17,13 @@ import (
 //
 //	a row for each route: methods × statuses | durations up to each bound, and longer | sum of durations in ns
 //	then, once: with or without a key × results of the check of key and quota | error codes
-//	| priorities × reasons of shed requests
 
 // routeID is the row of the table in which a request is counted.
 type routeID uint8
 
 // Rows for requests without an operation.
 const (
-	routeRefused   routeID = iota // rejected before the router was called: malformed, or shed (see shedReason)
+	routeRefused   routeID = iota // malformed: rejected before the router was called
 	routeUnmatched                // neither an operation nor a page has the path
 	routeAsterisk                 // OPTIONS *
 	routeSite                     // pages and documents
@@ -90,7 +89,7 @@ type counters struct {
 	shards      []counterShard   // the number of shards is a power of two
 	nextState   atomic.Uint32    // for nextShard
 
-	admissionsOffset, codesOffset, shedOffset int // index of the first cell of these counts in a shard
+	admissionsOffset, codesOffset int // index of the first cell of these counts in a shard
 
 	writeTimeout time.Duration // Limits.WriteTimeout
 	conns        conn.Counts
@@ -108,8 +107,7 @@ func newCounters(writeTimeout time.Duration, oneShard bool) *counters {
 	t.answerCells = methodKinds * t.statusCount
 	t.admissionsOffset = len(t.routeNames) * t.routeCells()
 	t.codesOffset = t.admissionsOffset + callerKinds*outcomeKinds
-	t.shedOffset = t.codesOffset + codesMax
-	size, shards := t.shedOffset+int(conn.PriorityCount)*int(shedReasons), 1
+	size, shards := t.codesOffset+codesMax, 1
 	for !oneShard && shards < min(2*runtime.GOMAXPROCS(0), counterShardsMax) {
 		shards *= 2
 	}
@@ -145,15 +143,9 @@ func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
 // methodLabels. The connection adds the duration to the histogram later (conn.Conn.RecordDuration).
 func (t *counters) countStatus(a *requestState, began time.Time, method, status int) {
 	if a.conn != nil {
-		a.conn.RecordDuration(began.Add(t.writeTimeout), t.durations(a))
+		t.durations(a).Add(time.Since(began)) //nolint:forbidigo // in real time, like the HTTP library
 	}
 	a.shard[t.cell(a.route, method, status)].Add(1)
-}
-
-// countExpress counts a response of the express path: GET, 200.
-func (t *counters) countExpress(a *requestState, elapsed time.Duration) {
-	a.shard[t.cell(a.route, 0, fasthttp.StatusOK)].Add(1)
-	t.durations(a).Add(elapsed)
 }
 
 func (t *counters) durations(a *requestState) *durationHistogram {
@@ -187,20 +179,6 @@ func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code)
 		index += max(1, slices.Index(outcomes[:], string(code)))
 	}
 	a.shard[index].Add(1)
-}
-
-// shedReason is the reason why a request was shed (answered 503 to reduce the load). shedNames has the names of the
-// reasons.
-type shedReason int
-
-const (
-	shedLate shedReason = iota // the request had waited too long
-	shedFull                   // the connection was beyond Limits.ConnsMax
-	shedReasons
-)
-
-func (t *counters) countShed(priority conn.Priority, reason shedReason) {
-	t.shards[0][t.shedOffset+int(priority)*int(shedReasons)+int(reason)].Add(1)
 }
 
 // durationHistogram has a count for each of DurationBounds, a count of longer durations, and the sum of all durations

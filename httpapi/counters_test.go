@@ -161,7 +161,7 @@ func checkSums(t *testing.T, stats *Stats, timed, errors uint64, g *fixture) {
 	if want := uint64(len(g.admitter.callers)); times != timed || coded != errors || decided != want {
 		t.Errorf("%d answers were timed of %d, %d of %d errors have a code, %d of %d admissions are counted", times, timed, coded, errors, decided, want)
 	}
-	if c := stats.Connections; c.Accepted == 0 || c.Max != connsDefault || c.OverClientLimit+c.Reserve+c.Shortages != 0 {
+	if c := stats.Connections; c.Accepted == 0 || c.Max != connsDefault || c.OverClientLimit+c.Shortages != 0 {
 		t.Errorf("connections %+v", c)
 	}
 }
@@ -268,32 +268,6 @@ func TestCounters_Connections(t *testing.T) {
 	eventually(t, func() bool { return s.server.Stats().Connections.Open == 0 })
 }
 
-// TestCounters_Shed counts the requests that were refused for load, by priority.
-func TestCounters_Shed(t *testing.T) {
-	s := serve(t, func(c *Config) { c.Limits = Limits{ConnsMax: 1, ConnsPerClient: -1} })
-	first, wire := s.dial(t)
-	askOn(t, first, wire, bestTarget)
-	write(t, first, "GET /v1/rates") // the connection is not idle, so it stays
-	bubbleSleep(200 * time.Millisecond)
-	beyond, wire := s.dial(t)
-	if a := askOn(t, beyond, wire, goldenTargets()["convert"]); a.status != 503 {
-		t.Errorf("beyond the cap: %d", a.status)
-	}
-	stats := s.server.Stats()
-	for _, shed := range stats.Shed {
-		want := uint64(0)
-		if shed.Priority == "anonymous_costly" && shed.Reason == "full" {
-			want = 1
-		}
-		if shed.Count != want {
-			t.Errorf("%+v, want %d", shed, want)
-		}
-	}
-	if stats.Connections.Reserve != 1 || !slices.Contains(stats.Requests, RequestCount{"refused", "GET", 503, 1}) {
-		t.Errorf("%+v", stats)
-	}
-}
-
 // TestO5_IdleMakesRoom: at the cap each newcomer is served, in the place of the connection that was idle longest.
 // Answers that cost nothing do not make a connection younger, and one with half a request stays. The server notes a
 // little after an answer that a connection is idle, so steps too close together are taken again with longer pauses.
@@ -336,7 +310,7 @@ func idleOrder(t *testing.T, pause time.Duration) (order []string) {
 		conn, _ := s.dial(t)
 		ask(conn, bestTarget)
 		order = append(order, <-closed)
-		if got := s.server.Stats().Connections; got.IdleClosed != uint64(newcomers+1) || got.Reserve != 0 {
+		if got := s.server.Stats().Connections; got.IdleClosed != uint64(newcomers+1) {
 			t.Errorf("newcomer %d: %+v", newcomers, got)
 		}
 	}

@@ -7,10 +7,9 @@
 // Each step may answer the request:
 //
 //	conn/             accepts connections up to a maximum number, with TLS if Config.Certificate is set
-//	express.go        the express path: answers a request if the same head was answered with 200 before
+//	express.go        the express path: answers plain GETs for data with 200 or 304, which nearly all requests are
 //	(HTTP library)    reads the request; rejectUnreadable answers if it can't
 //	server.go         serve: answers 500 after a panic, and 400 for malformed requests that the library accepts
-//	shed.go           sheds load (503)
 //	routes.go         finds the operation by path (404) and method (405)
 //	limits.go         authenticates (auth.go; 401), charges, checks readiness (503) and limits (429); refunds after a 5xx
 //	internal/params   parses the parameters and reports all problems at once (400)
@@ -27,8 +26,7 @@
 // All errors have the same JSON shape. The cause of an error is only logged. /livez, /healthz and /readyz are always
 // answered, without keys or limits (health.go). Access records contain no path, query, key or address. No cache may use
 // a response after a rate has expired or after midnight. An ETag is a digest of the body without generatedAt, so it is
-// the same on every node and after a restart. After a response the server retains only the head of a request, without
-// its key.
+// the same on every node and after a restart.
 //
 // The response for a history range that begins after today is an empty list, not an error. A key in a URL is always
 // rejected, even with Config.AllowUnknownParameters. An Authorization header must be "Bearer", one space and a key;
@@ -38,8 +36,8 @@
 //
 // A page is immutable and shared by all requests for it. Its encoded forms are stored in engine.Page.Rendered, so a
 // body is encoded once, and copied with a new generatedAt at most once a second. A conversion has a template into which
-// the amounts are inserted. The express path skips the HTTP library, routing and parsing. A request for an encoded page
-// or a conversion then costs no allocation, one read and one write.
+// the amounts are inserted. The express path skips the HTTP library. A request for an encoded page or a conversion then
+// costs no allocation, one read and one write.
 //
 // # Where to start
 //

@@ -157,8 +157,8 @@ func (d *openAPI) judgeHeaders(k *goldenAnswer, response object, s *documentCove
 
 // notInGoldenFiles are statuses that no golden answer of the operation itself shows, and why.
 func notInGoldenFiles(status string) string {
-	if status == "408" || status == "431" {
-		return "it belongs to the connection, whatever is asked on it: unread/408.http, unread/431.http, server_test.go"
+	if status == "408" || status == "431" || status == "501" {
+		return "it belongs to the connection, whatever is asked on it: unread/408.http, unread/431.http, unread/501.http, server_test.go"
 	}
 	return ""
 }

@@ -23,6 +23,7 @@ const (
 	timeoutMessage   = "The request did not arrive in time. The connection is closed."
 	headersMessage   = "Request line and headers are too long. The connection is closed."
 	bodyMessage      = "The request body is too long. The connection is closed."
+	chunkedMessage   = "Transfer-Encoding is not understood here: send a body with Content-Length. The connection is closed."
 )
 
 // retryAfterDefault is the Retry-After of a 429 or 503 whose engine.Error has none.
@@ -34,7 +35,7 @@ type codeStatus struct {
 }
 
 // codesMax is the length of codes.
-const codesMax = 25
+const codesMax = 26
 
 // codes returns the codes of API errors with their HTTP statuses, in the order of Stats.Errors.
 func codes() [codesMax]codeStatus {
@@ -59,6 +60,7 @@ func codes() [codesMax]codeStatus {
 		{engine.CodeQuotaExceeded, fasthttp.StatusTooManyRequests},
 		{engine.CodeRequestedTooSoon, fasthttp.StatusTooManyRequests},
 		{engine.CodeInternalError, fasthttp.StatusInternalServerError},
+		{engine.CodeNotImplemented, fasthttp.StatusNotImplemented},
 		{engine.CodeDataUnavailable, fasthttp.StatusServiceUnavailable},
 		{engine.CodeMailUnavailable, fasthttp.StatusServiceUnavailable},
 		{engine.CodeOverloaded, fasthttp.StatusServiceUnavailable},
@@ -170,15 +172,11 @@ func appendError(dst []byte, code engine.Code, message, requestID string, detail
 	return append(dst, `}}`...)
 }
 
-// rejectPanic answers 500 and logs the panic with the request id. A body that was queued for the connection
-// before the panic is discarded: it would be sent after the header of the 500 response.
+// rejectPanic answers 500 and logs the panic with the request id.
 func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
-	if c, ok := ctx.Conn().(*conn.Conn); ok {
-		c.DiscardBody()
-	}
 	stack := debug.Stack()
-	if handed, ok := cause.(*handedPanic); ok {
-		cause, stack = handed.cause, handed.stack
+	if express, ok := cause.(*expressPanic); ok {
+		cause, stack = express.cause, express.stack
 	}
 	ctx.Response.SkipBody = ctx.IsHead()
 	s.restartResponse(ctx)
@@ -192,14 +190,17 @@ func (s *Server) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.restartResponse(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
-	ctx.SetConnectionClose()
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
 	timedOut := errors.As(err, &network) && network.Timeout()
-	if c, ok := ctx.Conn().(*conn.Conn); ok && timedOut && !c.Used() {
-		_ = c.Close() // so the library's response is not sent
-		return
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		if timedOut && !c.Used() {
+			_ = c.Close() // so the library's response is not sent
+			return
+		}
+		c.User = nil
 	}
+	closeUnread(ctx)
 	switch {
 	case errors.As(err, &small):
 		s.reject(ctx, engine.CodeHeadersTooLarge, headersMessage)
@@ -210,5 +211,5 @@ func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	default:
 		s.reject(ctx, engine.CodeMalformedRequest, malformedMessage)
 	}
-	s.finish(ctx, s.newRequestState(nil, nil))
+	s.finish(ctx, s.newRequestState(nil))
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"errors"
 	"slices"
 	"strings"
@@ -285,6 +286,10 @@ func unreadableAnswers(t testing.TB) map[string]answer {
 		newFixtureWithLimits(t, nil).server.rejectUnreadable(&ctx, err)
 		answers[name] = written(t, &ctx, "GET")
 	}
+	f := newFixtureWithLimits(t, nil)
+	chunked := &rawConn{in: []byte("POST /v1/rates HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), step: rawBufferBytes}
+	ok(t, f.server.http.ServeConn(chunked))
+	answers["501"] = parseAnswer(t, bufio.NewReader(&chunked.out), "POST")
 	return answers
 }
 

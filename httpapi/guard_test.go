@@ -71,9 +71,13 @@ func differenceToNetHTTP(request []byte, seen []rawVerdict) string {
 func recordingServer(t testing.TB) *fasthttp.Server {
 	server := rawFixture(t, nil).server.http
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		first, second := conn.Malformed(ctx, new(conn.HeadInfo)), conn.Malformed(ctx, new(conn.HeadInfo))
+		var head conn.HeadInfo
+		first, second := conn.Malformed(ctx, &head), conn.Malformed(ctx, new(conn.HeadInfo))
 		if first != second {
 			panic("two verdicts: " + first + " / " + second)
+		}
+		if head.Chunked() && first == "" {
+			first = "chunked"
 		}
 		raw := ctx.Conn().(*rawConn)
 		raw.seen = append(raw.seen, rawVerdict{first, string(ctx.Method()), string(ctx.Request.Header.RequestURI()), string(ctx.Request.Body())})

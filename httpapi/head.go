@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"net/netip"
 
 	"github.com/valyala/fasthttp"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // All header lines of a 200 or 304 of a data operation (all of /v1 except /v1/account) are set at once, by
@@ -25,9 +27,8 @@ const headBufferBytes = 1536
 
 // constantHeaders are the header lines that are the same in all 200 or all 304 responses.
 type constantHeaders struct {
-	withBody       []byte // header lines of a 200
-	withBodyAndEnd []byte // the same with the empty line at the end of a head
-	withoutBody    []byte // header lines of a 304
+	withBody    []byte // header lines of a 200
+	withoutBody []byte // header lines of a 304
 }
 
 func newConstantHeaders(hasAdmitter bool) constantHeaders {
@@ -38,7 +39,6 @@ func newConstantHeaders(hasAdmitter bool) constantHeaders {
 		}
 	}
 	c.withBody = append(appendHeaderLine(nil, fasthttp.HeaderContentType, bytesOf(contentTypeJSON)), c.withoutBody...)
-	c.withBodyAndEnd = append(bytes.Clone(c.withBody), "\r\n"...)
 	return c
 }
 
@@ -64,23 +64,20 @@ type requestState struct {
 type requestData struct {
 	conn.HeadInfo
 	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
-	connState      *connState // nil if conn is nil
+	address        netip.Addr // of the client
 	now            requestTime
 	query          params.Query
 	admitDone      bool // admit was called
+	asked, hasKey  bool // Config.Admitter was asked, about a key
 	admission      account.Admission
-	admitErr       error     // from Config.Admitter
-	limitsEnforced bool      // quotas apply: the response must have the rate-limit headers for admission
-	isShared       bool      // the response is the same for all callers: caches may share it
-	keyIgnored     bool      // the request has a key that is not usable; it counts as anonymous
-	headWritten    bool      // writeHead was called
-	route          routeID   // for the counters
-	id             RequestID // set by appendHead; other responses have the id only in their header
-
-	// The express path (express.go) sets these fields. They are read if serve must go on with the request.
-	expressed bool // the express path called the load shedder
-	shed      bool // the load shedder rejected the request
-	panicked  *handedPanic
+	panicked       *expressPanic // the express path panicked
+	admitErr       error         // from Config.Admitter
+	limitsEnforced bool          // quotas apply: the response must have the rate-limit headers for admission
+	isShared       bool          // the response is the same for all callers: caches may share it
+	keyIgnored     bool          // the request has a key that is not usable; it counts as anonymous
+	headWritten    bool          // writeHead was called
+	route          routeID       // for the counters
+	id             RequestID     // set by appendHead; other responses have the id only in their header
 }
 
 // requestScratch is the part of a requestState that the next request reuses. sync.Pool usually keeps a requestState on
@@ -88,9 +85,11 @@ type requestData struct {
 type requestScratch struct {
 	shard   counterShard
 	numbers numberBlock
-	out     []byte // buffer for responses of the express path
-	etag    []byte // buffer for the ETag of a conversion in the express path
-	body    []byte // buffer for the body of a conversion in the express path
+	out     []byte          // buffer for responses of the express path
+	etag    []byte          // buffer for the ETag of a conversion in the express path
+	body    []byte          // buffer for the body of a conversion in the express path
+	holes   []rendered.Span // buffer for the holes of a conversion
+	packed  []byte          // buffer for the compressed body
 }
 
 // appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".

@@ -26,6 +26,7 @@ func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestSt
 		a.repanic()
 		s.admit(a, s.caller(ctx, &a.HeadInfo))
 	}
+	s.countAdmission(a)
 	if a.admitErr != nil {
 		s.rejectCaller(ctx, a.admitErr)
 		return
@@ -48,6 +49,7 @@ func (s *Server) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestSt
 // admit calls Config.Admitter if limits are enforced or API keys are required. It also sets a.now, except after an
 // error of the admitter.
 func (s *Server) admit(a *requestState, caller account.Caller) {
+	a.address = caller.Address
 	admitter := s.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
 	if admitter == nil || !a.limitsEnforced && !admitter.KeyPolicy().Required(s.config.Clock()) {
@@ -55,20 +57,26 @@ func (s *Server) admit(a *requestState, caller account.Caller) {
 		a.isShared = admitter == nil || admitter.KeyPolicy().RequiredAt.IsZero()
 		return
 	}
+	a.asked, a.hasKey = true, caller.HasKey
 	a.admission, a.admitErr = admitter.Admit(caller)
 	if a.admitDone = true; a.admitErr != nil {
-		s.counters.countAdmission(a, caller.HasKey, codeOf(a.admitErr))
 		return
 	}
-	s.counters.countAdmission(a, a.admission.Account != 0, a.admission.DenyCode)
 	a.keyIgnored = (caller.HasKey || caller.HasMalformedKey) && a.admission.Account == 0
-	if a.connState != nil {
-		a.connState.keyed = a.admission.Account != 0 && a.admission.Admitted
-	}
 	if !a.limitsEnforced || a.admission.At.Wall.IsZero() {
 		a.now = s.requestTime()
 	} else {
 		a.now = s.requestTimeAt(a.admission.At.Wall) // saves a clock reading
+	}
+}
+
+// countAdmission counts the result of admit.
+func (s *Server) countAdmission(a *requestState) {
+	switch {
+	case a.admitErr != nil:
+		s.counters.countAdmission(a, a.hasKey, codeOf(a.admitErr))
+	case a.asked:
+		s.counters.countAdmission(a, a.admission.Account != 0, a.admission.DenyCode)
 	}
 }
 

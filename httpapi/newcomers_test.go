@@ -30,10 +30,11 @@ func TestO3_FirstInPieces(t *testing.T) {
 		"one":               {get, "200", 0},
 		"two":               {get + get, "200 200", 0},
 		"an empty line":     {"\r\n" + get, "200", 0},
-		"a body":            {post + get, "405 200", 0},
-		"chunks":            {chunkedPost + get, "405 200", 0},
-		"a head, expecting": {expecting, "100 405", len(expecting) - len("hello")},
-		"what is no HTTP":   {"GET / HTTP/1.1\nHost: a\r\n\r\n", "400", 0},
+		"a body":            {post, "405", 0},
+		"chunks":            {chunkedPost, "501", 0},
+		"a head, expecting": {expecting, "405", len(expecting) - len("hello")},
+		"a bare LF":         {"GET / HTTP/1.1\nHost: a\r\n\r\n", "404", 0},
+		"what is no HTTP":   {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400", 0},
 		"too long":          {long, "431", 9 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,6 @@ type connServer func(net.Conn) error
 // serveConn serves a connection as one that a listener of the server accepted.
 func (s *Server) serveConn(c net.Conn) error {
 	config := s.connConfig()
-	config.LoadShedder = nil // it knows connections of TCP only
 	return s.http.ServeConn(must(conn.Listen(&oneListener{conn: c}, config).Accept()))
 }
 

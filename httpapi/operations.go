@@ -70,7 +70,7 @@ func (s *Server) history(q *params.Query, now requestTime) (dataPage, error) {
 }
 
 // convert answers a conversion. It does not keep the body, because few requests have the same amount.
-func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
+func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
 	page, template, err := s.conversion(q, a.now)
 	if err != nil {
 		s.answerError(ctx, err)
@@ -81,16 +81,16 @@ func (s *Server) convert(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a 
 	if s.notModified(ctx, a, etag, unchangedFor) {
 		return
 	}
-	body := ctx.Response.SwapBody(nil)[:0]
-	ctx.Response.SwapBody(template.appendBody(body, page.Items, q, a.now))
-	coding := ""
-	if len(ctx.Response.Body()) >= rendered.GzipBytesMin && a.acceptsGzip(ctx) {
-		coding = rendered.Gzip
-		s.gzipResponse(ctx)
+	a.holes = a.holes[:0]
+	a.body = template.appendBody(a.body[:0], page.Items, q, a.now, &a.holes)
+	body, coding := ctx.Response.SwapBody(nil)[:0], ""
+	if len(a.body) >= rendered.GzipBytesMin && a.acceptsGzip(ctx) {
+		body, coding = template.appendPacked(body, a.body, a.holes), rendered.Gzip
+	} else {
+		body = append(body, a.body...)
 	}
+	ctx.Response.SwapBody(body)
 	s.writeHead(ctx, a, etag, unchangedFor, coding)
-	s.keepHead(ctx, r, q, a)
-	a.queueBody(ctx)
 }
 
 // conversion returns the page of rates for a conversion, and the template of the response body: the body without
@@ -107,18 +107,6 @@ func (s *Server) conversion(q *params.Query, now requestTime) (*engine.Page[*eng
 		kept.Store(template)
 	}
 	return page, template, nil
-}
-
-// expressConversion does the work of convert for the express path (express.go). It returns the response instead of
-// writing it.
-func (s *Server) expressConversion(a *requestState) (r expressResponse, isOK bool) {
-	page, template, err := s.conversion(&a.query, a.now)
-	if err != nil {
-		return r, false
-	}
-	a.etag = template.appendETag(a.etag[:0], a.query.Amount)
-	a.body = template.appendBody(a.body[:0], page.Items, &a.query, a.now)
-	return expressResponse{etag: a.etag, body: a.body, changesAt: page.ChangesAt}, true
 }
 
 // renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have
@@ -147,8 +135,6 @@ func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query,
 	body, coding := page.rendered.Body(&a.now.Second, a.acceptsGzip(ctx))
 	ctx.Response.SetBodyRaw(body)
 	s.writeHead(ctx, a, page.rendered.ETag(), unchangedFor, coding)
-	s.keepHead(ctx, r, q, a)
-	a.queueBody(ctx)
 }
 
 // gzipError compresses the body of an error if it is long enough and the client accepts gzip.

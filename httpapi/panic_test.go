@@ -76,18 +76,22 @@ func TestO9_PanicInAnyHandler(t *testing.T) {
 	conn, wire := s.dial(t)
 	ask := func(e exchange) answer {
 		write(t, conn, string(e.bytes()))
-		return parseAnswer(t, wire, e.method)
+		a := parseAnswer(t, wire, e.method)
+		if e.body != "" {
+			conn, wire = s.dial(t)
+		}
+		return a
 	}
 	fired, answered := 0, 0 // answered: and charged, before the panic behind it
 	for _, where := range []string{"before", "behind", "before", "behind"} {
 		for _, e := range panicExchanges() {
-			e.lines = append(slices.Clone(e.lines), plantHeader+": "+where)
+			e.lines = append(slices.Clone(e.lines), plantHeader+": "+where, "TE: trailers") // past the express path, whose panics TestExpress_SameAnswers has
 			a := ask(e)
 			fired++
 			if where == "behind" && strings.HasPrefix(e.target, "/v1/") && !strings.HasPrefix(e.target, accountPrefix) {
 				answered++
 			}
-			for _, problem := range panicProblems(e.method, a, log.text()) {
+			for _, problem := range panicProblems(e.method, e.body != "", a, log.text()) {
 				t.Errorf("%s %s, %s: %s", e.method, e.target, where, problem)
 			}
 			if again := ask(exchange{method: "GET", target: "/v1/currencies"}); again.status != http.StatusOK || len(again.body) == 0 {
@@ -139,10 +143,10 @@ func askOthers(t *testing.T, conn net.Conn, wire *bufio.Reader, stop <-chan stru
 }
 
 // panicProblems holds the answer to a request that panicked against what it must be.
-func panicProblems(method string, a answer, log string) (problems []string) {
+func panicProblems(method string, closes bool, a answer, log string) (problems []string) {
 	id := a.header.Get(headerRequestID)
-	if a.status != http.StatusInternalServerError || len(id) != len(RequestID{}) || a.closes {
-		problems = append(problems, "not a 500 with an id on a connection that goes on")
+	if a.status != http.StatusInternalServerError || len(id) != len(RequestID{}) || a.closes != closes {
+		problems = append(problems, "not a 500 with an id on a connection that goes on, unless it had a body")
 	}
 	if !strings.Contains(log, `"a request ended in a panic","requestId":"`+id+`"`) {
 		problems = append(problems, "no line in the log has the id "+id)
@@ -170,7 +174,7 @@ func TestO9_Control(t *testing.T) {
 	if fell() == nil {
 		t.Error("a panic without a net goes unnoticed")
 	}
-	if len(panicProblems("GET", answer{status: 200, header: http.Header{}, body: []byte("planted"), closes: true}, "")) != 4 {
+	if len(panicProblems("GET", false, answer{status: 200, header: http.Header{}, body: []byte("planted"), closes: true}, "")) != 4 {
 		t.Error("a wrong answer passes")
 	}
 }

@@ -47,7 +47,7 @@ type rawCase struct {
 
 type rawAnswer struct {
 	status int
-	target string // of the request, as the test handler understood it
+	target string // of the request, as the test handler understood it; "" from the express path, see FuzzParsePlainGet
 	code   string // of the error object
 	closes bool   // it announces the end of the connection
 }
@@ -58,7 +58,7 @@ const (
 	rawBufferBytes  = 4096
 	rawBodyBytesMax = 4096
 	// rawPatience bounds the wait for a server that neither answers nor closes.
-	rawPatience = 10 * time.Second
+	rawPatience = 5 * time.Second
 )
 
 // TestO6_RawCorpus sends every case to a whole server, over TCP, over TLS, and in memory in pieces of several lengths.
@@ -131,7 +131,7 @@ func (c rawCase) problems(answers []rawAnswer) []string {
 	for i := range min(len(own), len(c.want)) {
 		if a := own[i]; !slices.Contains(c.want[i], a.status) {
 			found = append(found, fmt.Sprintf("answer %d is %d, want %v", i+1, a.status, c.want[i]))
-		} else if target := c.target(); i == 0 && a.status == http.StatusOK && a.target != target {
+		} else if target := c.target(); i == 0 && a.target != "" && a.status == http.StatusOK && a.target != target {
 			found = append(found, fmt.Sprintf("the target became %q, want %q", a.target, target))
 		} else if a.status >= 400 && (a.code == "" || !a.closes) {
 			found = append(found, fmt.Sprintf("answer %d has code %q, announces the close: %v", i+1, a.code, a.closes))
@@ -145,8 +145,8 @@ func (c rawCase) problems(answers []rawAnswer) []string {
 }
 
 func (c rawCase) target() string {
-	line, _, _ := strings.Cut(strings.TrimLeft(string(c.request), "\r\n"), "\r\n")
-	words := strings.Split(line, " ")
+	line, _, _ := strings.Cut(strings.TrimLeft(string(c.request), "\r\n"), "\n")
+	words := strings.Split(strings.TrimSuffix(line, "\r"), " ")
 	if len(words) != 3 {
 		return ""
 	}
@@ -277,9 +277,6 @@ func rawFixture(t testing.TB, certificate func(*tls.ClientHelloInfo) (*tls.Certi
 		inner(ctx)
 		if bytes.Contains(ctx.Response.Body(), []byte(`"code":"malformed_request"`)) || ctx.Response.StatusCode() >= http.StatusInternalServerError {
 			return
-		}
-		if c, ok := ctx.Conn().(*conn.Conn); ok {
-			c.DiscardBody()
 		}
 		closes := ctx.Response.ConnectionClose()
 		ctx.Response.Reset()

@@ -65,10 +65,8 @@ func (s *Server) endpoints() map[string]endpoint {
 	for _, route := range routes() {
 		add(route.pattern, func(ctx *fasthttp.RequestCtx, a *requestState) { s.answer(ctx, &route, a) })
 	}
-	if s.config.Accounts != nil {
-		for pattern, path := range accountPaths() {
-			add(pattern, func(ctx *fasthttp.RequestCtx, _ *requestState) { s.answerAccount(ctx, path) })
-		}
+	for pattern, path := range s.accountPaths {
+		add(pattern, func(ctx *fasthttp.RequestCtx, _ *requestState) { s.answerAccount(ctx, path) })
 	}
 	for path, answer := range map[string]fasthttp.RequestHandler{livezPath: live, healthzPath: live, readyzPath: s.ready} {
 		add(path, func(ctx *fasthttp.RequestCtx, _ *requestState) { s.answerProbe(ctx, answer) })
@@ -108,9 +106,6 @@ func oneSegment(path []byte) bool {
 
 // dispatch calls the endpoint for the path of a request. If there is none, it calls Config.Site, or answers 404.
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
-	if a.conn != nil && s.shedRequest(ctx, a) {
-		return
-	}
 	a.route = routeUnmatched
 	path, _ := splitTarget(ctx.Request.Header.RequestURI())
 	if string(path) == "*" {
@@ -187,7 +182,7 @@ func (s *Server) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState)
 		return
 	}
 	if r.page == nil {
-		s.convert(ctx, r, &a.query, a)
+		s.convert(ctx, &a.query, a)
 		return
 	}
 	s.answerPage(ctx, r, &a.query, a)

@@ -25,9 +25,8 @@ import (
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
-	// Service answers the data operations: all of /v1 except /v1/account. The pages of a Service
-	// keep their encoded bodies, which contain the FeeNotice. Danger: so servers that share a Service must have the same
-	// FeeNotice.
+	// Service answers the data operations: all of /v1 except /v1/account. The pages of a Service keep their encoded
+	// bodies, which contain the FeeNotice. Danger: so servers that share a Service must have the same FeeNotice.
 	Service engine.Service
 	// Catalogue has the known currency codes and institution ids, so that parsing them does not allocate.
 	Catalogue *engine.Catalogue
@@ -36,7 +35,8 @@ type Config struct {
 	// RequestID returns the id for the request with this number. The server passes each number once. RequestID must be
 	// safe for concurrent use, and an id must be a valid header value. See RequestIDs.
 	RequestID func(number uint64) RequestID
-	// Admitter checks API keys and quotas of requests for data operations. If it is nil, there are no keys and no limits.
+	// Admitter checks API keys and quotas of requests for data operations. If it is nil, there are no keys and no
+	// limits.
 	Admitter account.Admitter
 	// Accounts answers the account operations (/v1/account). If it is nil, requests for them are answered 404.
 	Accounts account.Service
@@ -50,8 +50,8 @@ type Config struct {
 	DeprecationLink, SunsetLink string
 	// FeeNotice is the notice about fees in each conversion; "" means engine.FeeNotice.
 	FeeNotice string
-	// AllowUnknownParameters ignores unknown query parameters instead of rejecting them. A request with an API key in the
-	// URL is always rejected, so that its developer notices.
+	// AllowUnknownParameters ignores unknown query parameters instead of rejecting them. A request with an API key in
+	// the URL is always rejected, so that its developer notices.
 	AllowUnknownParameters bool
 	// AllowAuthorizationHeader lets pages of other origins send Authorization. By default they can't, because API keys
 	// should not be in pages.
@@ -67,8 +67,8 @@ type Config struct {
 	// Certificate returns the certificate for a connection. If it is set, the server accepts only TLS, version 1.2 or
 	// later, and listeners must be TCP. If it is nil, the server does not use TLS.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// AccessLog, unless nil, is called for every response with a status of at least AccessStatusMin, before the response
-	// is sent.
+	// AccessLog, unless nil, is called for every response with a status of at least AccessStatusMin, before the
+	// response is sent.
 	AccessLog       func(AccessRecord)
 	AccessStatusMin int
 	// Harness is only for tests.
@@ -77,8 +77,8 @@ type Config struct {
 
 // Limits are limits for clients. A zero field means the default.
 type Limits struct {
-	// ReadTimeout is the time for a whole request, from its first byte. Default: 5 s. Shutdown waits as long for a client
-	// that does not complete a request.
+	// ReadTimeout is the time for a whole request, from its first byte. Default: 5 s. Shutdown waits as long for a
+	// client that does not complete a request.
 	ReadTimeout time.Duration
 	// WriteTimeout is the time for a whole response. Default: 5 s.
 	WriteTimeout time.Duration
@@ -89,16 +89,15 @@ type Limits struct {
 	HeaderBytesMax int
 	// BodyBytesMax is the maximum size of a request body; a longer body is answered 413. Default: 4 KiB.
 	BodyBytesMax int
-	// WriteBufferBytes is the size of the write buffer of a connection. Default: 4 KiB. The buffer is for response heads,
-	// for responses to pipelined requests, and for all responses over TLS.
+	// WriteBufferBytes is the size of the write buffer of a connection. Default: 4 KiB. The buffer is for response
+	// heads, for responses to pipelined requests, and for all responses over TLS.
 	WriteBufferBytes int
 	// ConnsMax is the maximum number of open connections. Default: 16,384. A new connection then replaces the one whose
-	// newest request that counted against a quota is the longest ago. If all are busy, up to 64 more are accepted. On
-	// these the server answers health requests as usual, and any other request with 503.
+	// newest request that counted against a quota is the longest ago. While all are busy, new ones wait.
 	ConnsMax int
-	// ConnsPerClient is the maximum number of connections of a client address. Default: 128. An IPv6 /56 may have 4 times
-	// as many, a /48 16 times, but never more than a fifth of ConnsMax. A negative number means no limit.
-	// Config.TrustedProxies have no limit.
+	// ConnsPerClient is the maximum number of connections of a client: an IPv4 address or an IPv6 /64. Default: 128.
+	// It is never more than a fifth of ConnsMax. A negative number means no limit. Config.TrustedProxies have no
+	// limit.
 	ConnsPerClient int
 }
 
@@ -112,8 +111,6 @@ const (
 	writeBufferBytesDefault = 4 << 10
 	connsDefault            = 16384
 	connsPerClientDefault   = 128
-	// reserveConnsDefault is the number of connections that are accepted beyond ConnsMax, for health requests.
-	reserveConnsDefault = 64
 )
 
 func (l *Limits) setDefaults() {
@@ -133,18 +130,15 @@ type Server struct {
 	proxies                       fields.TrustedProxies
 	load                          *serverLoad
 	counters                      *counters
-	tls                           *tls.Config       // nil without TLS
-	shedder                       *conn.LoadShedder // nil with a Harness
-	harness                       *harness          // nil without a Harness
+	tls                           *tls.Config // nil without TLS
+	harness                       *harness    // nil without a Harness
 	http                          *fasthttp.Server
-	paths                         map[string]endpoint // the keys are patterns of paths
+	paths                         map[string]endpoint     // the keys are patterns of paths
+	accountPaths                  map[string]*accountPath // by pattern; empty without Config.Accounts
 	router                        *router.Router
 	params                        params.Table
-	heads                         *knownHeads
+	dataRoutes                    map[string]*dataRoute // by pattern, for the express path
 	numbers                       requestNumbers
-	started                       time.Time               // when New was called; the express path measures times from it
-	firstWriteDeadline            time.Time               // the deadline to write a response that is ready at started
-	firstIdleDeadline             time.Time               // the deadline for the next request after such a response
 	errorHeaders                  fasthttp.ResponseHeader // template; see fillErrorHeaders
 	accountHeaders                fasthttp.ResponseHeader // template; see fillAccountHeaders
 	constantHeaders               constantHeaders
@@ -172,23 +166,26 @@ func New(c Config) *Server {
 	}
 	s := &Server{
 		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock},
-		counters: newCounters(c.Limits.WriteTimeout, c.Harness != nil), tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), heads: newKnownHeads(),
+		counters: newCounters(c.Limits.WriteTimeout, c.Harness != nil), tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), dataRoutes: map[string]*dataRoute{},
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
-	s.started = time.Now() //nolint:forbidigo // deadlines are in real time, not in Config.Clock
-	s.firstWriteDeadline, s.firstIdleDeadline = s.started.Add(c.Limits.WriteTimeout), s.started.Add(c.Limits.IdleTimeout)
 	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
 	fillAccountHeaders(&s.accountHeaders, &s.errorHeaders)
 	s.requestStates.New = func() any { return &requestState{requestScratch: requestScratch{shard: s.counters.nextShard()}} }
 	s.compressors.New = func() any { return rendered.NewCompressor() }
+	for _, r := range routes() {
+		s.dataRoutes[r.pattern] = &dataRoute{r, s.counters.routeIDs[r.pattern]}
+	}
+	if c.Accounts != nil {
+		s.accountPaths = accountPaths()
+	}
 	s.paths = s.endpoints()
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
 	if c.Harness == nil {
-		s.shedder = conn.NewLoadShedder(c.Clock, c.Limits.WriteTimeout)
 		return s
 	}
-	// The clock of a test may stop or jump, so there is no load shedder. All test requests come from one address.
+	// All test requests come from one address.
 	s.config.Limits.ConnsPerClient = -1
 	s.harness = &harness{}
 	s.http.NoDefaultDate = true
@@ -206,16 +203,11 @@ const bodyPoolBytesMax = 1 << 10
 func (s *Server) newHTTP() *fasthttp.Server {
 	fasthttp.SetBodySizePoolLimit(bodyPoolBytesMax, -1)
 	return &fasthttp.Server{
-		Handler:      s.serve,
-		ErrorHandler: s.rejectUnreadable,
-		Logger:       libraryLog{s.config.Logger},
-		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
-			if ctx.Request.Header.ContentLength() <= s.config.Limits.BodyBytesMax {
-				return fasthttp.StatusContinue
-			}
-			s.rejectUnreadable(ctx, fasthttp.ErrBodyTooLarge) // before the client sends the body
-			return fasthttp.StatusRequestEntityTooLarge
-		},
+		Handler:        s.serve,
+		ErrorHandler:   s.rejectUnreadable,
+		Logger:         libraryLog{s.config.Logger},
+		HeaderReceived: beforeBody,
+		ExpectHandler:  s.answerExpectation,
 
 		ReadTimeout:        s.config.Limits.ReadTimeout,
 		WriteTimeout:       s.config.Limits.WriteTimeout,
@@ -223,8 +215,9 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
 		WriteBufferSize:    s.config.Limits.WriteBufferBytes,
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
-		// Beyond Concurrency the HTTP library answers 503 without our error body. The listener must reach its limit first.
-		Concurrency: 2 * (s.config.Limits.ConnsMax + reserveConnsDefault),
+		// Beyond Concurrency the HTTP library answers 503 without our error body. The listener must reach its limit
+		// first.
+		Concurrency: 2 * (s.config.Limits.ConnsMax + 1),
 
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -249,9 +242,9 @@ func (s *Server) Serve(ln net.Listener) error {
 
 func (s *Server) connConfig() conn.Config {
 	return conn.Config{
-		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains, ReserveConns: reserveConnsDefault,
-		ReadTimeout: s.config.Limits.ReadTimeout, IdleTimeout: s.config.Limits.IdleTimeout,
-		FirstRequestBytesMax: s.config.Limits.HeaderBytesMax + s.config.Limits.BodyBytesMax, TLS: s.tls, LoadShedder: s.shedder, Log: s.config.Logger, Clock: s.config.Clock, Counts: &s.counters.conns,
+		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains,
+		IdleTimeout: s.config.Limits.IdleTimeout, WriteTimeout: s.config.Limits.WriteTimeout,
+		TLS: s.tls, Log: s.config.Logger, Clock: s.config.Clock, Counts: &s.counters.conns,
 		Express: s.express, OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
 	}
 }
@@ -264,11 +257,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	conn.StopAccepting(s.listeners, s.config.Logger) // without the lock, because Serve no longer changes listeners
-	if s.shedder != nil {
-		s.shedder.End()
-	}
-	conn.DrainListeners(ctx, s.listeners)
+	conn.DrainListeners(ctx, s.listeners)  // without the lock, because Serve no longer changes listeners
 	return s.http.ShutdownWithContext(ctx) // closes the listeners again; they return the result of their first Close
 }
 
@@ -280,8 +269,16 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.requestStateOf(ctx)
 	defer s.finish(ctx, a)
 	if reason := conn.Malformed(ctx, &a.HeadInfo); reason != "" {
-		ctx.SetConnectionClose()
+		closeUnread(ctx)
 		s.reject(ctx, engine.CodeMalformedRequest, reason)
+		return
+	}
+	if a.HasBody() {
+		ctx.SetConnectionClose() // so that two parsers can't disagree about where the next request begins
+	}
+	if a.Chunked() {
+		closeUnread(ctx)
+		s.reject(ctx, engine.CodeNotImplemented, chunkedMessage)
 		return
 	}
 	s.dispatch(ctx, a)
@@ -290,36 +287,37 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestStateOf returns the state of a request that the HTTP library has read. If the express path (express.go) began
-// the request, requestStateOf returns the state that the express path has left, else a new one.
-func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
-	c, ok := ctx.Conn().(*conn.Conn)
-	if !ok {
-		return s.newRequestState(nil, nil)
+// closeUnread closes the connection after the response. The client may still be sending.
+func closeUnread(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		c.LingerOnClose()
 	}
-	c.BeginRequest(conn.RequestLength(ctx))
-	state := stateOf(c)
-	if state == nil {
-		state = &connState{proxied: s.proxies.Contains(c.Peer())}
-		c.User = state
-	}
-	if a := state.handedOver; a != nil {
-		state.handedOver = nil
-		return a
-	}
-	return s.newRequestState(c, state)
 }
 
-func (s *Server) newRequestState(c *conn.Conn, state *connState) *requestState {
+// requestStateOf returns the state of a request that the HTTP library has read: a new one, or that which the express
+// path has left.
+func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
+	c, _ := ctx.Conn().(*conn.Conn)
+	if c == nil || c.User == nil {
+		return s.newRequestState(c)
+	}
+	a := c.User.(*requestState)
+	c.User = nil
+	return a
+}
+
+// newRequestState returns the state of a new request.
+func (s *Server) newRequestState(c *conn.Conn) *requestState {
 	a := s.requestStates.Get().(*requestState)
-	a.begin(c, state)
+	a.begin(c)
 	return a
 }
 
 // begin begins a new request.
-func (a *requestState) begin(c *conn.Conn, state *connState) {
+func (a *requestState) begin(c *conn.Conn) {
 	a.requestData = requestData{}
-	a.conn, a.connState = c, state
+	a.conn = c
 }
 
 // finish must be deferred for every request. It answers after a panic, counts the response and calls the access log.
@@ -328,8 +326,11 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 		s.rejectPanic(ctx, cause)
 	}
 	s.counters.countAnswer(ctx, a)
-	if a.conn != nil && a.route != routeSite && !a.charged() {
-		a.conn.MarkFree()
+	if a.conn != nil && (a.route == routeSite || a.charged()) {
+		a.conn.MarkCounted()
+	}
+	if a.conn != nil && !a.HasBody() {
+		a.conn.EndRequest()
 	}
 	if s.config.AccessLog != nil {
 		s.logAccess(ctx, a)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // Stats has the counts of a server since its creation, for monitoring. Its size is limited, because all names in it are
@@ -16,23 +15,17 @@ type Stats struct {
 	Durations []RouteDurations
 	// Errors are the error responses by code, including zero counts.
 	Errors []CodeCount
-	// Admissions are the results of Config.Admitter, which checks keys and quotas, including zero counts. A request that
-	// was admitted and then refunded in the quota counts too.
+	// Admissions are the results of Config.Admitter, which checks keys and quotas, including zero counts. A request
+	// that was admitted and then refunded in the quota counts too.
 	Admissions []AdmissionCount
-	// Shed are the requests that were shed (answered 503 to reduce the load), by priority and reason, including zero
-	// counts.
-	Shed []ShedCount
 	// Connections are the connections of all listeners.
 	Connections ConnectionCounts
-	// UntrustedProxy is an address or network that looks like a proxy, because many requests from it carry
-	// X-Forwarded-For, and that is not in Config.TrustedProxies. "" means that there is none.
-	UntrustedProxy string
 }
 
 // RequestCount is the number of requests with the same route, method and status.
 type RequestCount struct {
 	// Route is the pattern of an operation or one of four other names. "site" means pages and documents, "none" unknown
-	// paths, "*" OPTIONS *, and "refused" requests that were malformed or shed before the router was called.
+	// paths, "*" OPTIONS *, and "refused" requests that were malformed.
 	Route  string
 	Method string // GET, HEAD, POST, DELETE, OPTIONS or "other"
 	Status int    // 0: a status that is not counted separately
@@ -40,7 +33,7 @@ type RequestCount struct {
 }
 
 // RouteDurations are the response times of a route, from the end of the request until the response is ready to be sent.
-// They include the time for which the load shedder delayed the request. Only TCP connections are measured.
+// Only TCP connections are measured.
 type RouteDurations struct {
 	Route string
 	// Counts has the number of responses for each of DurationBounds: those that took longer than the previous bound and
@@ -62,32 +55,19 @@ type AdmissionCount struct {
 	Count   uint64
 }
 
-// ShedCount is the number of requests of a priority that were shed for a reason.
-type ShedCount struct {
-	Priority string // "key", "anonymous", "key_costly" or "anonymous_costly"; history and convert are costly
-	Reason   string // "late": waited too long; "full": the connection was beyond Limits.ConnsMax
-	Count    uint64
-}
-
 // ConnectionCounts are the connections of a server.
 type ConnectionCounts struct {
 	Open            int64  // connections that are open now
 	Max             int    // Limits.ConnsMax
 	Accepted        uint64 // all accepted connections, including those that were closed at once
 	OverClientLimit uint64 // closed at once, because the client already had Limits.ConnsPerClient connections
-	Reserve         uint64 // accepted beyond Max; health requests are answered on them, all others with 503
 	IdleClosed      uint64 // closed while idle, because a new connection came when Max was reached
 	Shortages       uint64 // times that accept failed because descriptors or memory ran out
 }
 
 // callerNames returns the values of AdmissionCount.Caller in the order of their cells in counterShard, a table of
-// counters. priorityNames and shedNames return the values of ShedCount.Priority and ShedCount.Reason in the order of
-// their cells.
+// counters.
 func callerNames() [callerKinds]string { return [...]string{"anonymous", "key"} }
-func priorityNames() [conn.PriorityCount]string {
-	return [...]string{"health", "key", "anonymous", "key_costly", "anonymous_costly"}
-}
-func shedNames() [shedReasons]string { return [...]string{"late", "full"} }
 
 // Stats adds up the shards, which are copies of the table of counters. It does not block requests, so counts may change
 // while it reads.
@@ -128,15 +108,7 @@ func (s *Server) Stats() Stats {
 	for _, code := range codes() {
 		stats.Errors = append(stats.Errors, CodeCount{code.code, next()})
 	}
-	for priority, name := range priorityNames() {
-		for _, reason := range shedNames() {
-			if count := next(); priority != int(conn.Health) { // health requests are never shed
-				stats.Shed = append(stats.Shed, ShedCount{name, reason, count})
-			}
-		}
-	}
 	c := &t.conns
-	stats.UntrustedProxy = c.Proxies.Found()
-	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.Reserve.Load(), c.IdleClosed.Load(), c.Shortages.Load()}
+	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.IdleClosed.Load(), c.Shortages.Load()}
 	return stats
 }

@@ -73,9 +73,8 @@ func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condi
 	}
 }
 
-// completeReadiness adds the state of mail, of failing sources and of an untrusted proxy to readiness.
+// completeReadiness adds the state of mail and of failing sources to readiness.
 func (n *Node) completeReadiness(readiness *admin.Readiness) {
-	readiness.UntrustedProxy = n.core.Server.Stats().UntrustedProxy
 	if n.mailer.smtp != nil {
 		stats := admin.MailStats(n.mailer.smtp.Stats())
 		readiness.Mail = &stats

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/httpapi/admin"
-	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/node/core"
 	"github.com/tasard/tasard/node/metrics"
 	"github.com/tasard/tasard/wal"
@@ -109,9 +108,6 @@ func (n *Node) listen(opened *closers) (l listeners, late bool, err error) {
 	}
 	if late, err = n.unlisten(l.http); err != nil {
 		return l, late, err
-	}
-	if c.HTTP.ListenerKept {
-		l.http = conn.Kept(l.http)
 	}
 	if l.redirect, err = n.listenRedirect(opened); err != nil || c.Admin.Metrics == "" {
 		return l, late, err

@@ -54,10 +54,6 @@ func knownMetrics(t *testing.T) metricLabels {
 		add("tasard_admissions_total", "caller", one.Caller)
 		add("tasard_admissions_total", "outcome", one.Outcome)
 	}
-	for _, one := range front.Shed {
-		add("tasard_http_shed_requests_total", "priority", one.Priority)
-		add("tasard_http_shed_requests_total", "reason", one.Reason)
-	}
 	return all
 }
 

@@ -24,8 +24,6 @@ type (
 		Log            Log                `json:"log"`
 		Mail           *MailStats         `json:"mail,omitempty"` // nil without a mail server
 		FailingSources []FailingSource    `json:"failingSources,omitempty"`
-		// UntrustedProxy is an address or network whose requests carry X-Forwarded-For but that is not a trusted proxy.
-		UntrustedProxy string `json:"untrustedProxy,omitempty"`
 	}
 	// Log describes the log in which the node stores all changes as records.
 	Log struct {

@@ -11,82 +11,56 @@ import (
 )
 
 const (
-	// clientShareOfCap: one client, or one IPv6 network, may have at most 1/clientShareOfCap of the connections in
-	// Config.MaxConns.
+	// clientShareOfCap: one client may have at most 1/clientShareOfCap of the connections in Config.MaxConns.
 	clientShareOfCap = 5
+	// clientIPv6Bits: an IPv6 client is a /64. Providers assign one to a household, whose devices choose the other bits
+	// themselves.
+	clientIPv6Bits = 64
 	// refusalLogInterval is the shortest time between two log lines about connections of clients at their limit.
 	refusalLogInterval = time.Minute
 )
 
-// clientNetwork is a length of IPv6 prefixes with a limit: a multiple of the limit of one client.
-type clientNetwork struct{ bits, clients int }
-
-// clientNetworks returns the IPv6 prefixes whose connections are limited. Providers assign a /64 to a household, whose
-// devices choose the other bits themselves. Many assign a /56 or a /48, whose holder has 256 or 65,536 /64s.
-func clientNetworks() [3]clientNetwork { return [...]clientNetwork{{64, 1}, {56, 4}, {48, 16}} }
-
-// clientLimit limits the open connections of each client. The zero value has no limit.
+// clientLimit limits the open connections of each client.
 type clientLimit struct {
-	limit, most int                   // limit = 0: any number; most is the share of the cap
-	exempt      func(netip.Addr) bool // reports whether an address has no limit; may be nil
+	limit  int                   // 0: any number
+	exempt func(netip.Addr) bool // reports whether an address has no limit; may be nil
 
 	mu         sync.Mutex
-	open       map[netip.Prefix]int // number of open connections by client and by network, see networksOf
-	refused    int                  // connections refused since the last report
-	nextReport time.Time            // earliest time of the next report
+	open       map[netip.Addr]int // number of open connections by keyOf
+	refused    int                // connections refused since the last report
+	nextReport time.Time          // earliest time of the next report
 }
 
 // newClientLimit lowers limit to maxConns/clientShareOfCap if it is higher. A limit of 0 or less means no limit.
 func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLimit {
-	most := max(1, maxConns/clientShareOfCap)
-	return &clientLimit{limit: max(0, min(limit, most)), most: most, exempt: exempt, open: map[netip.Prefix]int{}}
+	limit = max(0, min(limit, max(1, maxConns/clientShareOfCap)))
+	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
 }
 
 // keyOf returns the key under which the connections of an address are counted: the address or its IPv6 prefix. It
 // returns the zero address if the connections are not limited.
 func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
-	if s.limit <= 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
+	if s.limit == 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
 		return netip.Addr{}
 	}
 	if addr.Is6() {
-		return prefixOf(addr.WithZone(""), clientNetworks()[0].bits).Addr()
+		return netip.PrefixFrom(addr.WithZone(""), clientIPv6Bits).Masked().Addr()
 	}
 	return addr
 }
 
-// networksOf calls visit with the client and the networks that it belongs to, and with the limit of each, until visit
-// returns false.
-func (s *clientLimit) networksOf(client netip.Addr, visit func(network netip.Prefix, limit int) bool) {
-	if client.Is4() {
-		visit(prefixOf(client, client.BitLen()), s.limit)
-		return
-	}
-	for _, n := range clientNetworks() {
-		if !visit(prefixOf(client, n.bits), min(s.limit*n.clients, s.most)) {
-			return
-		}
-	}
-}
-
-func prefixOf(addr netip.Addr, bits int) netip.Prefix { return netip.PrefixFrom(addr, bits).Masked() }
-
-// acquire counts a new connection. client is a result of keyOf. It returns false if the client or its network is at the
-// limit.
+// acquire counts a new connection. client is a result of keyOf. It returns false if the client is at the limit.
 func (s *clientLimit) acquire(client netip.Addr) bool {
 	if !client.IsValid() {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	room := true
-	s.networksOf(client, func(network netip.Prefix, limit int) bool {
-		room = s.open[network] < limit
-		return room
-	})
-	if room {
-		s.add(client, 1)
+	if s.open[client] >= s.limit {
+		return false
 	}
-	return room
+	s.open[client]++
+	return true
 }
 
 // release undoes an acquire that returned true.
@@ -96,16 +70,9 @@ func (s *clientLimit) release(client netip.Addr) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(client, -1)
-}
-
-func (s *clientLimit) add(client netip.Addr, delta int) {
-	s.networksOf(client, func(network netip.Prefix, _ int) bool {
-		if s.open[network] += delta; s.open[network] == 0 {
-			delete(s.open, network)
-		}
-		return true
-	})
+	if s.open[client]--; s.open[client] == 0 {
+		delete(s.open, client)
+	}
 }
 
 // reportRefusal counts a connection that was closed because its client is at the limit. It returns the number of such
@@ -129,6 +96,6 @@ func (l *Listener) logRefusal(peer netip.Addr) {
 		return
 	}
 	l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
-		"connection closed: its client or IPv6 network has as many as one may have (--connections-per-address, at most a fifth of --connections)",
+		"connection closed: its client has as many as one may have (--connections-per-address, at most a fifth of --connections)",
 		slog.String("network", fields.LoggedNetwork(peer)), slog.Int("limit", l.clientLimit.limit), slog.Int("refused", refused))
 }

@@ -1,85 +1,70 @@
 package conn
 
 import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
 )
 
-// reportFull calls Config.OnFull when the cap of connections is reached. Repeated calls have no effect until reportRoom
-// is called.
-func (l *Listener) reportFull() {
-	if l.full.CompareAndSwap(false, true) {
-		l.config.OnFull()
-	}
-}
+const (
+	// lingerTime is the longest time for which Close reads on after LingerOnClose, and lingerBytesMax the number of
+	// bytes that it drops at most.
+	lingerTime     = 2 * time.Second
+	lingerBytesMax = 16 << 20
+)
 
-// reportRoom calls Config.OnRoom when a connection can be accepted below the cap again, if reportFull was called
-// before.
-func (l *Listener) reportRoom() {
-	if l.full.CompareAndSwap(true, false) {
-		l.config.OnRoom()
-	}
-}
+// Express is a function that may answer requests before fasthttp reads them. read holds the newly received bytes, which
+// begin with a request, and Express may answer the requests at their beginning. It writes the responses itself, and
+// returns the total length of the requests that it answered. fasthttp gets the remaining bytes. An error ends the
+// connection. Express runs inside Conn.Read, so fasthttp considers the connection idle meanwhile.
+type Express func(c *Conn, read []byte) (used int, err error)
 
-// permit counts one connection against the cap of its Listener (Config.MaxConns). Only the first release has an effect,
-// because at a shutdown fasthttp closes idle connections twice.
-type permit struct {
-	listener  *Listener // nil: the connection does not belong to a Listener
-	clientKey netip.Addr
-	reserve   bool // the connection is beyond the cap
-	released  atomic.Bool
-}
-
-func (s *permit) release(c *Conn) {
-	if s.listener == nil || !s.released.CompareAndSwap(false, true) {
-		return
-	}
-	if s.reserve {
-		s.listener.reserve.remove(c)
-	} else {
-		s.listener.idle.remove(c)
-		<-s.listener.permits
-		s.listener.reportRoom()
-	}
-	s.listener.config.Counts.Open.Add(-1)
-	s.listener.clientLimit.release(s.clientKey)
-}
+// Values of Conn.state.
+const (
+	connServing   uint32 = iota // Express is not running
+	connInExpress               // Express is running
+	connClosing                 // Express is running, and Close was called meanwhile
+)
 
 // Conn is a connection that a Listener accepted. Any goroutine may call Close, also more than once. All other methods
 // are only for the goroutine that serves the connection.
 type Conn struct {
-	transport
-	// User belongs to the caller, for its data about the connection.
+	net.Conn
+	// User belongs to the server, for what Express leaves to the handler of the request that it did not answer.
 	User any
 
-	permit  permit
-	idle    idleState
-	peer    netip.Addr
-	express Express       // answers some requests before fasthttp reads them; may be nil
-	state   atomic.Uint32 // connServing, connInExpress or connClosing: whether Express is running
+	listener  *Listener
+	tcp       *net.TCPConn // nil if the connection is not TCP
+	peer      netip.Addr
+	clientKey netip.Addr  // of clientLimit
+	trusted   bool        // Config.ExemptClients is true for the peer
+	released  atomic.Bool // the connection no longer counts: at a shutdown fasthttp closes idle connections twice
+	lingers   atomic.Bool // LingerOnClose was called
+	state     atomic.Uint32
 
-	slot         admissionSlot  // the right to be served during overload
-	queued       *queuedRequest // nil until the connection's first wait for a slot
-	socket       *socketInfo
-	requests     uint32 // complete requests so far
-	sample       uint32 // requests plus an offset, so that only some connections have their first request sampled
-	firstAwaited bool   // awaitFirstRequest was called
-	used         bool   // a byte has been received
+	idle      idleState
+	seenUsed  int64 // of idleConns
+	heapIndex int   // of idleConns
 
-	recorder        DurationRecorder // for the current response; nil after its duration was recorded
-	instantDeadline time.Time        // see RecordDuration
+	readerBytes   int           // size of fasthttp's read buffer, known from its first Read
+	awaitsRequest bool          // fasthttp has read whole requests only, so that the next byte begins a request
+	gotOneHead    bool          // since its buffer was empty, fasthttp has read exactly one head
+	used          bool          // a byte has been received
+	deadlinesSet  time.Duration // when Extend last set the deadlines
+	pieces        [2][]byte     // of WriteBoth
+	unwritten     net.Buffers   // the part of pieces that is not written yet
 }
-
-// DurationRecorder records the durations of responses.
-type DurationRecorder interface{ Add(elapsed time.Duration) }
 
 // Peer returns the remote address without a zone. It returns an IPv4-mapped IPv6 address as IPv4. For connections other
 // than TCP it returns the zero address.
 func (c *Conn) Peer() netip.Addr { return c.peer }
 
-// PeerOf converts an address of package net to the form of Conn.Peer.
+// PeerOf returns the address of a peer in the form of Conn.Peer.
 func PeerOf(addr net.Addr) netip.Addr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -89,160 +74,174 @@ func PeerOf(addr net.Addr) netip.Addr {
 	return ip.Unmap()
 }
 
-// Reserve reports whether the connection is beyond the cap. The server must close such a connection after one response.
-func (c *Conn) Reserve() bool { return c.permit.reserve }
-
-// RecordDuration arranges that SetWriteDeadline records the duration of the current response. fasthttp sets the write
-// deadline when the response is ready: to the present time plus the server's write timeout. instantDeadline is the
-// deadline that a response ready at once would get: the start of the request plus the same timeout. So the difference
-// between the two deadlines is the duration.
-func (c *Conn) RecordDuration(instantDeadline time.Time, recorder DurationRecorder) {
-	c.instantDeadline, c.recorder = instantDeadline, recorder
-}
-
-// RequestArrived counts a complete request. first reports whether it is the first of the connection. If sampled is
-// true, the caller must call Admit for the request.
-func (c *Conn) RequestArrived() (first, sampled bool) {
-	sampled = c.shedder != nil && c.shedder.samples(c.sample)
-	c.requests++
-	c.sample++
-	return c.requests == 1, sampled
-}
+// Trusted reports whether Config.ExemptClients is true for the peer: it is a trusted proxy.
+func (c *Conn) Trusted() bool { return c.trusted }
 
 // Used reports whether the client has sent anything. Browsers open connections that they may never use.
 func (c *Conn) Used() bool { return c.used }
 
-// Admit reports whether the server should serve a request. During overload it may wait for an admission slot, which is
-// the right of a connection to be served. The request must be complete, because a request that arrives byte by byte
-// would occupy a slot for long.
-func (c *Conn) Admit(p Priority) bool { return c.shedder.admit(c, p) }
+// Now returns the time since the listener began. It takes half the time of time.Now.
+func (c *Conn) Now() time.Duration { return c.listener.now() }
 
-// Read implements net.Conn. It does not return the requests that Express has answered. During overload it releases the
-// admission slot of the connection unless the next request has already arrived.
+// MarkCounted notes that the current response counts against a quota. At the cap of connections, those whose newest
+// counted response is the longest ago are closed first. Otherwise a client could keep its connections with free
+// requests.
+func (c *Conn) MarkCounted() { c.idle.last = int64(c.Now()) }
+
+// Read implements net.Conn. It does not return the requests that Express has answered.
 func (c *Conn) Read(b []byte) (int, error) {
+	if c.readerBytes == 0 {
+		c.readerBytes = len(b)
+	}
+	emptyBuffer := len(b) == c.readerBytes // fasthttp has consumed all bytes that it got before
 	for {
-		if c.shedder != nil && len(b) >= c.readBufferBytes && c.requests > 0 && c.shedder.overloaded.Load() && !c.prefetch(b) {
-			c.shedder.releaseIdle(c)
-		}
-		n, err := c.receive(b)
-		if n > 0 {
-			c.used = true
-			var expressErr error
-			if n, expressErr = c.answerExpress(b[:n]); expressErr != nil {
-				return 0, expressErr
+		n, err := c.receive(b, emptyBuffer)
+		if n > 0 && emptyBuffer && c.awaitsRequest && c.listener.config.Express != nil {
+			if n, err = c.answerExpress(b[:n]); n == 0 && err == nil {
+				continue
 			}
 		}
-		if n > 0 || err != nil {
-			return c.transport.deliver(b[:n], err)
+		c.awaitsRequest, c.gotOneHead = false, emptyBuffer && isOneHead(b[:n])
+		if err == io.EOF && !emptyBuffer { //nolint:errorlint // Read returns it unwrapped, and must pass it on so
+			err = io.ErrUnexpectedEOF // at io.EOF fasthttp would not write the responses in its buffer
 		}
+		return n, err
 	}
 }
 
-// receive is transport.receive. It also notes that the connection is idle meanwhile, unless a request has begun.
-func (c *Conn) receive(b []byte) (int, error) {
-	if c.framing.deferred != nil {
-		c.framing.parseDeferred()
-	}
-	l := c.permit.listener
-	if l == nil || c.permit.reserve || c.prefetched > 0 || len(c.firstRequest) > 0 || len(b) < c.readBufferBytes || c.framing.midRequest() {
-		return c.transport.receive(b)
-	}
-	timeout := l.config.IdleTimeout
-	if c.requests == 0 {
-		timeout = l.config.ReadTimeout
-	}
-	if !c.idle.begin(c.lazyDeadlines.read.wanted.Sub(l.began) - timeout) {
+// EndRequest must be called when fasthttp has read a request without a body, and the connection is to stay open.
+// Express then gets the next request, unless fasthttp may already have a part of it.
+func (c *Conn) EndRequest() { c.awaitsRequest = c.gotOneHead }
+
+func isOneHead(read []byte) bool {
+	const end = "\r\n\r\n"
+	return len(read) >= len(end) && bytes.Index(read, []byte(end)) == len(read)-len(end)
+}
+
+// receive reads from the network. The connection counts as idle meanwhile if mayBeIdle is true.
+func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
+	if mayBeIdle && !c.idle.begin() {
 		return 0, net.ErrClosed
 	}
-	n, err := c.transport.receive(b)
-	if !c.idle.end() {
+	n, err = c.Conn.Read(b)
+	if mayBeIdle && !c.idle.end() {
 		return 0, net.ErrClosed
+	}
+	c.used = c.used || n > 0
+	if err != nil {
+		c.noteReadError(err)
 	}
 	return n, err
 }
 
-// prefetch reads into b what has already arrived, for the transport.receive that follows. It reports whether any byte
-// had arrived. To look first and then read would be one more system call.
-func (c *Conn) prefetch(b []byte) bool {
-	if c.tls != nil {
-		return c.pending()
+// noteReadError prepares the connection for the response to a client that does not speak TLS: an error in plain text.
+func (c *Conn) noteReadError(err error) {
+	var header tls.RecordHeaderError
+	if errors.As(err, &header) && header.Conn != nil {
+		c.Conn = header.Conn
 	}
-	if c.framing.deferred != nil { // it is a slice of b, which recvNow overwrites
-		c.framing.parseDeferred()
-	}
-	c.prefetched = c.socketInfo().recvNow(b)
-	return c.prefetched > 0
 }
 
-// queueAge returns how long the current request lay unread in the socket. It returns 0 if the bytes of an earlier
-// request came in the same read. The time before the previous response was ready does not count, because a client that
-// sends requests without waiting for responses delays itself.
-func (c *Conn) queueAge() time.Duration {
-	if !c.firstInRead {
-		return 0
+// answerExpress calls Express with the bytes that were just read. It moves the bytes that Express did not use to the
+// beginning of read, and returns their number.
+func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
+	if !c.state.CompareAndSwap(connServing, connInExpress) {
+		return 0, net.ErrClosed
 	}
-	age := c.socketInfo().queueAge()
-	if age >= queueAgeTarget && !c.write.wanted.IsZero() {
-		answered := c.write.wanted.Add(-c.shedder.writeTimeout) // fasthttp sets the write deadline when a response is ready
-		age = min(age, c.shedder.clock().Sub(answered))
+	used, err := c.listener.config.Express(c, read)
+	remaining = copy(read, read[used:])
+	if !c.state.CompareAndSwap(connInExpress, connServing) {
+		c.state.Store(connServing) // the server is shutting down
+		if remaining == 0 {
+			return 0, errors.Join(net.ErrClosed, c.Close())
+		}
 	}
-	return age
+	return remaining, err
 }
 
-// SetReadDeadline implements net.Conn. The first call also reads the first request, see awaitFirstRequest. The deadline
-// of this call applies to the whole request: further calls have no effect until fasthttp has parsed the request.
-func (c *Conn) SetReadDeadline(t time.Time) error {
-	if c.firstAwaited && c.framing.requestsParsed == 0 {
-		return nil
+// Extend gives the client a whole read and write timeout from now on, as fasthttp does for the requests that it reads.
+// To set a deadline takes long, so a deadline that is a little too early is good enough.
+func (c *Conn) Extend(now time.Duration) {
+	c.idle.last = int64(now)
+	config, began := &c.listener.config, c.listener.began
+	if c.deadlinesSet > 0 && now-c.deadlinesSet < min(config.WriteTimeout, config.IdleTimeout)/8 {
+		return
 	}
-	err := c.transport.SetReadDeadline(t)
-	if !c.firstAwaited && c.tls == nil && c.permit.listener != nil && c.permit.listener.config.FirstRequestBytesMax > 0 {
-		c.firstAwaited = true
-		c.awaitFirstRequest()
+	c.deadlinesSet = now
+	_ = c.Conn.SetReadDeadline(began.Add(now + config.IdleTimeout))
+	_ = c.Conn.SetWriteDeadline(began.Add(now + config.WriteTimeout))
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	return n, c.noteWrite(err)
+}
+
+// WriteBoth writes two pieces without copying them into one.
+func (c *Conn) WriteBoth(first, second []byte) error {
+	c.pieces = [2][]byte{first, second}
+	c.unwritten = c.pieces[:]
+	_, err := c.unwritten.WriteTo(c.Conn)
+	return c.noteWrite(err)
+}
+
+func (c *Conn) noteWrite(err error) error {
+	if err != nil && c.tcp != nil {
+		// The client does not read its response. Without SetLinger the kernel would keep the unsent bytes after Close.
+		_ = c.tcp.SetLinger(0)
 	}
 	return err
 }
 
-// SetWriteDeadline implements net.Conn. It also records the duration of the response, see RecordDuration.
-func (c *Conn) SetWriteDeadline(t time.Time) error {
-	if c.recorder != nil {
-		c.recorder.Add(t.Sub(c.instantDeadline))
-		c.recorder = nil
-	}
-	return c.transport.SetWriteDeadline(t)
-}
-
-// socketInfo returns nil if the connection is not TCP or if this system is not supported.
-func (c *Conn) socketInfo() *socketInfo {
-	if c.socket == nil && c.tcp != nil {
-		c.socket = newSocketInfo(c.tcp)
-	}
-	return c.socket
-}
-
-// pending reports whether the socket has unread bytes.
-func (c *Conn) pending() bool { return c.socketInfo().pending() }
+// LingerOnClose makes Close read on for a while, because the client may still be sending the body of a request that
+// is answered already. If the descriptor were closed with bytes unread, the kernel would send a reset, and the client
+// could lose the response.
+func (c *Conn) LingerOnClose() { c.lingers.Store(c.tcp != nil) }
 
 // Close implements net.Conn. If Express is running, Close does not wait: the connection is closed after the response.
+// It releases the permit after it has closed the descriptor, so that there are never more descriptors than permits.
 func (c *Conn) Close() error {
 	if c.state.CompareAndSwap(connInExpress, connClosing) {
 		return nil
 	}
-	return c.closeNow()
+	if c.lingers.CompareAndSwap(true, false) {
+		c.linger()
+	}
+	err := c.Conn.Close()
+	c.release()
+	return err
 }
 
-// closeNow releases the permit after it has closed the descriptor, so that there are never more descriptors than
-// permits.
-func (c *Conn) closeNow() error {
-	var err error
-	if c.tls != nil {
-		err = c.tls.close()
+// linger ends the responses, and drops what the client sends until it closes its side.
+func (c *Conn) linger() {
+	if secure, ok := c.Conn.(*tls.Conn); ok {
+		_ = secure.CloseWrite() // a failed write shows in the reads below
+	}
+	_ = c.tcp.CloseWrite()
+	_ = c.tcp.SetReadDeadline(c.listener.began.Add(c.Now() + lingerTime))
+	_, _ = io.CopyN(io.Discard, c.tcp, lingerBytesMax)
+}
+
+// abort closes an idle connection. It closes the descriptor below TLS, because to send the close alert could block.
+func (c *Conn) abort() {
+	if c.tcp != nil {
+		_ = c.tcp.Close()
 	} else {
-		err = c.Conn.Close()
+		_ = c.Conn.Close()
 	}
-	c.permit.release(c)
-	if c.shedder != nil && c.shedder.overloaded.Load() {
-		c.shedder.releaseIdle(c)
+	c.release()
+}
+
+// release gives back the permit of the connection. Only the first call has an effect.
+func (c *Conn) release() {
+	if !c.released.CompareAndSwap(false, true) {
+		return
 	}
-	return err
+	l := c.listener
+	l.idle.remove(c)
+	<-l.permits
+	l.reportRoom()
+	l.config.Counts.Open.Add(-1)
+	l.clientLimit.release(c.clientKey)
 }

@@ -22,7 +22,7 @@ const (
 	reasonNoHost      = "An HTTP/1.1 request needs a Host header."
 	reasonHost        = "The Host header must be a host name or an address, with an optional port and nothing else."
 	reasonTwoLengths  = "Content-Length and Transfer-Encoding must not come together."
-	reasonCoding      = "The only transfer coding understood here is chunked, from HTTP/1.1 on."
+	reasonCoding      = "Transfer-Encoding must be chunked, and needs HTTP/1.1."
 	reasonLength      = "Content-Length must be a plain decimal number."
 	reasonBodyForRead = "GET and HEAD requests must not carry a body."
 )
@@ -36,8 +36,10 @@ const (
 // test fails if a new version of fasthttp drops one.
 //
 // Beyond the RFCs, Malformed rejects a body on GET and HEAD, and a repeated Authorization or Content-Type, because
-// proxies and servers disagree about them. On connections of a Listener it also returns what framingCheck (framing.go)
-// has found in the raw bytes.
+// proxies and servers disagree about them.
+//
+// A request with a Transfer-Encoding that is not malformed is for the caller to refuse, see HeadInfo.Chunked: then only
+// Content-Length says where a body ends, and there is no chunked body whose end two parsers could see in two places.
 //
 // fasthttp ignores some forms of "Connection: close", such as "Close" and "te, close". For these, Malformed sets
 // "Connection: close" on the response.
@@ -58,14 +60,6 @@ func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	}
 	if f.closes {
 		ctx.Response.Header.SetConnectionClose()
-	}
-	if conn, ok := ctx.Conn().(*Conn); ok {
-		if f.forwarded {
-			conn.noteForwarded()
-		}
-		if conn.framing.rejection != "" {
-			return conn.framing.rejection
-		}
 	}
 	if reason := f.checkHost(isHTTP11); reason != "" {
 		return reason
@@ -159,9 +153,15 @@ type HeadInfo struct {
 	coding []byte
 	seen   uint8
 	closes bool
-
-	forwarded bool // the request has an X-Forwarded-For header
+	body   bool
 }
+
+// HasBody reports whether the request has a body.
+func (f *HeadInfo) HasBody() bool { return f.body }
+
+// Chunked reports whether the request has the header Transfer-Encoding. The caller must refuse it, and close the
+// connection.
+func (f *HeadInfo) Chunked() bool { return f.seen&seenCoding != 0 }
 
 // scan returns why the header lines must be rejected, or "". raw ends with an empty line, or is empty if there are no
 // headers.
@@ -219,12 +219,10 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 		} else if fields.EqualFold(name, "if-none-match") {
 			f.HasIfNoneMatch = true
 		}
-	case len("accept-encoding"): // also len("x-forwarded-for")
+	case len("accept-encoding"):
 		if fields.EqualFold(name, "accept-encoding") {
 			f.AcceptEncodingLines++
 			f.AcceptEncoding = fields.TrimBlanks(value)
-		} else if fields.EqualFold(name, "x-forwarded-for") {
-			f.forwarded = true
 		}
 	case len("content-length"):
 		if fields.EqualFold(name, "content-length") {
@@ -276,7 +274,7 @@ func (f *HeadInfo) checkBody(isHTTP11, isGetOrHead bool) string {
 	if !chunked && len(f.length) == 0 {
 		return reasonLength
 	}
-	if isGetOrHead && (chunked || !empty) {
+	if f.body = chunked || !empty; f.body && isGetOrHead {
 		return reasonBodyForRead
 	}
 	return ""

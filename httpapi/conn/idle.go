@@ -1,100 +1,99 @@
 package conn
 
 import (
-	"cmp"
-	"slices"
+	"container/heap"
 	"sync"
 	"sync/atomic"
-	"time"
 )
-
-// idleBatch is the number of connections that one search for the longest idle ones finds. A search looks at all open
-// connections, which takes too long to do for each new connection.
-const idleBatch = 64
 
 // evicted is the value of idleState.since after idleConns has chosen the connection to be closed.
 const evicted int64 = -1
 
 // idleState says since when a connection has waited for a request.
 type idleState struct {
-	since atomic.Int64 // nanoseconds since Listener.began; 0: a request is being read or answered; or evicted
-	last  int64        // newest value of since
-	free  bool         // the newest response cost the client nothing, see Conn.MarkFree
+	since atomic.Int64 // 0: a request is being read or answered; or evicted; else the value of last
+	last  int64        // when the newest response that counted was ready, or the connection was accepted: nanoseconds since Listener.began
 }
 
-// begin notes that the connection waits for a request since a time after Listener.began. It returns false if the
-// connection is to be closed. A free response does not make the connection younger: otherwise a client could keep its
-// connections with free requests.
-func (s *idleState) begin(since time.Duration) bool {
-	if !s.free || s.last == 0 {
-		s.last = max(1, int64(since))
-	}
-	s.free = false
-	return s.since.CompareAndSwap(0, s.last)
-}
+// begin notes that the connection waits for a request. It returns false if the connection is to be closed.
+func (s *idleState) begin() bool { return s.since.CompareAndSwap(0, max(1, s.last)) }
 
 // end notes that the first bytes of a request have arrived. It returns false if the connection is to be closed.
-func (s *idleState) end() bool { return s.since.CompareAndSwap(s.last, 0) }
+func (s *idleState) end() bool { return s.since.CompareAndSwap(max(1, s.last), 0) }
 
-// MarkFree notes that the current response costs the client nothing: it does not count against a quota. At the cap of
-// connections, those whose newest counted response is the longest ago are closed first.
-func (c *Conn) MarkFree() { c.idle.free = true }
-
-// idleConns is the set of open connections below the cap. It finds those that have been idle longest.
+// idleConns finds the open connection that has been idle longest. It is a heap by the time at which each connection was
+// last seen to be used, so requests do not write to it: a connection may have been used since, but not before. evict
+// looks again only at the oldest.
 type idleConns struct {
-	mu      sync.Mutex
-	open    map[*Conn]struct{}
-	longest []idleConn // result of the newest search, the longest idle connection last
+	mu   sync.Mutex
+	open connHeap
 }
 
-type idleConn struct {
-	conn  *Conn
-	since int64
-}
+// evictStepsMax bounds the work of one call of evict if the oldest connections are all busy.
+const evictStepsMax = 64
 
 func (s *idleConns) add(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[*Conn]struct{}{}
-	}
-	s.open[c] = struct{}{}
+	c.seenUsed = c.idle.last
+	heap.Push(&s.open, c)
 }
 
 func (s *idleConns) remove(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, c)
+	heap.Remove(&s.open, c.heapIndex)
 }
 
-// evict chooses the connection that has been idle longest. The caller must close it. evict returns nil if no connection
-// is idle.
-func (s *idleConns) evict() *Conn {
+// evict chooses the connection that has been idle longest. The caller must close it. evict returns nil if it finds no
+// idle connection in evictStepsMax steps. A connection that it finds busy counts as used at that time.
+func (s *idleConns) evict(now int64) *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for searched := false; ; searched = true {
-		for n := len(s.longest) - 1; n >= 0; n-- {
-			candidate := s.longest[n]
-			s.longest = s.longest[:n]
-			if _, open := s.open[candidate.conn]; open && candidate.conn.idle.since.CompareAndSwap(candidate.since, evicted) {
-				return candidate.conn
-			}
+	for range min(evictStepsMax, len(s.open)) {
+		c := s.open[0]
+		switch since := c.idle.since.Load(); {
+		case since > c.seenUsed:
+			c.seenUsed = since
+		case since > 0 && c.idle.since.CompareAndSwap(since, evicted):
+			return c
+		default:
+			c.seenUsed = now
 		}
-		if searched {
-			return nil
-		}
-		s.search()
+		heap.Fix(&s.open, 0)
 	}
+	return nil
 }
 
-// search sets longest to the idleBatch connections that have been idle longest.
-func (s *idleConns) search() {
-	idle := make([]idleConn, 0, len(s.open))
-	for c := range s.open {
-		if since := c.idle.since.Load(); since > 0 {
-			idle = append(idle, idleConn{c, since})
-		}
-	}
-	slices.SortFunc(idle, func(a, b idleConn) int { return cmp.Compare(b.since, a.since) })
-	s.longest = slices.Clone(idle[max(0, len(idle)-idleBatch):])
+// all returns the open connections.
+func (s *idleConns) all() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*Conn(nil), s.open...)
+}
+
+// connHeap implements heap.Interface.
+type connHeap []*Conn
+
+func (h connHeap) Len() int           { return len(h) }
+func (h connHeap) Less(i, j int) bool { return h[i].seenUsed < h[j].seenUsed }
+
+func (h connHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].heapIndex, h[j].heapIndex = i, j
+}
+
+// Push implements heap.Interface.
+func (h *connHeap) Push(c any) {
+	c.(*Conn).heapIndex = len(*h)
+	*h = append(*h, c.(*Conn))
+}
+
+// Pop implements heap.Interface.
+func (h *connHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return c
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"hash/maphash"
 	"log/slog"
 	"net"
 	"net/netip"
-	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,15 +15,15 @@ import (
 )
 
 const (
-	// acceptPauseMin is the pause after the first of consecutive shortage errors (lack of file descriptors or memory, see
-	// isShortage), and after an error of a single connection (isConnError).
+	// acceptPauseMin is the pause after the first of consecutive shortage errors (lack of file descriptors or memory,
+	// see isShortage), and after an error of a single connection (isConnError).
 	acceptPauseMin = 5 * time.Millisecond
 	// acceptPauseMax is the longest pause after a shortage error. A node must accept connections again within two
 	// seconds of the end of a shortage.
 	acceptPauseMax = time.Second
 	// acceptsToRecover is the number of connections in a row that must be accepted before the log says that accepting
-	// works again. During a shortage some calls of Accept succeed, and accepting the backlog afterwards may cause the next
-	// shortage. If one connection were enough, every such change would be logged.
+	// works again. During a shortage some calls of Accept succeed, and accepting the backlog afterwards may cause the
+	// next shortage. If one connection were enough, every such change would be logged.
 	acceptsToRecover = 256
 )
 
@@ -32,39 +31,32 @@ const (
 // not read responses.
 const sendBufferBytes = 128 << 10
 
+// roomPause is the time between two searches for an idle connection while all are busy.
+const roomPause = 10 * time.Millisecond
+
 // Config configures a Listener. Only MaxConns is required.
 type Config struct {
-	// MaxConns is the cap: the largest number of open connections, without ReserveConns. At the cap a new connection
-	// replaces the one that has been idle longest. If none is idle, it is accepted in reserve. If ReserveConns is 0, no
-	// connection is replaced: further ones wait in the kernel's backlog until an open one closes.
+	// MaxConns is the cap: the largest number of open connections. At the cap a new connection replaces the one that
+	// has been idle longest. While none is idle, new connections wait.
 	//
 	// Danger: keep the cap well below the process's limit of open files. Set Concurrency of the fasthttp.Server to at
 	// least twice the cap: a worker ends a little later than its connection, and beyond Concurrency fasthttp sends its
 	// own 503.
 	MaxConns int
 	// MaxConnsPerClient is the largest number of open connections of one client, which is an IPv4 address or an IPv6
-	// /64 prefix. An IPv6 /56 may have 4 times as many, and a /48 16 times. Values above a fifth of MaxConns count as a
-	// fifth. 0 or less means no limit. Connections beyond the limit are closed at once.
+	// /64 prefix. Values above a fifth of MaxConns count as a fifth. 0 or less means no limit. Connections beyond the
+	// limit are closed at once.
 	MaxConnsPerClient int
 	// ExemptClients reports whether MaxConnsPerClient does not apply to an address, such as that of a proxy.
 	ExemptClients func(netip.Addr) bool
-	// ReserveConns is the number of connections that are accepted beyond the cap, each for one response. See
-	// Conn.Reserve.
-	ReserveConns int
-	// ReadTimeout and IdleTimeout are those of the fasthttp.Server. Its read deadlines show since when a connection is
-	// idle.
-	ReadTimeout, IdleTimeout time.Duration
-	// FirstRequestBytesMax is the number of bytes of a connection's first request that may be buffered before fasthttp
-	// reads it. See awaitFirstRequest. 0 disables the buffer.
-	FirstRequestBytesMax int
+	// IdleTimeout and WriteTimeout are those of the fasthttp.Server.
+	IdleTimeout, WriteTimeout time.Duration
 	// TLS turns on TLS. Connections other than TCP are then closed. Nil means no TLS.
 	TLS *tls.Config
 	// Express may answer requests before fasthttp reads them. It may be nil.
 	Express Express
-	// LoadShedder rejects some requests under overload (load shedding). Nil means that none are rejected.
-	LoadShedder *LoadShedder
-	// Log gets one message when Accept begins to fail, one when it works again, at most one a minute about clients at
-	// MaxConnsPerClient, and one about a proxy that is not in ExemptClients. It may be nil.
+	// Log gets one message when Accept begins to fail, one when it works again, and at most one a minute about
+	// clients at MaxConnsPerClient. It may be nil.
 	Log *slog.Logger
 	// Clock returns the time, for the log. It may be nil, if the clients have no limit.
 	Clock func() time.Time
@@ -85,10 +77,8 @@ type Counts struct {
 	Open            atomic.Int64  // currently open
 	Accepted        atomic.Uint64 // includes those that were closed at once
 	OverClientLimit atomic.Uint64 // closed at once because of MaxConnsPerClient
-	Reserve         atomic.Uint64 // accepted beyond the cap
 	IdleClosed      atomic.Uint64 // closed at the cap while idle, for a new connection
 	Shortages       atomic.Uint64 // failures to accept for lack of file descriptors or memory
-	Proxies         proxySearch   // for proxies that are not in ExemptClients
 }
 
 // Listen wraps ln in a Listener, whose Accept returns connections of type *Conn. Close ends every call of Accept with
@@ -114,30 +104,22 @@ func Listen(ln net.Listener, c Config) *Listener {
 	if c.Counts == nil {
 		c.Counts = new(Counts)
 	}
-	l := &Listener{
+	return &Listener{
 		Listener: ln, config: c, began: time.Now(), //nolint:forbidigo // deadlines are in real time, not in Config.Clock
-		seed: maphash.MakeSeed(), permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
-		clientLimit: newClientLimit(c.MaxConnsPerClient, c.MaxConns, c.ExemptClients), reserve: reserveConns{limit: c.ReserveConns},
+		permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
+		clientLimit: newClientLimit(c.MaxConnsPerClient, c.MaxConns, c.ExemptClients),
 	}
-	if l.rounds = c.LoadShedder.schedulingRounds(c.Log); l.rounds == nil && runtime.GOMAXPROCS(0) == 1 {
-		l.rounds = &schedulingRounds{singleProcessor: true, ended: true}
-	}
-	return l
 }
 
-// Listener accepts connections up to the cap Config.MaxConns, and up to Config.ReserveConns beyond it (in reserve).
+// Listener accepts connections up to the cap Config.MaxConns.
 type Listener struct {
 	net.Listener
 	config      Config
 	began       time.Time     // when Listen was called; idle connections are ordered by the time since then
-	permits     chan struct{} // one token for each connection below the cap, and for each call of Accept that awaits one
+	permits     chan struct{} // one token for each connection
 	clientLimit *clientLimit
-	reserve     reserveConns
 	idle        idleConns
-	silent      silentConns       // connections that have not received a byte yet
-	rounds      *schedulingRounds // make busy connections yield to new requests; nil: they do not yield
-	seed        maphash.Seed      // for Counts.Proxies
-	full        atomic.Bool       // OnFull was called, and OnRoom was not called since
+	full        atomic.Bool // OnFull was called, and OnRoom was not called since
 	closed      chan struct{}
 	closeOnce   sync.Once
 	closeErr    error
@@ -147,41 +129,49 @@ type Listener struct {
 	acceptsSinceError int    // connections accepted since the last error
 }
 
-// Accept takes a permit, the right to one connection below the cap. If all permits are in use, it waits for one, or
-// goes on without a permit if there is a reserve. Then it waits for a connection whose client is below its limit. If it
-// has no permit by then, it closes an idle connection for the new one.
+func (l *Listener) now() time.Duration { return time.Since(l.began) } //nolint:forbidigo // deadlines are in real time
+
+// Accept waits for a connection whose client is below its limit. At the cap it closes an idle connection for it, or
+// waits until one is idle or closed; further connections wait in the kernel's backlog meanwhile.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
-		permitted, err := l.acquire()
-		if err != nil {
-			return nil, err
-		}
 		conn, err := l.acceptRetrying()
 		if err != nil {
-			if permitted {
-				<-l.permits
-			}
 			return nil, err
 		}
-		if !permitted { // a permit may have become free meanwhile
-			permitted = l.tryAcquire() || l.replaceIdle()
+		c := l.admit(conn)
+		if c == nil {
+			continue
 		}
-		if conn := l.newConn(conn, permitted); conn != nil {
-			return conn, nil
+		if err := l.makeRoom(); err != nil {
+			_ = conn.Close() // nothing was written, so no data can be lost
+			return nil, err
 		}
+		l.config.Counts.Open.Add(1)
+		l.idle.add(c)
+		return c, nil
 	}
 }
 
-// replaceIdle closes the connection that has been idle longest, and takes its permit. It returns false if no connection
-// is idle.
-func (l *Listener) replaceIdle() bool {
-	c := l.idle.evict()
-	if c == nil {
-		return false
+// makeRoom takes a permit, the right to one connection below the cap.
+func (l *Listener) makeRoom() error {
+	for !l.tryAcquire() {
+		l.reportFull()
+		if c := l.idle.evict(int64(l.now())); c != nil {
+			l.config.Counts.IdleClosed.Add(1)
+			c.abort() // the goroutine that serves the connection gets an error
+			continue
+		}
+		select {
+		case <-l.closed:
+			return net.ErrClosed
+		case l.permits <- struct{}{}:
+			l.reportRoom()
+			return nil
+		case <-l.config.After(roomPause):
+		}
 	}
-	l.config.Counts.IdleClosed.Add(1)
-	_ = c.Close() // the goroutine that serves the connection gets an error
-	return l.tryAcquire()
+	return nil
 }
 
 func (l *Listener) tryAcquire() bool {
@@ -193,71 +183,27 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// acquire takes a permit. If all permits are in use, it waits for one. If there is a reserve, it returns false instead,
-// and the next connection is accepted in reserve (beyond the cap).
-func (l *Listener) acquire() (permitted bool, err error) {
-	select {
-	case <-l.closed:
-		return false, net.ErrClosed
-	default:
-	}
-	if l.tryAcquire() {
-		return true, nil
-	}
-	l.reportFull()
-	if l.reserve.limit == 0 {
-		select {
-		case <-l.closed:
-			return false, net.ErrClosed
-		case l.permits <- struct{}{}:
-			l.reportRoom()
-			return true, nil
-		}
-	}
-	if l.reserve.halfFull() {
-		select {
-		case <-l.closed:
-			return false, net.ErrClosed
-		case <-l.config.After(reserveAcceptPause):
-		}
-	}
-	return l.tryAcquire(), nil
-}
-
-// newConn returns the Conn for an accepted connection. It closes the connection and returns nil if the client is at its
+// admit returns the Conn for an accepted connection. It closes the connection and returns nil if the client is at its
 // limit, or if TLS is configured and the connection is not TCP.
-func (l *Listener) newConn(conn net.Conn, permitted bool) net.Conn {
-	c := &Conn{permit: permit{listener: l, reserve: !permitted}, peer: PeerOf(conn.RemoteAddr())}
-	c.permit.clientKey = l.clientLimit.keyOf(c.peer)
-	c.Conn = conn
+func (l *Listener) admit(conn net.Conn) *Conn {
+	peer := PeerOf(conn.RemoteAddr())
+	c := &Conn{Conn: conn, listener: l, peer: peer, clientKey: l.clientLimit.keyOf(peer), awaitsRequest: true}
+	c.idle.last = int64(c.Now())
+	c.trusted = l.config.ExemptClients != nil && l.config.ExemptClients(peer)
 	c.tcp, _ = conn.(*net.TCPConn)
-	if l.config.TLS != nil && c.tcp == nil || !l.clientLimit.acquire(c.permit.clientKey) {
-		if permitted {
-			<-l.permits
-		}
+	if l.config.TLS != nil && c.tcp == nil || !l.clientLimit.acquire(c.clientKey) {
 		l.config.Counts.OverClientLimit.Add(1)
-		if c.permit.clientKey.IsValid() {
-			l.logRefusal(c.peer)
+		if c.clientKey.IsValid() {
+			l.logRefusal(peer)
 		}
 		_ = conn.Close() // nothing was written, so no data can be lost
 		return nil
 	}
-	l.config.Counts.Open.Add(1)
 	if c.tcp != nil {
 		_ = c.tcp.SetWriteBuffer(sendBufferBytes)
-		c.shedder, c.rounds, c.sample = l.config.LoadShedder, l.rounds, uint32(l.config.Counts.Accepted.Load()) //nolint:gosec // G115: any number is good
 		if l.config.TLS != nil {
-			c.startTLS(l.config.TLS)
+			c.Conn = tls.Server(conn, l.config.TLS) // the handshake follows at the first read
 		}
-	}
-	if permitted {
-		c.express = l.config.Express
-		l.idle.add(c)
-		return c
-	}
-	l.config.Counts.Reserve.Add(1)
-	if oldest := l.reserve.add(c); oldest != nil {
-		_ = oldest.Close() // the worker that serves it gets an error
 	}
 	return c
 }
@@ -330,6 +276,39 @@ func (l *Listener) Close() error {
 	return l.closeErr
 }
 
+const (
+	// drainGrace is the longest wait for requests that clients have already sent. If a connection were closed before
+	// its request was read, the client would get an error.
+	drainGrace = 250 * time.Millisecond
+	// drainPause is the interval between checks for open connections.
+	drainPause = 5 * time.Millisecond
+)
+
+// DrainListeners closes the listeners and waits until no connection is open, but no longer than drainGrace. Then it
+// closes the idle connections.
+func DrainListeners(stop context.Context, listeners []*Listener) {
+	ctx, cancel := context.WithTimeout(stop, drainGrace)
+	defer cancel()
+	for _, l := range listeners {
+		_ = l.Close() // fasthttp closes it again, and gets the same error
+	}
+	ticker := time.NewTicker(drainPause)
+	defer ticker.Stop()
+	for ctx.Err() == nil && slices.ContainsFunc(listeners, func(l *Listener) bool { return len(l.permits) > 0 }) {
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+	for _, l := range listeners {
+		for _, c := range l.idle.all() {
+			if since := c.idle.since.Load(); stop.Err() == nil && since > 0 && c.idle.since.CompareAndSwap(since, evicted) {
+				_ = c.Close() // the goroutine that serves the connection gets an error
+			}
+		}
+	}
+}
+
 // isShortage reports whether an error of Accept means a lack of file descriptors or memory.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
@@ -350,4 +329,30 @@ func isConnError(err error) bool {
 		return true
 	}
 	return false
+}
+
+// reportFull calls Config.OnFull when the cap of connections is reached. Repeated calls have no effect until reportRoom
+// is called.
+func (l *Listener) reportFull() {
+	if l.full.CompareAndSwap(false, true) {
+		l.config.OnFull()
+	}
+}
+
+// reportRoom calls Config.OnRoom when a connection can be accepted below the cap again, if reportFull was called
+// before.
+func (l *Listener) reportRoom() {
+	if l.full.CompareAndSwap(true, false) {
+		l.config.OnRoom()
+	}
+}
+
+// TLSConfig returns a configuration for HTTP/1.1 over TLS 1.2 or later. It returns nil if certificate is nil.
+func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clock func() time.Time) *tls.Config {
+	if certificate == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: certificate, Time: clock,
+	}
 }

@@ -143,11 +143,12 @@ func TestO4_CloseEndsAccept(t *testing.T) {
 	}
 }
 
-// TestO1_CapHoldsAcceptBack: at the cap the listener below is not asked; one Close lets one in, a second Close none.
+// TestO1_CapHoldsAcceptBack: at the cap one connection waits, and the listener below is not asked for more; one Close
+// lets one in, a second Close none.
 func TestO1_CapHoldsAcceptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &scriptedListener{}
-		ln := Listen(below, Config{MaxConns: 2})
+		ln := Listen(below, Config{MaxConns: 2, After: func(time.Duration) <-chan time.Time { return nil }})
 		accepted := make(chan net.Conn, 10)
 		go func() {
 			for {
@@ -168,12 +169,12 @@ func TestO1_CapHoldsAcceptBack(t *testing.T) {
 				t.Fatalf("%d connections taken, want %d", below.calls, calls)
 			}
 		}
-		expect(2)
+		expect(3)
 		first, second := <-accepted, <-accepted
 		for i, conn := range []net.Conn{first, second} {
 			ok(t, conn.Close())
 			ok(t, conn.Close())
-			expect(3 + i)
+			expect(4 + i)
 		}
 		ok(t, ln.Close())
 		synctest.Wait()

@@ -41,8 +41,7 @@ func (fakeServer) Stats() httpapi.Stats {
 		Durations:   []httpapi.RouteDurations{times},
 		Errors:      []httpapi.CodeCount{{Code: engine.CodeOverloaded, Count: 10}},
 		Admissions:  []httpapi.AdmissionCount{{Caller: "key", Outcome: "admitted", Count: 11}},
-		Shed:        []httpapi.ShedCount{{Priority: "anonymous", Reason: "late", Count: 12}},
-		Connections: httpapi.ConnectionCounts{Open: 13, Max: 14, Accepted: 15, OverClientLimit: 16, Reserve: 17, IdleClosed: 19, Shortages: 18},
+		Connections: httpapi.ConnectionCounts{Open: 13, Max: 14, Accepted: 15, OverClientLimit: 16, IdleClosed: 19, Shortages: 18},
 	}
 }
 

@@ -24,8 +24,6 @@ func goroutineFiles() map[string]string {
 		"actors/mail/mailer.go":                    "Mailer.Close, which waits for the worker",
 		"actors/internal/accounts/flusher.go":      "outboxFlusher.end, in Accounts.ReturnLeases, in System.Close",
 		"actors/mailbox/dispatcher.go":             "mailbox.System.Close, at the end of System.Close",
-		"httpapi/conn/loadshedder.go":              "LoadShedder.End: stops the timer, whose call finds nothing to do then",
-		"httpapi/conn/scheduling.go":               "rounds.end: waits for the goroutine that ends rounds",
 		"actors/replay.go":                         "replayer.run: waits for the goroutine that applies",
 		"actors/internal/accounts/idle_sweeper.go": "idleSweeper.end, in Accounts.ReturnLeases, in System.Close",
 		"actors/system.go":                         "System.Close: waits for the replay",

@@ -48,6 +48,7 @@ func errorRows() []errorRow {
 		{http.StatusTooManyRequests, []string{"rate_limited", "quota_exceeded", "code_requested_too_soon"}, "errors.limit"},
 		{http.StatusRequestHeaderFieldsTooLarge, []string{"headers_too_large"}, "errors.large"},
 		{http.StatusInternalServerError, []string{"internal_error"}, "errors.internal"},
+		{http.StatusNotImplemented, []string{"not_implemented"}, "errors.chunked"},
 		{http.StatusServiceUnavailable, []string{"data_unavailable", "mail_unavailable", "overloaded", "read_only", "no_majority"}, "errors.unavailable"},
 	}
 }

@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
+)
+
+const expectContinue = "100-continue"
+
+// beforeBody is called when the head of a request has been read. It makes the HTTP library (fasthttp) understand
+// Expect in any case, and ignore it where RFC 9110 10.1.1 says so: in HTTP/1.0, and without a body. It also keeps the
+// library from reading a chunked body, because serve refuses the request whatever the body is.
+func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
+	const chunked = -1
+	if header.ContentLength() == chunked {
+		header.SetContentLength(0)
+	}
+	switch expect := header.Peek(fasthttp.HeaderExpect); {
+	case len(expect) == 0:
+	case header.ContentLength() <= 0 || !header.IsHTTP11():
+		header.Del(fasthttp.HeaderExpect)
+	case fields.EqualFold(expect, expectContinue):
+		header.Set(fasthttp.HeaderExpect, expectContinue)
+	}
+	return unchanged
+}
+
+// answerExpectation is called for a request with "Expect: 100-continue", before the client sends the body. It returns
+// 100 if the body is wanted. Otherwise it answers the request and returns the status; the HTTP library then closes
+// the connection.
+func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
+	switch {
+	case ctx.Request.Header.ContentLength() > s.config.Limits.BodyBytesMax:
+		s.rejectUnreadable(ctx, fasthttp.ErrBodyTooLarge)
+	case s.wantsBody(ctx):
+		return fasthttp.StatusContinue
+	default:
+		closeUnread(ctx)
+		s.serve(ctx)
+	}
+	return ctx.Response.StatusCode()
+}
+
+// wantsBody reports whether the answer to a request depends on its body.
+func (s *Server) wantsBody(ctx *fasthttp.RequestCtx) bool {
+	if conn.Malformed(ctx, new(conn.HeadInfo)) != "" {
+		return false
+	}
+	path, _ := splitTarget(ctx.Request.Header.RequestURI())
+	if found := s.accountPathOf(path); found != nil {
+		return s.wantsAccountBody(ctx, found)
+	}
+	return s.HasPage(string(path), acceptOf(ctx))
+}
