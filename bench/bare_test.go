@@ -35,6 +35,7 @@ func settingsIn(t *testing.T, folder, function string) map[string]string {
 	}
 	delete(settings, "ErrorHandler")
 	delete(settings, "ExpectHandler")
+	delete(settings, "HeaderReceived")
 	delete(settings, "Logger")
 	return settings
 }

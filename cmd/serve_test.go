@@ -190,7 +190,6 @@ type drainResult struct {
 	failed  atomic.Int64 // on a connection that had answered before: the node had taken it
 	dropped atomic.Int64 // on a new connection, before the first byte: it may not have been accepted
 	closing atomic.Int64 // answers that said that their connection ends
-	cutOff  bool         // the node's log says that connections in the accept backlog are closed
 	enough  chan struct{}
 }
 
@@ -287,7 +286,6 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 	}
 	p.Await("stopped")
 	clients.Wait()
-	d.cutOff = strings.Contains(p.Output(), "connections in the accept backlog are closed")
 	return d
 }
 
@@ -296,14 +294,11 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 func TestDrain_NoRequestFails(t *testing.T) {
 	t.Parallel()
 	stops := sweep(4, 20)
-	most := stops / 4
+	most := 2 * stops // that arrive between the last accept and the end of the listener
 	var whole, dropped int64
 	for range stops {
 		d := stopUnderLoad(t, false)
 		whole, dropped = whole+d.whole.Load(), dropped+d.dropped.Load()
-		if d.cutOff { // two or three a stop are, then
-			most += 8
-		}
 		if failed := d.failed.Load(); failed > 0 || d.closing.Load() == 0 {
 			t.Errorf("%d of %d requests failed, %d connections ended with an answer", failed, d.whole.Load()+failed, d.closing.Load())
 		}

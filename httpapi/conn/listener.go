@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -218,6 +219,10 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 			l.config.Counts.Accepted.Add(1)
 			return conn, nil
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) { // of stopAccepting
+			_ = l.Close()
+			return nil, net.ErrClosed
+		}
 		short := isShortage(err)
 		if !short && !isConnError(err) {
 			return nil, err
@@ -277,6 +282,9 @@ func (l *Listener) Close() error {
 }
 
 const (
+	// acceptGrace is the time for which a stopping listener still accepts connections. Those that the kernel has
+	// accepted, and the listener has not, would get a reset.
+	acceptGrace = 10 * time.Millisecond
 	// drainGrace is the longest wait for requests that clients have already sent. If a connection were closed before
 	// its request was read, the client would get an error.
 	drainGrace = 250 * time.Millisecond
@@ -284,23 +292,42 @@ const (
 	drainPause = 5 * time.Millisecond
 )
 
+// stopAccepting closes the listener when it has accepted what was waiting.
+func (l *Listener) stopAccepting() {
+	timed, ok := l.Listener.(interface{ SetDeadline(deadline time.Time) error })
+	if !ok || timed.SetDeadline(l.began.Add(l.now()+acceptGrace)) != nil {
+		_ = l.Close()
+	}
+}
+
+// drained reports whether the listener is closed and has no open connections.
+func (l *Listener) drained() bool {
+	select {
+	case <-l.closed:
+		return len(l.permits) == 0
+	default:
+		return false
+	}
+}
+
 // DrainListeners closes the listeners and waits until no connection is open, but no longer than drainGrace. Then it
 // closes the idle connections.
 func DrainListeners(stop context.Context, listeners []*Listener) {
 	ctx, cancel := context.WithTimeout(stop, drainGrace)
 	defer cancel()
 	for _, l := range listeners {
-		_ = l.Close() // fasthttp closes it again, and gets the same error
+		l.stopAccepting()
 	}
 	ticker := time.NewTicker(drainPause)
 	defer ticker.Stop()
-	for ctx.Err() == nil && slices.ContainsFunc(listeners, func(l *Listener) bool { return len(l.permits) > 0 }) {
+	for ctx.Err() == nil && slices.ContainsFunc(listeners, func(l *Listener) bool { return !l.drained() }) {
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
 		}
 	}
 	for _, l := range listeners {
+		_ = l.Close() // fasthttp closes it again, and gets the same error
 		for _, c := range l.idle.all() {
 			if since := c.idle.since.Load(); stop.Err() == nil && since > 0 && c.idle.since.CompareAndSwap(since, evicted) {
 				_ = c.Close() // the goroutine that serves the connection gets an error
