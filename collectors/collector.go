@@ -62,11 +62,6 @@ type Config struct {
 	// Concurrency is the number of sources that are fetched and parsed at the same time. 0 = 8. Each may need memory
 	// for a document of 10 MB and its parsed form.
 	Concurrency int
-	// RetryAfter has the waits before the second, third and further tries of a slot. A wait begins when the previous
-	// try ends. nil = 10 and 30 min, empty = no further try. A try that could go on into the next slot is skipped.
-	RetryAfter []time.Duration
-	// BreakerFailures is the number of consecutive failed slots after which a source is tried only once a day. 0 = 5.
-	BreakerFailures int
 	// HistoryDays is the number of past days of a workbook that are published at each slot. 0 = all days, which is
 	// 35 years in a workbook of the central bank. A live node uses HistoryDaysLive.
 	HistoryDays int
@@ -77,14 +72,11 @@ type Config struct {
 const HistoryDaysLive = 45
 
 const (
-	jitterDefault          = 5 * time.Minute
-	catchUpJitterMax       = 15 * time.Second // maximum jitter of a slot that was missed before a start or a wake-up
-	sourceTimeout          = 45 * time.Second // for all pages of a source together; one Fetch takes up to 30 s
-	concurrencyDefault     = 8
-	breakerFailuresDefault = 5
+	jitterDefault      = 5 * time.Minute
+	catchUpJitterMax   = 15 * time.Second // maximum jitter of a slot that was missed before a start or a wake-up
+	sourceTimeout      = 45 * time.Second // for all pages of a source together; one Fetch takes up to 30 s
+	concurrencyDefault = 8
 )
-
-func retryAfterDefault() []time.Duration { return []time.Duration{10 * time.Minute, 30 * time.Minute} }
 
 func (c Config) withDefaults() Config {
 	if c.Schedule == nil {
@@ -102,12 +94,8 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.RetryAfter == nil {
-		c.RetryAfter = retryAfterDefault()
-	}
 	c.Jitter = max(cmp.Or(c.Jitter, jitterDefault), 0)
 	c.Concurrency = cmp.Or(c.Concurrency, concurrencyDefault)
-	c.BreakerFailures = cmp.Or(c.BreakerFailures, breakerFailuresDefault)
 	return c
 }
 
@@ -117,7 +105,7 @@ func (c *Config) validate() error {
 		return errors.New("check configuration: Fetcher is nil")
 	case c.Clock == nil:
 		return errors.New("check configuration: Clock is nil")
-	case c.Concurrency < 0 || c.BreakerFailures < 0 || c.HistoryDays < 0:
+	case c.Concurrency < 0 || c.HistoryDays < 0:
 		return errors.New("check configuration: a limit is negative")
 	}
 	for i, d := range c.Definitions {

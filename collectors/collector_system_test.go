@@ -139,7 +139,6 @@ func inSystem(t *testing.T, start time.Time, definitions []*source.Definition, t
 			w.sites[d.ID] = failWith(source.Empty)
 		}
 		c := w.collecting(s, definitions...)
-		c.RetryAfter = []time.Duration{}
 		n := w.run(c)
 		test(t, w, s, n)
 	})
@@ -310,7 +309,7 @@ func TestX26_LossOfAPart(t *testing.T) {
 		const step = 10 * time.Minute
 		run := func() *runningCollector {
 			c := w.collecting(s, d, other)
-			c.Schedule, c.RetryAfter = Every(step), []time.Duration{}
+			c.Schedule = Every(step)
 			return w.run(c)
 		}
 		n := run()
@@ -452,14 +451,15 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 		buy, fails = "58.20", 1
 		w.advanceTo(slot.Add(time.Minute))
 		expect("one page of two", "58.10/59.30", start)
-		w.advanceTo(slot.Add(11 * time.Minute))
-		expect("the other one later", "58.20/59.30", slot.Add(10*time.Minute))
+		slot = Daily().Next(slot)
+		w.advanceTo(slot.Add(time.Minute))
+		expect("both at the next slot", "58.20/59.30", slot)
 		if h := n.health(d.ID); h.State != OK || h.Accepted != 1 {
 			t.Errorf("%+v", h)
 		}
 		buy, fails = "58.30", 99
-		w.advanceTo(slot.Add(6 * time.Hour))
-		expect("one page for a whole slot", "58.20/59.30", slot.Add(10*time.Minute))
+		w.advanceTo(Daily().Next(slot).Add(time.Minute))
+		expect("one page at another slot", "58.20/59.30", slot)
 		if h := n.health(d.ID); h.State != Failing || h.Failure.Page != "eur" || h.ConsecutiveFailures != 1 {
 			t.Errorf("%+v", h)
 		}

@@ -160,7 +160,7 @@ func TestSlotOfItsTime(t *testing.T) {
 			w.sites[d.ID] = hangUntilCancelled
 		}
 		config := w.config(definitions...)
-		config.Schedule, config.Concurrency, config.BreakerFailures = Every(time.Minute), 1, 1000
+		config.Schedule, config.Concurrency = Every(time.Minute), 1
 		w.run(config)
 		w.advanceTo(w.start.Add(4 * time.Hour))
 		taken := w.sink.acceptedFrom("source-00")
@@ -311,7 +311,7 @@ func TestHealth(t *testing.T) {
 		d := usdSource("s", "popular")
 		w.sink.markDone(Daily().Last(w.now()), d)
 		config := w.config(d)
-		config.Jitter, config.RetryAfter, config.BreakerFailures = -1, []time.Duration{}, 3
+		config.Jitter = -1
 		n := w.run(config)
 		if h := n.health("s"); h.State != Never || !h.NextRun.Equal(Daily().Next(w.start)) ||
 			!h.LastSlot.Equal(Daily().Last(w.start)) || !h.LastTry.IsZero() {
@@ -328,11 +328,9 @@ func TestHealth(t *testing.T) {
 			{servePages(0, good), OK, "", ""},
 			{failWith(source.Network), Failing, source.Network, `level=WARN msg="source has a problem" source=s state=failing`},
 			{failWith(source.Network), Failing, source.Network, ""},
-			{failWith(source.Blocked), CircuitOpen, source.Blocked, `level=WARN msg="circuit opened`},
-			{failWith(source.Blocked), CircuitOpen, source.Blocked, ""},
-			{servePages(0, good), OK, source.Blocked, `level=INFO msg="source recovered"`},
-			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, `state=partial`},
-			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Blocked, ""},
+			{servePages(0, good), OK, source.Network, `level=INFO msg="source recovered"`},
+			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Network, `state=partial`},
+			{servePages(0, oneQuote+"\nbhd USD -1 2"), Partial, source.Network, ""},
 			{servePages(0, "bhd USD -1 2"), Quarantined, source.Implausible, `state=quarantined failure="implausible: the rules accepted none of its observations; the first: bhd USD: negative`},
 			{servePages(0, good), OK, source.Implausible, "recovered"},
 		} {
@@ -359,7 +357,7 @@ func TestHealth(t *testing.T) {
 			}
 		}
 		h := n.health("s")
-		if fmt.Sprint(h.Failures) != "map[blocked:2 implausible:1 network:2]" {
+		if fmt.Sprint(h.Failures) != "map[implausible:1 network:2]" {
 			t.Errorf("failures %v", h.Failures)
 		}
 		h.Failures[source.Network] = 99
@@ -462,8 +460,8 @@ func TestS15_SourcesFailing(t *testing.T) {
 		{[]State{OK, OK, OK, OK, OK, Partial, Disabled, Never}, engine.ConditionOK},
 		{[]State{OK, OK, OK, OK, OK, Failing, Disabled, Never}, engine.ConditionOK}, // one of six is the usual
 		{[]State{OK, OK, OK, OK, Quarantined, Failing, Disabled, Never}, "some_failing"},
-		{[]State{Failing, Quarantined, CircuitOpen, Failing, Failing, Failing, Disabled, Never}, "all_failing"},
-		{[]State{OK, Quarantined, CircuitOpen, Failing, Failing, Failing, Disabled, Never}, "some_failing"},
+		{[]State{Failing, Quarantined, Failing, Failing, Failing, Failing, Disabled, Never}, "all_failing"},
+		{[]State{OK, Quarantined, Failing, Failing, Failing, Failing, Disabled, Never}, "some_failing"},
 		{[]State{OK, OK, OK, OK, OK, OK, OK, OK}, engine.ConditionOK},
 	} {
 		set(test.states...)

@@ -19,10 +19,9 @@
 //
 //	collector.go          Config, Collector.Run
 //	schedule.go           Daily, Every
-//	collector_run.go      runner: the slots of one source, and the tries within a slot
+//	collector_run.go      runner: the slots of one source
 //	collector_read.go     one try; Check, a try that publishes nothing
 //	refresh.go            from results to refreshes
-//	circuit_breaker.go    fewer tries for a source that keeps failing
 //	health*.go            the health of sources, and their log records
 //	observations.go       Reader and Writer of observation files
 //
@@ -32,8 +31,8 @@
 // own goroutine. At a slot, the goroutine waits for a random time (jitter). Then it waits for the semaphore that limits
 // concurrent fetches. Then it fetches and parses the pages of the source, within a timeout.
 //
-// Within a slot, failed pages are tried again after 10 and 30 minutes, unless the next slot is near or the site blocks
-// us. After five failed slots the circuit breaker opens. Then the source is tried once a day.
+// A slot is tried once; package fetch has repeated each request that failed. A page that failed is read at the next
+// slot.
 //
 // The engine accepts each source and currency once for a slot (Refresh.Slot). When a node starts, Config.LastSlot
 // returns the newest slot in the log of the node. If a crash interrupts a slot, the sources are fetched again, and

@@ -14,14 +14,13 @@ type State string
 
 // The states of a source.
 const (
-	Never       State = "never"        // not yet tried
-	OK          State = "ok"           // all pages were read and all quotes were accepted
-	Degraded    State = "degraded"     // as OK, but a side that the source gave before is missing (Baseline.Missing)
-	Partial     State = "partial"      // some quotes were accepted, but a page failed or a quote was quarantined
-	Failing     State = "failing"      // no page could be read, or nothing could be published
-	CircuitOpen State = "circuit_open" // failing at several scheduled times (slots), therefore tried once a day
-	Quarantined State = "quarantined"  // pages were read, but no quote was accepted
-	Disabled    State = "disabled"     // Definition.Disabled is set
+	Never       State = "never"       // not yet tried
+	OK          State = "ok"          // all pages were read and all quotes were accepted
+	Degraded    State = "degraded"    // as OK, but a side that the source gave before is missing (Baseline.Missing)
+	Partial     State = "partial"     // some quotes were accepted, but a page failed or a quote was quarantined
+	Failing     State = "failing"     // no page could be read, or nothing could be published
+	Quarantined State = "quarantined" // pages were read, but no quote was accepted
+	Disabled    State = "disabled"    // Definition.Disabled is set
 )
 
 // Health is the health of a source, for operators. A time is zero if its event has not happened.
@@ -44,12 +43,12 @@ type Health struct {
 	Failures            map[source.FailureKind]uint64 // failures of pages and of publishing since the process started
 
 	Counts
-	Digests  []string          // SHA-256 of the newest document of each page; "" = none
-	Notes    []string          // skipped parts of the documents of the newest try, and why
+	Digests  []string // SHA-256 of the newest document of each page; "" = none
+	Notes    []string // skipped parts of the documents of the newest try, and why
 	Baseline Baseline // what the source gave so far, and since when its prices have not changed
 }
 
-// Counts counts the current quotes (observations) that all tries of the newest slot have read. Past days do not count.
+// Counts counts the current quotes (observations) that the newest try has read. Past days do not count.
 type Counts struct {
 	Read        int
 	Accepted    int
@@ -87,6 +86,7 @@ type attempt struct {
 	startedAt, endedAt time.Time
 	pages              pageResults
 	published          publishOutcome
+	late               bool            // the slot had been tried already
 	publishFailure     *source.Failure // Config.Sink failed, or the engine rejected all observations; nil = neither
 }
 
@@ -107,15 +107,15 @@ func (r *runner) record(a attempt) {
 		h.Runs++
 		h.recordOutcome(&a)
 		counts := a.published.counts()
-		h.add(counts)
+		h.Counts = counts
 		switch {
 		case counts.published() > 0:
 			h.LastSuccess, h.LastSlot, h.ConsecutiveFailures, h.Confirmed = a.endedAt, r.slot, 0, true
-		case h.published() == 0 && r.tries == 1:
+		case !a.late:
 			h.ConsecutiveFailures++
 		}
 		h.Baseline = r.learnt
-		h.State = h.stateAfter(len(r.pendingPages) > 0)
+		h.State = h.stateAfter(a.pages.failure != nil)
 	})
 	r.collector.updateConditions(r.collector.config.Clock())
 	r.logTry(before, &a)
@@ -140,27 +140,19 @@ func (h *Health) recordOutcome(a *attempt) {
 	}
 }
 
-// stateAfter returns the state after a try. hasPending means that pages of the slot have not been published. If the
-// circuit breaker opens, openCircuit changes the state afterwards.
-func (h *Health) stateAfter(hasPending bool) State {
+// stateAfter returns the state after a try. hasFailed means that a page could not be read.
+func (h *Health) stateAfter(hasFailed bool) State {
 	switch {
 	case h.published() == 0 && h.Quarantined > 0:
 		return Quarantined
 	case h.published() == 0:
 		return Failing
-	case hasPending || h.Quarantined > 0:
+	case hasFailed || h.Quarantined > 0:
 		return Partial
 	case len(h.Baseline.Missing()) > 0:
 		return Degraded
 	}
 	return OK
-}
-
-func (c *Counts) add(other Counts) {
-	c.Read += other.Read
-	c.Accepted += other.Accepted
-	c.Quarantined += other.Quarantined
-	c.Repeated += other.Repeated
 }
 
 // published returns the number of observations that were published for the slot.

@@ -44,7 +44,7 @@ func (n *sourceCount) add(state State) {
 	switch state {
 	case OK, Degraded, Partial:
 		n.tried++
-	case Failing, CircuitOpen, Quarantined:
+	case Failing, Quarantined:
 		n.tried++
 		n.failing++
 	}

@@ -14,7 +14,7 @@ const notesLoggedMax = 256
 func (r *runner) logTry(before Health, a *attempt) {
 	log, after := r.collector.config.Logger, r.healthCopy()
 	attrs := []any{"source", after.SourceID, "state", string(after.State)}
-	log.Debug("source collected", append(attrs, "slot", r.slot, "try", r.tries, "duration", after.Duration, "read", after.Read,
+	log.Debug("source collected", append(attrs, "slot", r.slot, "duration", after.Duration, "read", after.Read,
 		"accepted", after.Accepted, "quarantined", after.Quarantined, "repeated", after.Repeated, "failure", failureText(a.failure()))...)
 	r.logNotes(log, after)
 	if after.Baseline.Frozen() && !before.Baseline.Frozen() {
@@ -24,21 +24,12 @@ func (r *runner) logTry(before Health, a *attempt) {
 	r.logParts(log, &before.Baseline, &after.Baseline)
 	isBad := func(h *Health) bool { return h.State != OK && h.State != Degraded && h.State != Never }
 	switch {
-	case isBad(&after) && (after.State != withoutCircuit(before.State) || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
+	case isBad(&after) && (after.State != before.State || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
 		log.Warn("source has a problem", append(attrs, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
 			"failedSlots", after.ConsecutiveFailures, "next", "its rates stay until they expire")...)
 	case !isBad(&after) && isBad(&before):
 		log.Info("source recovered", attrs...)
 	}
-}
-
-// withoutCircuit maps CircuitOpen to Failing. logTry must not log a change when the circuit of a failing source opens,
-// because openCircuit logs it.
-func withoutCircuit(s State) State {
-	if s == CircuitOpen {
-		return Failing
-	}
-	return s
 }
 
 func failureText(failure *source.Failure) string {
@@ -55,17 +46,6 @@ func (r *runner) logNotes(log *slog.Logger, h Health) {
 			r.loggedNotes[note] = true
 			log.Info("part of a document was skipped", "source", h.SourceID, "note", note)
 		}
-	}
-}
-
-// openCircuit sets the state CircuitOpen: the source keeps failing and is tried only once a day. first means that the
-// circuit was closed before; only then the change is logged.
-func (r *runner) openCircuit(first bool) {
-	r.updateHealth(func(h *Health) { h.State = CircuitOpen })
-	if first {
-		after := r.healthCopy()
-		r.collector.config.Logger.Warn("circuit opened: the source is tried once a day until it can be read again",
-			"source", after.SourceID, "failedSlots", after.ConsecutiveFailures, "until", r.breaker.nextProbe().String())
 	}
 }
 

@@ -120,48 +120,17 @@ func trimHistory(results []source.Result, days int, now time.Time) []source.Resu
 	return trimmed
 }
 
-// selectUnpublished selects the observations that one try has to publish. refreshes has everything that was read in the
-// slot so far. published has the currencies that were published for the slot. newResults has what this try has read.
-//
-// The engine accepts a source and currency once for a slot. If a currency was published for the slot by an earlier try,
-// selectUnpublished puts its quotes from newResults into a refresh without a slot.
-//
-// It skips a quote with one side if not all pages of the currency were read, because the other side may be on a page
-// that was not read. If the quote were published with one side, the engine would remove the other side, which may still
-// be valid.
-func selectUnpublished(refreshes []engine.Refresh, published map[string]bool, newResults []source.Result) []engine.Refresh {
-	isNew := map[quoteID]bool{}
-	for i := range newResults {
-		for j := range newResults[i].Observations {
-			isNew[quoteIDOf(&newResults[i].Observations[j])] = true
+// publishable returns refreshes without the quotes that must not be published: those with one side, if not all pages of
+// the currency were read, because the other side may be on a page that was not read. If such a quote were published,
+// the engine would remove the other side, which may still be valid.
+func publishable(refreshes []engine.Refresh) []engine.Refresh {
+	isHalf := func(o engine.Observation) bool { return (o.Buy == "") != (o.Sell == "") }
+	for i := range refreshes {
+		if refresh := &refreshes[i]; !refresh.Slot.IsZero() && !refresh.Complete {
+			refresh.Observations = slices.DeleteFunc(refresh.Observations, isHalf)
 		}
 	}
-	var selected []engine.Refresh
-	for _, refresh := range refreshes {
-		if refresh.Slot.IsZero() {
-			selected = append(selected, refresh)
-			continue
-		}
-		slotRefresh, lateRefresh := refresh, refresh
-		slotRefresh.Observations, lateRefresh.Observations = nil, nil
-		lateRefresh.Slot, lateRefresh.Complete = time.Time{}, false
-		for _, observation := range refresh.Observations {
-			oneSided := (observation.Buy == "") != (observation.Sell == "")
-			switch {
-			case oneSided && !refresh.Complete:
-			case !published[observation.Currency]:
-				slotRefresh.Observations = append(slotRefresh.Observations, observation)
-			case isNew[quoteIDOf(&observation)]:
-				lateRefresh.Observations = append(lateRefresh.Observations, observation)
-			}
-		}
-		for _, part := range []engine.Refresh{slotRefresh, lateRefresh} {
-			if len(part.Observations) > 0 {
-				selected = append(selected, part)
-			}
-		}
-	}
-	return selected
+	return slices.DeleteFunc(refreshes, func(refresh engine.Refresh) bool { return len(refresh.Observations) == 0 })
 }
 
 // quoteID identifies a quote of any currency.
@@ -171,13 +140,3 @@ type quoteID struct {
 }
 
 func quoteIDOf(o *engine.Observation) quoteID { return quoteID{o.Currency, o.Key()} }
-
-// withHistory returns a copy of results in which the past days are only those that this try has read (newResults). The
-// past days of earlier tries have been published already.
-func withHistory(results, newResults []source.Result) []source.Result {
-	all := slices.Clone(results)
-	for i := range all {
-		all[i].History = newResults[i].History
-	}
-	return all
-}

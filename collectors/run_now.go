@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -15,9 +14,9 @@ type RunReport struct {
 	Refusals []engine.Refusal // by index of Observations; Reason "" = accepted
 }
 
-// RunNow reads all pages of a source at once, publishes their rates and returns what became of them. Rates that are not
-// yet published for the current slot are published for it, others without a slot. The next slot is as it would have
-// been. RunNow waits while the source is being read.
+// RunNow reads all pages of a source at once, publishes their rates and returns what became of them. If the current slot
+// has not been tried yet, they are published for it, otherwise without a slot. The next slot is as it would have been.
+// RunNow waits while the source is being read.
 //
 // The error is an *engine.Error: the source is unknown or disabled, or the collector does not run, or ends.
 func (c *Collector) RunNow(ctx context.Context, id string) (RunReport, error) {
@@ -51,30 +50,9 @@ func (c *Collector) RunNow(ctx context.Context, id string) (RunReport, error) {
 func (r *runner) tryNow(ctx context.Context, reply chan<- attempt) {
 	defer close(reply)
 	r.plan(r.collector.now()) // a slot may have begun during the pause
-	if len(r.pendingPages) == 0 {
-		r.again, r.results = true, make([]source.Result, len(r.definition.Pages))
-		r.before = r.learnt // of an earlier process, if there was no slot since
-	}
-	r.pendingPages = allPages(r.definition)
-	r.updateHealth(func(h *Health) { h.Counts = Counts{} })
 	if a, ok := r.try(ctx); ok {
 		reply <- a
 	}
-}
-
-// published returns the currencies that were published for the slot. If the slot is over, these are all: the engine
-// would ignore a second refresh for it.
-func (r *runner) published(refreshes []engine.Refresh) map[string]bool {
-	if !r.again {
-		return r.publishedCurrencies
-	}
-	all := map[string]bool{}
-	for i := range refreshes {
-		for j := range refreshes[i].Observations {
-			all[refreshes[i].Observations[j].Currency] = true
-		}
-	}
-	return all
 }
 
 func (r *runner) report(a *attempt) RunReport {
@@ -97,12 +75,9 @@ func (r *runner) report(a *attempt) RunReport {
 const NotPublished engine.Reason = "not_published"
 
 // fates returns the current quotes that were given to the engine, without past days. A quote that was refused has the
-// reason. A nil publishOutcome has none.
+// reason.
 func (o *publishOutcome) fates() map[quoteID]engine.Refusal {
 	fates := map[quoteID]engine.Refusal{}
-	if o == nil {
-		return fates
-	}
 	for i := o.historyCount; i < len(o.refreshes); i++ {
 		for _, observation := range o.refreshes[i].Observations {
 			fates[quoteIDOf(&observation)] = engine.Refusal{}

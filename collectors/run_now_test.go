@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/collectors/archive"
-	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -67,45 +66,6 @@ func TestRunNow(t *testing.T) {
 			if _, err := c.RunNow(t.Context(), "good"); codeOf(err) != engine.CodeDataUnavailable {
 				t.Errorf("a collector that does not run: %v", err)
 			}
-		}
-	})
-}
-
-// TestRunNow_PendingPages wants the pages that wait for a retry read at once and published for their slot, and a source
-// whose circuit is open tried as often again as before when it can be read.
-func TestRunNow_PendingPages(t *testing.T) {
-	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
-		d := usdSource("s", "popular")
-		w.sites["s"] = failWith(source.Network)
-		config := w.config(d)
-		config.BreakerFailures = 2
-		n := w.run(config)
-		w.sites["s"] = servePages(0, oneQuote)
-		w.advanceTo(w.start.Add(30 * time.Second))
-		if report, err := n.RunNow(t.Context(), "s"); err != nil || outcomes(&report) != "USD" || len(w.sink.acceptedFrom("s")) != 1 {
-			t.Errorf("%+v, %v; published %v", report, err, w.sink.accepted)
-		}
-		w.sites["s"] = failWith(source.Network)
-		for range 3 { // of one slot that is over: these are not failed slots
-			if report, err := n.RunNow(t.Context(), "s"); err != nil || report.Failure == nil {
-				t.Errorf("%+v, %v", report, err)
-			}
-		}
-		if state := n.health("s").State; state != Failing {
-			t.Errorf("after failures that an operator asked for: %s", state)
-		}
-		w.advanceTo(w.start.Add(48 * time.Hour))
-		if state := n.health("s").State; state != CircuitOpen {
-			t.Fatalf("after two days: %s", state)
-		}
-		w.sites["s"] = servePages(0, oneQuote)
-		if report, err := n.RunNow(t.Context(), "s"); err != nil || outcomes(&report) != "USD" || n.health("s").State != OK {
-			t.Errorf("%+v, %v; %s", report, err, n.health("s").State)
-		}
-		before := len(w.requestTimes("s"))
-		w.advanceTo(w.start.Add(72 * time.Hour))
-		if tries := len(w.requestTimes("s")) - before; tries != 3 {
-			t.Errorf("%d tries in a day after the repair", tries)
 		}
 	})
 }

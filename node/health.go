@@ -81,7 +81,7 @@ func (n *Node) completeReadiness(readiness *admin.Readiness) {
 	}
 	for _, h := range n.SourceHealth() {
 		switch h.State {
-		case collectors.Failing, collectors.CircuitOpen, collectors.Quarantined:
+		case collectors.Failing, collectors.Quarantined:
 			readiness.FailingSources = append(readiness.FailingSources, admin.FailingSource{ID: h.SourceID, State: string(h.State), Failure: h.Failure.Error()})
 		}
 	}

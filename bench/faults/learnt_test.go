@@ -17,7 +17,7 @@ func TestKill_WhatIsLearnt(t *testing.T) {
 	if rate, runs, before := learntUntilLost(t, "", 8); rate != "" {
 		t.Errorf("%s: %d runs are known after a kill, %d were reported before", rate, runs, before)
 	}
-	mutant := buildMutant(t, "forgets", "collectors/collector_run.go", "refreshes[i].Baseline = learnt.Encode()", "_ = learnt")
+	mutant := buildMutant(t, "forgets", "collectors/collector_run.go", "current[i].Baseline = learnt.Encode()", "_ = learnt")
 	if rate, _, _ := learntUntilLost(t, mutant, 3); rate == "" {
 		t.Error("a node that stores nothing of it is not noticed")
 	}

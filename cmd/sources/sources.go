@@ -71,7 +71,7 @@ it); old (not seen since 2024: disabled, unless a definition of your own enables
 its rates). Alerts and conditions count sources that are confirmed or read here.
 
 States: ok; degraded (a side of a rate is missing that the source gave before); partial (a page
-failed, or some values were quarantined); quarantined (all values were); failing; circuit_open (failing for long, tried once a day); never (not
+failed, or some values were quarantined); quarantined (all values were); failing; never (not
 since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
