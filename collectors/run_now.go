@@ -14,7 +14,7 @@ type RunReport struct {
 	Refusals []engine.Refusal // by index of Observations; Reason "" = accepted
 }
 
-// RunNow reads all pages of a source at once, publishes their rates and returns what became of them. If the current slot
+// RunNow reads all pages of a source at once, publishes their rates and returns what became of them. If the slot now
 // has not been tried yet, they are published for it, otherwise without a slot. The next slot is as it would have been.
 // RunNow waits while the source is being read.
 //
