@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,13 +88,13 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 			// demo must not fill that directory with made-up rates.
 			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
-		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o, cmd.Flags().Changed("listen")) },
+		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o) },
 	}.Command(p.Process)
 	return cmd
 }
 
-// demo runs the demo until ctx ends. listenSet reports whether the user has set the address of the HTTP server.
-func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (err error) {
+// demo runs the demo until ctx ends.
+func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 	log := p.NodeLogger(o.log)
 	ctx, shutdown := p.demoContext(ctx)
 	defer shutdown.release()
@@ -111,7 +109,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
-	listener, note, err := demoListener(o.Config.HTTP.Listen, listenSet)
+	listener, err := node.Listen(o.Config.HTTP.Listen, "HTTP.Listen")
 	if err != nil {
 		return err
 	}
@@ -128,24 +126,13 @@ func (p *commands) demo(ctx context.Context, o *demoOptions, listenSet bool) (er
 	if err != nil {
 		return err
 	}
-	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\n%slistening on %s\n",
-		node.DemoPrefix, describeDemoSources(reference.Sources), note, n.URL())
+	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\nlistening on %s\n",
+		node.DemoPrefix, describeDemoSources(reference.Sources), n.URL())
 	err = p.runDemo(ctx, n, o, log)
 	if stopErr := node.StopCause(n.System()); stopErr != nil {
 		err = stopErr
 	}
 	return errors.Join(err, n.Close(ctx))
-}
-
-// demoListener listens on an address. If the address is the default and in use, it listens on a free port and returns
-// a note for the user.
-func demoListener(address string, listenSet bool) (net.Listener, string, error) {
-	listener, err := node.Listen(address, "HTTP.Listen")
-	if !listenSet && errors.Is(err, syscall.EADDRINUSE) {
-		listener, err = node.Listen("127.0.0.1:0", "HTTP.Listen")
-		return listener, fmt.Sprintf("%s is in use by another program; this demo uses a free port\n", address), err
-	}
-	return listener, "", err
 }
 
 // demoReference returns the institutions and currencies of the program, with simulated sources instead of its real

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -186,22 +185,6 @@ func TestDemo_OutputClosed(t *testing.T) {
 	}
 	oneLine(t, lastLine(stderr.String()), "write to standard output", "broken pipe")
 	leavesNothing(t, temp)
-}
-
-// TestDemo_TakesAFreePort wants the default port, taken, to be left to its holder, and to be an error when it was
-// asked for.
-func TestDemo_TakesAFreePort(t *testing.T) {
-	taken, err := net.Listen("tcp", setting.ListenDefault)
-	if err != nil {
-		t.Skipf("another program, which may end soon, holds the port: %v", err)
-	}
-	defer taken.Close()
-	p := startWith(t, "now", []string{"TMPDIR=" + t.TempDir(), fewDays}, "demo").listening()
-	p.Await(setting.ListenDefault + " is in use by another program")
-	if strings.HasSuffix(p.URL, ":8080") {
-		t.Errorf("it listens on %s", p.URL)
-	}
-	run(t, nil, nil, "demo", "--listen", setting.ListenDefault).fails(t, exit.Busy, setting.ListenDefault)
 }
 
 // TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and

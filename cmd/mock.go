@@ -3,9 +3,9 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	mockSeedDefault    = "standard"
+	mockSeed           = "standard/v1"
 	mockControlDefault = "127.0.0.1:8081"
 	mockHeaderTimeout  = 5 * time.Second
 )
@@ -30,16 +30,17 @@ const (
 type mockOptions struct {
 	listen       string
 	control      string
-	seed         string    // name of the data set
 	clock        time.Time // start of the node's clock; the zero value means the time of the data set
 	clockRuns    bool
 	limits       bool
 	keysRequired bool
+	lenient      bool
+	catalogue    string // file
 	faults       []apitest.Fault
 }
 
 func (p *commands) newMock() *cobra.Command {
-	o := mockOptions{listen: setting.ListenDefault, control: mockControlDefault, seed: mockSeedDefault}
+	o := mockOptions{listen: setting.ListenDefault, control: mockControlDefault}
 	return command.Spec{
 		Use:   "mock",
 		Short: "Run a node for tests of clients, with controls for time and failures",
@@ -48,12 +49,12 @@ answers, byte for byte, on every machine. Its clock stands still until it is mov
 kept.
 
 A second listener, --control, serves the controls, as JSON over HTTP: clock, rates, faults, keys, reset and others.
-GET /_mock/ there lists them. Only the tests should reach it. If standard output is a pipe, mock ends when its reader
-ends, so that it does not outlive the test program that started it.
+GET /_mock/ there lists them. Only the tests should reach it.
 
---fail answers a share of the requests with a real 429, 500 or 503.`,
+--fail answers the requests of a route, or all, with a real 429, 500 or 503. --lenient takes any value: without it the
+node refuses values that jump, or are far from the others, as a real one does.`,
 		Example: `  tasard mock
-  tasard mock --listen 127.0.0.1:9000 --control 127.0.0.1:9001 --fail 503:0.01 --fail 429:0.5@/v1/rates/best
+  tasard mock --listen 127.0.0.1:9000 --control 127.0.0.1:9001 --fail 503@/v1/rates/best
   curl -H 'Content-Type: application/json' -d '{"advance":"26h"}' http://127.0.0.1:8081/_mock/clock
 
 JavaScript:
@@ -63,12 +64,13 @@ Python:
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddListen(flags, &o.listen)
 			flags.Var(setting.Address(&o.control), "control", "address of the controls; port 0 takes a free one")
-			flags.Var(setting.Path(&o.seed, "NAME"), "seed", "data set: standard, or a fixed version of it, standard/v1")
+			setting.AddCatalogue(flags, &o.catalogue)
+			setting.BoolFlag(flags, &o.lenient, "lenient", "take values that jump or are far from the market")
 			flags.Var(setting.Instant(&o.clock), "clock", "start of the clock; default that of the data set")
 			flags.Var(setting.OnOff(&o.clockRuns), "clock-runs", "let the clock run")
 			flags.Var(setting.OnOff(&o.limits), "limits", "enforce quotas")
 			flags.Var(setting.OnOff(&o.keysRequired), "keys-required", "refuse callers without a key")
-			flags.Var(mockFaultsValue(&o.faults), "fail", "answer with this status: a share of requests, a route; repeatable")
+			flags.Var(mockFaultsValue(&o.faults), "fail", "answer with this status: all requests, or those of a route; repeatable")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) },
 	}.Command(p.Process)
@@ -83,7 +85,7 @@ func mockFaultsValue(target *[]apitest.Fault) pflag.Value {
 		}
 		return append(slices.Clone(*target), fault), nil
 	}
-	return setting.NewValue(target, "STATUS:SHARE@ROUTE", parse, func(faults []apitest.Fault) string {
+	return setting.NewValue(target, "STATUS@ROUTE", parse, func(faults []apitest.Fault) string {
 		var texts []string
 		for i := range faults {
 			texts = append(texts, faults[i].String())
@@ -115,9 +117,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 		return exit.Errorf(exit.Busy, "--control %s: %w", o.control, err)
 	}
 	terminal.Fprintf(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\ncontrols on http://%s/_mock/\n",
-		o.seed, terminal.FormatInstant(mock.Clock.Now()), mock.URL, control.Addr())
-	ctx, stop := withReader(ctx, p.Stdout)
-	defer stop()
+		mockSeed, terminal.FormatInstant(mock.Clock.Now()), mock.URL, control.Addr())
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
@@ -127,14 +127,21 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []apitest.Option{apitest.Seed(o.seed), apitest.OnListener(listener)}
+	options := []apitest.Option{apitest.Seed(mockSeed), apitest.OnListener(listener)}
 	if !o.clock.IsZero() {
 		options = append(options, apitest.At(o.clock))
+	}
+	if o.catalogue != "" {
+		file, err := os.ReadFile(o.catalogue)
+		if err != nil {
+			return nil, exit.Errorf(exit.BadData, "--catalogue: %w", errors.Join(err, listener.Close()))
+		}
+		options = append(options, apitest.ExtendCatalogue(o.catalogue, file))
 	}
 	for _, row := range []struct {
 		enabled bool
 		option  apitest.Option
-	}{{o.clockRuns, apitest.FollowClock(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}} {
+	}{{o.clockRuns, apitest.FollowClock(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}, {o.lenient, apitest.Lenient()}} {
 		if row.enabled {
 			options = append(options, row.option)
 		}
@@ -142,17 +149,9 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	mock, err := apitest.Open(options...)
 	if err != nil {
 		_ = listener.Close() // it may be closed already
-		return nil, exit.Errorf(exit.Usage, "%s: %w", o.dataFlags(), err)
+		return nil, exit.Errorf(exit.Usage, "--clock or --catalogue: %w", err)
 	}
 	return mock, nil
-}
-
-// dataFlags returns the flags that select the data set, for error messages.
-func (o *mockOptions) dataFlags() string {
-	if o.clock.IsZero() {
-		return "--seed " + o.seed
-	}
-	return fmt.Sprintf("--clock %s --seed %s", o.clock.Format(time.RFC3339), o.seed)
 }
 
 // serverShutdownMax is how long serveUntilDone waits for running requests when ctx has ended.

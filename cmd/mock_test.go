@@ -14,7 +14,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
@@ -87,7 +86,7 @@ func TestMock(t *testing.T) {
 
 // TestMock_Flags: clock, faults, limits and keys are as they were asked for.
 func TestMock_Flags(t *testing.T) {
-	p, controls := startMock(t, "--clock", "2026-03-02T17:00:00Z", "--limits", "on", "--keys-required", "on", "--fail", "503@/v1/currencies", "--seed", "standard/v1")
+	p, controls := startMock(t, "--clock", "2026-03-02T17:00:00Z", "--limits", "on", "--keys-required", "on", "--fail", "503@/v1/currencies")
 	anyone := caller{t: t, node: p}
 	if got := anyone.must("GET", "/v1/rates", "", http.StatusUnauthorized, "missing_key"); got.header.Get("Date") != "Mon, 02 Mar 2026 17:00:00 GMT" {
 		t.Errorf("Date is %s", got.header.Get("Date"))
@@ -191,21 +190,14 @@ func TestMCP_HTTP(t *testing.T) {
 	server.stop(os.Interrupt)
 }
 
-// TestMock_EndsWithItsReader: a mock whose output is a pipe does not outlive the program that reads it.
-func TestMock_EndsWithItsReader(t *testing.T) {
-	t.Parallel()
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
+// TestMock_Lenient checks that a jump is refused with what a tester can do, taken with --lenient, and that --catalogue
+// adds an institution.
+func TestMock_Lenient(t *testing.T) {
+	catalogue := writeFile(t, "more.json", `{"institutions":[{"id":"acme","name":"Acme","type":"bank"}]}`)
+	_, controls := startMock(t, "--lenient", "--catalogue", catalogue)
+	for _, rate := range []string{`[{"institution":"ambar","currency":"USD","buy":"70.20","sell":"71.20"}]`, `[{"institution":"acme","currency":"USD","buy":"58.20","sell":"59.20"}]`} {
+		postControl(t, controls+"rates", rate)
 	}
-	ctx, stop := withReader(t.Context(), &terminal.ErrWriter{W: write})
-	defer stop()
-	_ = read.Close()
-	<-ctx.Done()
-	_ = write.Close()
-	if ctx, stop := withReader(t.Context(), io.Discard); ctx.Err() != nil {
-		t.Error("without a pipe it ends at once")
-	} else {
-		stop()
-	}
+	run(t, nil, nil, "mock", "--listen", "127.0.0.1:0", "--catalogue", "none.json").fails(t, exit.BadData, "--catalogue", "none.json")
+	run(t, nil, nil, "mock", "--listen", "127.0.0.1:0", "--catalogue", writeFile(t, "bad.json", "{")).fails(t, exit.Usage, "bad.json")
 }

@@ -2,7 +2,6 @@ package apitest
 
 import (
 	"io"
-	"maps"
 	"net"
 	"sync"
 	"time"
@@ -10,81 +9,54 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// acceptor accepts connections and passes each to the current HTTP server of the node. A restart of the node replaces
-// the server. While there is no server, connections wait for the next one.
+// acceptor accepts connections and lets the current HTTP server of the node answer on each. A restart of the node ends
+// all connections and replaces the server; connections that come meanwhile wait for the new one.
 type acceptor struct {
-	listener   net.Listener
-	acceptLoop sync.WaitGroup
-	serveLoops sync.WaitGroup
-	quit       chan struct{} // closed by close
+	listener net.Listener
+	loops    sync.WaitGroup // the accept loop and one for each connection
 
 	mu      sync.Mutex
-	conns   map[*conn]bool // connections that a server handles
+	changed sync.Cond // server, conns or closed
+	conns   map[*conn]bool
 	server  *httpapi.Server
-	resumed chan struct{} // closed by resume; pause makes a new one
 	closed  bool
 }
 
 func newAcceptor(listener net.Listener) *acceptor {
-	a := &acceptor{listener: listener, conns: map[*conn]bool{}, resumed: make(chan struct{}), quit: make(chan struct{})}
-	a.acceptLoop.Go(a.accept)
+	a := &acceptor{listener: listener, conns: map[*conn]bool{}}
+	a.changed.L = &a.mu
+	a.loops.Go(a.accept)
 	return a
 }
 
 func (a *acceptor) accept() {
 	for {
-		nc, err := a.listener.Accept()
+		accepted, err := a.listener.Accept()
 		if err != nil {
 			return
 		}
-		a.serveLoops.Go(func() { a.serve(nc) })
+		a.loops.Go(func() { a.serve(&conn{Conn: accepted, ended: make(chan struct{})}) })
 	}
 }
 
-// serve lets a server handle the connection until it ends. If the node restarts before the client has sent anything, it
-// passes the connection to the next server.
-func (a *acceptor) serve(nc net.Conn) {
-	for {
-		c := a.assign(nc)
-		if c == nil {
-			_ = nc.Close() // the acceptor is closed
-			return
-		}
-		_ = c.server.ServeConn(c)
-		if a.release(c); !c.handedOver {
-			return // the server has closed the connection
-		}
-		_ = nc.SetDeadline(time.Time{}) // an error can be ignored, because then the next Read fails too
+func (a *acceptor) serve(c *conn) {
+	a.mu.Lock()
+	for a.server == nil && !a.closed {
+		a.changed.Wait()
 	}
-}
-
-// assign assigns a connection to the current server. If there is no server, it waits for the next one. It returns nil
-// when the acceptor is closed.
-func (a *acceptor) assign(nc net.Conn) *conn {
-	for {
-		a.mu.Lock()
-		resumed := a.resumed
-		if a.server != nil && !a.closed {
-			c := &conn{Conn: nc, server: a.server, writeBudget: unlimited, closing: make(chan struct{}), done: make(chan struct{})}
-			a.conns[c] = true
-			a.mu.Unlock()
-			return c
-		}
+	server := a.server
+	if a.closed {
 		a.mu.Unlock()
-		select {
-		case <-resumed:
-		case <-a.quit:
-			return nil
-		}
+		_ = c.Close()
+		return
 	}
-}
-
-// release is called when the server no longer handles a connection.
-func (a *acceptor) release(c *conn) {
+	a.conns[c] = true
+	a.mu.Unlock()
+	_ = server.ServeConn(c)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.conns, c)
-	close(c.done)
+	a.changed.Broadcast()
 }
 
 // resume sets the current server.
@@ -92,17 +64,32 @@ func (a *acceptor) resume(server *httpapi.Server) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.server = server
-	close(a.resumed)
+	a.changed.Broadcast()
 }
 
-// pause removes the current server and ends its connections (conn.end). If abrupt is false, a connection on which the
-// client has sent nothing does not end: it waits for the next server.
+// drainTimeout is how long endConns waits for the responses to requests in flight.
+const drainTimeout = time.Second
+
+// pause removes the current server and ends its connections: at once if abrupt, otherwise after the answers to
+// requests in flight, which it waits for.
 func (a *acceptor) pause(abrupt bool) {
 	a.mu.Lock()
-	a.server, a.resumed = nil, make(chan struct{})
-	conns := maps.Clone(a.conns)
-	a.mu.Unlock()
-	endConns(conns, abrupt)
+	defer a.mu.Unlock()
+	a.server = nil
+	for c := range a.conns {
+		c.end(abrupt)
+	}
+	timer := time.AfterFunc(drainTimeout, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for c := range a.conns {
+			_ = c.Conn.Close() // an error means that the connection is closed already
+		}
+	})
+	defer timer.Stop()
+	for len(a.conns) > 0 {
+		a.changed.Wait()
+	}
 }
 
 // close stops accepting and waits until every connection and goroutine has ended.
@@ -110,137 +97,75 @@ func (a *acceptor) close() error {
 	err := a.listener.Close()
 	a.mu.Lock()
 	a.closed = true
-	conns := maps.Clone(a.conns)
+	a.changed.Broadcast()
 	a.mu.Unlock()
-	close(a.quit)
-	a.acceptLoop.Wait()
-	endConns(conns, false)
-	a.serveLoops.Wait()
-	a.server = nil // a closed node must not keep its server in memory
+	a.pause(false)
+	a.loops.Wait()
 	return err
 }
 
-// drainTimeout is how long endConns waits for the responses to requests in flight.
-const drainTimeout = time.Second
-
-// endConns ends connections and waits until they are released. After drainTimeout it closes all of them.
-func endConns(conns map[*conn]bool, abrupt bool) {
-	for c := range conns {
-		c.end(abrupt)
-	}
-	timer := time.NewTimer(drainTimeout)
-	defer timer.Stop()
-	for c := range conns {
-		select {
-		case <-c.done:
-			continue
-		case <-timer.C:
-		}
-		for c := range conns {
-			_ = c.Conn.Close() // an error means that the connection is closed already
-		}
-		break
-	}
-	for c := range conns {
-		<-c.done
-	}
-}
-
-// unlimited is the writeBudget of a connection whose responses are not cut off by a Fault.
-const unlimited = -1
-
-// conn is a connection while one server handles it. The server calls Read only if no request is in flight. While the
-// server is not in Read, a request is therefore in flight.
+// conn is a connection. The server calls Read only if no request is in flight. While the server is not in Read, a
+// request is therefore in flight.
 type conn struct {
 	net.Conn
-	server     *httpapi.Server
-	handedOver bool // the next server gets the connection; may be read after done is closed
+	once  sync.Once
+	ended chan struct{} // closed by end
 
-	mu          sync.Mutex
-	reading     bool
-	hasRead     bool // the client has sent something
-	ending      bool // end was called
-	abrupt      bool // end was called to close the connection at once, without an answer to the request in flight
-	writeBudget int  // bytes that the server may still write
-
-	once    sync.Once
-	closing chan struct{} // closed by end
-	done    chan struct{} // closed by acceptor.release
+	mu      sync.Mutex
+	reading bool
+	ending  bool // end was called
+	dropped bool // the next Write closes the connection instead (Fault.Drop)
 }
 
 // Read returns io.EOF after end was called. A Read in progress that has received bytes still returns these bytes, so
 // that the server answers the request.
 func (c *conn) Read(p []byte) (int, error) {
-	if !c.startRead() {
+	c.mu.Lock()
+	c.reading = !c.ending
+	reading := c.reading
+	c.mu.Unlock()
+	if !reading {
 		return 0, io.EOF
 	}
 	n, err := c.Conn.Read(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reading = false
-	c.hasRead = c.hasRead || n > 0
-	if c.ending && n == 0 {
+	if c.reading = false; c.ending && n == 0 {
 		err = io.EOF
 	}
 	return n, err
 }
 
-func (c *conn) startRead() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reading = !c.ending
-	return c.reading
-}
-
-// Close closes the connection. If the next server gets the connection (handedOver), Close leaves it open.
-func (c *conn) Close() error {
-	c.mu.Lock()
-	handedOver := c.ending && !c.abrupt && !c.hasRead
-	c.handedOver = handedOver
-	c.mu.Unlock()
-	if handedOver {
-		return nil
-	}
-	return c.Conn.Close()
-}
-
-// Write writes at most writeBudget bytes. If p has more, it then closes the connection.
+// Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
-	allowed := c.writeBudget
-	if allowed >= 0 {
-		c.writeBudget -= min(allowed, len(p))
-	}
+	dropped := c.dropped
 	c.mu.Unlock()
-	if allowed < 0 || allowed >= len(p) {
-		return c.Conn.Write(p)
+	if dropped {
+		_ = c.Close()
+		return 0, net.ErrClosed
 	}
-	n := 0
-	if allowed > 0 {
-		n, _ = c.Conn.Write(p[:allowed])
-	}
-	_ = c.Close()
-	return n, net.ErrClosed
+	return c.Conn.Write(p)
 }
 
-func (c *conn) limitWrites(bytes int) {
+func (c *conn) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writeBudget = bytes
+	c.dropped = true
 }
 
 // end ends the connection. If abrupt is true, it closes the connection at once. Otherwise the server first answers the
 // request in flight.
 func (c *conn) end(abrupt bool) {
 	c.mu.Lock()
-	c.ending, c.abrupt = true, abrupt
-	isReading := c.reading
+	c.ending = true
+	reading := c.reading
 	c.mu.Unlock()
-	c.once.Do(func() { close(c.closing) })
+	c.once.Do(func() { close(c.ended) })
 	switch {
 	case abrupt:
 		_ = c.Conn.Close()
-	case isReading:
+	case reading:
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the Read in progress; the server can still write
 	}
 }

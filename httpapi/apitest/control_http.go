@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -37,17 +35,9 @@ func controls(initial *State) []control {
 				return nil
 			}),
 		},
-		{post, "refresh", "", "every source publishes its newest rates again", withoutBody((*Server).Refresh)},
-		{
-			post, "expire", `{"institution":"ambar","currency":"USD"}`, "makes rates expire; without a body all",
-			withBody(func(s *Server, body *struct{ Institution, Currency string }) any {
-				s.Expire(body.Institution, body.Currency)
-				return nil
-			}),
-		},
 		{
 			post, "faults", `{"route":"/v1/rates/best","status":503,"times":3}`,
-			`makes requests fail: code, retryAfter "2s", delay "1s", drop, truncate, share "0.01", seed`,
+			`makes requests fail: code, retryAfter "2s", delay "1s", drop`,
 			withBody(func(s *Server, f *faultRequest) any {
 				s.must(f.parse())
 				s.Fault(f.Fault)
@@ -61,23 +51,10 @@ func controls(initial *State) []control {
 		{post, "keys", `{"email":"ana@example.com"}`, "returns a new API key; without a body of a new account", withBody(func(s *Server, body *struct{ Email string }) any {
 			return map[string]string{"key": s.KeyOf(body.Email)}
 		})},
-		{post, "quota", `{"account":"ana@example.com","day":100,"minute":10}`, "sets the quota of an account, named by e-mail address or key", withBody(func(s *Server, q *quotaRequest) any {
-			s.SetQuota(q.Account, q.Day, q.Minute)
-			return nil
-		})},
-		{get, "requests", "", "the requests that the node received", func(s *Server, _ *http.Request) any {
-			received := []recordedRequest{}
-			for _, r := range s.Requests() {
-				received = append(received, recordedRequest{r, string(r.Body)})
-			}
-			return map[string][]recordedRequest{"requests": received}
-		}},
-		{del, "requests", "", "empties the list of requests", withoutBody(func(s *Server) { s.ClearRequests() })},
 		{post, "restart", "", "stops the node and starts it again", withoutBody((*Server).Restart)},
 		{post, "crash", "", "kills the node as SIGKILL does, and starts it again", withoutBody((*Server).Crash)},
-		{post, "reset", "", "restores the state at the start, without faults and requests", withoutBody(func(s *Server) {
+		{post, "reset", "", "restores the state at the start, without faults", withoutBody(func(s *Server) {
 			s.ClearFaults()
-			s.ClearRequests()
 			s.Restore(initial)
 		})},
 	}
@@ -86,7 +63,7 @@ func controls(initial *State) []control {
 const controlPath = "/_mock/"
 
 // ControlHandler serves the controls of a node (those methods of Server that change its time, data or failures) over
-// HTTP, for tests that are not written in Go. GET /_mock/ lists them, as a page or as JSON. Bodies are JSON. If a
+// HTTP, for tests that are not written in Go. GET /_mock/ lists them. Bodies are JSON. If a
 // control fails, the response is 400 with {"error": "..."}. Danger: every client that can reach the handler controls
 // the node. Serve it on a listener of its own.
 func (n *Node) ControlHandler() (http.Handler, error) {
@@ -98,29 +75,18 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 	for _, c := range table {
 		mux.HandleFunc(c.method+" "+controlPath+c.path, func(w http.ResponseWriter, r *http.Request) { n.serveControl(w, r, c.run) })
 	}
-	mux.HandleFunc("GET "+controlPath+"{$}", func(w http.ResponseWriter, r *http.Request) { writeControls(w, r, table) })
+	mux.HandleFunc("GET "+controlPath+"{$}", func(w http.ResponseWriter, _ *http.Request) { writeControls(w, table) })
 	return mux, nil
 }
 
-// writeControls lists the controls, as a page for browsers and as JSON for programs.
-func writeControls(w http.ResponseWriter, r *http.Request, table []control) {
-	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		var list []map[string]string
-		for _, c := range table {
-			list = append(list, map[string]string{"method": c.method, "path": controlPath + c.path, "example": c.example, "description": c.description})
-		}
-		w.Header().Set("Content-Type", controlBodyType)
-		_ = json.NewEncoder(w).Encode(map[string]any{"controls": list}) // fails only if the client has disconnected
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"+
-		"<title>Controls of tasard mock</title><style>body{font:1rem/1.5 system-ui;margin:2rem;max-width:60rem}code{overflow-wrap:anywhere}</style>"+
-		"<h1>Controls of tasard mock</h1><dl>")
+// writeControls lists the controls.
+func writeControls(w http.ResponseWriter, table []control) {
+	var list []map[string]string
 	for _, c := range table {
-		_, _ = fmt.Fprintf(w, "<dt><code>%s %s%s %s</code><dd>%s", c.method, controlPath, c.path, html.EscapeString(c.example), html.EscapeString(c.description))
+		list = append(list, map[string]string{"method": c.method, "path": controlPath + c.path, "example": c.example, "description": c.description})
 	}
-	_, _ = io.WriteString(w, "</dl>")
+	w.Header().Set("Content-Type", controlBodyType)
+	_ = json.NewEncoder(w).Encode(map[string]any{"controls": list}) // fails only if the client has disconnected
 }
 
 // controlFunc runs the control at one path of ControlHandler. Its result is sent as JSON. The result nil is sent as {}.
@@ -192,24 +158,16 @@ func (m *clockMove) apply(c *Clock) error {
 	return err
 }
 
-type quotaRequest struct {
-	Account     string
-	Day, Minute int
-}
-
-// faultRequest is a Fault whose durations and share are strings.
+// faultRequest is a Fault whose durations are strings.
 type faultRequest struct {
 	Fault
-	RetryAfter, Delay, Share string
+	RetryAfter, Delay string
 }
 
 func (f *faultRequest) parse() error {
-	var errs [3]error
+	var errs [2]error
 	f.Fault.RetryAfter, errs[0] = parseOptionalDuration("retryAfter", f.RetryAfter)
 	f.Fault.Delay, errs[1] = parseOptionalDuration("delay", f.Delay)
-	if f.Share != "" {
-		f.PerMillion, errs[2] = parseShare(f.Share)
-	}
 	return errors.Join(errs[:]...)
 }
 
@@ -223,41 +181,4 @@ func parseOptionalDuration(name, text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	return d, nil
-}
-
-// recordedRequest is a Request whose body is encoded as text in JSON. encoding/json would encode it as base64.
-type recordedRequest struct {
-	Request
-	Body string `json:"body"`
-}
-
-// ParseFault parses a fault in one of the forms STATUS, STATUS:SHARE and STATUS:SHARE@ROUTE. With "503:0.01", about one
-// request in a hundred gets status 503.
-func ParseFault(text string) (Fault, error) {
-	condition, route, _ := strings.Cut(text, "@")
-	status, share, hasShare := strings.Cut(condition, ":")
-	code, err := strconv.Atoi(status)
-	if err != nil {
-		return Fault{}, fmt.Errorf("%q: want STATUS, STATUS:SHARE or STATUS:SHARE@ROUTE, such as 503:0.01", text)
-	}
-	fault := Fault{Route: route, Status: code}
-	if hasShare {
-		if fault.PerMillion, err = parseShare(share); err != nil {
-			return Fault{}, fmt.Errorf("%q: %w", text, err)
-		}
-	}
-	return fault, fault.check()
-}
-
-const shareDecimals = 6 // maximum number of decimals of a share
-
-// parseShare parses a share of the requests, above 0 and up to 1. It returns the share in millionths.
-func parseShare(text string) (int, error) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	digits := whole + fraction + strings.Repeat("0", max(0, shareDecimals-len(fraction)))
-	share, err := strconv.Atoi(digits)
-	if err != nil || whole == "" || len(fraction) > shareDecimals || share < 1 || share > million || strings.ContainsAny(text, "+-_") {
-		return 0, fmt.Errorf("%q is not a share of the requests from 0.000001 to 1", text)
-	}
-	return share, nil
 }

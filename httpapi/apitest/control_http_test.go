@@ -33,24 +33,18 @@ func TestControl(t *testing.T) {
 		{"POST", "/_mock/clock", `{"advance":"soon"}`, 400, `advance`},
 		{"POST", "/_mock/rates", `[{"institution":"cooperativa-norte","currency":"USD","buy":"58.20","sell":"58.80"}]`, 200, `{}`},
 		{"POST", "/_mock/rates", `[{"institution":"ambar","currency":"USD","sell":"9"}]`, 400, `out_of_band`},
+		{"POST", "/_mock/rates", `[{"institution":"ambar","currency":"USD","buy":"68.20","sell":"69.20"}]`, 400, `tasard mock --lenient`},
+		{"POST", "/_mock/rates", `[{"institution":"acme","currency":"USD","sell":"59"}]`, 400, `tasard mock --catalogue FILE`},
 		{"POST", "/_mock/rates", `[{"institution":"ambar","colour":"red"}]`, 400, `colour`},
-		{"POST", "/_mock/expire", `{"institution":"cooperativa-norte"}`, 200, `{}`},
-		{"POST", "/_mock/expire", `{"institution":"x"}`, 400, `no rate of institution`},
-		{"POST", "/_mock/refresh", ``, 200, `{}`},
 		{"POST", "/_mock/faults", `{"route":"/v1/rates/best","status":503,"times":1,"retryAfter":"9s"}`, 200, `{}`},
 		{"POST", "/_mock/faults", `{"status":404}`, 400, `404`},
-		{"POST", "/_mock/faults", `{"status":503,"share":"2"}`, 400, `share`},
 		{"POST", "/_mock/faults", `{"delay":"long"}`, 400, `delay`},
 		{"GET", best, "", 404, ``},
 		{"DELETE", "/_mock/faults", "", 200, `{}`},
 		{"POST", "/_mock/keys", ``, 200, `{"key":"tasard_test_`},
 		{"POST", "/_mock/keys", `{"email":"ana@example.do"}`, 200, `{"key":"tasard_test_`},
-		{"POST", "/_mock/quota", `{"account":"ana@example.do","day":5,"minute":5}`, 200, `{}`},
-		{"POST", "/_mock/quota", `{"account":"x"}`, 400, `neither`},
 		{"GET", "/_mock/codes?email=ana@example.do", "", 200, `{"code":"`},
 		{"GET", "/_mock/codes?email=sol@example.do", "", 400, `no login code`},
-		{"GET", "/_mock/requests", "", 200, `{"requests":[]}`},
-		{"DELETE", "/_mock/requests", "", 200, `{}`},
 		{"POST", "/_mock/crash", "plain", 400, `Content-Type`}, // a call that any page could make
 		{"POST", "/_mock/restart", "", 200, `{}`},
 		{"POST", "/_mock/crash", "", 200, `{}`},
@@ -66,7 +60,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestControl_Browser: a browser gets a page of the controls. A call without body needs no content type, as fetch sends
+// TestControl_Browser: a call without body needs no content type, as fetch sends
 // none, but it must not come from a page of another site.
 func TestControl_Browser(t *testing.T) {
 	handler, err := Start(t).ControlHandler()
@@ -78,7 +72,6 @@ func TestControl_Browser(t *testing.T) {
 		status                      int
 		part                        string
 	}{
-		{"GET", "/_mock/", "Accept", "text/html,*/*", 200, "<dt><code>POST /_mock/reset"},
 		{"POST", "/_mock/reset", "Sec-Fetch-Site", "same-site", 200, "{}"},
 		{"POST", "/_mock/reset", "Sec-Fetch-Site", "cross-site", 400, "another site"},
 	} {
@@ -94,33 +87,16 @@ func TestControl_Browser(t *testing.T) {
 // TestParseFault checks the texts of --fail, both ways.
 func TestParseFault(t *testing.T) {
 	for text, want := range map[string]Fault{
-		"503": {Status: 503}, "503:0.01": {Status: 503, PerMillion: 10_000}, "429:1": {Status: 429, PerMillion: million},
-		"500:0.000001@/v1/rates/best": {Status: 500, PerMillion: 1, Route: "/v1/rates/best"}, "503@GET /v1/rates": {Status: 503, Route: "GET /v1/rates"},
+		"503": {Status: 503}, "429": {Status: 429}, "500@/v1/rates/best": {Status: 500, Route: "/v1/rates/best"}, "503@GET /v1/rates": {Status: 503, Route: "GET /v1/rates"},
 	} {
 		got, err := ParseFault(text)
 		if err != nil || got != want || got.String() != text {
 			t.Errorf("%s: %+v %v, written %s", text, got, err, got.String())
 		}
 	}
-	for _, text := range []string{"", "x", "404", "503:", "503:0", "503:1.1", "503:-1", "503:0.0000001", "503:.5", "503:1e3", "503:0x1", "503:+1", ":1"} {
+	for _, text := range []string{"", "x", "404", "503:0.5", "0x1f7", ":1"} {
 		if got, err := ParseFault(text); err == nil {
 			t.Errorf("%q is %+v", text, got)
 		}
 	}
-}
-
-// FuzzParseFault checks that what is parsed is formatted and parsed the same.
-func FuzzParseFault(f *testing.F) {
-	for _, seed := range []string{"503:0.01", "429:0.5@/v1/rates/best", "500", "503:1.000000@", "503:00.1"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got, err := ParseFault(text)
-		if err != nil {
-			return
-		}
-		if again, err := ParseFault(got.String()); err != nil || again != got {
-			t.Errorf("%q: %+v, written %q, read %+v %v", text, got, got.String(), again, err)
-		}
-	})
 }

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -43,39 +46,6 @@ func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	return receipt
 }
 
-// Refresh publishes the newest rates of every source again, so that no rate is expired.
-func (s *Server) Refresh() {
-	s.t.Helper()
-	s.run(func() error {
-		return s.republish(time.Time{}, func(string, *engine.SourceQuote) bool { return true })
-	})
-}
-
-// Expire makes all rates of an institution in a currency expire now. "" means all institutions or all currencies.
-func (s *Server) Expire(institution, currency string) {
-	s.t.Helper()
-	s.run(func() error {
-		matched := false
-		err := s.republish(s.Clock.Now(), func(code string, quote *engine.SourceQuote) bool {
-			matches := (currency == "" || code == currency) && (institution == "" || quote.Key.Institution == institution)
-			matched = matched || matches
-			return matches
-		})
-		if err == nil && !matched {
-			return fmt.Errorf("expire: no rate of institution %q in currency %q is published", institution, currency)
-		}
-		return err
-	})
-}
-
-func (n *Node) republish(expires time.Time, match func(string, *engine.SourceQuote) bool) error {
-	states, err := n.instance.system.States()
-	if err != nil {
-		return err
-	}
-	return n.publish(republishedRates(states, expires, match))
-}
-
 // Fault makes some requests fail, as the argument describes. It does not end earlier faults.
 func (s *Server) Fault(fault Fault) {
 	s.t.Helper()
@@ -107,22 +77,8 @@ func (s *Server) Drop(route string, times int) {
 	s.Fault(Fault{Route: route, Drop: true, Times: times})
 }
 
-// Truncate closes the connections of the next requests of a route after so many bytes of the response body. route and
-// times are as in Fail.
-func (s *Server) Truncate(route string, bytes, times int) {
-	s.t.Helper()
-	s.Fault(Fault{Route: route, Truncate: bytes, Times: times})
-}
-
-// ClearFaults removes all faults.
+// ClearFaults removes all faults. Requests that are delayed go on.
 func (n *Node) ClearFaults() { n.faults.clear() }
-
-// Requests returns the requests that the node has received, oldest first. Of more than 10,000 requests it returns only
-// the newest, at least 5,000.
-func (n *Node) Requests() []Request { return n.requests.all() }
-
-// ClearRequests empties the list of Requests.
-func (n *Node) ClearRequests() { n.requests.clear() }
 
 // ClientFrom returns a client with another IP address. The node counts requests separately for each address. ClientFrom
 // fails if the node was started with OnPort or OnListener, because the node then gets the real addresses of clients.
@@ -230,8 +186,7 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code returns the newest login code that was sent to an e-mail address. It can be used as Options.Code of package
-// conformance.
+// Code returns the newest login code that was sent to an e-mail address.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
@@ -273,51 +228,64 @@ func (s *Server) KeyOf(email string) (key string) {
 	return key
 }
 
-// SetQuota sets the quota of an account. owner is the e-mail address or a key of the account. 0 means the default quota
-// of the node. The quota has an effect only if the node was started with Limits or Quota.
-func (s *Server) SetQuota(owner string, day, minute int) {
-	s.t.Helper()
-	s.onAccount(owner, func(id uint64) error {
-		return s.instance.system.SetAccountQuota(id, account.Quota{Day: day, Minute: minute}, operator)
-	})
-}
-
-// Suspend suspends an account, so that the node rejects its keys. owner is the e-mail address or a key of the account.
-func (s *Server) Suspend(owner string) {
-	s.t.Helper()
-	s.onAccount(owner, func(id uint64) error { return s.instance.system.SuspendAccount(id, "by the test", operator) })
-}
-
-// Unsuspend ends the suspension of an account. owner is the e-mail address or a key of the account.
-func (s *Server) Unsuspend(owner string) {
-	s.t.Helper()
-	s.onAccount(owner, func(id uint64) error { return s.instance.system.RestoreAccount(id, operator) })
-}
-
-// onAccount calls action with the id of an account. owner is the e-mail address or a key of the account.
-func (s *Server) onAccount(owner string, action func(id uint64) error) {
+// Keys creates accounts with one API key each, for the data of load tests: a hundred thousand take seconds. It restarts
+// the node, so that state in memory is lost. The node's monotonic clock advances one second for each account, because a
+// node sends a limited number of login codes an hour.
+func (s *Server) Keys(count int) (keys []string) {
 	s.t.Helper()
 	s.run(func() error {
-		system := s.instance.system
-		list, err := system.ListAccounts()
+		s.disconnect(false)
+		journal := s.instance.journal
+		if err := s.stop(); err != nil {
+			return err
+		}
+		var elapsed atomic.Int64
+		mailer := &codeMailer{}
+		config := s.systemConfig(journal)
+		config.Mailer = mailer
+		config.Monotonic = func() time.Duration { return time.Duration(elapsed.Load()) }
+		config.SnapshotRecords, config.SnapshotBytes = math.MaxInt, math.MaxInt64 // no snapshot before Close
+		system, err := actors.Open(config)
 		if err != nil {
 			return err
 		}
-		email, emailErr := account.ParseEmail(owner)
-		isKey := func(key account.KeyRecord) bool { return key.Digest == account.SecretOf(owner).Digest() }
-		for i := range list {
-			matches := list[i].Email == email.ID()
-			if emailErr != nil {
-				record, _, err := system.ShowAccount(list[i].ID)
-				if err != nil {
-					return err
-				}
-				matches = slices.ContainsFunc(record.Keys, isKey)
-			}
-			if matches {
-				return action(list[i].ID)
-			}
+		if err := awaitReady(system); err != nil {
+			return err
 		}
-		return errors.New("the owner is neither the e-mail address nor a key of an account")
+		list, err := system.ListAccounts()
+		for index := len(list); index < len(list)+count && err == nil; index++ {
+			elapsed.Add(int64(time.Second))
+			var key string
+			key, err = signUp(system, mailer, generatedEmail(index), index)
+			keys = append(keys, key)
+		}
+		return errors.Join(err, system.Close(), s.reopen(journal.stored()))
 	})
+	return keys
+}
+
+// generatedEmail returns the e-mail address that Key uses for the account with an index. Indexes begin with 0.
+func generatedEmail(index int) string { return fmt.Sprintf("key-%d@apitest.example", index+1) }
+
+// signUp logs in with an e-mail address and creates a key. The first login creates the account. Each index has its own
+// client address, because logins from one address are limited.
+func signUp(system *actors.System, mailer *codeMailer, email string, index int) (string, error) {
+	address, err := account.ParseEmail(email)
+	if err != nil {
+		return "", err
+	}
+	from := account.Requester{Address: netip.AddrFrom4([4]byte{198, 18, byte(index >> 8), byte(index)})}
+	if err := system.RequestCode(address, from); err != nil {
+		return "", fmt.Errorf("key of %s: %w", email, err)
+	}
+	code, _ := mailer.code(address)
+	session, _, err := system.OpenSession(address, code, from)
+	if err != nil {
+		return "", fmt.Errorf("key of %s: %w", email, err)
+	}
+	_, secret, err := system.CreateKey(session.Digest(), operator)
+	if err != nil {
+		return "", fmt.Errorf("key of %s: %w", email, err)
+	}
+	return secret.Reveal(), nil
 }

@@ -32,15 +32,10 @@
 //
 // # Failures
 //
-// Fail, Delay, Drop, Truncate and Fault affect requests of a route: the next n, all, or a random share. The error
-// responses 429, 500 and 503 have the body and headers of a real node. Restart stops the node and starts it again.
-// Crash is like SIGKILL followed by a start: changes that were not in the journal are lost. Snapshot and Restore save
-// the journal and go back to it; State.Write makes a data directory from it.
-//
-// # The check at the end
-//
-// When the node is closed, a second node replays its journal. The test fails if the two nodes do not have the same
-// rates, history, accounts and keys.
+// Fail, Delay, Drop and Fault affect requests of a route: the next n, or all. The error responses 429, 500 and 503 have
+// the body and headers of a real node. Restart stops the node and starts it again. Crash is like SIGKILL followed by a
+// start: changes that were not in the journal are lost. Snapshot and Restore save the journal and go back to it;
+// State.Write makes a data directory from it.
 //
 // # Limits
 //
@@ -51,7 +46,7 @@
 //
 //	node.go        opens and closes a node; journal.go keeps its records
 //	server.go, controls.go, control_http.go   have the controls
-//	acceptor.go    keeps connections across a restart
-//	middleware.go  records requests and applies the faults of fault.go; httpapi/harness.go writes the error responses
+//	acceptor.go    accepts connections and ends them at a restart
+//	fault.go       makes requests fail; httpapi/harness.go writes the error responses
 //	seed.go        data sets: seeds/NAME-vN.json; a new version is a new file, with a golden file in testdata
 package apitest

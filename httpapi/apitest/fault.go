@@ -3,13 +3,14 @@ package apitest
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
@@ -32,18 +33,9 @@ type Fault struct {
 	Delay time.Duration
 	// Drop closes the connection without a response. The request is executed.
 	Drop bool
-	// Truncate is the number of bytes of the response body after which the connection is closed. 0 = never.
-	Truncate int
-
 	// Times is how many requests the fault affects. 0 = all, until ClearFaults.
 	Times int
-	// PerMillion is the share of requests that the fault affects, in millionths, chosen at random. 0 = all requests.
-	PerMillion int
-	// Seed is the seed of the random generator that chooses the requests of PerMillion.
-	Seed uint64
 }
-
-const million = 1_000_000
 
 func (f *Fault) check() error {
 	problem := ""
@@ -54,12 +46,10 @@ func (f *Fault) check() error {
 		problem = fmt.Sprintf("status %d with the code %s; want 429, 500 or 503, and a code of that status", f.Status, f.Code)
 	case f.Status != 0 && f.error() == nil:
 		problem = fmt.Sprintf("status %d; want 429, 500 or 503", f.Status)
-	case f.Status == 0 && f.Delay == 0 && !f.Drop && f.Truncate == 0:
-		problem = "it does nothing; set Status, Delay, Drop or Truncate"
-	case f.Times < 0 || f.Truncate < 0 || f.Delay < 0 || f.RetryAfter < 0:
+	case f.Status == 0 && f.Delay == 0 && !f.Drop:
+		problem = "it does nothing; set Status, Delay or Drop"
+	case f.Times < 0 || f.Delay < 0 || f.RetryAfter < 0:
 		problem = "a number is negative"
-	case f.PerMillion < 0 || f.PerMillion > million:
-		problem = fmt.Sprintf("%d millionths; want 0 to %d", f.PerMillion, million)
 	default:
 		return nil
 	}
@@ -149,17 +139,9 @@ func matchesPath(pattern, path string) bool {
 }
 
 type faults struct {
-	mu   sync.Mutex
-	list []*activeFault
-	// unused are faults that were cleared before any request was affected.
-	unused []Fault
-}
-
-type activeFault struct {
-	Fault
-	remaining int        // number of requests that the fault still affects, if Times is not 0
-	used      bool       // a request was affected
-	random    *rand.Rand // chooses at random which requests the fault affects, if PerMillion is not 0
+	mu      sync.Mutex
+	list    []*Fault      // Times is the number of requests that are left, 0 = all
+	cleared chan struct{} // closed by clear, which makes a new one
 }
 
 func (f *faults) add(fault Fault) error {
@@ -168,57 +150,86 @@ func (f *faults) add(fault Fault) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, &activeFault{Fault: fault, remaining: fault.Times, random: rand.New(rand.NewPCG(fault.Seed, million))})
+	f.list = append(f.list, &fault)
 	return nil
 }
 
+// clear removes all faults, also from the requests that they delay at the moment.
 func (f *faults) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, a := range f.list {
-		if !a.used {
-			f.unused = append(f.unused, a.Fault)
-		}
-	}
 	f.list = nil
+	if f.cleared != nil {
+		close(f.cleared)
+		f.cleared = nil
+	}
 }
 
-// neverUsed clears the faults and returns all that affected no request.
-func (f *faults) neverUsed() []Fault {
-	f.clear()
+// take returns the first fault that affects a request, and counts the request. cleared is closed when the fault is
+// removed.
+func (f *faults) take(method, path string) (fault *Fault, cleared chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.unused
-}
-
-// take returns the first fault that affects a request, and counts the request.
-func (f *faults) take(method, path string) (Fault, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, a := range f.list {
-		if !a.matches(method, path) || a.PerMillion > 0 && a.random.IntN(million) >= a.PerMillion {
+	for i, active := range f.list {
+		if !active.matches(method, path) {
 			continue
 		}
-		a.used = true
-		if a.Times > 0 {
-			if a.remaining--; a.remaining == 0 {
+		if active.Times > 0 {
+			if active.Times--; active.Times == 0 {
 				f.list = slices.Delete(f.list, i, i+1)
 			}
 		}
-		return a.Fault, true
+		if f.cleared == nil {
+			f.cleared = make(chan struct{})
+		}
+		return active, f.cleared
 	}
-	return Fault{}, false
+	return nil, nil
+}
+
+// middleware makes a request fail if a Fault affects it.
+func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		fault, cleared := n.faults.take(string(ctx.Method()), string(ctx.URI().PathOriginal()))
+		if fault == nil {
+			next(ctx)
+			return
+		}
+		c, ok := ctx.Conn().(*conn)
+		if fault.Delay > 0 && ok {
+			timer := time.NewTimer(fault.Delay)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-cleared:
+			case <-c.ended:
+			}
+		}
+		if err := fault.error(); err != nil {
+			httpapi.Plant(ctx, err)
+		}
+		next(ctx)
+		if fault.Drop && ok {
+			c.drop()
+		}
+	}
 }
 
 // String returns the fault in the form that ParseFault reads.
 func (f *Fault) String() string {
-	text := strconv.Itoa(f.Status)
-	if f.PerMillion > 0 {
-		share := fmt.Sprintf("%d.%06d", f.PerMillion/million, f.PerMillion%million)
-		text += ":" + strings.TrimRight(strings.TrimRight(share, "0"), ".")
+	if f.Route == "" {
+		return strconv.Itoa(f.Status)
 	}
-	if f.Route != "" {
-		text += "@" + f.Route
+	return strconv.Itoa(f.Status) + "@" + f.Route
+}
+
+// ParseFault parses a fault in one of the forms STATUS and STATUS@ROUTE, such as 503@/v1/rates/best.
+func ParseFault(text string) (Fault, error) {
+	status, route, _ := strings.Cut(text, "@")
+	code, err := strconv.Atoi(status)
+	if err != nil {
+		return Fault{}, fmt.Errorf("%q: want STATUS or STATUS@ROUTE, such as 503@/v1/rates/best", text)
 	}
-	return text
+	fault := Fault{Route: route, Status: code}
+	return fault, fault.check()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/tasard/tasard/actors"
@@ -98,21 +97,6 @@ func (j *memoryJournal) DropBefore(uint64) error { return nil }
 
 // Close implements actors.Journal. The journal can still be read.
 func (j *memoryJournal) Close() error { return nil }
-
-// Backup writes the journal as wal.Log.Backup does. It uses a temporary directory.
-func (j *memoryJournal) Backup(w io.Writer, o wal.BackupOptions) (info wal.BackupInfo, err error) {
-	dir, err := os.MkdirTemp("", "tasard-apitest-")
-	if err != nil {
-		return info, fmt.Errorf("make a directory for the log: %w", err)
-	}
-	data := j.stored()
-	log, err := data.writeLog(dir)
-	if err == nil {
-		info, err = log.Backup(w, o)
-		err = errors.Join(err, log.Close())
-	}
-	return info, errors.Join(err, os.RemoveAll(dir))
-}
 
 // writeLog creates a log in a directory that is missing or empty, and opens it.
 func (d *journalData) writeLog(dir string) (*wal.Log, error) {

@@ -33,7 +33,6 @@ type Node struct {
 	acceptor *acceptor
 	inMemory *memoryListener // nil with OnPort or OnListener
 	faults   faults
-	requests requestLog
 	mailer   codeMailer
 	random   *lockedRandom
 	clients  []*http.Client // clients that ClientFrom has returned
@@ -67,7 +66,7 @@ func Open(options ...Option) (*Node, error) {
 	n := &Node{
 		config: c, Clock: newClock(c.start, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)},
 	}
-	if c.follow != nil && (seed != nil || c.state != nil) {
+	if c.follow != nil && seed != nil {
 		n.Clock.Set(c.start)
 	}
 	listener, err := n.listen()
@@ -110,24 +109,9 @@ func (m *memoryListener) client(clientAddr netip.Addr) *http.Client {
 
 // start opens the first instance and accepts connections.
 func (n *Node) start(seed *seed) error {
-	var data journalData
-	var err error
-	switch {
-	case n.config.state != nil:
-		data = n.config.state.data
-	case seed != nil && n.config.publishes(seed):
-		data, err = seed.journal()
-		seed = nil
-	}
+	err := n.openInstance(journalData{})
 	if err == nil {
-		err = n.openInstance(data)
-	}
-	switch {
-	case err != nil:
-	case n.config.state == nil:
 		err = n.publishInitial(seed)
-	default:
-		err = n.random.setState(n.config.state.random)
 	}
 	if err != nil {
 		return err
@@ -216,15 +200,6 @@ func (n *Node) systemConfig(journal *memoryJournal) actors.Config {
 	}
 }
 
-// openSystem opens a System (the actors of a node with their log) and waits until it has replayed the log.
-func openSystem(c *actors.Config) (*actors.System, error) {
-	system, err := actors.Open(*c)
-	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
-	}
-	return system, awaitReady(system)
-}
-
 // awaitReady waits until the system has replayed the log. If the replay fails, it closes the system.
 func awaitReady(system *actors.System) error {
 	select {
@@ -235,8 +210,7 @@ func awaitReady(system *actors.System) error {
 	}
 }
 
-// Close closes the node. Before that it replays the log into a second node, and returns an error if the two nodes have
-// different states. Further calls return the same result.
+// Close closes the node. It returns an error if the node had stopped by itself. Further calls return the same result.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -248,8 +222,8 @@ func (n *Node) Close() error {
 		client.CloseIdleConnections()
 	}
 	err := n.acceptor.close()
-	if n.instance != nil {
-		err = errors.Join(err, n.checkLog())
+	if n.instance != nil && n.instance.system.Err() != nil {
+		err = errors.Join(err, fmt.Errorf("the node stopped by itself: %w", n.instance.system.Err()))
 	}
 	n.closeErr = errors.Join(err, n.stop())
 	return n.closeErr

@@ -23,13 +23,14 @@ type config struct {
 	onPort       bool
 	listener     net.Listener
 	catalogue    *engine.Catalogue
+	extraName    string
+	extra        []byte // a catalogue file; nil = none
 	rules        engine.Rules
 	limits       bool
 	quota        account.Quota
 	keysRequired bool
 	randomSeed   uint64
 	logger       *slog.Logger
-	state        *State
 	err          error // problem of the options
 }
 
@@ -75,12 +76,18 @@ func Catalogue(catalogue *engine.Catalogue) Option {
 	return func(c *config) { c.catalogue = catalogue }
 }
 
+// ExtendCatalogue adds the institutions, currencies and sources of a catalogue file to those of the data set. name is
+// that of the file, for errors.
+func ExtendCatalogue(name string, file []byte) Option {
+	return func(c *config) { c.extraName, c.extra = name, file }
+}
+
 // Lenient turns off three rules of validation: against values that jump, against values that are far from the market,
 // and against equal buy and sell values. A zero, a buy value above the sell value and a value outside the plausible
 // range of the currency are still refused.
 func Lenient() Option {
 	return func(c *config) {
-		c.rules.JumpPermille, c.rules.MedianPermille, c.rules.EqualSides = million, million, true
+		c.rules.JumpPermille, c.rules.MedianPermille, c.rules.EqualSides = 1_000_000, 1_000_000, true
 	}
 }
 
@@ -102,13 +109,3 @@ func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = se
 
 // Logger sets the logger of the node. The default discards all messages.
 func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }
-
-// FromState starts the node with the data and the time of a State. With FromState, the option Seed sets only the
-// catalogue, and Rates and KeysRequired have no effect.
-func FromState(state *State) Option {
-	return func(c *config) {
-		if c.state = state; state == nil {
-			c.err = errors.Join(c.err, errNilState)
-		}
-	}
-}

@@ -86,29 +86,11 @@ func refusalError(receipt *engine.Receipt) error {
 func refusalHint(reason engine.Reason) string {
 	switch reason {
 	case engine.UnknownInstitution, engine.UnknownCurrency:
-		return "GET /v1/institutions and /v1/currencies list the known ones; in Go, the option Catalogue adds others"
+		return "GET /v1/institutions and /v1/currencies list the known ones; tasard mock --catalogue FILE (in Go, the option Catalogue) adds others"
 	case engine.Jump, engine.OffMarket, engine.SameSides:
-		return "in Go, the option Lenient turns this rule off"
+		return "tasard mock --lenient (in Go, the option Lenient) turns this rule off"
 	}
 	return ""
 }
 
 const refusalsShownMax = 3 // maximum number of refused rates that refusalError lists
-
-// republishedRates returns the published rates for which match returns true, so that they can be published again.
-// ExpiresAt of the returned rates is expires.
-func republishedRates(states []engine.SavedCurrency, expires time.Time, match func(currency string, quote *engine.SourceQuote) bool) []Rate {
-	var rates []Rate
-	for _, state := range states {
-		for i := range state.SourceQuotes {
-			if quote := &state.SourceQuotes[i]; match(state.Currency, quote) {
-				rates = append(rates, Rate{
-					Institution: quote.Key.Institution, Currency: state.Currency, Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy.String(), Sell: quote.Sell.String(),
-					Source: quote.SourceID, EffectiveDate: quote.EffectiveDate.String(), PublishedAt: quote.PublishedAt, ExpiresAt: expires,
-				})
-			}
-		}
-	}
-	slices.SortStableFunc(rates, func(a, b Rate) int { return strings.Compare(a.Source, b.Source) })
-	return rates
-}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -24,7 +22,6 @@ type seed struct {
 	start     time.Time
 	catalogue *engine.Catalogue
 	refreshes []engine.Refresh
-	journal   func() (journalData, error) // of a node that has published the data set; made once
 }
 
 // seedFile is the content of a file with a data set (a seed).
@@ -77,33 +74,7 @@ func parseSeed(full string, data []byte) (*seed, error) {
 		}
 		s.refreshes = append(s.refreshes, list...)
 	}
-	s.journal = sync.OnceValues(s.publish)
 	return s, nil
-}
-
-// publishes reports whether a node with this configuration gets the journal of seed.publish. With another catalogue,
-// time or rules, it has to decide about each rate itself.
-func (c *config) publishes(s *seed) bool {
-	return c.catalogue == s.catalogue && c.start.Equal(s.start) && c.rules == engine.DefaultRules()
-}
-
-// publish returns the journal of a node that has published the data set. All nodes start from it, which is cheaper than
-// to decide again about each rate.
-func (s *seed) publish() (journalData, error) {
-	n := &Node{config: &config{rules: engine.DefaultRules(), catalogue: s.catalogue}, Clock: newClock(s.start, nil)}
-	journal := new(memoryJournal)
-	config := n.systemConfig(journal)
-	config.Random = rand.NewChaCha8([32]byte{})
-	system, err := openSystem(&config)
-	if err != nil {
-		return journalData{}, err
-	}
-	n.instance = &instance{system: system}
-	err = n.publishInitial(s)
-	if err = errors.Join(err, system.Close()); err != nil {
-		return journalData{}, err
-	}
-	return journal.stored(), nil
 }
 
 // resolve sets the catalogue and the start time if no option has set them. It returns the data set of the option Seed,
@@ -122,10 +93,14 @@ func (c *config) resolve() (*seed, error) {
 			c.catalogue = s.catalogue
 		}
 	}
+	if c.extra != nil {
+		var err error
+		if c.catalogue, err = c.catalogue.Extend(bytes.NewReader(c.extra), c.extraName); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case !c.start.IsZero():
-	case c.state != nil:
-		c.start = c.state.clock
 	case s != nil:
 		c.start = s.start
 	default:

@@ -1,14 +1,11 @@
 package apitest
 
-import "cmp"
-
 // TB has the methods of testing.TB that this package uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
-	Logf(format string, args ...any)
 	Name() string
 }
 
@@ -31,10 +28,6 @@ func Start(t TB, options ...Option) *Server {
 		t.Helper()
 		if err := node.Close(); err != nil {
 			t.Errorf("apitest: end of %s: %v", t.Name(), err)
-			t.Logf("apitest: %s: its last requests were %s", t.Name(), node.requests.newest())
-		}
-		for _, fault := range node.faults.neverUsed() {
-			t.Logf("apitest: %s: the fault of %s affected no request", t.Name(), cmp.Or(fault.Route, "all routes"))
 		}
 	})
 	return &Server{node, t}

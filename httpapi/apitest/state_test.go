@@ -1,21 +1,17 @@
 package apitest
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine/account"
-	"github.com/tasard/tasard/wal"
 )
 
 // TestKeys_Bulk checks that each of many keys has an account of its own, next to keys that were created one by one.
@@ -26,24 +22,6 @@ func TestKeys_Bulk(t *testing.T) {
 	for _, key := range keys {
 		mustAnswer(t, srv, srv.Client, key, http.StatusOK, "")
 		mustAnswer(t, srv, srv.Client, key, http.StatusTooManyRequests, "")
-	}
-	srv.SetQuota(keys[20], 5, 5)
-	srv.Crash()
-	srv.Suspend("key-22@apitest.example")
-	if header := mustAnswer(t, srv, srv.Client, keys[20], http.StatusOK, ""); header.Get("X-RateLimit-Limit") != "5" {
-		t.Errorf("%v", header)
-	}
-	mustAnswer(t, srv, srv.Client, keys[21], http.StatusUnauthorized, "account_suspended")
-	if got := srv.Keys(0); len(got) != 0 {
-		t.Error(got)
-	}
-}
-
-// TestKeys_Same: the same seed makes the same keys; another one makes others.
-func TestKeys_Same(t *testing.T) {
-	first, second, other := Start(t).Keys(20), Start(t).Keys(20), Start(t, RandomSeed(2)).Keys(20)
-	if !slices.Equal(first, second) || first[0] == other[0] {
-		t.Errorf("%s %s %s", first[0], second[0], other[0])
 	}
 }
 
@@ -97,40 +75,22 @@ func checkDirectory(t *testing.T, srv *Server, dir string) {
 	t.Helper()
 	config := srv.systemConfig(nil)
 	config.Journal, config.Dir, config.Log.ReserveBytes = nil, dir, -1
-	system, err := openSystem(&config)
+	system, err := actors.Open(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := readLoggedState(srv.instance.system)
-	found, foundErr := readLoggedState(system)
-	if err = errors.Join(err, foundErr, system.Close()); err == nil {
-		err = checkReplay(want, found, account.LeaseSizeDefault)
-	}
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// TestAdmin_Backup restores a backup that the management API has made.
-func TestAdmin_Backup(t *testing.T) {
-	srv := Start(t, Rates(standardRate))
-	srv.Restart() // takes a snapshot
-	srv.Key()
-	response := httptest.NewRecorder()
-	srv.Admin().ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/backup", http.NoBody))
-	var file bytes.Buffer
-	archive, err := wal.NewBackupFile(&file)
-	if err == nil {
-		_, err = io.Copy(archive, response.Body)
-	}
-	if err = errors.Join(err, archive.Close()); err != nil {
+	if err := awaitReady(system); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "restored")
-	if _, err := wal.RestoreBackup(&file, "backup", dir, wal.Options{Clock: Epoch}, wal.BackupVisitor{}); err != nil {
-		t.Fatal(response.Code, err)
+	var states, accounts [2]any
+	for i, s := range []*actors.System{srv.instance.system, system} {
+		rates, ratesErr := s.States()
+		list, listErr := s.ListAccounts()
+		states[i], accounts[i], err = fmt.Sprintf("%+v", rates), fmt.Sprintf("%+v", list), errors.Join(err, ratesErr, listErr)
 	}
-	checkDirectory(t, srv, dir)
+	if err = errors.Join(err, system.Close()); err != nil || states[0] != states[1] || accounts[0] != accounts[1] {
+		t.Errorf("%v; the node has %s %s, the directory %s %s", err, states[0], accounts[0], states[1], accounts[1])
+	}
 }
 
 // TestMemoryJournal checks the promises of actors.Journal: the position of Append, copies of records, one snapshot in
