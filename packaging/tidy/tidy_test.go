@@ -48,7 +48,6 @@ func goroutineFiles() map[string]string {
 		"httpapi/admin/server.go":                  "Server.Stop: the server's accept loop",
 		"httpapi/admin/backup.go":                  "none runs on: Server.backup and BackupStream.Close stop their timers",
 		"cmd/mock.go":                              "answer: waits for the accept loop",
-		"cmd/mock_reader.go":                       "withReader: stop waits for it",
 		"cmd/internal/terminal/logqueue.go":        "LogQueue.Close: waits, but only a second if nothing reads the log",
 		"cmd/notify.go":                            "notifier.end, in serve",
 		"cmd/serve.go":                             "takeInBeside: waits for the import",
