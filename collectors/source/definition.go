@@ -234,8 +234,9 @@ type Sheet struct {
 // date with this time is also the time of publication.
 type Date struct {
 	Locator
+	Or       string          `json:"or"` // JSON: path that is tried if there is nothing at Locator.At
 	Form     values.DateForm `json:"form"`
-	Optional bool            `json:"optional"` // in a row: a row without this element has no date; otherwise such a row is skipped
+	Optional bool            `json:"optional"` // without this element there is no date; otherwise the row is skipped, or the document fails
 }
 
 // Expect is a condition that a valid document meets. In JSON, the value at Path must be Value, for example "OK". In

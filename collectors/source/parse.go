@@ -185,7 +185,11 @@ func (r *parser) readDate(s scope) {
 // otherwise zero. It fails if there is no date, unless the date is optional, or if there are two different dates.
 func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time) {
 	var lastErr error
-	for _, t := range r.textsAt(s, &spec.Locator) {
+	texts := r.textsAt(s, &spec.Locator)
+	if len(texts) == 0 && spec.Or != "" {
+		texts = r.textsAt(s, &Locator{At: spec.Or, Pattern: spec.Pattern})
+	}
+	for _, t := range texts {
 		otherDate, otherInstant, err := values.ParseDate(t.text, spec.Form)
 		switch {
 		case err != nil:

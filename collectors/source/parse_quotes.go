@@ -75,6 +75,14 @@ func (r *parser) keyOf(t Target) quoteKey {
 func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
+	if sides := []*side{&buy, &sell}; (buy.status == statusZero) != (sell.status == statusZero) { // a zero loses only its side
+		for i, zero := range sides {
+			if zero.status == statusZero && sides[1-i].status == statusPrice {
+				*zero = side{}
+				r.notes.add("%s %s: one side is zero", key.institution, key.currency)
+			}
+		}
+	}
 	if buy.text == "" && sell.text == "" {
 		if buy.status == statusNoValue || sell.status == statusNoValue {
 			r.notes.add("%s %s: no value", key.institution, key.currency)

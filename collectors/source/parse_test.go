@@ -151,7 +151,7 @@ func TestI3_UnreadableSidesStayWhatTheyAre(t *testing.T) {
 		{"a number with too many digits", `{"buy":58.9051,"sell":59.3}`, []string{"test USD unspecified [unreadable: 58.9051] [59.3]"}, "", ""},
 		{"a sign", `{"buy":-58.9,"sell":59.3}`, []string{"test USD unspecified [-58.9] [59.3]"}, "", ""},
 		{"an exponent", `{"buy":5.89e1,"sell":59.3}`, []string{"test USD unspecified [5.89e1] [59.3]"}, "", ""},
-		{"zero", `{"buy":0.00,"sell":59.3}`, []string{"test USD unspecified [0.00] [59.3]"}, "", ""},
+		{"zero", `{"buy":0.00,"sell":59.3}`, []string{"test USD unspecified [] [59.3]", "note: test USD: one side is zero"}, "", ""},
 		{"one side has no value", `{"buy":null,"sell":59.3}`, []string{"test USD unspecified [] [59.3]"}, "", ""},
 		{
 			"a long text", `{"buy":"` + strings.Repeat("ñ", 100) + `","sell":59.3}`,

@@ -360,8 +360,8 @@ func TestT3_ExpiryIsTheEarlierOfBothEnds(t *testing.T) {
 		return at
 	}
 	for _, test := range []struct{ id, what, checked, effective, want string }{
-		{"popular-site", "undated: 26 h after the check", "2026-11-06 17:00", "", "2026-11-07 19:00"},
-		{"popular-site", "a date that the source gives nonetheless ends nothing", "2026-11-06 17:00", "2020-01-01", "2026-11-07 19:00"},
+		{"scotiabank-site", "undated: 26 h after the check", "2026-11-06 17:00", "", "2026-11-07 19:00"},
+		{"scotiabank-site", "a date that the source gives nonetheless ends nothing", "2026-11-06 17:00", "2020-01-01", "2026-11-07 19:00"},
 		{"bdi-site", "dated today: the check ends first", "2026-11-06 17:00", "2026-11-06", "2026-11-07 19:00"},
 		{"bdi-site", "Friday's value on the Monday holiday is believed", "2026-11-09 17:00", "2026-11-06", "2026-11-10 19:00"},
 		{"bdi-site", "and on Tuesday morning", "2026-11-10 08:00", "2026-11-06", "2026-11-11 10:00"},

@@ -91,6 +91,7 @@ func shapes() []shape {
 		{source: "lafise-site", number: true, body: `{"date":"2026-09-17","rates":{"USD":{"buying":BUY,"selling":SELL}}}`},
 		{source: "livedolar", number: true, body: `[{"display_name":"BHD","buy":BUY,"sell":SELL},{"display_name":"BDI","buy":null,"sell":null},{"display_name":"Qik","buy":null,"sell":null}]`},
 		{source: "lopez-de-haro-site", body: page("", `<table><tr><td>Moneda</td><td>Compra</td><td>Venta</td></tr><tr><td>Dólar</td><td>BUY</td><td>SELL</td></tr></table>`)},
+		{source: "moneycorps-site", body: page("", `<script>x={"monedas":[{"nombre":"USD","compra":"BUY","venta":"SELL"}]}</script>`)},
 		{source: "peravia-site", refused: twoNumbers,
 			body: page("", `<div class="tasas"><p class="compra"><strong>BUY</strong></p><p class="compra"><strong>SELL</strong></p></div>`)},
 		{source: "popular-api", number: true, body: `{"monedas":{"fechaConsulta":"2026-09-17","moneda":[{"descripcion":"USD","compra":BUY,"venta":SELL}]}}`},

@@ -1,0 +1,41 @@
+package source_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// Shapes and traps of sites that public readers have seen since the definitions were written.
+func TestEvidenceOfSites(t *testing.T) {
+	const rates = `"DollarBuyRate":58.1,"DollarSellRate":60.1,"EuroBuyRate":66,"EuroSellRate":71`
+	banesco := func(date, buy, sell string) string {
+		return fmt.Sprintf(`<html><body><div class="calculator" data-currency-date=%q data-currency-usd-rate-buy=%q data-currency-usd-rate-sell=%q `+
+			`data-currency-eur-rate-buy="60" data-currency-eur-rate-sell="60"></div></body></html>`, date, buy, sell)
+	}
+	for name, test := range map[string]struct {
+		id, body, want string // want = institution, currency, sides and date of the first rate, or a part of the error
+	}{
+		"Popular's own date":        {"popular-site", `{"d":{"results":[{` + rates + `,"BuySellRatesAsOf":"2026-09-15T00:00:00Z"}]}}`, "popular USD 58.1/60.1 2026-09-15"},
+		"its other form":            {"popular-site", `{"value":[{` + rates + `,"BuySellRatesAsOf":"2026-09-15T04:00:00Z"}]}`, "popular USD 58.1/60.1 2026-09-15"},
+		"without a date":            {"popular-site", `{"value":[{` + rates + `}]}`, "popular USD 58.1/60.1 "},
+		"a date that is not one":    {"popular-site", `{"value":[{` + rates + `,"BuySellRatesAsOf":"2026-19-15T04:00:00Z"}]}`, "layout: the date"},
+		"Banesco":                   {"banesco-site", banesco("2026-09-15", "57.10", "60.10"), "banesco USD 57.10/60.10 2026-09-15"},
+		"Banesco's unset fields":    {"banesco-site", banesco("2023-01-01", "50", "51"), "layout: there is no date"},
+		"Moneycorps":                {"moneycorps-site", `<html><script>let d={"monedas":[{"nombre":"EUR","compra":"66.10","venta":"70.20"}]}</script></html>`, "moneycorps EUR 66.10/70.20 "},
+		"Moneycorps, one side only": {"moneycorps-site", `<html><script>let d={"monedas":[{"nombre":"USD","compra":"0.00","venta":"60.20"}]}</script></html>`, "moneycorps USD /60.20 "},
+	} {
+		d, _ := source.DefaultSet().Find(test.id)
+		result, err := d.Parse(0, &source.Document{Body: []byte(test.body)})
+		got := fmt.Sprint(err)
+		if err == nil {
+			o := result.Observations[0]
+			got = fmt.Sprintf("%s %s %s/%s %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, o.EffectiveDate)
+		}
+		if err == nil && got != test.want || err != nil && !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
