@@ -96,7 +96,7 @@ func (w *crashRun) cycle(start time.Duration, lines int) {
 	}
 	_ = node.Wait()
 	for i := range w.accounts {
-		w.accounts[i].most = min(crashLimit, w.accounts[i].most+account.LeaseSizeDefault+crashClients)
+		w.accounts[i].most = min(crashLimit, w.accounts[i].most+max(account.LeaseSizeDefault, min(account.LeaseGrownMax, crashLimit/10))+crashClients)
 	}
 }
 

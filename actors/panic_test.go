@@ -299,7 +299,7 @@ func (w *panicRun) settleUp() {
 		w.stop()
 		w.boot(w.journal.crashed())
 		for _, s := range w.members {
-			s.slack += 2 * account.LeaseSizeDefault
+			s.slack += 2 * account.LeaseGrownMax // the quota is large
 		}
 	}
 	for _, s := range w.members {

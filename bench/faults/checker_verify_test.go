@@ -138,7 +138,7 @@ func (l *checker) checkUsage(c *httpClient, m *endpoint, a *trackedAccount, chan
 	least := a.spentAtStart + a.admitted
 	most := least + a.inDoubt
 	if l.limits.lease > 1 && !l.stoppedInOrder {
-		most += l.limits.lease
+		most += max(l.limits.lease, min(account.LeaseGrownMax, day.Limit/10)) // decision L1
 	}
 	switch {
 	case changed || engine.DateOf(day.ResetAt.Add(-time.Second)) != l.day:

@@ -61,6 +61,7 @@ type Account struct {
 	record        Record       // without its Keys, which are in keys
 
 	leaseAskedAt time.Duration // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
+	grownLease   int           // size of that lease; 0 = none yet
 	leases       []LeaseState  // without a cluster: recent leases, oldest first
 	firstLeases  [1]LeaseState // backing array of leases
 	keysPending  int           // keys that are being written to the log

@@ -84,7 +84,7 @@ func (a *Account) applyReturn(e *Returned) {
 // as admitted now. So the limits hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
-	a.leasePending, a.keysPending, a.leaseAskedAt, a.ownTokens = false, 0, now.Monotonic, nil
+	a.leasePending, a.keysPending, a.leaseAskedAt, a.grownLease, a.ownTokens = false, 0, now.Monotonic, 0, nil
 	recent := a.recentAdmittedMax(now.Monotonic)
 	a.minute = minuteWindow{admitted: slices.Grow(a.firstAdmitted[:0], recent+1)}
 	for range recent {
@@ -94,21 +94,23 @@ func (a *Account) Resume(now ClockReading) {
 }
 
 // NextLease returns the event of the next lease, or nil if none is needed or possible. A lease is needed when requests
-// wait for it, or when at most half of LeaseSize is unspent. The lease never exceeds the day's quota. waiting is the
+// wait for it, or when at most half of the newest one is unspent. The lease never exceeds the day's quota. waiting is the
 // number of requests that wait; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply or
 // AbortLease.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
 	}
-	day, size := a.today(now), max(1, policy.LeaseSize)
+	day, size := a.today(now), max(1, policy.LeaseSize, a.grownLease)
 	count, limits := a.days.get(day), a.quota(policy)
-	if a.leasePending || a.days.closed(day) || waiting == 0 && (size == 1 || count.unspent() > size/2) {
+	if a.leasePending || a.days.closed(day) || waiting == 0 && (policy.LeaseSize <= 1 || count.unspent() > size/2) {
 		return nil
 	}
-	if size == 1 {
+	if policy.LeaseSize <= 1 {
 		a.minute.expire(now)
 		size = max(1, min(waiting, a.minute.window(limits.Minute, now).Remaining))
+	} else {
+		size = a.nextLeaseSize(policy.LeaseSize, now, limits.Day-count.leased)
 	}
 	total := max(0, size-count.unspent())
 	refunded := min(total, count.refunded)
@@ -116,7 +118,21 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	if added == 0 && (refunded == 0 || waiting == 0) {
 		return nil
 	}
+	a.grownLease = size
 	return a.newLease(Leased{Day: day, Count: added, Refunded: refunded, Unspent: a.unspent()}, digest, now)
+}
+
+// LeaseGrownMax is the largest size of a lease that has grown (decision L1).
+const LeaseGrownMax = 256
+
+// nextLeaseSize returns the size of the next lease: twice the newest one if that was asked for within the last second,
+// and otherwise initial. So an account with many requests seldom waits for the log, and a crash still costs at most one
+// lease (decision L1). A lease that has grown is at most a tenth of the requests that are left of the day.
+func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
+	if a.grownLease == 0 || now.Monotonic-a.leaseAskedAt >= time.Second {
+		return initial
+	}
+	return max(initial, min(2*a.grownLease, LeaseGrownMax, left/10))
 }
 
 // newLease completes the fields of a lease, and remembers that a lease is being written to the log.

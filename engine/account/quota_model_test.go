@@ -66,6 +66,9 @@ type quotaNode struct {
 	landed  int     // of them in the log
 	waiting int
 	widest  int // largest lease of this process
+
+	askedAt time.Duration // of its newest lease
+	mayCost [2]int        // what a crash may cost by its newest lease and the one before it
 }
 
 var testKey = SecretOf("the key of the world").Digest()
@@ -120,7 +123,7 @@ func (m *quotaModel) replay(state *State, from, to int) *Account {
 func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	m := n.model
 	n.start(origin)
-	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account = nil, 0, 0, 0, 0, account
+	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account, n.mayCost = nil, 0, 0, 0, 0, account, [2]int{}
 	for i := range m.log[:n.place] {
 		n.recordDay(&m.log[i])
 	}
@@ -245,10 +248,13 @@ func (n *quotaNode) lease() {
 	if slices.ContainsFunc(n.flight, isLease) {
 		return
 	}
+	left := n.account.quota(n.model.policy).Day - n.account.days.get(n.account.today(n.now())).leased
 	lease := n.act().NextLease(testKey, n.now(), n.model.policy, n.waiting)
 	switch {
 	case lease != nil:
 		n.widest = max(n.widest, lease.Count)
+		n.mayCost = [2]int{n.leaseBound(left), n.mayCost[0]}
+		n.askedAt = n.now().Monotonic
 		n.offer(lease)
 	case n.waiting > 0:
 		if n.serve(); n.waiting > 0 && !slices.ContainsFunc(n.flight, isLease) {
@@ -256,6 +262,15 @@ func (n *quotaNode) lease() {
 			n.waiting = 0
 		}
 	}
+}
+
+// leaseBound is the largest lease that decision L1 allows now, with so many requests left of the day.
+func (n *quotaNode) leaseBound(left int) int {
+	size := n.model.policy.LeaseSize
+	if n.mayCost[0] > 0 && n.now().Monotonic-n.askedAt < time.Second {
+		return max(size, min(256, left/10))
+	}
+	return size
 }
 
 func isLease(event Event) bool {
@@ -356,8 +371,8 @@ func (n *quotaNode) crash() {
 	if m.pick(2) == 0 {
 		n.commit()
 	}
-	allowed := m.policy.LeaseSize
-	if allowed == 1 {
+	allowed := max(m.policy.LeaseSize, n.mayCost[0], n.mayCost[1])
+	if m.policy.LeaseSize == 1 {
 		allowed = max(1, n.widest) // an exact lease is as large as what waits for it
 	}
 	refunded := map[engine.Date]int{}
