@@ -126,8 +126,8 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 const LeaseGrownMax = 256
 
 // nextLeaseSize returns the size of the next lease: twice the newest one if that was asked for within the last second,
-// and otherwise initial. So an account with many requests seldom waits for the log, and a crash still costs at most one
-// lease (decision L1). A lease that has grown is at most a tenth of the requests that are left of the day.
+// and otherwise initial. So an account with many requests seldom waits for the log, and a crash still costs at most
+// one lease (decision L1). A lease that has grown is at most a tenth of the requests that are left of the day.
 func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
 	if a.grownLease == 0 || now.Monotonic-a.leaseAskedAt >= time.Second {
 		return initial
