@@ -94,9 +94,9 @@ func (a *Account) Resume(now ClockReading) {
 }
 
 // NextLease returns the event of the next lease, or nil if none is needed or possible. A lease is needed when requests
-// wait for it, or when at most half of the newest one is unspent. The lease never exceeds the day's quota. waiting is the
-// number of requests that wait; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply or
-// AbortLease.
+// wait for it, or when at most half of the newest one is unspent. The lease never exceeds the day's quota. waiting is
+// the number of requests that wait; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply
+// or AbortLease.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
