@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"net/netip"
 	"strings"
@@ -20,12 +21,12 @@ const (
 	realmDefault = "tasard"
 )
 
-// bearerText returns the text after "Bearer " in an Authorization header, or false for another scheme.
+// bearerText returns the text after "Bearer" and blanks in an Authorization header, or false for another scheme.
 func bearerText(line []byte) ([]byte, bool) {
 	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
 	}
-	return line[len(bearerScheme)+1:], true
+	return bytes.TrimLeft(line[len(bearerScheme):], " "), true
 }
 
 // caller returns the API key and the client address of a request for data. The result does not point into the buffers

@@ -19,7 +19,8 @@ func authorizations() map[string]bool {
 		"Authorization:  \t Bearer " + key + " \t":                   true,
 		"Authorization:":                                             false,
 		"Authorization: Bearer":                                      false,
-		"Authorization: Bearer  " + key:                              false,
+		"Authorization: Bearer  " + key:                              true, // RFC 9110 11.4: one or more blanks
+		"Authorization: Bearer   \t" + key:                           false,
 		"Authorization: Bearer\t" + key:                              false,
 		"Authorization: " + key:                                      false,
 		"Authorization: Basic " + key:                                false,

@@ -294,7 +294,9 @@ const (
 
 // stopAccepting closes the listener when it has accepted what was waiting.
 func (l *Listener) stopAccepting() {
-	timed, ok := l.Listener.(interface{ SetDeadline(deadline time.Time) error })
+	timed, ok := l.Listener.(interface {
+		SetDeadline(deadline time.Time) error
+	})
 	if !ok || timed.SetDeadline(l.began.Add(l.now()+acceptGrace)) != nil {
 		_ = l.Close()
 	}
