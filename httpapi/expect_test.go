@@ -56,8 +56,8 @@ func TestExpect_Continue(t *testing.T) {
 	}
 }
 
-// TestE1_LongBodyAlwaysGets413: the client is still sending when the answer comes. A closed connection with unread bytes
-// would be a reset, which can overtake the answer.
+// TestE1_LongBodyAlwaysGets413: the client is still sending when the answer comes. A closed connection with unread
+// bytes would be a reset, which can overtake the answer.
 func TestE1_LongBodyAlwaysGets413(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, withLimits(nil))
