@@ -229,6 +229,10 @@ func (p *problems) checkTexts(place string, value any) {
 	}
 }
 
+// schemaURL names the schema. It must be absolute: the library makes a file URL of a relative one, which it does not find
+// again if the working directory has a blank or a letter outside ASCII.
+const schemaURL = "https://tasard.example/definition.schema.json"
+
 // schema returns the compiled schema of definition files. Its formats check what needs a parser.
 var schema = sync.OnceValue(func() *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
@@ -243,12 +247,12 @@ var schema = sync.OnceValue(func() *jsonschema.Schema {
 	}
 	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err == nil {
-		err = compiler.AddResource("definition.schema.json", text)
+		err = compiler.AddResource(schemaURL, text)
 	}
 	if err != nil {
 		panic("source: " + err.Error()) // impossible: it is embedded, and tested
 	}
-	return compiler.MustCompile("definition.schema.json")
+	return compiler.MustCompile(schemaURL)
 })
 
 // formats returns the formats that the schema names.
