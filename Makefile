@@ -74,7 +74,7 @@ sweeps: ## every test with whole sweeps in place of samples: each byte, each bit
 	SWEEP=whole $(GO) test -timeout 15m ./...
 
 .PHONY: worlds
-worlds: ## make test on unusual machines: busy, no terminal, not root, other clocks; WORLDS="busy nohup" picks, RUNS=10
+worlds: ## make test on unusual machines: busy, other paths, not root, other clocks; WORLDS="busy path" picks, RUNS=10
 	@.ci/worlds -n $(RUNS) $(WORLDS)
 
 .PHONY: fuzz
