@@ -229,8 +229,8 @@ func (p *problems) checkTexts(place string, value any) {
 	}
 }
 
-// schemaURL names the schema. It must be absolute: the library makes a file URL of a relative one, which it does not find
-// again if the working directory has a blank or a letter outside ASCII.
+// schemaURL names the schema. It must be absolute: the library makes a file URL of a relative one, and does not find it
+// again if the working directory has a blank or a character outside ASCII.
 const schemaURL = "https://tasard.example/definition.schema.json"
 
 // schema returns the compiled schema of definition files. Its formats check what needs a parser.
