@@ -139,6 +139,10 @@ func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefr
 	call.receipt.Accepted += receipt.Accepted
 	call.receipt.Changed += receipt.Changed
 	call.receipt.Repeated += receipt.Repeated
+	for _, n := range receipt.Notices {
+		call.system.config.Logger.Warn("rate "+n.Text, "rate", n.RateID, "source", n.SourceID)
+	}
+	call.receipt.Notices = append(call.receipt.Notices, receipt.Notices...)
 	for _, refusal := range receipt.Refused {
 		part := &parts[refusal.Refresh]
 		refusal.Refresh, refusal.Index = part.RefreshIndex, part.ObservationIndex[refusal.Index]

@@ -225,6 +225,9 @@ func answer(batch []*command, decided engine.Decision) {
 		refreshes := m.Query.(engine.Observe).Refreshes
 		end := first + len(refreshes)
 		var receipt engine.Receipt
+		if first == 0 {
+			receipt.Notices = decided.Receipt.Notices
+		}
 		for _, count := range decided.Counts[first:end] {
 			receipt.Accepted += count.Accepted
 			receipt.Changed += count.Changed

@@ -22,6 +22,12 @@ func (s *quoteStore) apply(event Event) {
 			Currency: e.Currency, SourceID: e.SourceID, ObservedAt: e.ObservedAt, Priority: e.Priority, Manual: e.Manual,
 			UpstreamSource: e.UpstreamSource,
 		}, &e.Quote)
+		if q := s.quote(e.Quote.Key).sourceQuote(e.SourceID); q != nil && !e.Quote.Backfill {
+			released := *q
+			released.Released = true
+			s.mutableQuote(e.Quote.Key).accept(&released)
+			s.market.known = false
+		}
 	case *Rejected:
 		s.removeQuarantined(e.QuarantineID)
 	case *Withdrawn:
@@ -35,6 +41,7 @@ func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 	if !quote.Backfill {
 		q := s.mutableQuote(quote.Key)
 		q.accept(q.nextSourceQuote(event, quote))
+		s.market.changed(q, event.ObservedAt)
 	}
 	s.record(historyRow(event, quote))
 }
@@ -49,7 +56,7 @@ func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQ
 		Priority: event.Priority, Manual: event.Manual,
 	}
 	if last := q.sourceQuote(event.SourceID); last != nil && last.sameValue(quote) {
-		next.CollectedAt = last.CollectedAt
+		next.CollectedAt, next.Released = last.CollectedAt, last.Released
 	}
 	return next
 }
@@ -69,6 +76,9 @@ func (s *quoteStore) addQuarantined(quarantined Quarantined) {
 	s.addPending(&quarantined)
 }
 
+// sightingPermille is how much two observations of the same implausible value may differ, in thousandths.
+const sightingPermille = 10
+
 // addPending stores an implausible value. The source can confirm it by repeating it (see validator.confirmed).
 func (s *quoteStore) addPending(quarantined *Quarantined) {
 	if quarantined.Reason != Jump && quarantined.Reason != OffMarket {
@@ -80,7 +90,12 @@ func (s *quoteStore) addPending(quarantined *Quarantined) {
 	}
 	buy, _ := parseSide(quarantined.Observation.Buy)
 	sell, _ := parseSide(quarantined.Observation.Sell)
-	s.mutableQuote(key).addPending(PendingConfirmation{key, quarantined.SourceID, quarantined.ObservedAt, buy, sell})
+	pending := PendingConfirmation{key, quarantined.SourceID, quarantined.ObservedAt, buy, sell, quarantined.ObservedAt, 1}
+	if old, ok := s.quote(key).pendingOf(quarantined.SourceID); ok && pending.ObservedAt.After(old.ObservedAt) &&
+		near(old.Buy, buy, sightingPermille) && near(old.Sell, sell, sightingPermille) {
+		pending.Buy, pending.Sell, pending.Since, pending.Sightings = old.Buy, old.Sell, old.Since, old.Sightings+1
+	}
+	s.mutableQuote(key).addPending(pending)
 }
 
 func (q *Quarantined) key() quarantineKey {
@@ -102,10 +117,39 @@ func (s *quoteStore) removeQuarantined(id uint64) {
 }
 
 func (s *quoteStore) withdraw(e *Withdrawn) {
-	s.mutableQuote(e.Key).withdraw(e.SourceID)
-	if row, _, _ := s.findRow(DateOf(e.At), e.Key); row != nil && row.SourceID == e.SourceID {
-		withdrawn := *row
-		withdrawn.Precedence = precedenceWithdrawn
-		s.setRow(withdrawn)
+	value := s.quote(e.Key).sourceQuote(e.SourceID)
+	if !e.HistoryOnly {
+		q := s.mutableQuote(e.Key)
+		q.withdraw(e.SourceID)
+		s.market.known = false
+	}
+	switch {
+	case e.HistorySince.IsZero():
+		s.withdrawRow(DateOf(e.At), e, nil, false)
+	case e.HistoryOnly:
+		s.withdrawRow(e.HistorySince, e, nil, true)
+	default:
+		for date := e.HistorySince; date <= DateOf(e.At); date++ {
+			s.withdrawRow(date, e, value, true)
+		}
+	}
+}
+
+// withdrawRow lets every other value replace the row of a source, or removes it. If value is not nil, only a row with
+// this value counts.
+func (s *quoteStore) withdrawRow(date Date, e *Withdrawn, value *SourceQuote, remove bool) {
+	row, _, _ := s.findRow(date, e.Key)
+	if row == nil || row.SourceID != e.SourceID || value != nil && !(row.Buy.Equal(value.Buy) && row.Sell.Equal(value.Sell)) {
+		return
+	}
+	withdrawn := *row
+	withdrawn.Precedence = precedenceWithdrawn
+	s.setRow(withdrawn)
+	if remove && s.base == nil { // a draft keeps the row, so that its base does not show through
+		d := s.days[date]
+		d.rows = slices.DeleteFunc(d.rows, func(r HistoryEntry) bool { return r.key() == e.Key })
+		if len(d.rows) == 0 {
+			delete(s.days, date)
+		}
 	}
 }

@@ -39,10 +39,13 @@ type Rules struct {
 	// good value of a source is the value that was last accepted from it.
 	JumpPermille int64
 	// MedianPermille is the maximum distance of a side from the median of the fresh quotes (those that have not
-	// expired), in thousandths.
+	// expired) of the other institutions, in thousandths.
 	MedianPermille int64
-	// MedianQuotesMin is the minimum number of fresh quotes from which a median is calculated.
+	// MedianQuotesMin is the minimum number of other institutions from which a median is calculated.
 	MedianQuotesMin int
+	// ReferencePermille is the maximum distance of a commercial side from the reference rate of its currency, in
+	// thousandths.
+	ReferencePermille int64
 	// LastGoodAgeMax is the maximum age of a last good value. Older ones are not used.
 	LastGoodAgeMax time.Duration
 	// FutureDaysMax is the maximum number of days from an observation to its effective date.

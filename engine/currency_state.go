@@ -9,7 +9,7 @@ import (
 // they refused every wrong value and at most one good value in a thousand.
 func DefaultRules() Rules {
 	return Rules{
-		JumpPermille: 50, MedianPermille: 100, MedianQuotesMin: 5,
+		JumpPermille: 50, MedianPermille: 100, MedianQuotesMin: 3, ReferencePermille: 300,
 		LastGoodAgeMax: 7 * 24 * time.Hour, FutureDaysMax: 7, HistoryDays: 5 * 366,
 	}
 }
@@ -43,6 +43,9 @@ func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules
 	}
 	c.store.restoreRows(saved.History)
 	for _, pending := range saved.Pending {
+		if pending.Sightings == 0 { // of an earlier version
+			pending.Since, pending.Sightings = pending.ObservedAt, 1
+		}
 		c.store.mutableQuote(pending.Key).addPending(pending)
 	}
 	for _, quarantined := range saved.Quarantine {

@@ -39,6 +39,9 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 
 // observe checks each refresh against the state after the refreshes before it.
 func (c *CurrencyState) observe(refreshes []Refresh, now time.Time) Decision {
+	if len(refreshes) > 0 {
+		c.store.marketAt(plainUTC(refreshes[0].ObservedAt)) // kept for the next command, unlike that of the draft
+	}
 	draft := c.store.draft()
 	var decision Decision
 	for i := range refreshes {
@@ -47,16 +50,20 @@ func (c *CurrencyState) observe(refreshes []Refresh, now time.Time) Decision {
 			continue
 		}
 		v := newValidator(c, draft, &refreshes[i], now)
+		v.following = refreshes[i+1:]
 		event := v.validate()
 		decision.count(v.report(&decision.Receipt, i))
 		if len(event.Quotes)+len(event.Quarantined) > 0 || !event.Slot.IsZero() {
-			if i+1 < len(refreshes) {
-				draft.apply(event)
-			}
-			decision.Events = append(decision.Events, event)
+			decision.add(draft, event)
+			v.withdrawContradicted(&decision)
 		}
 	}
 	return decision
+}
+
+func (d *Decision) add(draft *quoteStore, event Event) {
+	draft.apply(event)
+	d.Events = append(d.Events, event)
 }
 
 func (d *Decision) count(c RefreshCount) {
@@ -73,7 +80,7 @@ func (c *CurrencyState) withdraw(command Withdraw, now time.Time) (Decision, err
 			Message: fmt.Sprintf("source %s offers no rate %s", command.SourceID, command.Key.ID(c.currency)),
 		}
 	}
-	return Decision{Events: []Event{&Withdrawn{c.currency, command.SourceID, command.Key, now, command.By}}}, nil
+	return Decision{Events: []Event{&Withdrawn{Currency: c.currency, SourceID: command.SourceID, Key: command.Key, At: now, By: command.By}}}, nil
 }
 
 func (c *CurrencyState) findQuarantined(id uint64) (*Quarantined, error) {

@@ -44,13 +44,18 @@ type Quarantined struct {
 	Detail      string // a sentence that explains Reason
 }
 
-// Withdrawn removes the value of one source, usually a manual rate that an operator withdraws.
+// Withdrawn removes the value of one source: a rate that an operator withdraws, or one that the market contradicts.
 type Withdrawn struct {
 	Currency string
 	SourceID string
 	Key      QuoteKey
 	At       time.Time
 	By       string
+	// If HistorySince is not zero, the history rows of the source with this value are removed, from that day on.
+	// Otherwise the row of the day At only loses its precedence.
+	HistorySince Date
+	// HistoryOnly keeps the value, and removes the row of HistorySince only.
+	HistoryOnly bool
 }
 
 // Released publishes an observation from quarantine.
@@ -101,6 +106,7 @@ type SourceQuote struct {
 	ExpiresAt      time.Time
 	Priority       int64
 	Manual         bool
+	Released       bool // an operator has released the value from quarantine, so it is not compared with the market
 }
 
 // PendingConfirmation is a value that was refused as implausible. It is accepted if the source repeats it and another
@@ -108,8 +114,10 @@ type SourceQuote struct {
 type PendingConfirmation struct {
 	Key        QuoteKey
 	SourceID   string
-	ObservedAt time.Time
-	Buy, Sell  Decimal
+	ObservedAt time.Time // of the newest observation
+	Buy, Sell  Decimal   // of the first observation
+	Since      time.Time // time of the first observation
+	Sightings  int       // number of observations within sightingPermille of the first
 }
 
 // SavedCurrency is the complete state of one currency, for snapshots and backups. Its lists are sorted, so that equal

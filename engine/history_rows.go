@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 )
 
 // precedenceWithdrawn is the precedence of a history row whose value was withdrawn. Every other row takes precedence
@@ -20,13 +21,17 @@ type day struct {
 
 func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }
 
-func historyRow(event *Refreshed, quote *AcceptedQuote) HistoryEntry {
-	date := quote.EffectiveDate
-	if date.IsZero() {
-		date = DateOf(event.ObservedAt)
+// historyDate returns the day of a value: its effective date, or else the day of its observation.
+func historyDate(effective Date, observedAt time.Time) Date {
+	if effective.IsZero() {
+		return DateOf(observedAt)
 	}
+	return effective
+}
+
+func historyRow(event *Refreshed, quote *AcceptedQuote) HistoryEntry {
 	return HistoryEntry{
-		Date: date, InstitutionID: quote.Key.Institution, Currency: event.Currency,
+		Date: historyDate(quote.EffectiveDate, event.ObservedAt), InstitutionID: quote.Key.Institution, Currency: event.Currency,
 		Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy, Sell: quote.Sell,
 		SourceID: event.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, quote.PublishedAt),
 		ObservedAt: event.ObservedAt, Precedence: precedence(event.Manual, event.Priority),
@@ -57,6 +62,26 @@ func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, index 
 		row, _, _ = s.base.findRow(date, key)
 	}
 	return row, index, own
+}
+
+// eachRow calls visit for the rows of a day.
+func (s *quoteStore) eachRow(date Date, visit func(*HistoryEntry)) {
+	own := s.days[date]
+	if own != nil {
+		for i := range own.rows {
+			visit(&own.rows[i])
+		}
+	}
+	if s.base == nil {
+		return
+	}
+	s.base.eachRow(date, func(row *HistoryEntry) {
+		if own == nil {
+			visit(row)
+		} else if _, found := sort.Find(len(own.rows), func(i int) int { return row.key().Compare(own.rows[i].key()) }); !found {
+			visit(row)
+		}
+	})
 }
 
 // oldestRetained returns the first day whose commercial rows are kept. It depends on the newest day of history and not

@@ -72,9 +72,10 @@ const (
 	Zero         Reason = "zero"         // a side is 0, for example because a page was read before its script ran
 	NoSide       Reason = "no_side"      // neither side is given
 	Crossed      Reason = "crossed"      // buy is above sell; sides are never swapped
-	OutOfBand    Reason = "out_of_band"  // outside the plausible range
+	OutOfBand    Reason = "out_of_band"  // outside the plausible range, or too far from the reference rate
 	Jump         Reason = "jump"         // too far from the value last accepted from the source (Rules.JumpPermille)
-	OffMarket    Reason = "off_market"   // too far from the median of the quotes that have not expired
+	OffMarket    Reason = "off_market"   // too far from the median of the other institutions
+	Contradicted Reason = "contradicted" // was published, until the market or the reference rate contradicted it
 	SameSides    Reason = "same_sides"   // buy and sell are equal; probably one of them was read twice
 	Disagreement Reason = "disagreement" // the refresh has two values for the quote
 	Outdated     Reason = "outdated"     // effective before the source's newest quote, for example in yesterday's file
@@ -97,4 +98,11 @@ type Receipt struct {
 	Changed  int // accepted observations that changed a value or its date
 	Repeated int // observations of a scheduled time that was accepted before; they were ignored
 	Refused  []Refusal
+	Notices  []Notice
+}
+
+// Notice tells the operator of a decision about a published rate that should be looked at.
+type Notice struct {
+	RateID, SourceID string
+	Text             string
 }

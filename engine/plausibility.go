@@ -7,41 +7,67 @@ import (
 	"time"
 )
 
-// checkPlausibility refuses values that differ too much from the source's last good value (the value last accepted from
-// it) or from the market. A value that is confirmed is not refused.
+// checkPlausibility refuses values that differ too much from the reference rate, from the source's last good value (the
+// value last accepted from it) or from the market. A value that is confirmed is not refused.
 func (v *validator) checkPlausibility() {
-	market := v.consensus()
+	before := v.store.marketAt(v.refresh.ObservedAt)
+	market := v.withCandidates(before)
 	for i := range v.candidates {
 		c := &v.candidates[i]
-		if c.reason != "" {
+		if c.reason != "" || c.last != nil && c.last.Released && c.repeats(c.last) {
 			continue
 		}
-		reason, detail := v.jump(c)
+		c.refuse(v.offReference(c, before))
+		before, market := before, market
+		if c.backfill {
+			before = v.pastMarket(c)
+			market = before
+		}
+		reason, detail := v.jump(c, before)
 		if reason == "" {
-			reason, detail = market.offMarket(c, v.rules)
+			reason, detail = v.offMarket(c, market)
 		}
 		if reason == "" {
 			reason, detail = v.misplaced(c, market)
 		}
-		if reason != "" && !v.confirmed(c, market) {
+		if reason != "" && !v.confirmed(c, before, reason) {
 			c.refuse(reason, detail)
 		}
 	}
 }
 
-func (v *validator) jump(c *candidate) (Reason, string) {
+// repeats reports whether the candidate has the value of a quote.
+func (c *candidate) repeats(quote *SourceQuote) bool {
+	return c.buy.Equal(quote.Buy) && c.sell.Equal(quote.Sell)
+}
+
+// measure returns how the candidate's prices are compared with those of other institutions.
+func (v *validator) measure(c *candidate) measure {
+	return measure{rules: v.rules, institution: c.key.Institution}
+}
+
+// jump refuses a side that differs too much from the last good value, unless the market before the refresh contradicts
+// that value, or supports the side.
+func (v *validator) jump(c *candidate, before *market) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	if !ok {
 		return "", ""
 	}
 	for _, side := range c.sides() {
 		last, limit := good.of(side.name), c.plausible.JumpPermille
-		if !last.IsNull() && !within(side.value, last, limit) {
-			return Jump, fmt.Sprintf("%s %s is more than %s %% from %s, the last good value (%s)",
-				side.name, side.value, percent(limit), last, observedAt.UTC().Format(time.RFC3339))
+		switch {
+		case last.IsNull() || within(side.value, last, limit):
+		case c.key.Kind == Commercial && (v.measure(c).supports(before.side(side.name), side.value) || before.contradicted(v.measure(c), good) != ""):
+		default:
+			return Jump, wrongSide(side.name, side.value, limit,
+				fmt.Sprintf("%s, the last good value (%s)", last, observedAt.UTC().Format(time.RFC3339)))
 		}
 	}
 	return "", ""
+}
+
+func wrongSide(name Operation, value Decimal, permille int64, from string) string {
+	return fmt.Sprintf("%s %s is more than %s %% from %s", name, value, percent(permille), from)
 }
 
 // misplaced refuses a candidate (an observation that is being checked) with only one side, if the source may have
@@ -49,7 +75,7 @@ func (v *validator) jump(c *candidate) (Reason, string) {
 // sell side of the last good value, and must not be nearer to that sell side than to the buy side. If the last good
 // value lacks the buy side, the median of the market replaces the missing side. A sell value is checked in the same
 // way.
-func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) {
+func (v *validator) misplaced(c *candidate, market *market) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
 	if !ok || len(sides) != 1 {
@@ -61,7 +87,7 @@ func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) 
 		ownSide, otherSide, crossed = good.sell, good.buy, value.Compare(good.buy) <= 0
 	}
 	if ownSide.IsNull() {
-		ownSide = market.median.of(name)
+		ownSide = market.median(name, misplacedQuotesMin)
 	}
 	if otherSide.IsNull() || !crossed && (ownSide.IsNull() || distance(value, ownSide) <= distance(value, otherSide)) {
 		return "", ""
@@ -69,6 +95,9 @@ func (v *validator) misplaced(c *candidate, market *consensus) (Reason, string) 
 	return Jump, fmt.Sprintf("%s %s is the only side and may be the other one, which was %s in the last good value (%s)",
 		name, value, otherSide, observedAt.UTC().Format(time.RFC3339))
 }
+
+// misplacedQuotesMin is the minimum number of fresh quotes whose median replaces a missing side of a last good value.
+const misplacedQuotesMin = 5
 
 func distance(a, b Decimal) int64 {
 	if a.units < b.units {
@@ -116,62 +145,65 @@ func within(value, base Decimal, permille int64) bool {
 	return distanceHigh < limitHigh || distanceHigh == limitHigh && distanceLow <= limitLow
 }
 
-// consensus has the quotes of the market that have not expired at the time of a refresh. A quote of the refresh
-// replaces the older quote of the same source.
-type consensus struct {
-	quotes      []marketQuote
-	buys, sells []int64 // prices of commercial quotes (Decimal.Units)
-	median      bidAsk  // median of each side of the commercial quotes; null if too few quotes have the side
-}
-
-type marketQuote struct {
-	key       QuoteKey
-	source    string
-	buy, sell Decimal
-}
-
-// consensus returns the quotes of the market. If the published quote is from another source, the market has that quote
-// instead of the candidate. Otherwise the values of a source with many institutions would be compared with each other.
-func (v *validator) consensus() *consensus {
-	m := v.store.market
-	m.quotes, m.buys, m.sells = m.quotes[:0], m.buys[:0], m.sells[:0]
-	var ownQuotes []*SourceQuote // published quotes of this source
-	v.store.eachQuote(func(q *quote) {
-		fresh := q.freshAt(v.refresh.ObservedAt)
-		switch {
-		case fresh == nil:
-		case fresh.SourceID == v.refresh.SourceID:
-			ownQuotes = append(ownQuotes, fresh)
-		default:
-			if c := v.candidateOf(q.key); c != nil {
-				c.inConsensus = true
-			}
-			m.add(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell})
-		}
-	})
+// withCandidates returns the market with the candidates in place of the older quotes of their source. A quote that is
+// published from another source stays. Otherwise the values of a source with many institutions would be compared with
+// each other.
+func (v *validator) withCandidates(before *market) *market {
+	var added []SourceQuote
 	for i := range v.candidates {
 		c := &v.candidates[i]
-		if first := &v.candidates[c.first]; c.reason == "" && !first.inConsensus {
-			first.inConsensus = true
-			if v.expiry(c).After(v.refresh.ObservedAt) {
-				m.add(marketQuote{c.key, v.refresh.SourceID, c.buy, c.sell})
-			}
+		first := &v.candidates[c.first]
+		if c.reason != "" || c.key.Kind != Commercial || first.inMarket || !v.expiry(c).After(v.refresh.ObservedAt) {
+			continue
+		}
+		if fresh := v.store.quote(c.key).freshAt(v.refresh.ObservedAt); fresh == nil || fresh.SourceID == v.refresh.SourceID {
+			first.inMarket = true
+			added = append(added, SourceQuote{Key: c.key, SourceID: v.refresh.SourceID, Buy: c.buy, Sell: c.sell, LastCheckedAt: v.refresh.ObservedAt})
 		}
 	}
-	for _, q := range ownQuotes {
-		if c := v.candidateOf(q.Key); c == nil || !c.inConsensus {
-			m.add(marketQuote{q.Key, q.SourceID, q.Buy, q.Sell})
-		}
+	if len(added) == 0 {
+		return before
 	}
-	m.median = bidAsk{v.median(m.buys), v.median(m.sells)}
-	return m
+	merged := v.store.merged
+	merged.buys, merged.sells = v.mergePrices(merged.buys[:0], before.buys), v.mergePrices(merged.sells[:0], before.sells)
+	for i := range added {
+		buys, sells := len(merged.buys), len(merged.sells)
+		merged.buys, merged.sells = appendPrice(merged.buys, added[i].Buy, &added[i]), appendPrice(merged.sells, added[i].Sell, &added[i])
+		merged.buys, merged.sells = moveLast(merged.buys, buys), moveLast(merged.sells, sells)
+	}
+	return merged
 }
 
-func (m *consensus) add(q marketQuote) {
-	m.quotes = append(m.quotes, q)
-	if q.key.Kind == Commercial {
-		m.buys, m.sells = appendUnits(m.buys, q.buy), appendUnits(m.sells, q.sell)
+// mergePrices appends the prices that no candidate replaces.
+func (v *validator) mergePrices(list, prices []marketPrice) []marketPrice {
+	for _, p := range prices {
+		if p.quote.SourceID == v.refresh.SourceID {
+			if c := v.candidateOf(p.quote.Key); c != nil && c.inMarket {
+				continue
+			}
+		}
+		list = append(list, p)
 	}
+	return list
+}
+
+// pastMarket returns the market of a backfill: the history of the candidate's day.
+func (v *validator) pastMarket(c *candidate) *market {
+	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
+	if v.past != nil && v.pastDate == date {
+		return v.past
+	}
+	m := &market{}
+	v.store.eachRow(date, func(row *HistoryEntry) {
+		if row.Kind == Commercial && row.Precedence != precedenceWithdrawn {
+			quote := &SourceQuote{Key: row.key(), SourceID: row.SourceID, LastCheckedAt: row.ObservedAt}
+			m.buys, m.sells = appendPrice(m.buys, row.Buy, quote), appendPrice(m.sells, row.Sell, quote)
+		}
+	})
+	slices.SortFunc(m.buys, comparePrices)
+	slices.SortFunc(m.sells, comparePrices)
+	v.past, v.pastDate = m, date
+	return m
 }
 
 // freshAt returns the source quote that is published and not stale at a time, or nil. It also returns nil if the quote
@@ -184,55 +216,170 @@ func (q *quote) freshAt(t time.Time) *SourceQuote {
 	return published
 }
 
-func appendUnits(list []int64, d Decimal) []int64 {
-	if d.IsNull() {
-		return list
-	}
-	return append(list, d.units)
-}
-
-func (v *validator) median(units []int64) Decimal {
-	if len(units) < v.rules.MedianQuotesMin {
-		return Decimal{}
-	}
-	slices.Sort(units)
-	return decimalOf(units[len(units)/2])
-}
-
-// offMarket refuses a side of a commercial quote that is too far from the median of that side.
-func (m *consensus) offMarket(c *candidate, rules Rules) (Reason, string) {
+// offMarket refuses a side of a commercial quote that is too far from the median of the other institutions. If the
+// candidate repeats a published value, only quotes that were checked since that value appeared count: in a devaluation,
+// the first institutions that move are right.
+func (v *validator) offMarket(c *candidate, market *market) (Reason, string) {
 	if c.key.Kind != Commercial {
 		return "", ""
 	}
-	for _, side := range c.sides() {
-		median := m.median.of(side.name)
-		if !median.IsNull() && !within(side.value, median, rules.MedianPermille) {
-			return OffMarket, fmt.Sprintf("%s %s is more than %s %% from %s, the median of %d fresh quotes",
-				side.name, side.value, percent(rules.MedianPermille), median, len(m.quotes))
-		}
+	u := v.measure(c)
+	if !c.backfill && c.last != nil && c.repeats(c.last) {
+		u.since = c.last.CollectedAt
+	}
+	if detail := market.contradicted(u, bidAsk{c.buy, c.sell}); detail != "" {
+		return OffMarket, detail
 	}
 	return "", ""
 }
 
+// offReference refuses a side of a commercial quote that is too far from the newest reference rate of the currency.
+func (v *validator) offReference(c *candidate, market *market) (Reason, string) {
+	var reference bidAsk
+	switch {
+	case c.key.Kind != Commercial:
+		return "", ""
+	case c.backfill:
+		reference = v.pastReference(c)
+	case market.reference != nil:
+		reference = bidAsk{market.reference.Buy, market.reference.Sell}
+	}
+	if detail := offReference(bidAsk{c.buy, c.sell}, reference, v.rules); detail != "" {
+		return OutOfBand, detail
+	}
+	return "", ""
+}
+
+func offReference(value, reference bidAsk, rules Rules) string {
+	for _, name := range []Operation{Buy, Sell} {
+		side, base := value.of(name), reference.of(name)
+		if base.IsNull() { // then the other side is the reference rate
+			base = bidAsk{reference.sell, reference.buy}.of(name)
+		}
+		if !side.IsNull() && !base.IsNull() && !within(side, base, rules.ReferencePermille) {
+			return wrongSide(name, side, rules.ReferencePermille, base.String()+", the reference rate")
+		}
+	}
+	return ""
+}
+
+// referenceDays is how many days before a backfilled value its reference rate may be.
+const referenceDays = 31
+
+// pastReference returns the newest reference rate of a backfill's day or of the days before, or null.
+func (v *validator) pastReference(c *candidate) (reference bidAsk) {
+	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
+	for oldest := date - referenceDays; date > oldest && reference == (bidAsk{}); date-- {
+		v.store.eachRow(date, func(row *HistoryEntry) {
+			if row.Kind == Reference && row.Precedence != precedenceWithdrawn {
+				reference = bidAsk{row.Buy, row.Sell}
+			}
+		})
+	}
+	return reference
+}
+
+// sightingsMin and sightingsSpan say when a value is confirmed by its source alone.
+const (
+	sightingsMin  = 3
+	sightingsSpan = 24 * time.Hour
+)
+
 // confirmed reports whether an implausible value is accepted after all. The source must have repeated it, and another
 // institution must have a similar value. The similar value may also be one that was refused and waits for confirmation,
-// because in a devaluation all rates move at once.
-func (v *validator) confirmed(c *candidate, market *consensus) bool {
+// because in a devaluation all rates move at once. Where no other institution has a quote, it is enough that the source
+// repeats the value: sightingsMin times over sightingsSpan, or in the rows of a file that follow.
+func (v *validator) confirmed(c *candidate, before *market, reason Reason) bool {
+	alone := v.alone(c, before)
+	if reason == Jump && (alone || c.backfill) && v.confirmedByFollowing(c) {
+		v.notice(c, "the observations that follow confirm it")
+		return true
+	}
 	pending, ok := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
 	if !ok || c.backfill || !pending.ObservedAt.Before(v.refresh.ObservedAt) ||
-		pending.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) {
+		pending.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) || !c.near(pending.Buy, pending.Sell, v.rules) {
 		return false
 	}
-	repeatPermille := v.rules.JumpPermille / 5
-	if !near(pending.Buy, c.buy, repeatPermille) || !near(pending.Sell, c.sell, repeatPermille) {
-		return false
+	if alone && pending.Sightings >= sightingsMin-1 && !pending.Since.After(v.refresh.ObservedAt.Add(-sightingsSpan)) {
+		v.notice(c, fmt.Sprintf("the source has given it since %s, and no other institution has a quote", pending.Since.Format(time.RFC3339)))
+		return true
 	}
-	return slices.ContainsFunc(market.quotes, func(q marketQuote) bool { return v.corroborates(q, c) }) || v.pendingElsewhere(c)
+	u := v.measure(c)
+	u.since = pending.Since // the market has said otherwise since the source first gave the value
+	return (c.key.Kind != Commercial || before.contradicted(u, bidAsk{c.buy, c.sell}) == "") && v.corroboratedElsewhere(c)
+}
+
+// near reports whether the candidate repeats a value that was refused: both sides differ by at most a fifth of a jump.
+func (c *candidate) near(buy, sell Decimal, rules Rules) bool {
+	return near(buy, c.buy, rules.JumpPermille/5) && near(sell, c.sell, rules.JumpPermille/5)
+}
+
+// alone reports whether no other institution has a fresh quote of the candidate's kind.
+func (v *validator) alone(c *candidate, before *market) bool {
+	if c.key.Kind == Commercial {
+		other := func(p marketPrice) bool { return p.quote.Key.Institution != c.key.Institution }
+		return !slices.ContainsFunc(before.buys, other) && !slices.ContainsFunc(before.sells, other)
+	}
+	alone := true
+	v.store.eachQuote(func(q *quote) {
+		alone = alone && (q.key.Kind != c.key.Kind || q.key.Institution == c.key.Institution || q.freshAt(v.refresh.ObservedAt) == nil)
+	})
+	return alone
+}
+
+// confirmedByFollowing reports whether the next observations of the quote in the same command repeat the value, so that
+// with the candidate there are sightingsMin over sightingsSpan.
+func (v *validator) confirmedByFollowing(c *candidate) bool {
+	sightings := 1
+	for i := range v.following {
+		refresh := &v.following[i]
+		if refresh.SourceID != v.refresh.SourceID {
+			continue
+		}
+		for j := range refresh.Observations {
+			o := &refresh.Observations[j]
+			if o.Key() != c.key {
+				continue
+			}
+			buy, buyErr := parseSide(o.Buy)
+			sell, sellErr := parseSide(o.Sell)
+			if buyErr != nil || sellErr != nil || !c.near(buy, sell, v.rules) {
+				return false
+			}
+			sightings++
+			if sightings >= sightingsMin && !refresh.ObservedAt.Before(v.refresh.ObservedAt.Add(sightingsSpan)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// corroboratedElsewhere reports whether a quote of the market, or a value that waits for confirmation, supports a value.
+func (v *validator) corroboratedElsewhere(c *candidate) bool {
+	found := false
+	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
+	v.store.eachQuote(func(q *quote) {
+		if fresh := q.freshAt(v.refresh.ObservedAt); fresh != nil {
+			found = found || v.corroborates(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell}, c)
+		}
+		for _, p := range q.pending {
+			found = found || !p.ObservedAt.Before(oldest) && v.corroborates(marketQuote{q.key, p.SourceID, p.Buy, p.Sell}, c)
+		}
+	})
+	return found
 }
 
 // near reports whether two sides differ by at most permille (thousandths). A null side is near every other side.
 func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
+}
+
+// marketQuote is a value of a source that may support another one.
+type marketQuote struct {
+	key       QuoteKey
+	source    string
+	buy, sell Decimal
 }
 
 // corroborates reports whether a market quote supports the value of a candidate. The quote must be of another
@@ -241,17 +388,6 @@ func near(a, b Decimal, permille int64) bool {
 func (v *validator) corroborates(q marketQuote, c *candidate) bool {
 	return q.key.Institution != c.key.Institution && q.source != v.refresh.SourceID && near(q.buy, c.buy, v.rules.JumpPermille) &&
 		near(q.sell, c.sell, v.rules.JumpPermille) && (!q.buy.IsNull() && !c.buy.IsNull() || !q.sell.IsNull() && !c.sell.IsNull())
-}
-
-func (v *validator) pendingElsewhere(c *candidate) bool {
-	found := false
-	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
-	v.store.eachQuote(func(q *quote) {
-		for _, p := range q.pending {
-			found = found || !p.ObservedAt.Before(oldest) && v.corroborates(marketQuote{q.key, p.SourceID, p.Buy, p.Sell}, c)
-		}
-	})
-	return found
 }
 
 // event returns the event with the accepted and quarantined observations. It leaves out observations that change

@@ -28,7 +28,8 @@ type quoteStore struct {
 	historyDays      int           // number of days of commercial history that is kept, up to newest
 	changedDays      map[Date]bool // days changed since the newest CurrencySnapshot
 	changedQuotes    []*quote      // quotes changed since the newest CurrencySnapshot
-	market           *consensus    // memory for the consensus of each refresh, which would be most of the garbage of an import
+	market           *market       // see marketAt
+	scratch, merged  *market       // memory for the market of a draft, and for withCandidates
 }
 
 // quote has the source quotes (the newest accepted quote of each source) and the pending confirmations of one QuoteKey.
@@ -54,13 +55,17 @@ type quarantineKey struct {
 func newQuoteStore(historyDays int) *quoteStore {
 	return &quoteStore{
 		historyDays: historyDays, quotes: map[QuoteKey]*quote{},
-		market: &consensus{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
+		market: &market{}, merged: &market{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
 	}
 }
 
 func (s *quoteStore) draft() *quoteStore {
 	draft := newQuoteStore(s.historyDays)
-	draft.base, draft.market = s, s.market
+	if s.scratch == nil {
+		s.scratch = &market{}
+	}
+	draft.base, draft.market, draft.merged = s, s.scratch, s.merged
+	draft.market.copyFrom(s.market)
 	draft.slots, draft.slotsShared = s.slots, true
 	draft.lastQuarantineID, draft.newest = s.lastQuarantineID, s.newest
 	return draft

@@ -22,6 +22,10 @@ type validator struct {
 	refresh      Refresh
 	now          time.Time
 
+	following    []Refresh // later refreshes of the same command
+	notices      []Notice
+	past         *market // market of pastDate, for backfills; nil at first
+	pastDate     Date
 	candidates   []candidate
 	firstOfQuote map[QuoteKey]int // index of the first candidate of each quote
 }
@@ -44,7 +48,7 @@ type candidate struct {
 	// The fields below are about all candidates with the same key. They are set only in the first of them.
 	contradictory bool // the candidates have different values
 	accepted      bool // at least one candidate is accepted
-	inConsensus   bool // the quotes of the market (consensus) include one with the key
+	inMarket      bool // the market (withCandidates) has one of the candidates
 	inEvent       bool // the event of the refresh has a quote with the key
 }
 
@@ -89,6 +93,9 @@ func (v *validator) read(i int, observation *Observation) {
 	c.buy, buyErr = parseSide(observation.Buy)
 	c.sell, sellErr = parseSide(observation.Sell)
 	c.unreadable = errors.Join(buyErr, sellErr)
+	if c.observation.PublishedAt.After(v.refresh.ObservedAt) {
+		c.observation.PublishedAt = time.Time{} // day and month swapped, or a wrong year
+	}
 	first, repeated := v.firstOfQuote[c.key]
 	if !repeated {
 		first = i
@@ -299,6 +306,7 @@ func (v *validator) checkCompleteness() {
 
 // report adds the refused candidates to a receipt, and counts the candidates that were not refused.
 func (v *validator) report(receipt *Receipt, refresh int) (count RefreshCount) {
+	receipt.Notices = append(receipt.Notices, v.notices...)
 	for i := range v.candidates {
 		c := &v.candidates[i]
 		if c.reason != "" {
@@ -313,4 +321,11 @@ func (v *validator) report(receipt *Receipt, refresh int) (count RefreshCount) {
 		}
 	}
 	return count
+}
+
+// notice tells the operator that an implausible value was accepted.
+func (v *validator) notice(c *candidate, why string) {
+	v.notices = append(v.notices, Notice{
+		RateID: c.key.ID(v.currency), SourceID: v.source.ID, Text: fmt.Sprintf("accepted buy %s, sell %s after a step: %s", c.buy, c.sell, why),
+	})
 }

@@ -61,6 +61,8 @@ func (c *codec) withdrawn(e *engine.Withdrawn) {
 	c.kind(5, &e.Key.Kind)
 	c.instant(6, &e.At)
 	c.internedText(8, &e.By)
+	c.date(9, &e.HistorySince)
+	c.bool(10, &e.HistoryOnly)
 }
 
 func (c *codec) released(e *engine.Released) {
@@ -98,6 +100,7 @@ func (c *codec) sourceQuote(o *engine.SourceQuote) {
 	c.instant(15, &o.ExpiresAt)
 	c.sint64(17, &o.Priority)
 	c.bool(18, &o.Manual)
+	c.bool(19, &o.Released)
 }
 
 func (c *codec) pendingConfirmation(s *engine.PendingConfirmation) {
@@ -108,6 +111,8 @@ func (c *codec) pendingConfirmation(s *engine.PendingConfirmation) {
 	c.instant(5, &s.ObservedAt)
 	c.decimal(7, &s.Buy)
 	c.decimal(8, &s.Sell)
+	c.instant(9, &s.Since)
+	c.count(11, &s.Sightings)
 }
 
 func (c *codec) slot(s *engine.AnsweredSlot) {

@@ -67,8 +67,9 @@ func samples() map[string]any {
 		"refreshed-typed": &engine.Refreshed{
 			Currency: "USD", SourceID: "manual", ObservedAt: sampleTime, Manual: true, By: "uid 0 (root), as ana", Quotes: []engine.AcceptedQuote{minimalQuote},
 		},
-		"refreshed-empty": &engine.Refreshed{Currency: "EUR", SourceID: "a", ObservedAt: sampleTime},
-		"withdrawn":       &engine.Withdrawn{Currency: "USD", SourceID: "manual", Key: sampleQuote.Key, At: sampleTime, By: "ana"},
+		"refreshed-empty":  &engine.Refreshed{Currency: "EUR", SourceID: "a", ObservedAt: sampleTime},
+		"withdrawn":        &engine.Withdrawn{Currency: "USD", SourceID: "manual", Key: sampleQuote.Key, At: sampleTime, By: "ana"},
+		"withdrawn-market": &engine.Withdrawn{Currency: "USD", SourceID: "a", Key: sampleQuote.Key, At: sampleTime, By: "market", HistorySince: sampleDay, HistoryOnly: true},
 		"released": &engine.Released{
 			Currency: "USD", QuarantineID: 7, SourceID: "infodolar", ObservedAt: sampleTime, Priority: 100, UpstreamSource: "x", Quote: sampleQuote, At: sampleTime, By: "ana",
 		},

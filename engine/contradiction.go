@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// byMarket is Withdrawn.By of a rate that the market contradicts.
+const byMarket = "market"
+
+// withdrawContradicted withdraws the published rates that the market contradicts after the refresh, and puts them in
+// quarantine. A value that was wrong when too few others were known, or whose institution is silent since, would
+// otherwise stay first until it expires. It also removes backfilled history that the candidates repeat.
+func (v *validator) withdrawContradicted(decision *Decision) {
+	for i := range v.candidates {
+		v.withdrawPast(&v.candidates[i], decision)
+	}
+	if v.refresh.ObservedAt.IsZero() || !v.futureTime().IsZero() {
+		return
+	}
+	market := v.store.marketAt(v.refresh.ObservedAt)
+	found := map[*SourceQuote]string{}
+	for _, name := range []Operation{Buy, Sell} {
+		v.findContradicted(market, name, found)
+	}
+	if len(found) == 0 {
+		return
+	}
+	quotes := make([]*SourceQuote, 0, len(found))
+	for quote := range found {
+		quotes = append(quotes, quote)
+	}
+	slices.SortFunc(quotes, func(a, b *SourceQuote) int { return a.Key.Compare(b.Key) })
+	for _, quote := range quotes {
+		v.withdraw(quote, found[quote], decision)
+	}
+}
+
+// findContradicted looks at one side of the market. Prices near the middle of all are not contradicted, so it looks only
+// at the lowest and the highest ones.
+func (v *validator) findContradicted(market *market, name Operation, found map[*SourceQuote]string) {
+	prices := market.side(name)
+	for i := range prices {
+		if !v.checkContradicted(market, prices, prices[i], name, found) {
+			break
+		}
+	}
+	for i := len(prices) - 1; i >= 0; i-- {
+		if !v.checkContradicted(market, prices, prices[i], name, found) {
+			break
+		}
+	}
+}
+
+// checkContradicted adds the quote of a price to found if it is contradicted. It returns false for a price near the
+// middle.
+func (v *validator) checkContradicted(market *market, prices []marketPrice, p marketPrice, name Operation, found map[*SourceQuote]string) bool {
+	price, middle := decimalOf(p.units), prices[len(prices)/2]
+	var side, reference bidAsk
+	if side.buy = price; name == Sell {
+		side = bidAsk{sell: price}
+	}
+	if market.reference != nil {
+		reference = bidAsk{market.reference.Buy, market.reference.Sell}
+	}
+	offReference := offReference(side, reference, v.rules)
+	if offReference == "" && within(price, decimalOf(middle.units), v.rules.MedianPermille) {
+		return false
+	}
+	if quote := p.quote; !quote.Manual && !quote.Released {
+		detail := offReference
+		if detail == "" {
+			detail = market.contradicted(measure{v.rules, quote.Key.Institution, quote.CollectedAt}, side)
+		}
+		if detail != "" {
+			found[quote] = detail
+		}
+	}
+	return true
+}
+
+func (v *validator) withdraw(quote *SourceQuote, detail string, decision *Decision) {
+	at := v.refresh.ObservedAt
+	since := min(DateOf(quote.CollectedAt), historyDate(quote.EffectiveDate, quote.CollectedAt))
+	decision.add(v.store, &Withdrawn{Currency: v.currency, SourceID: quote.SourceID, Key: quote.Key, At: at, By: byMarket, HistorySince: since})
+	observation := Observation{
+		InstitutionID: quote.Key.Institution, Currency: v.currency, Channel: quote.Key.Channel, Kind: quote.Key.Kind,
+		Buy: textOf(quote.Buy), Sell: textOf(quote.Sell), EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, ExpiresAt: quote.ExpiresAt,
+	}
+	quarantined := Quarantined{
+		ID: v.store.lastQuarantineID + 1, SourceID: quote.SourceID, ObservedAt: quote.LastCheckedAt, Observation: observation,
+		Reason: Contradicted, Detail: detail + "; the published rate was withdrawn",
+	}
+	if _, known := v.store.quarantineID(quarantined.key()); !known {
+		decision.add(v.store, &Refreshed{Currency: v.currency, SourceID: quote.SourceID, ObservedAt: at, Quarantined: []Quarantined{quarantined}})
+	}
+	decision.Receipt.Notices = append(decision.Receipt.Notices, Notice{quote.Key.ID(v.currency), quote.SourceID, "withdrawn: " + detail})
+}
+
+func textOf(d Decimal) string {
+	if d.IsNull() {
+		return ""
+	}
+	return d.String()
+}
+
+// withdrawPast removes the history row that a refused backfill repeats, if the market of that day contradicts it.
+func (v *validator) withdrawPast(c *candidate, decision *Decision) {
+	if !c.backfill || c.reason != OffMarket && c.reason != OutOfBand {
+		return
+	}
+	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
+	row, _, _ := v.store.findRow(date, c.key)
+	if row == nil || row.SourceID != v.refresh.SourceID || row.Precedence == precedenceWithdrawn || !row.Buy.Equal(c.buy) || !row.Sell.Equal(c.sell) {
+		return
+	}
+	decision.add(v.store, &Withdrawn{
+		Currency: v.currency, SourceID: v.source.ID, Key: c.key, At: v.refresh.ObservedAt, By: byMarket, HistorySince: date, HistoryOnly: true,
+	})
+	decision.Receipt.Notices = append(decision.Receipt.Notices, Notice{
+		c.key.ID(v.currency), v.source.ID, fmt.Sprintf("removed from history of %s: %s", date, c.detail),
+	})
+}

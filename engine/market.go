@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// market has the commercial quotes of one currency that are published and fresh at one time, sorted by price. It is
+// kept from one refresh to the next, so that the cost of a refresh does not grow with the square of the number of
+// institutions.
+type market struct {
+	known       bool      // false: the fields below are not set
+	from, until time.Time // the period in which these quotes are the fresh ones; zero until = no end
+	buys, sells []marketPrice
+	reference   *SourceQuote // newest reference rate, fresh or not; nil = none was ever known
+}
+
+// marketPrice is one side of a quote.
+type marketPrice struct {
+	units int64 // Decimal.units
+	quote *SourceQuote
+}
+
+func comparePrices(a, b marketPrice) int {
+	return cmp.Or(cmp.Compare(a.units, b.units), a.quote.Key.Compare(b.quote.Key))
+}
+
+// marketAt returns the market at a time.
+func (s *quoteStore) marketAt(t time.Time) *market {
+	m := s.market
+	if m.known && !t.Before(m.from) && (m.until.IsZero() || t.Before(m.until)) {
+		return m
+	}
+	*m = market{known: true, from: t, buys: m.buys[:0], sells: m.sells[:0]}
+	s.eachQuote(func(q *quote) { m.include(q, t) })
+	slices.SortFunc(m.buys, comparePrices)
+	slices.SortFunc(m.sells, comparePrices)
+	return m
+}
+
+// include appends the quote if it is fresh, or remembers when it will be.
+func (m *market) include(q *quote, t time.Time) {
+	if q.key.Kind == Reference {
+		m.includeReference(q, t)
+		return
+	}
+	published := q.published(t)
+	switch {
+	case published == nil || published.staleAt(t): // it stays so
+	case published.LastCheckedAt.After(t):
+		m.until = earlier(m.until, published.LastCheckedAt)
+	default:
+		m.until = earlier(m.until, published.ExpiresAt)
+		m.buys, m.sells = appendPrice(m.buys, published.Buy, published), appendPrice(m.sells, published.Sell, published)
+	}
+}
+
+func appendPrice(list []marketPrice, price Decimal, quote *SourceQuote) []marketPrice {
+	if price.IsNull() {
+		return list
+	}
+	return append(list, marketPrice{price.units, quote})
+}
+
+func (m *market) includeReference(q *quote, t time.Time) {
+	for _, source := range q.sourceQuotes {
+		switch newest := m.reference; {
+		case source.LastCheckedAt.After(t):
+			m.until = earlier(m.until, source.LastCheckedAt)
+		case newest == nil || newest.Key == source.Key && newest.SourceID == source.SourceID || source.newerThan(newest):
+			m.reference = source
+		}
+	}
+}
+
+// newerThan orders quotes by time. Quotes of the same time have an order too, so that it does not matter which comes
+// first.
+func (q *SourceQuote) newerThan(other *SourceQuote) bool {
+	return cmp.Or(q.LastCheckedAt.Compare(other.LastCheckedAt), other.Key.Compare(q.Key), cmp.Compare(other.SourceID, q.SourceID)) > 0
+}
+
+// changed updates the market after a quote has changed at a time.
+func (m *market) changed(q *quote, t time.Time) {
+	if !m.known {
+		return
+	}
+	if t.Before(m.from) || !m.until.IsZero() && !t.Before(m.until) || q.key.Kind == Reference && len(q.sourceQuotes) == 0 {
+		m.known = false // the next marketAt makes it anew
+		return
+	}
+	m.from = t
+	other := func(p marketPrice) bool { return p.quote.Key == q.key }
+	m.buys, m.sells = slices.DeleteFunc(m.buys, other), slices.DeleteFunc(m.sells, other)
+	buys, sells := len(m.buys), len(m.sells)
+	m.include(q, t)
+	m.buys, m.sells = moveLast(m.buys, buys), moveLast(m.sells, sells)
+}
+
+// moveLast moves the price that was appended to a sorted list of n prices to its place.
+func moveLast(list []marketPrice, n int) []marketPrice {
+	if len(list) == n {
+		return list
+	}
+	last := list[n]
+	i, _ := slices.BinarySearchFunc(list[:n], last, comparePrices)
+	return slices.Insert(list[:n], i, last)
+}
+
+// copyFrom makes m a copy of another market, in the memory of m.
+func (m *market) copyFrom(other *market) {
+	buys, sells := append(m.buys[:0], other.buys...), append(m.sells[:0], other.sells...)
+	*m = *other
+	m.buys, m.sells = buys, sells
+}
+
+func (m *market) side(name Operation) []marketPrice {
+	if name == Buy {
+		return m.buys
+	}
+	return m.sells
+}
+
+// median returns the median of one side of all quotes. It is null if there are fewer than count quotes.
+func (m *market) median(name Operation, count int) Decimal {
+	prices := m.side(name)
+	if len(prices) < max(count, 1) {
+		return Decimal{}
+	}
+	return decimalOf(prices[len(prices)/2].units)
+}
+
+// measure compares prices of one institution with those of the others.
+type measure struct {
+	rules       Rules
+	institution string
+	since       time.Time // quotes that were checked earlier do not count; zero = all count
+}
+
+// counts reports whether a price is of another institution, and new enough.
+func (u measure) counts(p marketPrice) bool {
+	return p.quote.Key.Institution != u.institution && !p.quote.LastCheckedAt.Before(u.since)
+}
+
+// middle returns the median of the other institutions' prices, and the price beside it that is nearer to value. The
+// second one matters if the market is divided: then neither half contradicts the other. It returns false if fewer than
+// Rules.MedianQuotesMin other institutions have the side.
+func (u measure) middle(prices []marketPrice, value Decimal) (median, beside Decimal, ok bool) {
+	count, institutions, last := 0, 0, [3]string{}
+	for _, p := range prices {
+		if !u.counts(p) {
+			continue
+		}
+		count++
+		if id := p.quote.Key.Institution; institutions < u.rules.MedianQuotesMin && !slices.Contains(last[:min(institutions, len(last))], id) {
+			last[min(institutions, len(last)-1)] = id
+			institutions++
+		}
+	}
+	if count == 0 || institutions < u.rules.MedianQuotesMin {
+		return Decimal{}, Decimal{}, false
+	}
+	rank, below, above := 0, int64(0), int64(0)
+	for _, p := range prices {
+		if !u.counts(p) {
+			continue
+		}
+		switch rank {
+		case count/2 - 1:
+			below = p.units
+		case count / 2:
+			median = decimalOf(p.units)
+		case count/2 + 1:
+			above = p.units
+		}
+		rank++
+	}
+	switch {
+	case value.units < median.units && count > 1:
+		beside = decimalOf(below)
+	case value.units > median.units && count%2 == 1 && count > 1:
+		beside = decimalOf(above)
+	default:
+		beside = median
+	}
+	return median, beside, true
+}
+
+// contradicts reports whether the market contradicts a price, and returns the median of the other institutions.
+func (u measure) contradicts(prices []marketPrice, value Decimal) (Decimal, bool) {
+	if value.IsNull() {
+		return Decimal{}, false
+	}
+	median, beside, ok := u.middle(prices, value)
+	return median, ok && !within(value, median, u.rules.MedianPermille) && !within(value, beside, u.rules.MedianPermille)
+}
+
+// supports reports whether a price is near the median of the other institutions.
+func (u measure) supports(prices []marketPrice, value Decimal) bool {
+	median, _, ok := u.middle(prices, value)
+	return ok && within(value, median, u.rules.JumpPermille)
+}
+
+// contradicted reports whether the market contradicts either side of a value. The text says which, and how.
+func (m *market) contradicted(u measure, value bidAsk) string {
+	for _, name := range []Operation{Buy, Sell} {
+		if median, wrong := u.contradicts(m.side(name), value.of(name)); wrong {
+			return wrongSide(name, value.of(name), u.rules.MedianPermille, median.String()+", the median of the other institutions")
+		}
+	}
+	return ""
+}
