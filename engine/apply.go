@@ -39,9 +39,17 @@ func (s *quoteStore) apply(event Event) {
 
 func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 	if !quote.Backfill {
+		old := s.quote(quote.Key)
+		if old.sourceQuote(event.SourceID) == nil {
+			s.quotesOf[event.SourceID]++
+		}
+		before := old.sourceQuotes
+		if !old.shared {
+			before = slices.Clone(before) // the change is made in place
+		}
 		q := s.mutableQuote(quote.Key)
 		q.accept(q.nextSourceQuote(event, quote))
-		s.market.changed(q, event.ObservedAt)
+		s.market.changed(before, q, event.ObservedAt)
 	}
 	s.record(historyRow(event, quote))
 }
@@ -119,8 +127,10 @@ func (s *quoteStore) removeQuarantined(id uint64) {
 func (s *quoteStore) withdraw(e *Withdrawn) {
 	value := s.quote(e.Key).sourceQuote(e.SourceID)
 	if !e.HistoryOnly {
-		q := s.mutableQuote(e.Key)
-		q.withdraw(e.SourceID)
+		s.mutableQuote(e.Key).withdraw(e.SourceID)
+		if value != nil {
+			s.quotesOf[e.SourceID]--
+		}
 		s.market.known = false
 	}
 	switch {

@@ -40,6 +40,7 @@ func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules
 	c := NewCurrencyState(saved.Currency, catalogue, rules)
 	for _, quote := range saved.SourceQuotes {
 		c.store.mutableQuote(quote.Key).accept(&quote)
+		c.store.quotesOf[quote.SourceID]++
 	}
 	c.store.restoreRows(saved.History)
 	for _, pending := range saved.Pending {

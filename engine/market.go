@@ -29,17 +29,19 @@ func comparePrices(a, b marketPrice) int {
 // marketAt returns the market at a time.
 func (s *quoteStore) marketAt(t time.Time) *market {
 	m := s.market
-	if m.known && !t.Before(m.from) && (m.until.IsZero() || t.Before(m.until)) {
+	if m.validAt(t) {
 		return m
 	}
 	*m = market{known: true, from: t, buys: m.buys[:0], sells: m.sells[:0]}
 	s.eachQuote(func(q *quote) { m.include(q, t) })
-	slices.SortFunc(m.buys, comparePrices)
-	slices.SortFunc(m.sells, comparePrices)
 	return m
 }
 
-// include appends the quote if it is fresh, or remembers when it will be.
+func (m *market) validAt(t time.Time) bool {
+	return m.known && !t.Before(m.from) && (m.until.IsZero() || t.Before(m.until))
+}
+
+// include adds the quote if it is fresh, or remembers when it will be.
 func (m *market) include(q *quote, t time.Time) {
 	if q.key.Kind == Reference {
 		m.includeReference(q, t)
@@ -52,15 +54,32 @@ func (m *market) include(q *quote, t time.Time) {
 		m.until = earlier(m.until, published.LastCheckedAt)
 	default:
 		m.until = earlier(m.until, published.ExpiresAt)
-		m.buys, m.sells = appendPrice(m.buys, published.Buy, published), appendPrice(m.sells, published.Sell, published)
+		m.add(published)
 	}
 }
 
-func appendPrice(list []marketPrice, price Decimal, quote *SourceQuote) []marketPrice {
+func (m *market) add(quote *SourceQuote) {
+	m.buys, m.sells = addPrice(m.buys, quote.Buy, quote), addPrice(m.sells, quote.Sell, quote)
+}
+
+func addPrice(list []marketPrice, price Decimal, quote *SourceQuote) []marketPrice {
 	if price.IsNull() {
 		return list
 	}
-	return append(list, marketPrice{price.units, quote})
+	p := marketPrice{price.units, quote}
+	i, _ := slices.BinarySearchFunc(list, p, comparePrices)
+	return slices.Insert(list, i, p)
+}
+
+func (m *market) remove(quote *SourceQuote) {
+	m.buys, m.sells = removePrice(m.buys, quote.Buy, quote), removePrice(m.sells, quote.Sell, quote)
+}
+
+func removePrice(list []marketPrice, price Decimal, quote *SourceQuote) []marketPrice {
+	if i, found := slices.BinarySearchFunc(list, marketPrice{price.units, quote}, comparePrices); found && list[i].quote == quote {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
 }
 
 func (m *market) includeReference(q *quote, t time.Time) {
@@ -80,31 +99,16 @@ func (q *SourceQuote) newerThan(other *SourceQuote) bool {
 	return cmp.Or(q.LastCheckedAt.Compare(other.LastCheckedAt), other.Key.Compare(q.Key), cmp.Compare(other.SourceID, q.SourceID)) > 0
 }
 
-// changed updates the market after a quote has changed at a time.
-func (m *market) changed(q *quote, t time.Time) {
-	if !m.known {
-		return
-	}
-	if t.Before(m.from) || !m.until.IsZero() && !t.Before(m.until) || q.key.Kind == Reference && len(q.sourceQuotes) == 0 {
-		m.known = false // the next marketAt makes it anew
-		return
+// changed updates the market after a quote has changed at a time. old has the source quotes before the change.
+func (m *market) changed(old []*SourceQuote, q *quote, t time.Time) {
+	if m.known = m.validAt(t); !m.known {
+		return // the next marketAt makes it anew
 	}
 	m.from = t
-	other := func(p marketPrice) bool { return p.quote.Key == q.key }
-	m.buys, m.sells = slices.DeleteFunc(m.buys, other), slices.DeleteFunc(m.sells, other)
-	buys, sells := len(m.buys), len(m.sells)
-	m.include(q, t)
-	m.buys, m.sells = moveLast(m.buys, buys), moveLast(m.sells, sells)
-}
-
-// moveLast moves the price that was appended to a sorted list of n prices to its place.
-func moveLast(list []marketPrice, n int) []marketPrice {
-	if len(list) == n {
-		return list
+	for _, source := range old {
+		m.remove(source)
 	}
-	last := list[n]
-	i, _ := slices.BinarySearchFunc(list[:n], last, comparePrices)
-	return slices.Insert(list[:n], i, last)
+	m.include(q, t)
 }
 
 // copyFrom makes m a copy of another market, in the memory of m.
@@ -186,9 +190,23 @@ func (u measure) middle(prices []marketPrice, value Decimal) (median, beside Dec
 	return median, beside, true
 }
 
+// ownQuotesMax is more than the number of quotes that one institution has in the market.
+const ownQuotesMax = 8
+
+// nearMiddle reports whether a price is near all prices that could be the median, whichever quotes count. Most prices
+// are, so that most medians need not be searched for.
+func (u measure) nearMiddle(prices []marketPrice, value Decimal) bool {
+	lowest, highest := 0, len(prices)-1
+	if middle := len(prices) / 2; u.since.IsZero() && middle > ownQuotesMax {
+		lowest, highest = middle-ownQuotesMax, middle+ownQuotesMax-1
+	}
+	return highest >= 0 && within(value, decimalOf(prices[lowest].units), u.rules.MedianPermille) &&
+		within(value, decimalOf(prices[highest].units), u.rules.MedianPermille)
+}
+
 // contradicts reports whether the market contradicts a price, and returns the median of the other institutions.
 func (u measure) contradicts(prices []marketPrice, value Decimal) (Decimal, bool) {
-	if value.IsNull() {
+	if value.IsNull() || u.nearMiddle(prices, value) {
 		return Decimal{}, false
 	}
 	median, beside, ok := u.middle(prices, value)

@@ -149,42 +149,37 @@ func within(value, base Decimal, permille int64) bool {
 // published from another source stays. Otherwise the values of a source with many institutions would be compared with
 // each other.
 func (v *validator) withCandidates(before *market) *market {
-	var added []SourceQuote
+	if v.ofOneInstitution() {
+		return before // which is compared with the others only
+	}
+	merged := v.store.merged
+	merged.copyFrom(before)
 	for i := range v.candidates {
 		c := &v.candidates[i]
 		first := &v.candidates[c.first]
 		if c.reason != "" || c.key.Kind != Commercial || first.inMarket || !v.expiry(c).After(v.refresh.ObservedAt) {
 			continue
 		}
-		if fresh := v.store.quote(c.key).freshAt(v.refresh.ObservedAt); fresh == nil || fresh.SourceID == v.refresh.SourceID {
-			first.inMarket = true
-			added = append(added, SourceQuote{Key: c.key, SourceID: v.refresh.SourceID, Buy: c.buy, Sell: c.sell, LastCheckedAt: v.refresh.ObservedAt})
+		fresh := v.store.quote(c.key).freshAt(v.refresh.ObservedAt)
+		if fresh != nil && fresh.SourceID != v.refresh.SourceID {
+			continue
 		}
-	}
-	if len(added) == 0 {
-		return before
-	}
-	merged := v.store.merged
-	merged.buys, merged.sells = v.mergePrices(merged.buys[:0], before.buys), v.mergePrices(merged.sells[:0], before.sells)
-	for i := range added {
-		buys, sells := len(merged.buys), len(merged.sells)
-		merged.buys, merged.sells = appendPrice(merged.buys, added[i].Buy, &added[i]), appendPrice(merged.sells, added[i].Sell, &added[i])
-		merged.buys, merged.sells = moveLast(merged.buys, buys), moveLast(merged.sells, sells)
+		first.inMarket = true
+		if fresh != nil {
+			merged.remove(fresh)
+		}
+		merged.add(&SourceQuote{Key: c.key, SourceID: v.refresh.SourceID, Buy: c.buy, Sell: c.sell, LastCheckedAt: v.refresh.ObservedAt})
 	}
 	return merged
 }
 
-// mergePrices appends the prices that no candidate replaces.
-func (v *validator) mergePrices(list, prices []marketPrice) []marketPrice {
-	for _, p := range prices {
-		if p.quote.SourceID == v.refresh.SourceID {
-			if c := v.candidateOf(p.quote.Key); c != nil && c.inMarket {
-				continue
-			}
+func (v *validator) ofOneInstitution() bool {
+	for i := range v.candidates {
+		if v.candidates[i].key.Institution != v.candidates[0].key.Institution {
+			return false
 		}
-		list = append(list, p)
 	}
-	return list
+	return true
 }
 
 // pastMarket returns the market of a backfill: the history of the candidate's day.
@@ -196,12 +191,9 @@ func (v *validator) pastMarket(c *candidate) *market {
 	m := &market{}
 	v.store.eachRow(date, func(row *HistoryEntry) {
 		if row.Kind == Commercial && row.Precedence != precedenceWithdrawn {
-			quote := &SourceQuote{Key: row.key(), SourceID: row.SourceID, LastCheckedAt: row.ObservedAt}
-			m.buys, m.sells = appendPrice(m.buys, row.Buy, quote), appendPrice(m.sells, row.Sell, quote)
+			m.add(&SourceQuote{Key: row.key(), SourceID: row.SourceID, Buy: row.Buy, Sell: row.Sell, LastCheckedAt: row.ObservedAt})
 		}
 	})
-	slices.SortFunc(m.buys, comparePrices)
-	slices.SortFunc(m.sells, comparePrices)
 	v.past, v.pastDate = m, date
 	return m
 }

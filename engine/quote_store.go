@@ -23,6 +23,7 @@ type quoteStore struct {
 	slots         []AnsweredSlot           // newest scheduled time of each source, sorted by source
 	slotsShared   bool                     // a CurrencySnapshot or the base has the same slots; copy to change
 
+	quotesOf         map[string]int // number of quotes of each source; in a draft, how many more than in the base
 	lastQuarantineID uint64
 	newest           Date          // newest day that has history
 	historyDays      int           // number of days of commercial history that is kept, up to newest
@@ -54,7 +55,7 @@ type quarantineKey struct {
 
 func newQuoteStore(historyDays int) *quoteStore {
 	return &quoteStore{
-		historyDays: historyDays, quotes: map[QuoteKey]*quote{},
+		historyDays: historyDays, quotes: map[QuoteKey]*quote{}, quotesOf: map[string]int{},
 		market: &market{}, merged: &market{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
 	}
 }
@@ -82,6 +83,14 @@ func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
 	s.quotes[key] = q
 	s.changedQuotes = append(s.changedQuotes, q)
 	return q
+}
+
+// countOf returns the number of quotes of a source.
+func (s *quoteStore) countOf(sourceID string) int {
+	if s.base == nil {
+		return s.quotesOf[sourceID]
+	}
+	return s.quotesOf[sourceID] + s.base.countOf(sourceID)
 }
 
 // quote returns the quote of a key, or an empty quote. The caller must not change it.

@@ -280,10 +280,19 @@ func (v *validator) checkCompleteness() {
 	if !v.refresh.Complete {
 		return
 	}
+	known := 0 // accepted quotes that the source had before
 	for i := range v.candidates {
-		if c := &v.candidates[i]; c.reason == "" {
-			v.candidates[c.first].accepted = true
+		c := &v.candidates[i]
+		first := &v.candidates[c.first]
+		if c.reason == "" && !first.accepted {
+			first.accepted = true
+			if c.last != nil {
+				known++
+			}
 		}
+	}
+	if known == v.store.countOf(v.refresh.SourceID) {
+		return
 	}
 	current, lost := 0, 0
 	v.store.eachQuote(func(q *quote) {
