@@ -4,6 +4,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -92,6 +93,7 @@ func (s *System) populate(r *replayer) error {
 		r.accounts.ObserveWall(checkedAt)
 	}
 	s.board = newBoard(snapshots)
+	s.warnUnmeasured(snapshots)
 	end := commitlog.Position{Last: r.last, Snapshot: r.snapshot, Records: r.events, Bytes: r.bytes}
 	if err := s.log.Spawn(s.actors, &s.kinds.journal, end); err != nil {
 		return err
@@ -125,5 +127,21 @@ func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *curre
 	return &currencyActor{
 		clock: s.config.Clock, journal: s.log.Ref, board: s.board, index: index, state: state,
 		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.log.Shared != nil},
+	}
+}
+
+// warnUnmeasured names the currencies for which a wrong first value would be published, because there is nothing with
+// which to compare it: neither a plausible range in the catalogue nor a reference rate.
+func (s *System) warnUnmeasured(snapshots []*engine.CurrencySnapshot) {
+	var codes []string
+	for _, snapshot := range snapshots {
+		currency, known := s.config.Catalogue.Currency(snapshot.Currency())
+		if known && currency.Lowest.IsNull() && currency.Highest.IsNull() && !snapshot.HasReference() {
+			codes = append(codes, currency.Code)
+		}
+	}
+	if len(codes) > 0 {
+		s.config.Logger.Info("currencies without a plausible range and a reference rate: a first wrong value of them is not recognised; "+
+			"set lowest and highest in a catalogue file", "currencies", strings.Join(codes, " "))
 	}
 }

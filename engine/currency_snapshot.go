@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -29,6 +30,11 @@ func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 
 // HasRates reports whether any rate was ever published, including rates of institutions that are now inactive.
 func (s *CurrencySnapshot) HasRates() bool { return len(s.days) > 0 }
+
+// HasReference reports whether a source has given a reference rate, which may have expired.
+func (s *CurrencySnapshot) HasReference() bool {
+	return slices.ContainsFunc(s.quotes, func(q *quote) bool { return q.key.Kind == Reference && q.preferred != nil })
+}
 
 // Saved returns the state in the form that is written to backups and to snapshots of the log. It copies the whole
 // history, so it should not run on the goroutine that owns the CurrencyState.
