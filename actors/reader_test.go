@@ -94,3 +94,32 @@ func TestReaders_KnowWhatWasAcknowledged(t *testing.T) {
 		}
 	}
 }
+
+// History and rates of all currencies show every change, and an expiry at its very instant.
+func TestReaders_ListsOverAllCurrencies(t *testing.T) {
+	clock := &testClock{Now: noon}
+	s := startWithReaders(t, 2, Config{Journal: &memoryJournal{}, Clock: clock.Read})
+	today := engine.DateOf(noon)
+	all := engine.PageRequest{Limit: 10}
+	for i, buy := range []string{"57", "57.1", "57.2"} {
+		observe(t, s, saying("a", noon.Add(time.Duration(i)*time.Minute), "USD", buy, "60", "popular"))
+		for range 4 { // of both readers, from their caches too
+			page, err := s.History(engine.HistoryQuery{PageRequest: all, From: today, To: today})
+			if err != nil || page.Total != 1 || page.Items[0].Buy.String() != buy {
+				t.Fatalf("after %s history has %+v, %v", buy, page.Items, err)
+			}
+		}
+	}
+	for _, step := range []struct {
+		at    time.Time
+		stale bool
+	}{{noon.Add(2*time.Minute + engine.LifetimeDefault - 1), false}, {noon.Add(2*time.Minute + engine.LifetimeDefault), true}} {
+		clock.advance(step.at.Sub(clock.Read()))
+		for range 4 {
+			page, err := s.Rates(engine.RatesQuery{PageRequest: all})
+			if err != nil || page.Items[0].Stale != step.stale {
+				t.Errorf("at %s stale is %t, %v", step.at, page.Items[0].Stale, err)
+			}
+		}
+	}
+}

@@ -55,7 +55,7 @@ func checkCorrupted(t *testing.T, first uint64, markets, documents int) (all cor
 // TestD1_Control takes the limits of the engine away; now wrong values must be seen.
 func TestD1_Control(t *testing.T) {
 	rules := engine.DefaultRules()
-	rules.JumpPermille, rules.MedianPermille = 1_000_000, 1_000_000
+	rules.JumpPermille, rules.MedianPermille, rules.ReferencePermille = 1_000_000, 1_000_000, 0
 	stats := corruptionStats{failures: map[string]int{}, held: map[string]int{}, corruptions: map[string]int{}}
 	if newMarketFixture(t, 1, rules).corrupt(corruptSample/3, 1, &stats); len(stats.wrong) == 0 {
 		t.Errorf("no wrong value is served by an engine without limits, after %d documents", stats.documents)

@@ -44,7 +44,7 @@ func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 			s.quotesOf[event.SourceID]++
 		}
 		before := old.sourceQuotes
-		if !old.shared {
+		if s.market.known && !old.shared {
 			before = slices.Clone(before) // the change is made in place
 		}
 		q := s.mutableQuote(quote.Key)

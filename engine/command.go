@@ -44,7 +44,7 @@ type Rules struct {
 	// MedianQuotesMin is the minimum number of other institutions from which a median is calculated.
 	MedianQuotesMin int
 	// ReferencePermille is the maximum distance of a commercial side from the reference rate of its currency, in
-	// thousandths.
+	// thousandths. 0 turns the comparison off.
 	ReferencePermille int64
 	// LastGoodAgeMax is the maximum age of a last good value. Older ones are not used.
 	LastGoodAgeMax time.Duration

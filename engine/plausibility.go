@@ -243,6 +243,9 @@ func (v *validator) offReference(c *candidate, market *market) (Reason, string) 
 }
 
 func offReference(value, reference bidAsk, rules Rules) string {
+	if rules.ReferencePermille == 0 {
+		return ""
+	}
 	for _, name := range []Operation{Buy, Sell} {
 		side, base := value.of(name), reference.of(name)
 		if base.IsNull() { // then the other side is the reference rate

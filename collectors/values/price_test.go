@@ -144,3 +144,12 @@ func TestNormalise(t *testing.T) {
 		}
 	}
 }
+
+// A number of JSON or of a workbook may mean that there is no price, as a text may.
+func TestParseNumber_Placeholder(t *testing.T) {
+	for text, want := range map[string]string{"999999": "", "999999.0": "", "999998": "999998", "99999.9": "99999.9"} {
+		if got, err := ParseNumber(text, Point, 4); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}

@@ -82,12 +82,12 @@ func ExtendCatalogue(name string, file []byte) Option {
 	return func(c *config) { c.extraName, c.extra = name, file }
 }
 
-// Lenient turns off three rules of validation: against values that jump, against values that are far from the market,
-// and against equal buy and sell values. A zero, a buy value above the sell value and a value outside the plausible
-// range of the currency are still refused.
+// Lenient turns off four rules of validation: against values that jump, against values that are far from the market or
+// from the reference rate, and against equal buy and sell values. A zero, a buy value above the sell value and a value
+// outside the plausible range of the currency are still refused.
 func Lenient() Option {
 	return func(c *config) {
-		c.rules.JumpPermille, c.rules.MedianPermille, c.rules.EqualSides = 1_000_000, 1_000_000, true
+		c.rules.JumpPermille, c.rules.MedianPermille, c.rules.ReferencePermille, c.rules.EqualSides = 1_000_000, 1_000_000, 0, true
 	}
 }
 
