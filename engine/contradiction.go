@@ -36,7 +36,7 @@ func (v *validator) withdrawContradicted(decision *Decision) {
 	}
 }
 
-// findContradicted looks at one side of the market. Prices near the middle of all are not contradicted, so it looks only
+// findContradicted looks at one side of the market. Prices near the middle are not contradicted, so it looks only
 // at the lowest and the highest ones.
 func (v *validator) findContradicted(market *market, name Operation, found map[*SourceQuote]string) {
 	prices := market.side(name)

@@ -162,7 +162,7 @@ func TestX5_TheFirstToMoveStays(t *testing.T) {
 	f.wantBest(Sell, "popular", true)
 }
 
-// What an operator has released stays, though the market says otherwise.
+// A value that an operator has released stays, though the market says otherwise.
 func TestX12_AReleasedValueIsNotWithdrawn(t *testing.T) {
 	f := newFixture(t)
 	f.market(5, "58.15", "60.15")
@@ -210,8 +210,8 @@ func TestI3_OffTheReferenceRate(t *testing.T) {
 	}
 }
 
-// TestI3_OneInstitutionAlone: three refreshes over a day confirm a step where nothing else is quoted.
-func TestI3_OneInstitutionAlone(t *testing.T) {
+// TestI3_OnlyOneInstitution: three refreshes over a day confirm a step where nothing else is quoted.
+func TestI3_OnlyOneInstitution(t *testing.T) {
 	f := newFixture(t)
 	f.accept("bhd-site", usd("bhd", "70", "73"))
 	f.advance(24 * time.Hour)
@@ -312,7 +312,7 @@ func TestI3_PublishedAfterItWasObserved(t *testing.T) {
 	}
 }
 
-// The market that is kept from one refresh to the next is the one that would be made anew.
+// The market that is kept from one refresh to the next is the one that would be made again.
 func TestF11_TheMarketIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := NewCurrencyState("USD", testCatalogue(), DefaultRules())
@@ -326,10 +326,10 @@ func TestF11_TheMarketIsKept(t *testing.T) {
 			fresh.market = &market{}
 			made := *fresh.marketAt(now)
 			if !slices.Equal(kept.buys, made.buys) || !slices.Equal(kept.sells, made.sells) {
-				t.Fatalf("kept %v %v, made anew %v %v", kept.buys, kept.sells, made.buys, made.sells)
+				t.Fatalf("kept %v %v, made again %v %v", kept.buys, kept.sells, made.buys, made.sells)
 			}
 			if (kept.reference == nil) != (made.reference == nil) || kept.reference != nil && !kept.reference.LastCheckedAt.Equal(made.reference.LastCheckedAt) {
-				t.Fatalf("the reference rate is %+v, made anew %+v", kept.reference, made.reference)
+				t.Fatalf("the reference rate is %+v, made again %+v", kept.reference, made.reference)
 			}
 		}
 	})

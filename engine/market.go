@@ -102,7 +102,7 @@ func (q *SourceQuote) newerThan(other *SourceQuote) bool {
 // changed updates the market after a quote has changed at a time. old has the source quotes before the change.
 func (m *market) changed(old []*SourceQuote, q *quote, t time.Time) {
 	if m.known = m.validAt(t); !m.known {
-		return // the next marketAt makes it anew
+		return // the next marketAt makes it again
 	}
 	m.from = t
 	for _, source := range old {

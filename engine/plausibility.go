@@ -274,7 +274,7 @@ func (v *validator) pastReference(c *candidate) (reference bidAsk) {
 	return reference
 }
 
-// sightingsMin and sightingsSpan say when a value is confirmed by its source alone.
+// sightingsMin and sightingsSpan say when a value is confirmed by its source only.
 const (
 	sightingsMin  = 3
 	sightingsSpan = 24 * time.Hour
@@ -285,8 +285,8 @@ const (
 // because in a devaluation all rates move at once. Where no other institution has a quote, it is enough that the source
 // repeats the value: sightingsMin times over sightingsSpan, or in the rows of a file that follow.
 func (v *validator) confirmed(c *candidate, before *market, reason Reason) bool {
-	alone := v.alone(c, before)
-	if reason == Jump && (alone || c.backfill) && v.confirmedByFollowing(c) {
+	unopposed := v.unopposed(c, before)
+	if reason == Jump && (unopposed || c.backfill) && v.confirmedByFollowing(c) {
 		v.notice(c, "the observations that follow confirm it")
 		return true
 	}
@@ -295,7 +295,7 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason) bool 
 		pending.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) || !c.near(pending.Buy, pending.Sell, v.rules) {
 		return false
 	}
-	if alone && pending.Sightings >= sightingsMin-1 && !pending.Since.After(v.refresh.ObservedAt.Add(-sightingsSpan)) {
+	if unopposed && pending.Sightings >= sightingsMin-1 && !pending.Since.After(v.refresh.ObservedAt.Add(-sightingsSpan)) {
 		v.notice(c, fmt.Sprintf("the source has given it since %s, and no other institution has a quote", pending.Since.Format(time.RFC3339)))
 		return true
 	}
@@ -309,17 +309,17 @@ func (c *candidate) near(buy, sell Decimal, rules Rules) bool {
 	return near(buy, c.buy, rules.JumpPermille/5) && near(sell, c.sell, rules.JumpPermille/5)
 }
 
-// alone reports whether no other institution has a fresh quote of the candidate's kind.
-func (v *validator) alone(c *candidate, before *market) bool {
+// unopposed reports whether no other institution has a fresh quote of the candidate's kind.
+func (v *validator) unopposed(c *candidate, before *market) bool {
 	if c.key.Kind == Commercial {
 		other := func(p marketPrice) bool { return p.quote.Key.Institution != c.key.Institution }
 		return !slices.ContainsFunc(before.buys, other) && !slices.ContainsFunc(before.sells, other)
 	}
-	alone := true
+	unopposed := true
 	v.store.eachQuote(func(q *quote) {
-		alone = alone && (q.key.Kind != c.key.Kind || q.key.Institution == c.key.Institution || q.freshAt(v.refresh.ObservedAt) == nil)
+		unopposed = unopposed && (q.key.Kind != c.key.Kind || q.key.Institution == c.key.Institution || q.freshAt(v.refresh.ObservedAt) == nil)
 	})
-	return alone
+	return unopposed
 }
 
 // confirmedByFollowing reports whether the next observations of the quote in the same command repeat the value, so that
@@ -350,7 +350,7 @@ func (v *validator) confirmedByFollowing(c *candidate) bool {
 	return false
 }
 
-// corroboratedElsewhere reports whether a quote of the market, or a value that waits for confirmation, supports a value.
+// corroboratedElsewhere reports whether a quote of the market, or a value that waits for confirmation, is similar.
 func (v *validator) corroboratedElsewhere(c *candidate) bool {
 	found := false
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
