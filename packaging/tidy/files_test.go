@@ -127,6 +127,26 @@ func parse(name string, text []byte) (source, error) {
 	return source{path: name, set: set, file: file}, err
 }
 
+// TestControls feeds each check a text that it must report.
+func TestControls(t *testing.T) {
+	for want, found := range map[string][]string{
+		"imports":                 layoutProblems([]source{mustParse(t, "engine/doc.go", "package a\nimport \"os\"\n")}),
+		"has no place at the top": placeProblems([]string{"util/strings.go"}),
+		"starts a goroutine":      goroutines(mustParse(t, "engine/a.go", "package a\nfunc g() { go f() }\n")),
+		"float64":                 binaryFloats(mustParse(t, "engine/a.go", "package a\nvar x float64\n")),
+		"a path of one machine":   textProblems("README.md", "see /wo"+"rk/main/x"),
+		"finish it":               textProblems("engine/a.go", "f() // TO"+"DO: later"),
+		"install what":            textProblems("go.mod", "replace a => ../a\n"),
+		"strangers":               passageProblems("engine/a.go", goPassages(mustParse(t, "engine/a.go", "package a\n\n// f is for strangers.\nfunc f() {}\n"))),
+		"anew":                    passageProblems("docs/a.md", textPassages("docs/a.md", "It is read\nanew.\n")),
+		"columns":                 columnProblems("engine/a.go", "// "+strings.Repeat("x", commentColumnsMax)),
+	} {
+		if !strings.Contains(strings.Join(found, " "), want) {
+			t.Errorf("want a problem with %q, found %q", want, found)
+		}
+	}
+}
+
 // mustParse parses a file that exists only in the test.
 func mustParse(t *testing.T, path, text string) source {
 	t.Helper()
@@ -135,9 +155,4 @@ func mustParse(t *testing.T, path, text string) source {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// comment is the beginning of a file with a package comment of so many lines.
-func comment(lines int) string {
-	return strings.Repeat("// Package a is\n", lines) + "package a\n"
 }

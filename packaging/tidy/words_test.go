@@ -18,70 +18,45 @@ const commentColumnsMax = 120
 
 // A wordRule refuses a construction that readers from elsewhere stumble over.
 type wordRule struct {
-	why       string // the reason, with a better word
-	pattern   string
-	hints     string // small letters, one of which is in each match: looking for them first is much faster; "" = always match
-	except    string // of what the pattern finds, for what is good all the same; "" = nothing
-	bad, good string // an example of each, which TestWords_Control holds
+	why     string // the reason, with a better word
+	pattern string
+	hints   string // small letters, one of which is in each match: looking for them first is much faster; "" = always match
+	except  string // of what the pattern finds, for what is good all the same; "" = nothing
 }
 
 // proseRules hold comments, documents, help, messages and declared names.
 var proseRules = []wordRule{
-	{
-		why: "a program is not a person: name the client, caller, operator, goroutine or node", pattern: `(?i)\b(whoever|whomever|somebody|nobody|anybody|everybody)\b`, hints: "ever body",
-		except: `^NoBody$`, bad: "whoever waits is answered", good: "a client that waits is answered",
-	}, {
-		why: "a program is not a person: write that or which, or name it", pattern: `(?i)\b(he|she|his|him|hers|whom)\b`, hints: "he his him whom",
-		bad: "a caller gets his answer", good: "a caller gets its answer",
-	}, {
-		why: "a program is not a person: write that, or name it", pattern: `(?i)\b(?:[\w-]+,? )?who\b`, hints: "who",
-		except: `(?i)(users?|operators?|persons?|people|readers?|engineers?|developers?|integrators?|attackers?|customers?|anyone|those),? who$`,
-		bad:    "connections who wait", good: "operators who wait",
-	}, {
-		why: "nothing is told: an error is reported, a client gets an answer", pattern: `(?i)\b(is|are|was|were|be|been) told\b`, hints: "told",
-		bad: "all problems are told", good: "all problems are reported",
-	}, {
-		why: "say only, by itself or single", pattern: `(?i)\b([\w-]+,? )?alone\b`, hints: "alone", except: `(?i)^(let|leave|leaves|left|it|them) alone$`,
-		bad: "for this machine alone", good: "hosts are left alone",
-	}, {
-		why: "say is not, or there is no", pattern: `(?i)\b([\w-]+,? )?(is|are|was|were|be) (no|none|nothing)\b( \w+)?`, hints: "no",
-		except: `(?i)^there |\bbe no|no (longer|more|less|later|better|sooner|fewer)$`,
-		bad:    "a zero is no rate", good: "there is no rate; the rate is no longer good",
-	}, {
-		why: "begin with the thing itself: Startup cost is, not What a start costs is", pattern: `(?:^|[.;] )What [^.?]*(?:[.:;,]|$)`, hints: "what",
-		bad: "Reads go on. What a start costs is memory.", good: "What is a node? A server.",
-	}, {
-		why: "say the rule in words; the id of a decision stands behind them: (decision S11)", pattern: `\((?:see )?[A-Z]\d{1,2}(?:(?:,| and| to|–|;) ?[A-Z]\d{1,2})*\)`,
-		bad: "the manual rate wins (S11)", good: "the manual rate wins (decision S11)",
-	}, {
-		why:     "a word of this project's early days; the field has its own: message, client, caller, counter, job, received",
-		pattern: `(?i)\b(purses?|errands?|postmen|postman's|strangers?|tenants?|breaths?|census|heard|vitals|surrender(s|ed)?|sleepers|outlook|booths?|tally|tallies)\b`, hints: "purse errand postm stranger tenant breath census heard vitals surrender sleepers outlook booth tall",
-		bad: "the purse of strangers", good: "the token lease of anonymous clients",
-	}, {
-		why: "an e-mail is an e-mail, and an actor gets messages", pattern: `(?i)\b(?:[\w-]+,? )?letters?\b(?:(?:,| and| or)? [\w-]+)?`, hints: "letter",
-		except: `(?i)letters?(,| and| or) (digits?|hyphens?|underscores?|spaces?|numbers?)|(small|capital|case|lowercase|uppercase|ascii|accented|latin|digits and|digits or) letters?`,
-		bad:    "the mailbox holds letters", good: "small letters, or letters and digits",
-	}, {
-		why: "an old word: say again, after, on, from", pattern: `(?i)\b(anew|lest|whence|thither|hither|upon|whereupon|thereupon|whilst|amongst)\b`, hints: "anew lest hence hither upon whilst amongst",
-		bad: "it is read anew", good: "it is read again",
-	}, {
-		why: "read twice: say what there is", pattern: `(?i)\b(of nothing|nothing of|by turns)\b`, hints: "nothing turns",
-		bad: "one of nothing", good: "an empty survey",
-	},
+	{why: "a program is not a person: name the client, caller, operator, goroutine or node", pattern: `(?i)\b(whoever|whomever|somebody|nobody|anybody|everybody)\b`, hints: "ever body",
+		except: `^NoBody$`},
+	{why: "a program is not a person: write that or which, or name it", pattern: `(?i)\b(he|she|his|him|hers|whom)\b`, hints: "he his him whom"},
+	{why: "a program is not a person: write that, or name it", pattern: `(?i)\b(?:[\w-]+,? )?who\b`, hints: "who",
+		except: `(?i)(users?|operators?|persons?|people|readers?|engineers?|developers?|integrators?|attackers?|customers?|anyone|those),? who$`},
+	{why: "nothing is told: an error is reported, a client gets an answer", pattern: `(?i)\b(is|are|was|were|be|been) told\b`, hints: "told"},
+	{why: "say only, by itself or single", pattern: `(?i)\b([\w-]+,? )?alone\b`, hints: "alone", except: `(?i)^(let|leave|leaves|left|it|them) alone$`},
+	{why: "say is not, or there is no", pattern: `(?i)\b([\w-]+,? )?(is|are|was|were|be) (no|none|nothing)\b( \w+)?`, hints: "no",
+		except: `(?i)^there |\bbe no|no (longer|more|less|later|better|sooner|fewer)$`},
+	{why: "begin with the thing itself: Startup cost is, not What a start costs is", pattern: `(?:^|[.;] )What [^.?]*(?:[.:;,]|$)`, hints: "what"},
+	{why: "say the rule in words; the id of a decision stands behind them: (decision S11)", pattern: `\((?:see )?[A-Z]\d{1,2}(?:(?:,| and| to|–|;) ?[A-Z]\d{1,2})*\)`},
+	{why: "a word of this project's early days; the field has its own: message, client, caller, counter, job, received",
+		pattern: `(?i)\b(purses?|errands?|postmen|postman's|strangers?|tenants?|breaths?|census|heard|vitals|surrender(s|ed)?|sleepers|outlook|booths?|tally|tallies)\b`, hints: "purse errand postm stranger tenant breath census heard vitals surrender sleepers outlook booth tall"},
+	{why: "an e-mail is an e-mail, and an actor gets messages", pattern: `(?i)\b(?:[\w-]+,? )?letters?\b(?:(?:,| and| or)? [\w-]+)?`, hints: "letter",
+		except: `(?i)letters?(,| and| or) (digits?|hyphens?|underscores?|spaces?|numbers?)|(small|capital|case|lowercase|uppercase|ascii|accented|latin|digits and|digits or) letters?`},
+	{why: "an old word: say again, after, on, from", pattern: `(?i)\b(anew|lest|whence|thither|hither|upon|whereupon|thereupon|whilst|amongst)\b`, hints: "anew lest hence hither upon whilst amongst"},
+	{why: "read twice: say what there is", pattern: `(?i)\b(of nothing|nothing of|by turns)\b`, hints: "nothing turns"},
 }
 
 // messageRules hold besides the golden files of what the program prints.
 var messageRules = []wordRule{
-	{why: "its name twice", pattern: `^tasard: tasard\b`, bad: "tasard: tasard serve: no", good: "tasard serve: no"},
-	{why: "empty quotes: say that it is missing", pattern: `(^|[^=\w])""`, bad: `fault of ""`, good: `want a name`},
-	{why: "a list as Go prints it: join it with commas", pattern: `\["\S+"( "\S+")*\]`, bad: `one of ["a" "b"]`, good: `one of a, b`},
-	{why: "the name of a Go type or field", pattern: `\b(\*?[a-z]+\.[A-Z]\w+|[A-Z][a-z]+\.[A-Z][a-z]\w+|BaseURL|CAFile)\b`, bad: "put it into Config.Key", good: "docs/API.md"},
-	{why: "too long: name the thing, and the way to see the rest", pattern: `^tasard\b.{700}`, bad: "tasard: " + strings.Repeat("x", 700), good: "tasard: x"},
+	{why: "its name twice", pattern: `^tasard: tasard\b`},
+	{why: "empty quotes: say that it is missing", pattern: `(^|[^=\w])""`},
+	{why: "a list as Go prints it: join it with commas", pattern: `\["\S+"( "\S+")*\]`},
+	{why: "the name of a Go type or field", pattern: `\b(\*?[a-z]+\.[A-Z]\w+|[A-Z][a-z]+\.[A-Z][a-z]\w+|BaseURL|CAFile)\b`},
+	{why: "too long: name the thing, and the way to see the rest", pattern: `^tasard\b.{700}`},
 }
 
 // errorRules hold besides the texts in the code.
 var errorRules = []wordRule{
-	{why: "begin with what was done: open FILE, not failed to open FILE", pattern: `^(failed|unable|cannot|could not) `, bad: "failed to open x", good: "open x"},
+	{why: "begin with what was done: open FILE, not failed to open FILE", pattern: `^(failed|unable|cannot|could not) `},
 }
 
 // find gives what a rule refuses in a text.
@@ -283,37 +258,4 @@ func columnProblems(name, text string) (problems []string) {
 		}
 	}
 	return problems
-}
-
-// TestWords_Control feeds each rule its example, and one that it must let pass.
-func TestWords_Control(t *testing.T) {
-	for _, rule := range slices.Concat(proseRules, messageRules, errorRules) {
-		if rule.find(rule.bad) == nil {
-			t.Errorf("%s: %q passes", rule.why, rule.bad)
-		}
-		if found := rule.find(rule.good); found != nil {
-			t.Errorf("%s: %q is refused for %q", rule.why, rule.good, found)
-		}
-	}
-	for _, tt := range []struct{ name, text, want string }{
-		{"engine/a.go", "package a\n\n// f is for strangers.\nfunc f() {}\n", "engine/a.go:3: \"strangers\""},
-		{"engine/a.go", "package a\n\nfunc nextStranger() {}\n", "engine/a.go:3: \"Stranger\""},
-		{"engine/a.go", "package a\n\nvar a = errors.New(\"failed to open it\")\n", "engine/a.go:3: \"failed \""},
-		{"engine/a_test.go", "package a\n\nvar a = \"a purse of theirs\"\n", ""},
-	} {
-		expect(t, tt.text, passageProblems(tt.name, goPassages(mustParse(t, tt.name, tt.text))), tt.want)
-	}
-	for _, tt := range []struct{ name, text, want string }{
-		{"docs/a.md", "It is read\nanew.\n", "docs/a.md:1: \"anew\""},
-		{"docs/a.md", "It is `tasard read anew`.", ""},
-		{"docs/a.md", "    it is read anew\n\n```\nanew\n```\n", ""},
-		{".ci/run", "# reads it anew\nanew\n", ".ci/run:1: \"anew\""},
-		{"cmd/testdata/help.txt", "reads it anew", "cmd/testdata/help.txt:1"},
-		{"wal/testdata/a.txt", "# reads it anew", ""},
-	} {
-		expect(t, tt.text, passageProblems(tt.name, textPassages(tt.name, tt.text)), tt.want)
-	}
-	wide := "// " + strings.Repeat("x", commentColumnsMax)
-	expect(t, "a wide comment", columnProblems("engine/a.go", wide), "a comment of 123 columns")
-	expect(t, "wide code", columnProblems("engine/a.go", "x = "+wide), "")
 }
