@@ -3,8 +3,6 @@ package source
 import (
 	"strings"
 
-	"golang.org/x/net/html"
-
 	"github.com/tasard/tasard/collectors/markup"
 )
 
@@ -17,10 +15,11 @@ const addressPageBytesMax = 1 << 20
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]
-	var elements []*html.Node
-	if failure := catchFailure(func() { elements = markup.Find(parseHTML(decodeText(&beginning)), selector) }); failure != nil {
+	document, failure := parseHTML(decodeText(&beginning))
+	if failure != nil {
 		return "", &Failure{Kind: Layout, Detail: page.URL + ", which names the next address: " + failure.Detail, Cause: failure}
 	}
+	elements := markup.Find(document, selector)
 	if len(elements) == 0 {
 		return "", Failf(Layout, "%s has no element %s, which names the next address", page.URL, selector)
 	}

@@ -76,10 +76,12 @@ func challengeMarker(text string) string {
 // hasLittleText reports whether a page has at most challengeTextMax bytes of visible text.
 func hasLittleText(text string) bool {
 	length := 0
-	failure := catchFailure(func() {
-		for _, body := range markup.Find(parseHTML(text), "body") {
-			length += len(markup.VisibleText(body))
-		}
-	})
-	return failure == nil && length <= challengeTextMax
+	document, failure := parseHTML(text)
+	if failure != nil {
+		return false
+	}
+	for _, body := range markup.Find(document, "body") {
+		length += len(markup.VisibleText(body))
+	}
+	return length <= challengeTextMax
 }

@@ -16,31 +16,30 @@ import (
 // textBytesMax bounds a text document. Package fetch has a smaller limit; only documents from files can be this large.
 const textBytesMax = 8 << 20
 
-// checkedText returns the text of a document, or "" for a workbook. It fails (see failf) if the document is not of the
-// kind that the definition of the page expects: HTML, JSON, text or a workbook.
-func checkedText(doc *Document, page *Page) string {
+// checkedText returns the text of a document, or "" for a workbook. It is a failure if the document is not of the kind
+// that the definition of the page expects: HTML, JSON, text or a workbook.
+func checkedText(doc *Document, page *Page) (string, *Failure) {
 	wantWorkbook := page.Extract.Method == XLSXRows
 	kind := sniffContent(doc.Body)
 	switch {
 	case kind == "blank":
-		failf(Empty, "the document has %d bytes and no content", len(doc.Body))
+		return "", Failf(Empty, "the document has %d bytes and no content", len(doc.Body))
 	case wantWorkbook && kind == "workbook":
-		return ""
+		return "", nil
 	case kind == oldWorkbook:
-		failf(WrongContent, "an old workbook (.xls); save it as .xlsx first")
+		return "", Failf(WrongContent, "an old workbook (.xls); save it as .xlsx first")
 	case wantWorkbook:
-		failf(WrongContent, "want a workbook, got %s%s", kind, contentTypeNote(doc))
+		return "", Failf(WrongContent, "want a workbook, got %s%s", kind, contentTypeNote(doc))
 	case kind != "text":
-		failf(WrongContent, "want text, got %s%s", kind, contentTypeNote(doc))
+		return "", Failf(WrongContent, "want text, got %s%s", kind, contentTypeNote(doc))
 	case len(doc.Body) > textBytesMax:
-		failf(WrongContent, "the document has %d bytes, at most %d are accepted", len(doc.Body), textBytesMax)
+		return "", Failf(WrongContent, "the document has %d bytes, at most %d are accepted", len(doc.Body), textBytesMax)
 	}
 	if mediaType := binaryMediaType(doc.ContentType); mediaType != "" {
-		failf(WrongContent, "want text, but the server says %s", quoted(mediaType))
+		return "", Failf(WrongContent, "want text, but the server says %s", quoted(mediaType))
 	}
 	text := decodeText(doc)
-	checkText(text, page)
-	return text
+	return text, checkText(text, page)
 }
 
 // oldWorkbook is the kind of the workbooks of Excel 97 to 2003, which are not read.
@@ -129,8 +128,8 @@ func hasUTF16Mark(body []byte) bool {
 	return bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
 }
 
-// checkText fails if a text is HTML instead of JSON or vice versa, or if it is a truncated HTML page.
-func checkText(text string, page *Page) {
+// checkText returns a failure if a text is HTML instead of JSON or vice versa, or if it is a truncated HTML page.
+func checkText(text string, page *Page) *Failure {
 	extract := &page.Extract
 	start := strings.TrimLeftFunc(text, values.IsSpace)
 	lower := strings.ToLower(start)
@@ -138,17 +137,18 @@ func checkText(text string, page *Page) {
 	isPage := strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html")
 	switch {
 	case isJSON && isPage:
-		failf(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
+		return Failf(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
 	case isJSON && strings.HasPrefix(start, "<"):
-		failf(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
+		return Failf(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
 	case isJSON || extract.Method == TextRegex && extract.Text.At == "" && !isPage:
 	case !strings.Contains(start, "<"):
-		failf(WrongContent, "want HTML, got text beginning with %s", quoted(start))
+		return Failf(WrongContent, "want HTML, got text beginning with %s", quoted(start))
 	case strings.HasPrefix(start, "{") || strings.HasPrefix(start, "["):
-		failf(WrongContent, "want HTML, got data beginning with %s", quoted(start))
+		return Failf(WrongContent, "want HTML, got data beginning with %s", quoted(start))
 	case strings.HasPrefix(lower, "<?xml") && !strings.Contains(lower, "<html"):
-		failf(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
+		return Failf(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
 	case strings.Contains(lower, "<html") && !strings.Contains(lower, "</html"):
-		failf(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
+		return Failf(WrongContent, "the page was cut off: after %d bytes there is no </html>", len(text))
 	}
+	return nil
 }

@@ -17,12 +17,12 @@
 //
 // # Documents
 //
-// Definition.Parse reads the document of a page. Any function that Parse calls can end the parsing: failf panics with a
-// Failure, which Parse returns as its error.
+// Definition.Parse reads the document of a page. The parser keeps its first failure, as a bufio.Writer does; what is
+// read after it does not count.
 //
 //	content.go, challenge.go        the kind of document; challenge pages of bot protections
 //	html.go                         elements and rows of tables (collectors/markup)
-//	json.go, json_extract.go        JSON with the digits of numbers; paths
+//	json.go                         JSON with the digits of numbers (gjson); paths
 //	regex.go                        patterns over text
 //	sheet.go, sheet_days.go         workbooks (collectors/workbook) with a row for each day
 //	parse.go, parse_*.go            from locators, fields and rows to quotes; collectors/values parses their texts

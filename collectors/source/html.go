@@ -13,39 +13,44 @@ import (
 
 // extractHTML reads the quotes of an HTML page as its definition says (r.page.Extract).
 func (r *parser) extractHTML(text string) {
-	document := parseHTML(text)
+	document, failure := parseHTML(text)
+	if r.fail(failure) {
+		return
+	}
 	r.expectHTML(document)
 	whole := &htmlScope{node: document}
 	r.readDate(whole)
-	if r.page.Extract.Method == HTMLFields {
+	switch {
+	case r.failure != nil:
+	case r.page.Extract.Method == HTMLFields:
 		r.readFields(whole)
-		return
+	default:
+		r.readGroups(r.htmlRows(document))
 	}
-	r.readGroups(r.htmlRows(document))
 }
 
-// expectHTML fails (see failf) unless the page meets the conditions that its definition has in Extract.Expect.
+// expectHTML fails unless the page meets the conditions that its definition has in Extract.Expect.
 func (r *parser) expectHTML(document *html.Node) {
 	for _, expected := range r.page.Extract.Expect {
 		nodes := markup.Find(document, expected.At)
 		if len(nodes) == 0 {
-			failf(Layout, "want a text as %s at %s, found no element", quoted(expected.Pattern), quoted(expected.At))
+			r.failf(Layout, "want a text as %s at %s, found no element", quoted(expected.Pattern), quoted(expected.At))
 		}
 		for _, node := range nodes {
 			if text := values.NormaliseSpaces(markup.VisibleText(node)); len(text) > patternBytesMax || !r.pattern(expected.Pattern).MatchString(text) {
-				failf(WrongContent, "want a text as %s at %s, found %s", quoted(expected.Pattern), quoted(expected.At), quoted(text))
+				r.failf(WrongContent, "want a text as %s at %s, found %s", quoted(expected.Pattern), quoted(expected.At), quoted(text))
 			}
 		}
 	}
 }
 
-// parseHTML parses HTML. It fails (see failf) if the page would need too much time or memory.
-func parseHTML(text string) *html.Node {
+// parseHTML parses HTML. It is a failure if the page would need too much time or memory.
+func parseHTML(text string) (*html.Node, *Failure) {
 	document, err := markup.Parse(text)
 	if err != nil {
-		panic(&Failure{Kind: WrongContent, Detail: err.Error(), Cause: err})
+		return nil, &Failure{Kind: WrongContent, Detail: err.Error(), Cause: err}
 	}
-	return document
+	return document, nil
 }
 
 // htmlScope is the part of a page in which a locator searches: an HTML document, or one row of it. A locator says where
@@ -55,7 +60,7 @@ type htmlScope struct {
 	columns map[string]*html.Node // cells of the row by normalised heading; nil if no locator names a column
 }
 
-func (s *htmlScope) texts(locator *Locator) []sourceText {
+func (s *htmlScope) texts(locator *Locator) ([]sourceText, *Failure) {
 	nodes := []*html.Node{s.node}
 	switch {
 	case locator.Column != "":
@@ -72,7 +77,7 @@ func (s *htmlScope) texts(locator *Locator) []sourceText {
 			texts = append(texts, sourceText{text: text})
 		}
 	}
-	return texts
+	return texts, nil
 }
 
 // htmlRows returns the rows that the CSS selector Rows.At selects. If the definition names no columns, all rows are in
@@ -83,7 +88,7 @@ func (r *parser) htmlRows(document *html.Node) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := markup.Find(document, extract.At)
 	if len(nodes) == 0 {
-		failf(Layout, "there is no row at %s", quoted(extract.At))
+		r.failf(Layout, "there is no row at %s", quoted(extract.At))
 	}
 	headings := extract.headings()
 	tables, groups, groupIndexes := map[*html.Node]*markup.Table{}, [][]scope{}, map[*html.Node]int{}
@@ -111,7 +116,7 @@ func (r *parser) htmlRows(document *html.Node) [][]scope {
 		groups[index] = append(groups[index], row)
 	}
 	if len(groups) == 0 {
-		failf(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
+		r.failf(Layout, "nothing at %s is a row (tr) of a table that has the headings %s once each above it",
 			quoted(extract.At), strings.Join(headings, ", "))
 	}
 	return groups

@@ -5,139 +5,158 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/tasard/tasard/collectors/markup"
 )
 
-// Limits of JSON. No list of rates comes near them.
-const (
-	jsonDepthMax  = 64
-	jsonValuesMax = 100_000
-)
+// jsonScope is a JSON value in which a locator searches. It keeps the digits of numbers and repeated keys of objects.
+type jsonScope struct{ gjson.Result }
 
-type jsonKind string
-
-const (
-	jsonNull   jsonKind = "null"
-	jsonBool   jsonKind = "a flag"
-	jsonNumber jsonKind = "a number"
-	jsonString jsonKind = "a text"
-	jsonArray  jsonKind = "a list"
-	jsonObject jsonKind = "an object"
-)
-
-// jsonValue is a JSON value. Unlike encoding/json, it keeps the digits of numbers and repeated keys of objects.
-type jsonValue struct {
-	kind    jsonKind
-	text    string // only numbers, strings, booleans and null have one
-	items   []*jsonValue
-	members []jsonMember
-}
-
-type jsonMember struct {
-	key   string
-	value *jsonValue
-}
-
-// parseJSON parses exactly one JSON value. Decoding into structs would accept repeated keys, and keys in another case.
-func parseJSON(text string) *jsonValue {
+// parseJSON parses exactly one JSON value. encoding/json also bounds its depth; gjson reads it lazily.
+func parseJSON(text string) (jsonScope, *Failure) {
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
-		panic(&Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + err.Error(), Cause: err})
+		return jsonScope{}, &Failure{Kind: WrongContent, Detail: "want JSON, got what begins with " + quoted(text) + ": " + err.Error(), Cause: err}
 	}
-	reader := &jsonReader{Decoder: json.NewDecoder(strings.NewReader(text))}
-	reader.UseNumber()
-	return reader.value(jsonDepthMax)
+	return jsonScope{gjson.Parse(text)}, nil
 }
 
-// jsonReader reads a text that is valid JSON.
-type jsonReader struct {
-	*json.Decoder
-	values int // number of values so far
-}
-
-func (r *jsonReader) value(depth int) *jsonValue {
-	r.values++
-	switch {
-	case depth == 0:
-		failf(WrongContent, "the JSON can't be read: nested too deeply")
-	case r.values > jsonValuesMax:
-		failf(WrongContent, "the JSON can't be read: more values than any list of rates has")
-	}
-	switch token := r.token().(type) {
-	case json.Delim:
-		value := &jsonValue{kind: jsonArray}
-		if token == '{' {
-			value.kind = jsonObject
-		}
-		for r.More() {
-			if value.kind == jsonArray {
-				value.items = append(value.items, r.value(depth-1))
-				continue
-			}
-			key, _ := r.token().(string)
-			value.members = append(value.members, jsonMember{key: key, value: r.value(depth - 1)})
-		}
-		r.token() // the closing bracket
-		return value
-	case json.Number:
-		return &jsonValue{kind: jsonNumber, text: token.String()}
-	case string:
-		return &jsonValue{kind: jsonString, text: token}
-	case bool:
-		return &jsonValue{kind: jsonBool, text: strconv.FormatBool(token)}
-	}
-	return &jsonValue{kind: jsonNull, text: "null"}
-}
-
-func (r *jsonReader) token() json.Token {
-	token, err := r.Token()
-	if err != nil {
-		panic(&Failure{Kind: WrongContent, Detail: "the JSON can't be read: " + err.Error(), Cause: err})
-	}
-	return token
-}
-
-// lookup returns the value at a path such as d.results[0].rate, or nil if there is none. The path "" means v itself,
-// and [] in a path means the only entry of a list. lookup ends the parsing (see failf) if a key of the path occurs
-// twice in an object: JSON does not say which of the two counts.
-func (v *jsonValue) lookup(path string) *jsonValue {
-	if path == "" {
-		return v
-	}
-	current := v
+// lookup returns the value at a path such as d.results[0].rate; Exists is false if there is none. The path "" means v
+// itself, and [] in a path means the only entry of a list. It is a failure if a key of the path occurs twice in an
+// object: JSON does not say which of the two counts.
+func (v jsonScope) lookup(path string) (jsonScope, *Failure) {
+	current := v.Result
 	for part := range strings.SplitSeq(path, ".") {
-		name, indices, _ := strings.Cut(part, "[")
+		name, indices, isIndexed := strings.Cut(part, "[")
 		if name != "" {
-			if current = current.member(name, path); current == nil {
-				return nil
+			var found gjson.Result
+			count := 0
+			if current.IsObject() {
+				current.ForEach(func(key, value gjson.Result) bool {
+					if key.String() == name {
+						found = value
+						count++
+					}
+					return count < 2
+				})
+			}
+			if current = found; count > 1 {
+				return jsonScope{}, Failf(Value, "the key %s occurs twice in one object, on the path %s", quoted(name), quoted(path))
 			}
 		}
-		if indices == "" {
+		if !isIndexed {
 			continue
 		}
 		for index := range strings.SplitSeq(strings.TrimSuffix(indices, "]"), "][") {
-			if index == "" && current.kind == jsonArray && len(current.items) > 1 {
-				failf(Layout, "%s: want a list of one entry, found %d", quoted(path), len(current.items))
-			}
 			number, err := strconv.Atoi(cmp.Or(index, "0"))
-			if err != nil || number < 0 || current.kind != jsonArray || number >= len(current.items) {
-				return nil
+			items := jsonScope{current}.items(max(number, 1) + 1)
+			if index == "" && len(items) > 1 {
+				return jsonScope{}, Failf(Layout, "%s: want a list of one entry, found more", quoted(path))
 			}
-			current = current.items[number]
+			if err != nil || number < 0 || number >= len(items) {
+				return jsonScope{}, nil
+			}
+			current = items[number].Result
 		}
 	}
-	return current
+	return jsonScope{current}, nil
 }
 
-func (v *jsonValue) member(name, path string) *jsonValue {
-	var value *jsonValue
-	for _, member := range v.members {
-		if member.key != name {
-			continue
-		}
-		if value != nil {
-			failf(Value, "the key %s occurs twice in one object, on the path %s", quoted(name), quoted(path))
-		}
-		value = member.value
+// items returns the first entries of a list, at most limit. A value that is not a list has none.
+func (v jsonScope) items(limit int) (items []jsonScope) {
+	if v.IsArray() {
+		v.ForEach(func(_, item gjson.Result) bool {
+			items = append(items, jsonScope{item})
+			return len(items) < limit
+		})
 	}
-	return value
+	return items
+}
+
+// describe names a value in a message.
+func (v jsonScope) describe() string {
+	switch {
+	case v.IsArray():
+		return "a list"
+	case v.IsObject():
+		return "an object"
+	}
+	return quoted(v.text())
+}
+
+// text returns the text of a string, or a number, a flag or null as the document writes it.
+func (v jsonScope) text() string {
+	if v.Type == gjson.String {
+		return v.String()
+	}
+	return v.Raw
+}
+
+// texts returns the text of the value at locator.At, which is a path in v. A null gives an empty text, which means that
+// there is no price. A list or an object gives no text. texts implements scope.
+func (v jsonScope) texts(locator *Locator) ([]sourceText, *Failure) {
+	value, failure := v.lookup(locator.At)
+	switch {
+	case failure != nil || !value.Exists() || value.Type == gjson.JSON:
+		return nil, failure
+	case value.Type == gjson.Null:
+		return []sourceText{{}}, nil
+	case value.Type == gjson.Number:
+		return []sourceText{{text: value.Raw, kind: numberText}}, nil
+	}
+	return []sourceText{{text: value.text()}}, nil
+}
+
+// extractJSON reads the quotes of a JSON document as its definition says (r.page.Extract).
+func (r *parser) extractJSON(text string) {
+	whole, failure := parseJSON(text)
+	if r.fail(failure) {
+		return
+	}
+	for _, expected := range r.page.Extract.Expect {
+		switch value, failure := whole.lookup(expected.Path); {
+		case r.fail(failure):
+		case !value.Exists():
+			r.failf(Layout, "want %s at %s, found nothing", quoted(expected.Value), quoted(expected.Path))
+		case value.text() != expected.Value || value.Type == gjson.JSON:
+			r.failf(WrongContent, "want %s at %s, found %s", quoted(expected.Value), quoted(expected.Path), value.describe())
+		}
+	}
+	r.readDate(whole)
+	switch {
+	case r.failure != nil:
+	case r.page.Extract.Method == JSONFields:
+		r.readFields(whole)
+	default:
+		r.readGroups([][]scope{r.jsonRows(whole)})
+	}
+}
+
+func (r *parser) jsonRows(whole jsonScope) []scope {
+	path := r.page.Extract.Rows.At
+	list := whole
+	if path != "" {
+		var failure *Failure
+		if list, failure = whole.lookup(path); r.fail(failure) {
+			return nil
+		}
+	}
+	items := list.items(markup.RowsMax + 1)
+	switch {
+	case !list.Exists():
+		r.failf(Layout, "there is no list at %s", quoted(path))
+	case !list.IsArray():
+		r.failf(Layout, "want a list at %s, found %s", quoted(path), list.describe())
+	case len(items) == 0:
+		r.failf(Empty, "the list at %s has no entries", quoted(path))
+	case len(items) > markup.RowsMax:
+		r.failf(WrongContent, "the list at %s has more than %d entries", quoted(path), markup.RowsMax)
+	}
+	rows := make([]scope, len(items))
+	for i, item := range items {
+		rows[i] = item
+	}
+	return rows
 }

@@ -72,7 +72,7 @@ func TestJSONFields_Envelope(t *testing.T) {
 		{"null", "null", nil, Layout, ""},
 		{"a page", pageOf("58.9582"), nil, WrongContent, "HTML"},
 		{"XML", `<?xml version="1.0"?><feed/>`, nil, WrongContent, "markup"},
-		{"nested", strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000), nil, WrongContent, "too deeply"},
+		{"nested", strings.Repeat(`[`, 50_000) + strings.Repeat(`]`, 50_000), nil, WrongContent, "max depth"},
 		{"nested more", strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat(`}`, 20000), nil, WrongContent, ""},
 	})
 }
@@ -110,7 +110,7 @@ func TestJSONRows_Codes(t *testing.T) {
 		{"a list without entries", `{"status":"OK","data":[]}`, nil, Empty, "no entries"},
 		{"no list", `{"status":"OK","data":{}}`, nil, Layout, "found an object"},
 		{"nothing", `{"status":"OK"}`, nil, Layout, "no list"},
-		{"more than rates", `{"status":"OK","data":[0` + strings.Repeat(",0", jsonValuesMax) + `]}`, nil, WrongContent, "more values"},
+		{"more than rates", `{"status":"OK","data":[0` + strings.Repeat(",0", 100_000) + `]}`, nil, WrongContent, "more than 5000 entries"},
 		{"an error", `{"status":"ERROR","data":[]}`, nil, WrongContent, "ERROR"},
 		{"too few", `{"status":"OK","data":[{"coinCode":4,"purchaseValue":66.8}]}`, nil, Layout, "want at least 2"},
 		{"all codes new", `{"status":"OK","data":[{"coinCode":5,"saleValue":1},{"coinCode":6,"saleValue":1}]}`, nil, Layout, `unknown label "5"`},
@@ -174,8 +174,8 @@ func cellsOf(lines ...string) [][]string {
 
 func parseCells(d *Definition, rows [][]string) (Result, *Failure) {
 	r := &parser{source: d, page: &d.Pages[0], digest: "digest", patterns: map[string]*regexp.Regexp{}}
-	failure := catchFailure(func() { r.readSheet(rows) })
-	return Result{Observations: r.newest, History: r.history, Notes: r.notes.list()}, failure
+	r.readSheet(rows)
+	return Result{Observations: r.newest, History: r.history, Notes: r.notes.list()}, r.failure
 }
 
 func sheetLines(answer Result) []string {

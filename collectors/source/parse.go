@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,33 +47,15 @@ func (d *Definition) Alternatives(page int) []int {
 
 func (d *Definition) parseOnly(page int, doc *Document) (Result, *Failure) {
 	r := &parser{source: d, page: &d.Pages[page], digest: doc.Digest(), patterns: map[string]*regexp.Regexp{}}
-	failure := catchFailure(func() { r.run(doc) })
-	if failure == nil {
+	r.run(doc)
+	if r.failure == nil {
 		return Result{Observations: r.newest, History: r.history, Notes: r.notes.list()}, nil
 	}
-	if wall := blockedFailure(doc, failure); wall != nil {
-		failure = wall
+	if wall := blockedFailure(doc, r.failure); wall != nil {
+		r.failure = wall
 	}
-	failure.Page = r.page.Name
-	return Result{Notes: r.notes.list()}, failure
-}
-
-// failf ends the parsing with a failure: it panics, and catchFailure recovers.
-func failf(kind FailureKind, format string, args ...any) { panic(Failf(kind, format, args...)) }
-
-// catchFailure calls parse. If parse ends with failf, catchFailure returns the failure, otherwise nil.
-func catchFailure(parse func()) (failure *Failure) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			failed, ok := panicked.(*Failure)
-			if !ok {
-				panic(panicked)
-			}
-			failure = failed
-		}
-	}()
-	parse()
-	return nil
+	r.failure.Page = r.page.Name
+	return Result{Notes: r.notes.list()}, r.failure
 }
 
 // parser parses one document.
@@ -89,15 +72,33 @@ type parser struct {
 	firstUnreadable string
 	notes           notes
 	searched        int                  // number of bytes searched with patterns so far
+	failure         *Failure             // the first; what is read after it does not count
 	newest          []engine.Observation // becomes Result.Observations
 	history         []HistoryDay         // becomes Result.History
 }
 
+// failf ends the parsing with a failure, unless it has failed already.
+func (r *parser) failf(kind FailureKind, format string, args ...any) {
+	r.fail(Failf(kind, format, args...))
+}
+
+// fail is failf for a failure that exists. It reports whether failure is one.
+func (r *parser) fail(failure *Failure) bool {
+	r.failure = cmp.Or(r.failure, failure)
+	return failure != nil
+}
+
 func (r *parser) run(doc *Document) {
-	text := checkedText(doc, r.page)
+	text, failure := checkedText(doc, r.page)
+	if r.fail(failure) {
+		return
+	}
 	switch r.page.Extract.Method {
 	case XLSXRows:
-		r.readSheet(sheetRows(doc.Body, r.page.Extract.Sheet.Name))
+		rows, failure := sheetRows(doc.Body, r.page.Extract.Sheet.Name)
+		if !r.fail(failure) {
+			r.readSheet(rows)
+		}
 		return
 	case JSONFields, JSONRows:
 		r.extractJSON(text)
@@ -110,15 +111,15 @@ func (r *parser) run(doc *Document) {
 	r.newest = r.takeObservations()
 }
 
-// pattern compiles a regular expression of the definition. It does not fail if the Definition was read from a file,
-// because a file with an invalid pattern is rejected.
+// pattern compiles a regular expression of the definition, which was compiled when the definition was read.
 func (r *parser) pattern(text string) *regexp.Regexp {
 	if compiled := r.patterns[text]; compiled != nil {
 		return compiled
 	}
 	pattern, err := regexp.Compile(text)
 	if err != nil {
-		failf(Internal, "the pattern %q of %s can't be compiled: %v", text, r.source.ID, err)
+		r.failf(Internal, "the pattern %q of %s can't be compiled: %v", text, r.source.ID, err)
+		pattern = regexp.MustCompile(`[^\x00-\x{10FFFF}]`) // matches nothing
 	}
 	r.patterns[text] = pattern
 	return pattern
@@ -128,7 +129,7 @@ func (r *parser) pattern(text string) *regexp.Regexp {
 // locator is the description, in the definition of the source, where a text is.
 type scope interface {
 	// texts returns the text of each element that a locator matches. It ignores locator.Pattern.
-	texts(locator *Locator) []sourceText
+	texts(locator *Locator) ([]sourceText, *Failure)
 }
 
 // sourceText is one text of a document.
@@ -154,17 +155,19 @@ const (
 // textsAt returns the texts that a locator finds. If the locator has a pattern (a regular expression), textsAt returns
 // every match of the pattern, so that the caller can compare them.
 func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
-	texts := s.texts(locator)
-	if locator.Pattern == "" {
+	texts, failure := s.texts(locator)
+	if r.fail(failure) || locator.Pattern == "" {
 		return texts
 	}
 	var matched []sourceText
 	for _, t := range texts {
 		if len(t.text) > patternBytesMax {
-			failf(WrongContent, "%s is a text of %d bytes; at most %d are searched", locator.describe(), len(t.text), patternBytesMax)
+			r.failf(WrongContent, "%s is a text of %d bytes; at most %d are searched", locator.describe(), len(t.text), patternBytesMax)
+			return nil
 		}
 		if r.searched += len(t.text); r.searched > searchBytesMax {
-			failf(WrongContent, "%s: patterns would search more than %d bytes", locator.describe(), searchBytesMax)
+			r.failf(WrongContent, "%s: patterns would search more than %d bytes", locator.describe(), searchBytesMax)
+			return nil
 		}
 		for _, match := range r.pattern(locator.Pattern).FindAllStringSubmatch(values.NormaliseSpaces(t.text), matchesMax) {
 			matched = append(matched, sourceText{text: match[min(1, len(match)-1)], kind: t.kind})
@@ -177,13 +180,15 @@ func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 // it: such a page may be years old.
 func (r *parser) readDate(s scope) {
 	if spec := r.page.Extract.Date; spec != nil {
-		r.date, r.instant = r.dateAt(s, spec)
+		var failure *Failure
+		r.date, r.instant, failure = r.dateAt(s, spec)
+		r.fail(failure)
 	}
 }
 
 // dateAt returns the date at spec.Locator. If the form of the date includes a time, it returns the instant too,
 // otherwise zero. It fails if there is no date, unless the date is optional, or if there are two different dates.
-func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time) {
+func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time, failure *Failure) {
 	var lastErr error
 	texts := r.textsAt(s, &spec.Locator)
 	if len(texts) == 0 && spec.Or != "" {
@@ -197,16 +202,16 @@ func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Tim
 		case date.IsZero():
 			date, instant = otherDate, otherInstant
 		case otherDate != date || !otherInstant.Equal(instant):
-			failf(Layout, "the date %s is %s and %s", spec.describe(), dateText(date, instant), dateText(otherDate, otherInstant))
+			return 0, time.Time{}, Failf(Layout, "the date %s is %s and %s", spec.describe(), dateText(date, instant), dateText(otherDate, otherInstant))
 		}
 	}
 	switch {
 	case date.IsZero() && lastErr != nil:
-		failf(Layout, "the date %s: %v", spec.describe(), lastErr)
+		failure = Failf(Layout, "the date %s: %v", spec.describe(), lastErr)
 	case date.IsZero() && !spec.Optional:
-		failf(Layout, "there is no date %s", spec.describe())
+		failure = Failf(Layout, "there is no date %s", spec.describe())
 	}
-	return date, instant
+	return date, instant, failure
 }
 
 func dateText(date engine.Date, instant time.Time) string {

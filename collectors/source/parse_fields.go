@@ -63,14 +63,14 @@ func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 
 // firstPrice tries the locators in order and returns the first price. A locator says where a text is. If no locator
 // finds a price, firstPrice returns the text that comes closest to one: zero, then unreadable, then "not available". It
-// fails (see failf) if one locator finds two different prices.
+// fails if one locator finds two different prices.
 func (r *parser) firstPrice(s scope, locators []*Locator, currency, name string) side {
 	var best side
 	for _, locator := range locators {
 		value := r.valueAt(s, locator, currency)
 		switch {
 		case value.conflict:
-			failf(Value, "%s of %s %s is %s", name, currency, locator.describe(), value.text)
+			r.failf(Value, "%s of %s %s is %s", name, currency, locator.describe(), value.text)
 		case value.status == statusPrice:
 			if best.status == statusUnreadable {
 				r.notes.add("%s: %s is not a %s; taken from the next field, %s", currency, quoted(best.text), name, locator.describe())

@@ -95,7 +95,8 @@ func (r *parser) addQuote(key quoteKey, buy, sell side) {
 		}
 	}
 	if len(r.quotes) >= quotesMax {
-		failf(WrongContent, "more than %d quotes in one document", quotesMax)
+		r.failf(WrongContent, "more than %d quotes in one document", quotesMax)
+		return
 	}
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
 }
@@ -144,16 +145,16 @@ func (q *quote) side(name Side) *side {
 	return nil
 }
 
-// requirePrice fails (see failf) if the document does not have a price.
+// requirePrice fails if the document does not have a price.
 func (r *parser) requirePrice() {
 	switch {
 	case r.counts[statusPrice] > 0:
 	case r.counts[statusUnreadable] > 0:
-		failf(Value, "none of %d values is a rate, such as %s", r.counts[statusUnreadable], quoted(r.firstUnreadable))
+		r.failf(Value, "none of %d values is a rate, such as %s", r.counts[statusUnreadable], quoted(r.firstUnreadable))
 	case r.counts[statusZero]+r.counts[statusNoValue] > 0:
-		failf(Empty, "all %d values are zero or not available", r.counts[statusZero]+r.counts[statusNoValue])
+		r.failf(Empty, "all %d values are zero or not available", r.counts[statusZero]+r.counts[statusNoValue])
 	default:
-		failf(Layout, "there is no value where the definition expects one%s", r.notes.summary())
+		r.failf(Layout, "there is no value where the definition expects one%s", r.notes.summary())
 	}
 }
 

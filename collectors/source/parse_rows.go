@@ -10,7 +10,7 @@ import (
 const labelBytesMax = 500
 
 // readGroups reads the rows of a document and adds their quotes to r.quotes. A row is identified by its label, such as
-// the name of a bank. readGroups skips a row with an unknown label and adds a note. It fails (see failf) if it reads
+// the name of a bank. readGroups skips a row with an unknown label and adds a note. It fails if it reads
 // fewer than Rows.Min rows, because that means that the page has changed.
 //
 // Each group has the rows below one row of headings. A later group may repeat the quotes of the first group, for
@@ -26,7 +26,7 @@ func (r *parser) readGroups(groups [][]scope) {
 			}
 		}
 		if quotesBefore > 0 && len(r.quotes) > quotesBefore {
-			failf(Layout, "the rows below another row of headings differ, such as %s; select one table in at", r.quotes[quotesBefore])
+			r.failf(Layout, "the rows below another row of headings differ, such as %s; select one table in at", r.quotes[quotesBefore])
 		}
 		total += len(rows)
 	}
@@ -35,7 +35,7 @@ func (r *parser) readGroups(groups [][]scope) {
 
 func (r *parser) requireMin(count, total, minimum int, noun string) {
 	if count < max(minimum, 1) {
-		failf(Layout, "%d %s of %d in all, want at least %d%s", count, noun, total, max(minimum, 1), r.notes.summary())
+		r.failf(Layout, "%d %s of %d in all, want at least %d%s", count, noun, total, max(minimum, 1), r.notes.summary())
 	}
 }
 
@@ -81,7 +81,8 @@ func (r *parser) readRow(row scope, target Target) bool {
 	rows := r.page.Extract.Rows
 	key := r.keyOf(target)
 	if rows.Date != nil {
-		if failure := catchFailure(func() { key.date, key.instant = r.dateAt(row, rows.Date) }); failure != nil {
+		var failure *Failure
+		if key.date, key.instant, failure = r.dateAt(row, rows.Date); failure != nil {
 			r.notes.add("%s %s is skipped: %s", key.institution, key.currency, failure.Detail)
 			return false
 		}

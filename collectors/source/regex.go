@@ -16,16 +16,21 @@ func (r *parser) extractText(text string) {
 	spec, date := r.page.Extract.Text, r.page.Extract.Date
 	dateScope, whole := scope(nil), &htmlScope{}
 	if spec.At != "" || date != nil && date.At != "" {
-		whole.node = parseHTML(text)
+		var failure *Failure
+		if whole.node, failure = parseHTML(text); r.fail(failure) {
+			return
+		}
 		dateScope = whole
 	}
 	if spec.At != "" {
 		var lines []string
-		for _, t := range whole.texts(&Locator{At: spec.At}) {
+		texts, _ := whole.texts(&Locator{At: spec.At})
+		for _, t := range texts {
 			lines = append(lines, t.text)
 		}
 		if len(lines) == 0 {
-			failf(Layout, "there is no text at %s", quoted(spec.At))
+			r.failf(Layout, "there is no text at %s", quoted(spec.At))
+			return
 		}
 		text = strings.Join(lines, "\n")
 	}
@@ -39,13 +44,16 @@ func (r *parser) extractText(text string) {
 // textScope is a text in which the date is searched. It implements scope.
 type textScope string
 
-func (s textScope) texts(*Locator) []sourceText { return []sourceText{{text: string(s)}} }
+func (s textScope) texts(*Locator) ([]sourceText, *Failure) {
+	return []sourceText{{text: string(s)}}, nil
+}
 
 // readMatches adds a quote to r.quotes for every match of the pattern. It skips matches whose label (the group label,
 // such as the name of a bank) is not in the definition.
 func (r *parser) readMatches(text string) {
 	if len(text) > patternBytesMax {
-		failf(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
+		r.failf(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)
+		return
 	}
 	spec := r.page.Extract.Text
 	pattern := r.pattern(spec.Pattern)

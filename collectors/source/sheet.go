@@ -16,27 +16,26 @@ const (
 
 // sheetRows returns the cells of the sheet with the given name, or of the first sheet if the name is "". Names are
 // compared like labels.
-func sheetRows(body []byte, name string) [][]string {
+func sheetRows(body []byte, name string) ([][]string, *Failure) {
+	unreadable := func(err error) *Failure {
+		return &Failure{Kind: WrongContent, Detail: "the workbook can't be read: " + err.Error(), Cause: err}
+	}
 	book, err := workbook.Open(body)
 	if err != nil {
-		failWorkbook(err)
+		return nil, unreadable(err)
 	}
 	sheets := book.Sheets()
 	index := slices.IndexFunc(sheets, func(sheet string) bool {
 		return name == "" || values.NormaliseLabel(sheet) == values.NormaliseLabel(name)
 	})
 	if index < 0 {
-		failf(Layout, "there is no sheet %s; the sheets are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
+		return nil, Failf(Layout, "there is no sheet %s; the sheets are %s", quoted(name), quoted(strings.Join(sheets, ", ")))
 	}
 	rows, err := book.Rows(sheets[index])
 	if err != nil {
-		failWorkbook(err)
+		return nil, unreadable(err)
 	}
-	return rows
-}
-
-func failWorkbook(err error) {
-	panic(&Failure{Kind: WrongContent, Detail: "the workbook can't be read: " + err.Error(), Cause: err})
+	return rows, nil
 }
 
 // sheetHeadings is the row with the headings of the columns, such as the names of currencies.
@@ -47,7 +46,7 @@ type sheetHeadings struct {
 
 // headingsOf finds the row of headings: the first row in which the headings for year, month and day occur exactly once
 // each.
-func headingsOf(rows [][]string, spec *Sheet) *sheetHeadings {
+func headingsOf(rows [][]string, spec *Sheet) (*sheetHeadings, *Failure) {
 	for i, row := range rows[:min(len(rows), headingRowsMax)] {
 		h := &sheetHeadings{row: i, columns: map[string]int{}}
 		for j, text := range row {
@@ -58,12 +57,11 @@ func headingsOf(rows [][]string, spec *Sheet) *sheetHeadings {
 			h.columns[heading] = j
 		}
 		if h.has(spec.Year) && h.has(spec.Month) && h.has(spec.Day) {
-			return h
+			return h, nil
 		}
 	}
-	failf(Layout, "none of the first %d rows has the headings %s, %s and %s once each",
+	return nil, Failf(Layout, "none of the first %d rows has the headings %s, %s and %s once each",
 		headingRowsMax, quoted(spec.Year), quoted(spec.Month), quoted(spec.Day))
-	return nil
 }
 
 // has reports whether a heading occurs exactly once.
@@ -87,9 +85,9 @@ type sheetScope struct {
 	cells    []string
 }
 
-func (s *sheetScope) texts(locator *Locator) []sourceText {
+func (s *sheetScope) texts(locator *Locator) ([]sourceText, *Failure) {
 	if text := s.headings.text(s.cells, locator.At); text != "" {
-		return []sourceText{{text: text, kind: numberText}}
+		return []sourceText{{text: text, kind: numberText}}, nil
 	}
-	return nil
+	return nil, nil
 }

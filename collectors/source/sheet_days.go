@@ -22,22 +22,27 @@ type sheetReader struct {
 // readSheet reads every row with a date and a quote. The quotes of the last day go to r.newest, those of all earlier
 // days to r.history.
 func (r *parser) readSheet(rows [][]string) {
-	headings := headingsOf(rows, r.page.Extract.Sheet)
+	headings, failure := headingsOf(rows, r.page.Extract.Sheet)
+	if r.fail(failure) {
+		return
+	}
 	sheet := &sheetReader{parser: r, headings: headings, fields: fieldQuotes(r.page.Extract.Fields)}
 	sheet.checkHeadings()
 	for i, cells := range rows[headings.row+1:] {
 		sheet.readRow(cells, headings.row+i+2)
 	}
 	if sheet.invalid*100 > sheet.rows*badRowsPercent {
-		failf(Layout, "%d of %d rows are invalid%s", sheet.invalid, sheet.rows, r.notes.summary())
+		r.failf(Layout, "%d of %d rows are invalid%s", sheet.invalid, sheet.rows, r.notes.summary())
 	}
-	r.requirePrice()
+	if r.requirePrice(); r.failure != nil {
+		return
+	}
 	newest := len(sheet.days) - 1
 	r.newest, r.history = sheet.days[newest].Observations, sheet.days[:newest]
 }
 
 // checkHeadings adds a note for each column that the definition names and the sheet lacks. Some columns may be missing,
-// because editions of a workbook have different columns. checkHeadings fails (see failf) if all are missing.
+// because editions of a workbook have different columns. checkHeadings fails if all are missing.
 func (s *sheetReader) checkHeadings() {
 	present := 0
 	fields := s.page.Extract.Fields
@@ -49,7 +54,7 @@ func (s *sheetReader) checkHeadings() {
 		s.notes.add("no column, or more than one, has the heading %s", quoted(fields[i].At))
 	}
 	if present == 0 {
-		failf(Layout, "none of the %d columns exists%s", len(fields), s.notes.summary())
+		s.failf(Layout, "none of the %d columns exists%s", len(fields), s.notes.summary())
 	}
 }
 

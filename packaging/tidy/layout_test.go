@@ -142,7 +142,7 @@ var layout = map[string]row{
 
 	"collectors": {may: "engine collectors/archive collectors/source", never: "net net/http os", exact: true},
 
-	"collectors/source": {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6", never: "net net/http"},
+	"collectors/source": {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
 
 	"collectors/markup": {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
 
