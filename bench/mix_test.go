@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/bench/load"
-	"github.com/tasard/tasard/engine"
 )
 
 // stream returns the first n requests as sent on the wire.
@@ -70,30 +69,5 @@ func TestMix_InTurn(t *testing.T) {
 	text := string(stream(m, 1, 3))
 	if strings.Count(text, "Bearer a\r\n\r\n") != 2 || strings.Count(text, "Bearer b\r\n\r\n") != 1 || strings.Count(text, "\r\nX-Forwarded-For: 203.0.113.") != 3 {
 		t.Error(text)
-	}
-}
-
-// TestMix_AmountsAreNew checks that hardly an amount repeats, and that the node accepts each.
-func TestMix_AmountsAreNew(t *testing.T) {
-	const n = 10_000
-	seen := map[string]bool{}
-	for request := range strings.SplitSeq(string(stream(newMix("x", nil, mixes()[mixConvert]), 1, n)), "\r\n\r\n") {
-		_, rest, found := strings.Cut(request, "amount=")
-		amount, _, _ := strings.Cut(rest, " ")
-		if _, err := engine.ParseAmount(amount); found && err != nil {
-			t.Fatalf("%q: %v", request, err)
-		}
-		seen[amount] = true
-	}
-	if len(seen) < n-10 {
-		t.Errorf("%d amounts, want %d", len(seen), n)
-	}
-}
-
-// TestMix_AllocatesNothing checks that the garbage collector does not interfere with a load.
-func TestMix_AllocatesNothing(t *testing.T) {
-	m, random, buffer := newMix(benchHost, []string{"k-1", "k-2"}, mixes()[mixConvert]), rand.New(rand.NewPCG(1, 0)), make([]byte, 0, 1024)
-	if count := testing.AllocsPerRun(1000, func() { buffer = m.Next(buffer[:0], random) }); count != 0 {
-		t.Errorf("a request costs %v allocations", count)
 	}
 }

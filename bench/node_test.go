@@ -4,11 +4,9 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,9 +16,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // TestNode builds the real program once, measures goals with it in rounds too short to mean anything, compares a bare
@@ -157,20 +152,6 @@ func TestAgainst_Failures(t *testing.T) {
 	}
 }
 
-// TestRunner_SkipsByName checks that a goal whose programs are missing is skipped; any other error ends the run.
-func TestRunner_SkipsByName(t *testing.T) {
-	planted := error(&missingError{"nginx", "it is not installed"})
-	r, out := &runner{progress: io.Discard}, new(bytes.Buffer)
-	s := &scenario{goal: "F6", run: func(context.Context, *runner, *scenario) error { return planted }}
-	if err := r.measureGoal(t.Context(), s, out); err != nil || !strings.Contains(out.String(), "not measured: nginx: it is not installed") {
-		t.Errorf("%v, %s", err, out)
-	}
-	planted = errors.New("planted")
-	if err := r.measureGoal(t.Context(), s, out); !errors.Is(err, planted) {
-		t.Errorf("%v, want %v", err, planted)
-	}
-}
-
 // TestMeasurement checks medians, bounds and their words. A ratio whose interval contains its bound of 1 shows no
 // difference, which meets it; NaN meets no bound.
 func TestMeasurement(t *testing.T) {
@@ -206,40 +187,5 @@ func TestSettings(t *testing.T) {
 	}
 	if s, err := readSettings([]string{"-tasard", "x", "-goals", "f3,F1"}, io.Discard); err != nil || len(s.goals) != 7 {
 		t.Errorf("%+v, %v", s, err)
-	}
-}
-
-// TestFixture_Sizes checks the number of institutions, currencies and rates, and that all are plausible, whether
-// known or invented.
-func TestFixture_Sizes(t *testing.T) {
-	for _, size := range []fixtureSize{standardSize(), {institutions: 450, currencies: 80}, {institutions: 2, currencies: 1}} {
-		invented, err := inventedCatalogue(size)
-		if fits := size.institutions <= 44; err != nil || fits != (invented == nil) {
-			t.Fatalf("%+v: %d bytes are invented: %v", size, len(invented), err)
-		}
-		catalogue := engine.DefaultCatalogue()
-		if invented != nil {
-			if catalogue, err = catalogue.Extend(bytes.NewReader(invented), "invented"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		counters := newMarket(catalogue, size)
-		if want := size.currencies * (size.institutions + 1); len(counters) != want { // and the central bank
-			t.Errorf("%+v: %d rates, want %d", size, len(counters), want)
-		}
-		random := rand.New(rand.NewPCG(1, 2))
-		for i := range counters {
-			for range 30 { // days
-				counters[i].drift(random)
-			}
-			o := counters[i].rate(time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC))
-			buy, buyErr := engine.ParseDecimal(o.Buy)
-			sell, sellErr := engine.ParseDecimal(o.Sell)
-			currency, known := catalogue.Currency(o.Currency)
-			if buyErr != nil || sellErr != nil || !known || buy.Compare(sell) >= 0 ||
-				!currency.Lowest.IsNull() && buy.Compare(currency.Lowest) < 0 || !currency.Highest.IsNull() && sell.Compare(currency.Highest) > 0 {
-				t.Errorf("not a believable rate: %+v", o)
-			}
-		}
 	}
 }

@@ -107,17 +107,3 @@ func TestProcess_Stop(t *testing.T) {
 		runtime.Gosched()
 	}
 }
-
-// TestCPU checks that living children are counted.
-func TestCPU(t *testing.T) {
-	const burnt, burn = 10 * time.Millisecond, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo burnt"
-	p := shell(t, -1, "("+burn+"; sleep 1000 >/dev/null 2>&1; :) &")
-	lineOf(t, p, "burnt")
-	if spent, err := cpuTime(p.cmd.Process.Pid); err != nil || spent < burnt {
-		t.Errorf("a child that lives used %v: %v", spent, err)
-	}
-	p.kill()
-	if spent, err := cpuTime(p.cmd.Process.Pid); err == nil {
-		t.Errorf("a dead process used %v", spent)
-	}
-}

@@ -3,11 +3,8 @@
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -77,36 +74,6 @@ func TestResponseParser_Pipelined(t *testing.T) {
 			t.Errorf("in pieces of %d, one too many: %v", size, err)
 		}
 	}
-}
-
-// FuzzResponseParser checks that the division into pieces has no effect, and that net/http agrees where it can read
-// the response: it looks at more of a head, and rejects more.
-func FuzzResponseParser(f *testing.F) {
-	f.Add([]byte("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nConnection: close\r\n\r\n"), uint8(1))
-	f.Add([]byte("HTTP/1.0 200 OK\r\nContent-Length: 01\r\n\r\nx"), uint8(40))
-	f.Add([]byte(okHead+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), uint8(9))
-	f.Fuzz(func(t *testing.T, stream []byte, size uint8) {
-		var atOnce, cut responseParser
-		err := readPieces(&atOnce, stream, len(stream)+1)
-		if errCut := readPieces(&cut, stream, int(size)+1); !errors.Is(errCut, err) {
-			t.Fatalf("at once: error %v, in pieces of %d: %v", err, int(size)+1, errCut)
-		}
-		if err != nil {
-			return
-		}
-		if cut.status != atOnce.status || cut.closeAfter != atOnce.closeAfter {
-			t.Fatalf("at once: %d, last %v; in pieces: %d, %v", atOnce.status, atOnce.closeAfter, cut.status, cut.closeAfter)
-		}
-		reader := bufio.NewReader(bytes.NewReader(stream))
-		response, err := http.ReadResponse(reader, nil)
-		if err != nil {
-			return
-		}
-		body, err := io.ReadAll(response.Body)
-		if err = errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != atOnce.status || reader.Buffered() > 0 {
-			t.Fatalf("net/http reads %d, a body of %d bytes, and leaves %d: %v", response.StatusCode, len(body), reader.Buffered(), err)
-		}
-	})
 }
 
 // readPieces feeds a stream in pieces until the response is complete and the stream at its end, or there is an error.
