@@ -44,20 +44,20 @@ func TestK1_TheWholeWay(t *testing.T) {
 	session := anyone.with(opened.field(t, "token"))
 
 	first, firstID := session.newKey("server")
-	wantWindows(t, first.must("GET", countedPath, "", http.StatusOK, ""), 999, 59)
+	wantMinute(t, first.must("GET", countedPath, "", http.StatusOK, ""), 59)
 	second, secondID := session.newKey("rotation")
 	session.must("POST", keysPath, `{}`, http.StatusConflict, "key_limit_reached")
-	wantWindows(t, second.must("GET", countedPath, "", http.StatusOK, ""), 998, 58) // one quota for both
-	if got := first.must("GET", countedPath+"?limt=5", "", http.StatusBadRequest, "").left(t, "day"); got != 997 {
-		t.Errorf("a 400 leaves %d of the day, want 997", got)
+	wantMinute(t, second.must("GET", countedPath, "", http.StatusOK, ""), 58) // one quota for both
+	if got := first.must("GET", countedPath+"?limt=5", "", http.StatusBadRequest, "").left(t, "minute"); got != 57 {
+		t.Errorf("a 400 leaves %d of the minute, want 57", got)
 	}
 
 	for range 2 { // revoking can be repeated
 		session.must("DELETE", keysPath+"/"+firstID, "", http.StatusNoContent, "")
 	}
 	first.must("GET", usagePath, "", http.StatusUnauthorized, "revoked_key")
-	if got := first.must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != 999 { // anonymous while keys are optional: the address is charged (decision K6)
-		t.Errorf("a revoked key leaves %d of the day, want 999 of the address", got)
+	if got := first.must("GET", countedPath, "", http.StatusOK, "").left(t, "minute"); got != 59 { // anonymous while keys are optional: the address is charged (decision K6)
+		t.Errorf("a revoked key leaves %d of the minute, want 59 of the address", got)
 	}
 	usage := second.must("GET", usagePath, "", http.StatusOK, "")
 	if !strings.Contains(usage.body, `"day":{"limit":1000,"remaining":997,`) {
@@ -82,13 +82,11 @@ func wrong(code string) string {
 	return code[:7] + string('0'+(code[7]-'0'+1)%10)
 }
 
-// wantWindows wants both windows of an answer, and X-RateLimit to be the minute.
-func wantWindows(t *testing.T, got reply, day, minute int) {
+// wantMinute wants the headers of an answer to describe the minute, of which so many requests are left.
+func wantMinute(t *testing.T, got reply, left int) {
 	t.Helper()
-	if got.left(t, "day") != day || got.left(t, "minute") != minute || got.number(t, "X-RateLimit-Limit") != 60 ||
-		got.number(t, "X-RateLimit-Remaining") != minute || got.number(t, "X-RateLimit-Reset") == 0 ||
-		got.header.Get("RateLimit-Policy") != `"day";q=1000;w=86400, "minute";q=60;w=60` {
-		t.Errorf("want %d and %d left, got %v", day, minute, got.header)
+	if got.left(t, "minute") != left || got.number(t, "X-RateLimit-Reset") == 0 {
+		t.Errorf("want %d left, got %v", left, got.header)
 	}
 }
 
@@ -208,10 +206,10 @@ func TestL8_TrustedProxy(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want []int
-	}{{nil, []int{999, 998}}, {[]string{"--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "127.0.0.0/8,::1"}, []int{999, 999}}} {
+	}{{nil, []int{59, 58}}, {[]string{"--trusted-proxy", "10.0.0.0/8", "--trusted-proxy", "127.0.0.0/8,::1"}, []int{59, 59}}} {
 		p := startReady(t, limitedArgs(t.TempDir(), newMailServer(t), test.args...)...)
 		for i, from := range []string{"198.51.100.7", "198.51.100.8"} {
-			if got := (caller{t: t, node: p, from: from}).must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != test.want[i] {
+			if got := (caller{t: t, node: p, from: from}).must("GET", countedPath, "", http.StatusOK, "").left(t, "minute"); got != test.want[i] {
 				t.Errorf("%v: %s has %d left, want %d", test.args, from, got, test.want[i])
 			}
 		}

@@ -86,7 +86,7 @@ func tryAccount(t *testing.T, p *program) {
 	if !strings.HasPrefix(key.token, account.KeyPrefixTest) {
 		t.Error("the key does not have the test prefix")
 	}
-	if got := key.must("GET", "/v1/rates?limit=1", "", http.StatusOK, ""); got.header.Get("RateLimit") != "" {
+	if got := key.must("GET", "/v1/rates?limit=1", "", http.StatusOK, ""); got.header.Get("X-RateLimit-Limit") != "" {
 		t.Errorf("the demo has limits: %v", got.header)
 	}
 }

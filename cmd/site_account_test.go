@@ -98,7 +98,7 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 	session := r.client.Jar.Cookies(r.at)[0].Value
 	r.send("/account/keys", "name", "servidor").must("/account/keys", http.StatusCreated, "la única vez")
 	key := anyone.with(regexp.MustCompile(`tasard_live_[0-9A-Za-z]{36}`).FindString(r.text))
-	if left := key.must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); left != 999 {
+	if left := key.must("GET", countedPath, "", http.StatusOK, "").left(t, "minute"); left != 59 {
 		t.Errorf("%d left", left)
 	}
 	r.open("/account").must("/account", http.StatusOK, "1 de 1,000 solicitudes")

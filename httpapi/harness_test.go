@@ -293,10 +293,10 @@ func (a answer) paths(t testing.TB) string {
 	return strings.Join(paths, " ")
 }
 
-// limits is what the headers say: limit, remaining, reset, RateLimit. "" where there is none.
+// limits is what the headers say: limit, remaining, reset. "" where there is none.
 func (a answer) limits() string {
 	get := a.header.Get
-	return strings.TrimSpace(get("X-Ratelimit-Limit") + " " + get("X-Ratelimit-Remaining") + " " + get("X-Ratelimit-Reset") + " " + get("Ratelimit"))
+	return strings.TrimSpace(get("X-Ratelimit-Limit") + " " + get("X-Ratelimit-Remaining") + " " + get("X-Ratelimit-Reset"))
 }
 
 type listed struct {

@@ -20,7 +20,7 @@ const (
 	// contentPolicy is for a browser that shows a response as a page. The browser must not execute or load anything in it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	// exposedHeaders are the headers of a response that a web page of another origin may read.
-	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, " +
+	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, " +
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
 	// preflightSeconds is the time for which a browser may cache the response to OPTIONS.
 	preflightSeconds = "86400"

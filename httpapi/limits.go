@@ -2,21 +2,12 @@ package httpapi
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/internal/fields"
-)
-
-// Names of the two quota windows in RateLimit and RateLimit-Policy, and their lengths in seconds.
-const (
-	dayWindow     = `"day"`
-	minuteWindow  = `"minute"`
-	daySeconds    = 24 * 60 * 60 // of every day, because Santo Domingo has no daylight saving time
-	minuteSeconds = int64(account.MinuteSpan / time.Second)
 )
 
 // admitAndAnswer authenticates a request for a data operation (all of /v1 except /v1/account), charges it (counts it
@@ -124,40 +115,15 @@ func (s *Server) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 	setHeaderLines(&ctx.Response.Header, s.appendLimits(room[:0], a))
 }
 
-// rateLimitPolicy is the RateLimit-Policy header line for a quota, and the beginning of the RateLimit header.
-type rateLimitPolicy struct {
-	day, minute int // requests in each window
-	lines       []byte
-}
-
-// rateLimitPolicyLines returns the header lines for a quota. It caches only the newest ones, because nearly all callers
-// have the same quota.
-func (s *Server) rateLimitPolicyLines(day, minute int) []byte {
-	p := s.rateLimitPolicy.Load()
-	if p == nil || p.day != day || p.minute != minute {
-		value := fields.AppendWindow(nil, dayWindow, "q", int64(day), "w", daySeconds)
-		value = fields.AppendWindow(append(value, ", "...), minuteWindow, "q", int64(minute), "w", minuteSeconds)
-		p = &rateLimitPolicy{day, minute, append(appendHeaderLine([]byte("\r\n"), "RateLimit-Policy", value), "RateLimit: "+dayWindow+";r="...)}
-		s.rateLimitPolicy.Store(p)
-	}
-	return p.lines
-}
-
-// appendLimits appends the rate-limit header lines. The X-RateLimit headers describe the tighter of the two quota
-// windows, day and minute. RateLimit-Policy and RateLimit describe both windows, as in
-// draft-ietf-httpapi-ratelimit-headers-08 and later. A request with an unusable key also gets X-Key-Status.
+// appendLimits appends the rate-limit header lines. They describe the tighter of the two quota windows, day and
+// minute. A request with an unusable key also gets X-Key-Status.
 func (s *Server) appendLimits(dst []byte, a *requestState) []byte {
-	q, now := &a.admission.QuotaResult, a.now.nanos
 	if a.keyIgnored {
 		dst = append(dst, keyIgnoredLine...)
 	}
-	tighter := q.TighterWindow()
+	tighter := a.admission.TighterWindow()
 	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
 	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))
 	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Reset: "...), fields.EpochSeconds(tighter.Reset))
-	dst = fields.AppendNumber(append(dst, s.rateLimitPolicyLines(q.Day.Limit, q.Minute.Limit)...), int64(q.Day.Remaining))
-	dst = fields.AppendNumber(append(dst, ";t="...), fields.SecondsUntil(q.Day.Reset, now))
-	dst = fields.AppendNumber(append(dst, ", "+minuteWindow+";r="...), int64(q.Minute.Remaining))
-	dst = fields.AppendNumber(append(dst, ";t="...), fields.SecondsUntil(q.Minute.Reset, now))
 	return append(dst, "\r\n"...)
 }

@@ -96,7 +96,7 @@ func TestF4_NoAllocations(t *testing.T) {
 					ctx.Response.Reset()
 					server.Handler()(ctx)
 				})
-				limited := bytes.Contains(ctx.Response.Header.Header(), []byte("\r\nRateLimit: "))
+				limited := bytes.Contains(ctx.Response.Header.Header(), []byte("\r\nX-RateLimit-Limit: "))
 				if status := ctx.Response.StatusCode(); allocations > most || status != 200 && status != 304 || limited != (name != "bare") {
 					t.Errorf("%s, %s, %q: %d, %v allocations, want at most %v", name, target, lines, status, allocations, most)
 				}

@@ -143,7 +143,6 @@ type Server struct {
 	accountHeaders                fasthttp.ResponseHeader // template; see fillAccountHeaders
 	constantHeaders               constantHeaders
 	privateCaching, sharedCaching cacheControl
-	rateLimitPolicy               atomic.Pointer[rateLimitPolicy]
 	deprecation                   atomic.Pointer[deprecationNotice]
 	currentSecond                 atomic.Pointer[currentSecond]
 	compressors                   sync.Pool

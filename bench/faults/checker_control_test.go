@@ -117,11 +117,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answered makes an answer of a node, with the Remaining of the day.
 func answered(status, remaining int, code string, number int) *answer {
 	header := http.Header{}
-	header.Set("X-RateLimit-Limit", "60")
-	header.Set("X-RateLimit-Remaining", fmt.Sprint(min(remaining, 59)))
+	header.Set("X-RateLimit-Limit", "1000")
+	header.Set("X-RateLimit-Remaining", fmt.Sprint(remaining))
 	header.Set("X-RateLimit-Reset", "1")
-	header.Set("RateLimit-Policy", `"day";q=1000;w=86400, "minute";q=60;w=60`)
-	header.Set("RateLimit", fmt.Sprintf(`"day";r=%d;t=100, "minute";r=59;t=60`, remaining))
 	sent := &atomic.Int32{}
 	sent.Store(1)
 	return &answer{status: status, code: code, header: header, body: []byte(`{"data":[` + rateText(number) + `]}`), sent: sent}

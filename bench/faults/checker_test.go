@@ -448,13 +448,12 @@ func (l *checker) checkPage(r *request, shown *page) {
 // admitted counts an admitted request and compares its headers with what was known. The caller holds mu.
 func (l *checker) admitted(r *request, got *answer, s interval) {
 	a, k := r.by, r.key
-	day, minute, ok := got.rateLimits()
-	tighter, is := got.rateLimit()
+	tighter, ok := got.rateLimit()
 	switch {
-	case !ok || !is:
+	case !ok:
 		l.violate(unexplained, "node %d gives a good answer without limits: %v", r.at.number, got.header)
 		return
-	case !l.singleNode() && day.limit == clusterDay: // the node does not know the key yet, or no longer
+	case !l.singleNode() && (tighter.limit == clusterDay || tighter.limit == clusterMinute): // the node does not know the key yet, or no longer
 		if k.asked == 0 {
 			l.unknownKey++
 		}
@@ -466,14 +465,11 @@ func (l *checker) admitted(r *request, got *answer, s interval) {
 		return
 	}
 	at, end := engine.DateOf(l.startedAt.Add(s.from)), engine.DateOf(l.startedAt.Add(s.to))
-	if tighter.remaining != min(day.remaining, minute.remaining) {
-		l.violate(unexplained, "X-RateLimit-Remaining is %d, the windows have %d and %d", tighter.remaining, day.remaining, minute.remaining)
-	}
-	if l.singleNode() {
-		if day.remaining >= r.remainingMin && at == l.day && end == l.day {
-			l.violate(wentBack, "%s: %d requests remain, although %d did before it was sent", a.email, day.remaining, r.remainingMin)
+	if l.singleNode() && tighter.limit == a.day { // else the minute has less left, and nothing is shown of the day
+		if tighter.remaining >= r.remainingMin && at == l.day && end == l.day {
+			l.violate(wentBack, "%s: %d requests remain, although %d did before it was sent", a.email, tighter.remaining, r.remainingMin)
 		}
-		a.remainingMin = min(a.remainingMin, day.remaining)
+		a.remainingMin = min(a.remainingMin, tighter.remaining)
 	}
 	a.admitted++
 	if a.minute < minuteFree {

@@ -156,13 +156,6 @@ func (a *answer) rateLimit() (window, bool) {
 	return window{limit, remaining, reset}, missing == nil && wrong == nil && bad == nil
 }
 
-// rateLimits parses RateLimit-Policy and RateLimit, by day and by minute; false without them.
-func (a *answer) rateLimits() (day, minute window, ok bool) {
-	_, missing := fmt.Sscanf(a.header.Get("RateLimit-Policy"), `"day";q=%d;w=86400, "minute";q=%d;w=60`, &day.limit, &minute.limit)
-	_, wrong := fmt.Sscanf(a.header.Get("RateLimit"), `"day";r=%d;t=%d, "minute";r=%d;t=%d`, &day.remaining, &day.reset, &minute.remaining, &minute.reset)
-	return day, minute, missing == nil && wrong == nil
-}
-
 // codeTimeout is how long a login code may take to arrive.
 const codeTimeout = 10 * time.Second
 

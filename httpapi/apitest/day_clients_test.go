@@ -48,43 +48,34 @@ func (c *dayClient) charged(at time.Time) (day, minute int) {
 func (w *daySimulation) checkQuota(c *dayClient, admitted bool, at time.Time, header http.Header) {
 	today := engine.DateOf(at)
 	day, minute := c.charged(at)
-	var shownDay, shownMinute, secondsDay, secondsMinute int
-	line := header.Get("RateLimit")
-	if _, err := fmt.Sscanf(line, `"day";r=%d;t=%d, "minute";r=%d;t=%d`, &shownDay, &secondsDay, &shownMinute, &secondsMinute); err != nil {
-		w.fail("RateLimit is %q: %v", line, err)
+	var limit, shown int
+	var reset int64
+	line := header.Get("X-RateLimit-Limit") + " " + header.Get("X-RateLimit-Remaining") + " " + header.Get("X-RateLimit-Reset")
+	if _, err := fmt.Sscanf(line, "%d %d %d", &limit, &shown, &reset); err != nil {
+		w.fail("X-RateLimit is %q: %v", line, err)
 		return
 	}
-	if least, seen := c.lowestRemaining[today]; seen && shownDay > least {
-		w.fail("%s: remaining rose from %d to %d", c.email, least, shownDay)
+	showsDay := limit != dayMinute // the tighter window: the other has at least as much left
+	if least, seen := c.lowestRemaining[today]; showsDay && seen && shown > least {
+		w.fail("%s: remaining rose from %d to %d", c.email, least, shown)
 	}
-	c.lowestRemaining[today] = shownDay
+	if showsDay {
+		c.lowestRemaining[today] = shown
+	}
 	young := at.Sub(w.startedAt) < account.MinuteSpan // after a start the minute counts leased requests
 	switch {
 	case day > dayQuota || minute > dayMinute:
 		w.fail("%s: %d admitted today, %d within the minute", c.email, day, minute)
-	case shownDay > dayQuota-day || shownDay < dayQuota-day-c.forfeited[today]:
-		w.fail("%s: %d remain of the day after %d, a crash may have cost %d", c.email, shownDay, day, c.forfeited[today])
-	case shownMinute > dayMinute-minute || shownMinute < dayMinute-minute && !young:
-		w.fail("%s: %d remain of the minute after %d", c.email, shownMinute, minute)
-	case !admitted && shownDay > 0 && shownMinute > 0:
-		w.fail("%s is refused with %d and %d left", c.email, shownDay, shownMinute)
-	case secondsDay != int((today + 1).Start().Sub(at).Seconds()):
-		w.fail("%s: the day ends in %d s", c.email, secondsDay)
-	}
-	w.checkTighter(header, shownDay, shownMinute)
-}
-
-// checkTighter checks that the three plain headers describe the window with less left.
-func (w *daySimulation) checkTighter(header http.Header, day, minute int) {
-	limit, remaining := dayQuota, day
-	if minute < day || minute == day && header.Get("X-RateLimit-Limit") == fmt.Sprint(dayMinute) {
-		limit, remaining = dayMinute, minute
-	}
-	if w.mutation == generousQuota {
-		return // its own headers are wrong too
-	}
-	if got := header.Get("X-RateLimit-Limit") + " " + header.Get("X-RateLimit-Remaining"); got != fmt.Sprintf("%d %d", limit, remaining) {
-		w.fail("the headers say %s, want %d %d", got, limit, remaining)
+	case shown > dayQuota-day || shown > dayMinute-minute:
+		w.fail("%s: %d remain after %d of the day and %d of the minute", c.email, shown, day, minute)
+	case showsDay && shown < dayQuota-day-c.forfeited[today]:
+		w.fail("%s: %d remain of the day after %d, a crash may have cost %d", c.email, shown, day, c.forfeited[today])
+	case !showsDay && shown < dayMinute-minute && !young:
+		w.fail("%s: %d remain of the minute after %d", c.email, shown, minute)
+	case !admitted && shown > 0:
+		w.fail("%s is refused with %d left", c.email, shown)
+	case showsDay && reset != (today+1).Start().Unix():
+		w.fail("%s: the day ends at %d", c.email, reset)
 	}
 }
 
