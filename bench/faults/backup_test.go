@@ -166,6 +166,7 @@ func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
 	for _, words := range s.wrong {
 		t.Error(words)
 	}
+	wantHalfDone(t, "backups", s.restored, backupsWanted)
 	if s.restored < backupsWanted || s.snapshot == 0 || s.facts == 0 || s.survived == s.nodesKilled+s.commandsKilled {
 		t.Errorf("something was never done: %v", s)
 	}

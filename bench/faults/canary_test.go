@@ -177,7 +177,7 @@ func TestFaultsS5_Canaries(t *testing.T) {
 		}
 	}
 	// Under attribute names that the log does not mask.
-	const asks = "token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, s.clientAddress(ctx))\n"
+	const asks = "token, expires, err := s.config.Accounts.OpenSession(r.email, r.code, account.Requester{Address: s.clientAddress(ctx)})\n"
 	talks := buildMutant(t, "talks", "httpapi/account_answers.go", asks, asks+"\ts.config.Logger.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n")
 	leaks := exerciseAccounts(t, talks).found()
 	if len(leaks) < 2 {

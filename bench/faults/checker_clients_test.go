@@ -42,17 +42,23 @@ func (l *checker) newKey(c *httpClient, m *endpoint, a *trackedAccount) (*accoun
 	}
 	a.keys, a.touched = append(a.keys, k), true
 	a.changes++
-	session := a.session
+	session, suspended, suspending, changes := a.session, a.suspended, a.suspending, a.changes
 	l.mu.Unlock()
 	made, got, err := createKey(c, m.url, session, k.name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	meanwhile := a.changes != changes // a suspension may have begun or ended
 	a.changes++
 	k.made.to = l.now()
 	k.outcome = l.countOutcome("keys", m, &got, err)
 	k.id, k.secret = made.ID, made.Secret
-	if l.singleNode() && got.status == http.StatusConflict && others < 2 {
-		l.violate(unexplained, "%s is refused a key although it has %d", a.email, others)
+	allowed := keyRefusals(suspended || suspending || meanwhile, !suspended || suspending || meanwhile, others)
+	switch {
+	case !l.singleNode():
+	case k.outcome == acknowledged && !allowed[""]:
+		l.violate(wronglyAccepted, "%s is suspended and gets key %s", a.email, k.id)
+	case (got.status == http.StatusConflict || got.code == string(engine.CodeAccountSuspended)) && !allowed[got.code]:
+		l.violate(unexplained, "%s is refused a key with %s although it has %d (suspended: %v)", a.email, got.code, others, suspended)
 	}
 	return k, got
 }

@@ -286,7 +286,7 @@ func (l *checker) countOutcome(what string, m *endpoint, got *answer, err error)
 	case l.singleNode() && outcome == refused && got.status > 0: // its client can explain a rejection by a single node
 		data := what == "keyed reads"
 		odd = !(data && got.status == http.StatusUnauthorized || data && got.status == http.StatusTooManyRequests ||
-			what == "keys" && got.status == http.StatusConflict || !data && got.code == "read_only")
+			what == "keys" && (got.status == http.StatusConflict || got.code == string(engine.CodeAccountSuspended)) || !data && got.code == "read_only")
 	}
 	if l.counts[what] == nil {
 		l.counts[what] = &[outcomes]int{}

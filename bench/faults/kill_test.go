@@ -283,6 +283,7 @@ func (s *crashTest) run(cycles int, end crash) {
 	}
 	s.finish()
 	s.checker.report(s.t)
+	wantHalfDone(s.t, "crashes", s.cycles, cycles)
 	never := s.cycles == s.crashesInStart || s.checker.count("keys", acknowledged) <= loadAccounts || s.checker.count("", unknown) == 0
 	for _, what := range []string{"revocations", "rates", "suspensions", "keyed reads"} {
 		never = never || s.checker.count(what, acknowledged) == 0

@@ -100,6 +100,17 @@ func buildMutant(t *testing.T, name, file string, changes ...string) string {
 	return buildOverlay(t, name, map[string]string{file: replaceText(t, file, changes...)})
 }
 
+// wantHalfDone fails a test that stopped early: it says how much of its work it did, and less than half proves nothing.
+func wantHalfDone(t *testing.T, what string, done, planned int) {
+	t.Helper()
+	if done < planned {
+		progress(t, "stopped early: %d of %d %s", done, planned, what)
+	}
+	if 2*done < planned {
+		t.Errorf("stopped after %d of %d %s: too little to prove anything", done, planned, what)
+	}
+}
+
 // command describes how to start a node.
 type command struct {
 	program string   // "" = the program as users build it

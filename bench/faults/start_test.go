@@ -406,7 +406,7 @@ func TestFaultsW11_NewerDirectory(t *testing.T) {
 		changed[name] = newerVersion(name, left[name])
 		putDir(t, dir, changed)
 		got := run(t, serveArgs(dir)...)
-		want := fmt.Sprintf("%s has format version 2, this program knows up to 1; run the newer program on this directory", filepath.Join(dir, name))
+		want := fmt.Sprintf("%s has format version 2, this program reads version 1; use a newer tasard", filepath.Join(dir, name))
 		if got.code != exitBadData || !strings.Contains(got.output, want) || strings.Count(strings.TrimSpace(got.output), "\n") > 0 {
 			t.Errorf("%s: exit code %d: %s", name, got.code, got.output)
 		}
