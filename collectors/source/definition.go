@@ -192,16 +192,16 @@ type Day engine.Date
 // of a bank, and not by its position. A normalised label has no capitals, accents and superfluous spaces
 // (values.NormaliseLabel).
 type Rows struct {
-	At     string            `json:"at"` // HTML: CSS selector of the rows; JSON: path of the array
-	Label  Locator           `json:"label"`
-	Buy    *Locator          `json:"buy"` // nil = the source does not have this side
-	Sell   *Locator          `json:"sell"`
-	Value  *Locator          `json:"value"`  // instead of Buy and Sell: the price of the side that the label names
-	Labels map[string]Target `json:"labels"` // by normalised label; includes the labels of the whole definition
-	Ignore []string          `json:"ignore"` // normalised labels of rows without a quote
-	Unless string            `json:"unless"` // HTML: rows whose text matches this pattern are skipped
-	Date   *Date             `json:"date"`   // where the date of the row is; nil = it has none
-	Min    int               `json:"min"`    // minimum number of rows with a known label, at least 1; fewer are a failure
+	At     string   `json:"at"` // HTML: CSS selector of the rows; JSON: path of the array
+	Label  Locator  `json:"label"`
+	Buy    *Locator `json:"buy"` // nil = the source does not have this side
+	Sell   *Locator `json:"sell"`
+	Value  *Locator `json:"value"`  // instead of Buy and Sell: the price of the side that the label names
+	Labels Labels   `json:"labels"` // includes the labels of the whole definition
+	Ignore []string `json:"ignore"` // normalised labels of rows without a quote
+	Unless string   `json:"unless"` // HTML: rows whose text matches this pattern are skipped
+	Date   *Date    `json:"date"`   // where the date of the row is; nil = it has none
+	Min    int      `json:"min"`    // minimum number of rows with a known label, at least 1; fewer are a failure
 }
 
 // Target says which quote a label stands for. If a member is empty, the quote has the value that the page or the source
@@ -215,11 +215,11 @@ type Target struct {
 
 // Text says how a text is searched with a regular expression.
 type Text struct {
-	At      string            `json:"at"`      // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
-	Pattern string            `json:"pattern"` // regular expression with the named groups buy, sell or both, and optionally label
-	Labels  map[string]Target `json:"labels"`  // by normalised text of the group label (see Rows)
-	Unless  string            `json:"unless"`  // matches of Pattern that also match this pattern are skipped
-	Min     int               `json:"min"`     // minimum number of matches, at least 1; fewer are a failure
+	At      string `json:"at"`      // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
+	Pattern string `json:"pattern"` // regular expression with the named groups buy, sell or both, and optionally label
+	Labels  Labels `json:"labels"`  // of the group label (see Rows)
+	Unless  string `json:"unless"`  // matches of Pattern that also match this pattern are skipped
+	Min     int    `json:"min"`     // minimum number of matches, at least 1; fewer are a failure
 }
 
 // Sheet identifies a sheet of a workbook. The sheet has one row for each day.

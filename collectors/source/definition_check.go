@@ -16,7 +16,7 @@ import (
 
 // finish fills defaults, normalises headings and labels, and reports the problems of a definition that involve several
 // keys. labels are those of the whole file; given says that the file has the key.
-func (p *problems) finish(d *Definition, labels map[string]Target, given bool) {
+func (p *problems) finish(d *Definition, labels Labels, given bool) {
 	p.checkEvidence(&d.Evidence)
 	p.checkBounds(d.Bounds)
 	if d.Institution == "" && d.UpstreamSource == "" {
@@ -152,7 +152,7 @@ func (p *problems) finishHeaders(place string, headers map[string]string) map[st
 }
 
 // finishExtract finishes how a page is read. shared are the labels of the whole file.
-func (p *problems) finishExtract(place string, d *Definition, page *Page, shared map[string]Target) {
+func (p *problems) finishExtract(place string, d *Definition, page *Page, shared Labels) {
 	e := &page.Extract
 	page.defaultsOf(d)
 	hasInstitution := d.Institution+page.Institution != ""
@@ -216,9 +216,13 @@ func (page *Page) defaultsOf(d *Definition) {
 }
 
 // normalisedLabels returns a map by normalised label.
-func (p *problems) normalisedLabels(place string, labels map[string]Target) map[string]Target {
-	normalised, names := map[string]Target{}, map[string]string{}
+func (p *problems) normalisedLabels(place string, labels Labels) Labels {
+	normalised, names := Labels{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if name == byWords {
+			normalised[name] = Target{}
+			continue
+		}
 		label := values.NormaliseLabel(name)
 		if first, exists := names[label]; exists {
 			p.addf(place+"."+name, "is the same label as %q without spaces, accents and capitals; keep one", first)
@@ -231,7 +235,7 @@ func (p *problems) normalisedLabels(place string, labels map[string]Target) map[
 	return normalised
 }
 
-func (p *problems) normalisedIgnore(place string, names []string, labels map[string]Target) (ignored []string) {
+func (p *problems) normalisedIgnore(place string, names []string, labels Labels) (ignored []string) {
 	for _, name := range names {
 		label := values.NormaliseLabel(name)
 		_, exists := labels[label]
@@ -248,7 +252,7 @@ func (p *problems) normalisedIgnore(place string, names []string, labels map[str
 
 // mergeLabels adds the labels of the whole file to the labels of a page, without those that the page itself defines or
 // ignores. It reports labels if it is not clear which quote they stand for on this page.
-func (p *problems) mergeLabels(place string, labels, shared map[string]Target, ignored []string, hasInstitution, hasCurrency, withSide bool) {
+func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []string, hasInstitution, hasCurrency, withSide bool) {
 	for label, target := range shared {
 		if _, known := labels[label]; !known && !slices.Contains(ignored, label) {
 			labels[label] = target
@@ -262,7 +266,7 @@ func (p *problems) mergeLabels(place string, labels, shared map[string]Target, i
 		switch {
 		case t.Institution == "" && !hasInstitution:
 			problem = "names no institution; name it here, for the page or for the source"
-		case t.Currency == "" && !hasCurrency:
+		case t.Currency == "" && !hasCurrency && label != byWords:
 			problem = "names no currency; name it here or for the page"
 		case withSide && t.Side == "":
 			problem = "names no side, but the rows have one value each; say which side it is"
@@ -276,7 +280,7 @@ func (p *problems) mergeLabels(place string, labels, shared map[string]Target, i
 }
 
 // finishText checks the groups of a pattern.
-func (p *problems) finishText(place string, d *Definition, page *Page, shared map[string]Target) {
+func (p *problems) finishText(place string, d *Definition, page *Page, shared Labels) {
 	t, hasInstitution := page.Extract.Text, d.Institution+page.Institution != ""
 	names := regexp.MustCompile(t.Pattern).SubexpNames()
 	for _, name := range names {

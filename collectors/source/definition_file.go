@@ -71,8 +71,8 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 	}
 	var keys map[string]json.RawMessage
 	var more struct {
-		Bounds []bound           `json:"bounds"`
-		Labels map[string]Target `json:"labels"`
+		Bounds []bound `json:"bounds"`
+		Labels Labels  `json:"labels"`
 	}
 	if err := errors.Join(json.Unmarshal(text, &keys), json.Unmarshal(text, d), json.Unmarshal(text, &more)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

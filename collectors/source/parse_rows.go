@@ -55,7 +55,7 @@ func (r *parser) rowTarget(row scope) (Target, bool) {
 			return Target{}, false
 		}
 	}
-	target, known := rows.Labels[label]
+	target, known := rows.Labels.find(label)
 	if !known && label != "" && !slices.Contains(rows.Ignore, label) {
 		r.notes.add("unknown label %s", quoted(label))
 	}

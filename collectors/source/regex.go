@@ -112,7 +112,7 @@ func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bo
 			label = values.NormaliseLabel(match[i][:min(len(match[i]), labelBytesMax)])
 		}
 	}
-	target, known := r.page.Extract.Text.Labels[label]
+	target, known := r.page.Extract.Text.Labels.find(label)
 	if !known && label != "" {
 		r.notes.add("unknown label %s", quoted(label))
 	}

@@ -185,18 +185,9 @@ func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Ti
 // Targets returns the institution, currency and channel of each quote that a page may have. If a quote does not name
 // them, they are those of the page or the source.
 func (d *Definition) Targets(p *Page) []Target {
-	var all []Target
-	for _, field := range p.Extract.Fields {
-		all = append(all, Target{Currency: field.Currency, Channel: field.Channel})
-	}
-	if rows := p.Extract.Rows; rows != nil {
-		all = slices.AppendSeq(all, maps.Values(rows.Labels))
-	}
-	if text := p.Extract.Text; text != nil {
-		all = slices.AppendSeq(all, maps.Values(text.Labels))
-	}
-	if len(all) == 0 {
-		all = []Target{{}}
+	all, byDictionary := d.namedTargets(p)
+	if byDictionary {
+		all = append(all, targetsOfWords()...)
 	}
 	for i := range all {
 		t := &all[i]
@@ -206,11 +197,40 @@ func (d *Definition) Targets(p *Page) []Target {
 	return all
 }
 
-// Currencies returns the currencies that the definition says to read.
+// namedTargets returns the quotes that the definition itself names for a page, and whether the page may have others, by
+// the dictionary.
+func (d *Definition) namedTargets(p *Page) (all []Target, byDictionary bool) {
+	for _, field := range p.Extract.Fields {
+		all = append(all, Target{Currency: field.Currency, Channel: field.Channel})
+	}
+	var labels []Labels
+	if rows := p.Extract.Rows; rows != nil {
+		labels = append(labels, rows.Labels)
+	}
+	if text := p.Extract.Text; text != nil {
+		labels = append(labels, text.Labels)
+	}
+	for _, l := range labels {
+		for label, target := range l {
+			if label == byWords {
+				byDictionary = true
+			} else {
+				all = append(all, target)
+			}
+		}
+	}
+	if len(all) == 0 && !byDictionary {
+		all = []Target{{}}
+	}
+	return all, byDictionary
+}
+
+// Currencies returns the currencies that the definition names to read.
 func (d *Definition) Currencies() (currencies []string) {
 	for i := range d.Pages {
-		for _, target := range d.Targets(&d.Pages[i]) {
-			currencies = append(currencies, target.Currency)
+		named, _ := d.namedTargets(&d.Pages[i])
+		for _, target := range named {
+			currencies = append(currencies, cmp.Or(target.Currency, d.Pages[i].Currency))
 		}
 	}
 	return distinct(currencies)
@@ -224,7 +244,8 @@ func (d *Definition) references() (institutions, currencies []string) {
 	}
 	for i := range d.Pages {
 		institutions, currencies = append(institutions, d.Pages[i].Institution), append(currencies, d.Pages[i].Currency)
-		for _, target := range d.Targets(&d.Pages[i]) {
+		named, _ := d.namedTargets(&d.Pages[i])
+		for _, target := range named {
 			institutions, currencies = append(institutions, target.Institution), append(currencies, target.Currency)
 		}
 	}
