@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tasard/tasard/engine"
@@ -14,19 +15,39 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// backupOf is a backup of a system, and what a survey of it finds.
-func backupOf(t *testing.T, s *System) ([]byte, wal.BackupInfo, BackupContents) {
+// backupOf is a backup of a system, and the counts of its contents.
+func backupOf(t *testing.T, s *System) ([]byte, BackupContents) {
 	t.Helper()
-	var stream, file bytes.Buffer
-	if _, err := s.Backup(&stream, wal.BackupOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	survey := NewBackupCounter()
-	info, err := wal.PackBackup(&stream, &file, survey.Visitor())
+	var file bytes.Buffer
+	written, err := s.Backup(&file, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return file.Bytes(), info, survey.Contents()
+	r, err := wal.OpenBackup(bytes.NewReader(file.Bytes()), "b")
+	if err != nil || r.Info != written {
+		t.Fatal(r, written, err)
+	}
+	defer r.Close()
+	contents, err := CountBackup(r.Info.Sequence, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes(), contents
+}
+
+// restored starts a system on a log that is made of a backup.
+func restored(t *testing.T, s *System, backup []byte) *System {
+	t.Helper()
+	r, err := wal.OpenBackup(bytes.NewReader(backup), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	dir := filepath.Join(t.TempDir(), "fresh")
+	if err := wal.Create(dir, wal.Options{Clock: s.config.Clock}, r.Info.Sequence, func(w io.Writer) error { _, err := io.Copy(w, r); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, Config{Dir: dir})
 }
 
 // TestBackup_IsTheStateOfItsMoment takes backups between writes and while some are under way, with snapshots and
@@ -34,7 +55,6 @@ func backupOf(t *testing.T, s *System) ([]byte, wal.BackupInfo, BackupContents) 
 func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 	config := Config{Dir: t.TempDir(), SnapshotRecords: 20, Log: LogConfig{SegmentBytes: 4096, ReserveBytes: -1}}
 	s := start(t, config)
-	withSnapshot := 0
 	for round := range 6 {
 		observe(t, s, minutes(round*10, 10)...)
 		want := states(t, s)
@@ -47,18 +67,11 @@ func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 			}
 			going <- failed
 		}()
-		backup, info, holds := backupOf(t, s)
+		backup, holds := backupOf(t, s)
 		if err := <-going; err != nil {
 			t.Fatal(err)
 		}
-		if info.Snapshot > 0 {
-			withSnapshot++
-		}
-		fresh := Config{Dir: filepath.Join(t.TempDir(), "fresh")}
-		if _, err := wal.RestoreBackup(bytes.NewReader(backup), "b", fresh.Dir, wal.Options{Clock: s.config.Clock}, wal.BackupVisitor{}); err != nil {
-			t.Fatal(err)
-		}
-		again := start(t, fresh)
+		again := restored(t, s, backup)
 		got := states(t, again)
 		isDollar := func(s engine.SavedCurrency) bool { return s.Currency == "USD" }
 		if !reflect.DeepEqual(got[slices.IndexFunc(got, isDollar)], want[slices.IndexFunc(want, isDollar)]) {
@@ -79,45 +92,37 @@ func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if withSnapshot == 0 {
-		t.Error("no backup had a snapshot in it")
-	}
 }
 
-func TestBackup_CountsAccounts(t *testing.T) {
-	survey := NewBackupCounter()
-	created := func(id uint64) []byte {
-		return mustEncode(t, &account.Created{Account: id, At: noon})
+// TestBackup_Accounts: the accounts and keys are those of the moment.
+func TestBackup_Accounts(t *testing.T) {
+	n := startNode(t, Config{})
+	if _, contents := backupOf(t, n.System); contents != (BackupContents{}) {
+		t.Errorf("a node without a record: %+v", contents)
 	}
-	for id := range uint64(3) {
-		if err := survey.Record(id+1, created(id+1)); err != nil {
-			t.Fatal(err)
+	member := n.join(1, 1)
+	backup, contents := backupOf(t, n.System)
+	if contents.Accounts != 1 {
+		t.Errorf("%+v", contents)
+	}
+	later := n.join(2, 1)
+	again := restored(t, n.System, backup)
+	for key, want := range map[account.Digest]bool{member.keys[0]: true, later.keys[0]: false} {
+		if grant, err := again.Admit(account.Caller{Key: key, HasKey: true, Address: client(0)}); err != nil || (grant.Account != 0) != want {
+			t.Errorf("%+v, %v, want the account: %v", grant, err, want)
 		}
-	}
-	if got := survey.Contents(); got.Accounts != 3 {
-		t.Errorf("%+v", got)
-	}
-	survey.snapshotSequence = 5 // as after a snapshot of all of them
-	if err := survey.Record(4, created(4)); err != nil || survey.Contents().Accounts != 3 {
-		t.Errorf("a record that the snapshot covers is counted again: %+v, %v", survey.Contents(), err)
-	}
-	if err := survey.Record(6, []byte{0xff, 0xff}); err == nil {
-		t.Error("bytes that are no record pass")
-	}
-	if err := survey.Snapshot(7, bytes.NewReader([]byte("no snapshot"))); err == nil {
-		t.Error("bytes that are no snapshot pass")
 	}
 }
 
 func TestBackup_Refused(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	if _, err := s.Backup(io.Discard, wal.BackupOptions{}); !errors.Is(err, errNoBackup) {
-		t.Errorf("%v", err)
-	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Backup(io.Discard, wal.BackupOptions{}); !isCode(err, engine.CodeDataUnavailable) {
+	if _, err := s.Backup(io.Discard, ""); !isCode(err, engine.CodeDataUnavailable) {
 		t.Errorf("of a closed system: %v", err)
+	}
+	if _, err := CountBackup(7, strings.NewReader("no snapshot")); err == nil {
+		t.Error("bytes that are no snapshot pass")
 	}
 }

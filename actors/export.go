@@ -11,11 +11,15 @@ import (
 // Export calls visit with the state of each currency, by code. All states include the same records of the journal.
 // Export returns the first error of visit unchanged. Changes go on meanwhile.
 func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
-	snapshots, err := s.snapshots()
+	if err := s.beginCall(); err != nil {
+		return err
+	}
+	defer s.calls.leave()
+	state, err := s.snapshot(false)
 	if err != nil {
 		return err
 	}
-	for _, snapshot := range snapshots {
+	for _, snapshot := range state.Currencies {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -36,17 +40,9 @@ func (s *System) States() ([]engine.SavedCurrency, error) {
 	return states, err
 }
 
-// snapshots returns a snapshot of each currency. All snapshots include the same records of the journal.
-func (s *System) snapshots() ([]*engine.CurrencySnapshot, error) {
-	if err := s.beginCall(); err != nil {
-		return nil, err
-	}
-	defer s.calls.leave()
-	q := mailbox.NewRequest[struct{}, *commitlog.StateSnapshot](struct{}{})
+// snapshot returns the states of all currencies, and of all accounts if full is true, after one record of the journal.
+func (s *System) snapshot(full bool) (*commitlog.StateSnapshot, error) {
+	q := mailbox.NewRequest[bool, *commitlog.StateSnapshot](full)
 	s.log.Ref.Send(q)
-	c, err := q.Wait(s.config.WriteTimeout)
-	if err != nil {
-		return nil, err
-	}
-	return c.Currencies, nil
+	return q.Wait(s.config.WriteTimeout)
 }

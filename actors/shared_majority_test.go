@@ -397,15 +397,6 @@ func TestShared_DescribesBundles(t *testing.T) {
 	if err != nil || !bytes.HasPrefix([]byte(line), []byte(`{"event":"bundle","node":2,"records":[{"event":"refreshed","currency":"USD"`)) {
 		t.Errorf("%s, %v", line, err)
 	}
-	survey := NewBackupCounter()
-	for i, record := range f.log.records {
-		if err := survey.Record(uint64(i+1), record); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if h := survey.Contents(); h.Rates != 1 {
-		t.Errorf("a survey: %+v", h)
-	}
 	if stats := f.nodes[0].Stats(); stats.Sequence != f.log.end() {
 		t.Errorf("sequence %d, want %d", stats.Sequence, f.log.end())
 	}

@@ -34,7 +34,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 	t.Parallel()
 	p, data := backedUp(t)
 	want, dir := answers(p), t.TempDir()
-	output := mustRun(t, "backup", "--data", data, "--to", dir+"/running.tar.zst")
+	output := mustRun(t, "backup", "--data", data, "--to", dir+"/running.zst")
 	if !regexp.MustCompile(`from the running node\nrecords   up to 2\ncontents  1 rate, 1 row of daily history, 0 accounts\nThe backup is whole.\n$`).MatchString(output) {
 		t.Errorf("it says %q", output)
 	}
@@ -43,7 +43,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 		t.Fatalf("exit code %d: %s", piped.code, piped.stderr)
 	}
 	mustRun(t, "backup", "--data", data, "--to", dir)
-	named, err := filepath.Glob(dir + "/tasard-2026*Z.tar.zst")
+	named, err := filepath.Glob(dir + "/tasard-2026*Z.zst")
 	if err != nil || len(named) != 1 {
 		t.Errorf("in the directory is %q", named)
 	}
@@ -54,9 +54,9 @@ func TestBackup_OfARunningNode(t *testing.T) {
 		t.Error("after a start the metrics do not tell of the last backup, or of the free disk")
 	}
 	again.stop(syscall.SIGTERM)
-	mustRun(t, "backup", "--data", data, "--to", dir+"/resting.tar.zst")
+	mustRun(t, "backup", "--data", data, "--to", dir+"/resting.zst")
 	for name, from := range map[string]string{
-		"running": dir + "/running.tar.zst", "named": named[0], "resting": dir + "/resting.tar.zst", "piped": "-",
+		"running": dir + "/running.zst", "named": named[0], "resting": dir + "/resting.zst", "piped": "-",
 	} {
 		fresh := t.TempDir() + "/new/data"
 		got := run(t, nil, strings.NewReader(piped.stdout), "restore", "--from", from, "--data", fresh)
@@ -68,7 +68,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 		sameAnswers(t, answers(again), want)
 		again.signal(os.Kill)
 	}
-	if info, err := os.Stat(dir + "/running.tar.zst"); err != nil || info.Mode() != 0o600 {
+	if info, err := os.Stat(dir + "/running.zst"); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }
@@ -78,7 +78,7 @@ func TestBackup_OfARunningNode(t *testing.T) {
 func TestBackup_RefusedAndDamaged(t *testing.T) {
 	t.Parallel()
 	data, dir := importedData(t, observation(1, "59", "60")), t.TempDir()
-	good := dir + "/good.tar.zst"
+	good := dir + "/good.zst"
 	mustRun(t, "backup", "--data", data, "--to", good)
 	content := []byte(readFile(t, good))
 	write := func(name string, content []byte) string {
@@ -127,7 +127,7 @@ func TestBackup_FullDisk(t *testing.T) {
 	node, data := backedUp(t)
 	good := t.TempDir() + "/good"
 	mustRun(t, "backup", "--data", data, "--to", good)
-	for _, limit := range []string{"0", "10", "100", "400"} {
+	for _, limit := range []string{"0", "10", "100", "300"} {
 		dir := t.TempDir()
 		for _, args := range [][]string{
 			{"backup", "--data", data, "--to", dir + "/b"}, {"restore", "--from", good, "--data", dir + "/new"},
@@ -143,8 +143,10 @@ func TestBackup_FullDisk(t *testing.T) {
 	}
 	node.mustGet("/v1/rates")
 	node.signal(os.Kill)
-	if got := mustRun(t, "backup", "--data", data, "--to", t.TempDir()+"/b"); !strings.Contains(got, "no node is running") {
-		t.Errorf("of a node that was killed: %s", got)
+	to := t.TempDir() + "/b"
+	run(t, nil, nil, "backup", "--data", data, "--to", to).fails(t, exit.Unavailable, data, "did not stop cleanly", "start it and back it up")
+	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of a node that was killed: %v", err)
 	}
 }
 
@@ -162,7 +164,7 @@ func TestRestore_OldBackup(t *testing.T) {
 // waits for it. TestBackup_RefusedAndDamaged has one that keeps the lock.
 func TestBackup_WaitsForAStoppingNode(t *testing.T) {
 	t.Parallel()
-	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.zst"
 	log, err := wal.Open(data, wal.Options{ReserveBytes: -1, Clock: clockFrom("now")})
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +184,7 @@ func TestBackup_WaitsForAStoppingNode(t *testing.T) {
 // directory the command asks to try again.
 func TestBackup_NodeLeaves(t *testing.T) {
 	t.Parallel()
-	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.zst"
 	socket := filepath.Join(data, admin.SocketName)
 	listener, err := admin.Listen(t.Context(), socket)
 	if err != nil {
@@ -190,8 +192,8 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	}
 	leaving := admin.New(admin.Config{
 		Logger: slog.New(slog.DiscardHandler), Metrics: http.NotFoundHandler(),
-		Backup: func(io.Writer, func(int) error) (admin.BackupInfo, error) {
-			return admin.BackupInfo{}, fmt.Errorf("copy the node: %w", &engine.Error{Code: admin.CodeStopping, Message: "the node is stopping"})
+		Backup: func(io.Writer) (uint64, error) {
+			return 0, fmt.Errorf("copy the node: %w", &engine.Error{Code: admin.CodeStopping, Message: "the node is stopping"})
 		},
 	})
 	leaving.ServeSocket(listener)
@@ -214,7 +216,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 // directory is copied then, too.
 func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
 	t.Parallel()
-	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.tar.zst"
+	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.zst"
 	socket := filepath.Join(data, admin.SocketName)
 	for _, c := range []struct {
 		reads int

@@ -5,305 +5,322 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
-// sampleLog is an open log with several segments and two snapshots.
-func sampleLog(t testing.TB, dir string) *Log {
-	t.Helper()
-	l := mustOpen(t, dir, testOptions())
-	for range 3 {
-		mustAppend(t, l, 30)
-		mustSnapshot(t, l, l.Last()-5)
-		must(t, l.DropBefore(l.Last()))
+// sampleState is a state of several blocks of zstd, of which some cannot be compressed.
+func sampleState() []byte {
+	state := []byte(strings.Repeat("a state that repeats itself, ", 20_000))
+	chance := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		state = append(state, byte(chance.IntN(256)))
 	}
-	return l
+	return state
 }
 
-// backupOf is a backup file of an open log.
-func backupOf(t testing.TB, l *Log, o BackupOptions) ([]byte, BackupInfo) {
-	t.Helper()
-	o.Clock = testClock
-	var stream, file bytes.Buffer
-	info, err := l.Backup(&stream, o)
-	must(t, err)
-	packed, err := PackBackup(&stream, &file, BackupVisitor{})
-	if err != nil || packed != info {
-		t.Fatalf("packed %+v of %+v: %v", packed, info, err)
-	}
-	return file.Bytes(), info
+func sampleInfo() BackupInfo {
+	return BackupInfo{Program: "v1.2.3", TakenAt: testClock().UTC(), Sequence: 41}
 }
 
-// sampleBackup is a backup file of a sample log.
-func sampleBackup(t testing.TB) ([]byte, BackupInfo) {
-	t.Helper()
-	l := sampleLog(t, filepath.Join(scratch(t), "log"))
-	backup, info := backupOf(t, l, BackupOptions{})
-	mustClose(t, l)
-	return backup, info
-}
-
-// restored restores a backup and checks the result.
-func restored(dir string, backup []byte, want BackupInfo) error {
-	o := testOptions()
-	info, err := RestoreBackup(bytes.NewReader(backup), "b", dir, o, BackupVisitor{})
-	if err != nil || info != want {
-		return fmt.Errorf("restored %+v: %w", info, err)
-	}
-	l, err := Open(dir, o)
-	if err != nil {
-		return err
-	}
-	if r := l.Recovery(); l.Last() != want.Last || r.SnapshotSequence != want.Snapshot || r.Mark != MarkWhole || r.AmbiguousTail || r.TornBytes > 0 {
-		return fmt.Errorf("a start finds %+v, want %+v", r, want)
-	}
-	if err := checkLog(l); err != nil {
-		return err
-	}
-	if _, err := l.Append(batchFrom(l.Last()+1, 3)); err != nil {
-		return err
-	}
-	return l.Close()
-}
-
-// backupDir backs up a directory that is not open, and restores it.
-func backupDir(t *testing.T, dir string) (BackupInfo, error) {
+func sampleBackup(t testing.TB, state []byte) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	out, err := NewBackupFile(&file)
+	must(t, WriteBackup(&file, sampleInfo(), func(w io.Writer) error { return errorOf(w.Write(state)) }))
+	return file.Bytes()
+}
+
+// readBackup reads a backup to its end.
+func readBackup(file io.Reader) (BackupInfo, []byte, error) {
+	r, err := OpenBackup(file, "b")
+	if err != nil {
+		return BackupInfo{}, nil, err
+	}
+	defer r.Close()
+	state, err := io.ReadAll(r)
+	return r.Info, state, err
+}
+
+func TestBackup_IsReadAsItWasWritten(t *testing.T) {
+	for name, state := range map[string][]byte{"empty": {}, "small": []byte("state"), "large": sampleState()} {
+		info, got, err := readBackup(iotest.OneByteReader(bytes.NewReader(sampleBackup(t, state))))
+		if err != nil || info != sampleInfo() || !bytes.Equal(got, state) {
+			t.Errorf("%s: %+v, %d of %d bytes, %v", name, info, len(got), len(state), err)
+		}
+	}
+	r, err := OpenBackup(bytes.NewReader(sampleBackup(t, sampleState())), "b")
 	must(t, err)
-	info, err := Backup(dir, out, BackupOptions{Clock: testClock})
-	return info, errors.Join(err, out.Close(), restored(filepath.Join(scratch(t), "r"), file.Bytes(), info))
+	must(t, iotest.TestReader(r, sampleState()))
+	r.Close()
 }
 
-// TestBackup_Restores restores a backup of a log in many states, and of its directory.
+// TestBackup_Restores makes a log of a backup. Its state is the one in the backup, and its next record follows.
 func TestBackup_Restores(t *testing.T) {
-	dir := filepath.Join(scratch(t), "log")
-	l := mustOpen(t, dir, testOptions())
-	seen := 0
-	look := func(what string) {
-		backup, info := backupOf(t, l, BackupOptions{})
-		if info.Last != l.Last() {
-			t.Errorf("%s: a backup up to %d of a log up to %d", what, info.Last, l.Last())
-		}
-		seen++
-		if err := restored(filepath.Join(scratch(t), "r"), backup, info); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	look("an empty log")
-	for round := range 3 {
-		for i := range 20 {
-			mustAppend(t, l, 1)
-			look(fmt.Sprintf("round %d, batch %d", round, i))
-		}
-		mustSnapshot(t, l, l.Last())
-		look("a snapshot of everything")
-		must(t, l.DropBefore(l.Last()))
-		look("dropped")
-	}
-	mustClose(t, l)
-	before := hashDir(t, dir)
-	if _, err := backupDir(t, dir); err != nil || hashDir(t, dir) != before {
-		t.Fatalf("a directory at rest: %v, changed %t", err, hashDir(t, dir) != before)
-	}
-	t.Logf("%d backups restored", seen+1)
-}
-
-func TestBackup_AtRestWithATornTail(t *testing.T) {
-	dir := filepath.Join(scratch(t), "log")
-	l := sampleLog(t, dir)
-	if _, err := Backup(dir, io.Discard, BackupOptions{Clock: testClock}); !errors.Is(err, ErrLocked) {
-		t.Errorf("of a log in use: %v", err)
-	}
-	last := l.Last()
-	mustClose(t, l)
-	all := readFiles(t, dir)
-	tail := lastWithFrames(all)
-	all[tail] = append(all[tail], entry(l.next, record(last+1))[:20]...)
-	writeFiles(t, dir, all)
-	before := hashDir(t, dir)
-	if info, err := backupDir(t, dir); err != nil || info.Last != last || hashDir(t, dir) != before {
-		t.Fatalf("up to %d, want %d: %v", info.Last, last, err)
-	}
-}
-
-func TestBackup_UnderLoad(t *testing.T) {
-	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
-	var enough bool
-	done, stop := make(chan error, 1), make(chan struct{})
-	go func() { done <- keepChanging(l, stop) }()
-	total, dropped := 0, uint64(0)
-	for !enough {
-		before := l.Last()
-		backup, info := backupOf(t, l, BackupOptions{})
-		if info.Last < before {
-			t.Errorf("a backup up to %d misses %d, which was on disk before", info.Last, before)
-		}
-		if err := restored(filepath.Join(scratch(t), "r"), backup, info); err != nil {
-			t.Error(err)
-		}
-		total++
-		dropped = l.First()
-		enough = total >= 30 && dropped > 200 || t.Failed() || total > 2000
-	}
-	close(stop)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	mustClose(t, l)
-	t.Logf("%d backups while records up to %d were written and those before %d dropped", total, l.Last(), dropped)
-	if dropped <= 200 {
-		t.Error("nothing was dropped meanwhile")
-	}
-}
-
-// keepChanging appends, takes snapshots and drops segments until stop is closed.
-func keepChanging(l *Log, stop chan struct{}) error {
-	chance := rand.New(rand.NewPCG(1, 2))
-	for {
-		select {
-		case <-stop:
-			return nil
-		default:
-		}
-		last, err := l.Append(batchFrom(l.Last()+1, 1+chance.IntN(5)))
-		if err != nil {
-			return err
-		}
-		if chance.IntN(10) == 0 {
-			if err := errors.Join(l.WriteSnapshot(last, stateAt(last)), l.DropBefore(last)); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// growPastBackup takes three snapshots: without a pin, files being copied would be removed.
-func growPastBackup(t *testing.T, l *Log) {
-	t.Helper()
-	for range 3 {
-		mustAppend(t, l, 30)
-		mustSnapshot(t, l, l.Last())
-		must(t, l.DropBefore(l.Last()))
-	}
-}
-
-// TestBackup_DoesNotBlock changes a log in the middle of its backup. The files being copied stay, and are dropped
-// after the backup.
-func TestBackup_DoesNotBlock(t *testing.T) {
-	dir := filepath.Join(scratch(t), "log")
-	l := sampleLog(t, dir)
-	var once bool
-	before, during := l.First(), uint64(0)
-	backup, info := backupOf(t, l, BackupOptions{Throttle: func(int) error {
-		if !once {
-			once = true
-			growPastBackup(t, l)
-			during = l.First()
-		}
-		return nil
-	}})
-	if err := restored(filepath.Join(scratch(t), "r"), backup, info); err != nil {
-		t.Error(err)
-	}
-	growPastBackup(t, l)
-	if during < before || during > info.Snapshot+1 || l.First() <= info.Last || len(l.snapshots) != snapshotsKept || len(l.pins) != 0 {
-		t.Errorf("the log began at %d, %d while it was copied up to %d, and %d afterwards; %d snapshots are left", before, during, info.Last, l.First(), len(l.snapshots))
-	}
-	mustClose(t, l)
-}
-
-// TestBackup_ErrorsEndIt returns errors of Throttle and of the visitor.
-func TestBackup_ErrorsEndIt(t *testing.T) {
-	l := sampleLog(t, filepath.Join(scratch(t), "log"))
-	planted := errors.New("planted")
-	for name, o := range map[string]BackupOptions{
-		"pace":     {Throttle: func(int) error { return planted }},
-		"record":   {Visit: BackupVisitor{Record: func(uint64, []byte) error { return planted }}},
-		"snapshot": {Visit: BackupVisitor{Snapshot: func(uint64, io.Reader) error { return planted }}},
-	} {
-		o.Clock = testClock
-		if _, err := l.Backup(io.Discard, o); !errors.Is(err, planted) || len(l.pins) != 0 {
-			t.Errorf("%s: %v, %d pins", name, err, len(l.pins))
-		}
-	}
-	mustClose(t, l)
-	if _, err := l.Backup(io.Discard, BackupOptions{Clock: testClock}); !errors.Is(err, ErrClosed) {
-		t.Errorf("of a closed log: %v", err)
-	}
-}
-
-// TestBackup_NeverCopiesDamage flips bytes of the files of an open log: the backup fails, or does not contain the
-// byte.
-func TestBackup_NeverCopiesDamage(t *testing.T) {
-	dir := filepath.Join(scratch(t), "log")
-	l := sampleLog(t, dir)
-	_, want := backupOf(t, l, BackupOptions{})
-	refused, passed, step := 0, 0, sampleSize(23, 1)
-	for name, data := range readFiles(t, dir) {
-		for at := 0; at < len(data); at += step {
-			changed := bytes.Clone(data)
-			changed[at] ^= 0x10
-			must(t, os.WriteFile(filepath.Join(dir, name), changed, 0o600))
-			var stream bytes.Buffer
-			info, err := l.Backup(&stream, BackupOptions{Clock: testClock})
-			var damage *DamageError
-			var newer *FormatError
-			switch {
-			case errors.As(err, &damage), errors.As(err, &newer):
-				refused++
-			case err != nil || info != want:
-				t.Errorf("%s at %d: %v", name, at, err)
-			default:
-				passed++
-				if _, err := PackBackup(&stream, io.Discard, BackupVisitor{}); err != nil {
-					t.Errorf("%s at %d was copied: %v", name, at, err)
-				}
-			}
-		}
-		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
-	}
-	t.Logf("%d flips refused, %d in what is not copied", refused, passed)
-	if refused < 500/step {
-		t.Error("hardly anything was refused")
-	}
-	mustClose(t, l)
-}
-
-// TestBackup_EveryFlipAndCutIsRefused changes each byte of a backup and cuts it at each: the error names the place
-// and nothing is restored.
-func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
-	backup, _ := sampleBackup(t)
+	r, err := OpenBackup(bytes.NewReader(sampleBackup(t, sampleState())), "b")
+	must(t, err)
 	dir := filepath.Join(scratch(t), "r")
-	check := func(what string, changed []byte) {
-		info, err := RestoreBackup(bytes.NewReader(changed), "b", dir, testOptions(), BackupVisitor{})
+	must(t, Create(dir, testOptions(), r.Info.Sequence, func(w io.Writer) error { return errorOf(io.Copy(w, r)) }))
+	l := mustOpen(t, dir, testOptions())
+	sequence, state, _, err := l.Snapshot()
+	must(t, err)
+	got, err := io.ReadAll(state)
+	must(t, errors.Join(err, state.Close()))
+	if sequence != 41 || !bytes.Equal(got, sampleState()) || l.Last() != 41 {
+		t.Errorf("%d bytes at %d, the last record is %d", len(got), sequence, l.Last())
+	}
+	mustClose(t, l)
+}
+
+// TestBackup_EveryFlipAndCutIsRefused: a changed file is refused, with one line that names it, unless the changed bit has no
+// meaning and the content is the same. A shortened file is always refused.
+func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
+	state := sampleState()[len(sampleState())-3000:]
+	whole := sampleBackup(t, state)
+	damaged := func(what string, data []byte, cut bool) (refused bool) {
+		info, got, err := readBackup(bytes.NewReader(data))
 		var damage *DamageError
 		var format *FormatError
-		switch named := errors.As(err, &damage); {
-		case named && damage.Found != "" && (damage.Expected != "" || damage.Offset == 0) && strings.HasPrefix(damage.File, "b"):
-		case errors.As(err, &format) && format.File == "b" && strings.HasPrefix(what, fmt.Sprintf("byte %d ", archiveVersionOffset)):
-		default:
-			t.Errorf("%s: %+v, %v", what, info, err)
+		switch {
+		case err == nil && !cut && info == sampleInfo() && bytes.Equal(got, state):
+			return false
+		case err == nil || !errors.As(err, &damage) && !errors.As(err, &format) || strings.Contains(err.Error(), "\n"):
+			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("%s: something is left: %v", what, err)
+		return true
+	}
+	same := 0
+	for bit := range 8 * len(whole) {
+		data := bytes.Clone(whole)
+		data[bit/8] ^= 1 << (bit % 8)
+		if !damaged(fmt.Sprint("bit ", bit), data, false) {
+			same++
 		}
 	}
-	for at := 0; at < len(backup); at += sampleSize(5, 1) {
-		for _, mask := range []byte{0x01, 0x80, 0xff} {
-			changed := bytes.Clone(backup)
-			changed[at] ^= mask
-			check(fmt.Sprintf("byte %d ^ %02x", at, mask), changed)
-		}
-		check(fmt.Sprintf("cut at %d", at), backup[:at])
+	for at := range len(whole) {
+		damaged(fmt.Sprint("cut at ", at), whole[:at], true)
 	}
-	check("a byte more", append(bytes.Clone(backup), 0))
-	check("twice", append(bytes.Clone(backup), backup...))
-	t.Logf("%d flips and %d cuts refused", 3*len(backup), len(backup))
+	damaged("a byte behind it", append(bytes.Clone(whole), 0), true)
+	if t.Logf("%d flips, %d without a meaning, %d cuts", 8*len(whole), same, len(whole)); same > 8 {
+		t.Errorf("%d flips change nothing", same)
+	}
+}
+
+// TestGolden_BackupsRefused compares the errors of files that are no backup, or a damaged one.
+func TestGolden_BackupsRefused(t *testing.T) {
+	report := &goldenReport{dir: "/none"}
+	whole := sampleBackup(t, []byte("content"))
+	changed := func(at int, value byte) []byte {
+		b := bytes.Clone(whole)
+		b[at] = value
+		return b
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+	}{
+		{"nothing", nil},
+		{"half a header", whole[:9]},
+		{"only a header", whole[:backupHeaderBytes]},
+		{"another program's", bytes.Repeat([]byte("no backup"), 20)},
+		{"another magic", changed(8, 'T')},
+		{"version 1", changed(backupVersionAt, 1)},
+		{"version 2", changed(backupVersionAt, 2)},
+		{"version 4", changed(backupVersionAt, 4)},
+		{"something behind the version", changed(13, 1)},
+		{"nothing that zstd knows", changed(backupHeaderBytes, 0)},
+		{"no end", whole[:len(whole)-1]},
+		{"another checksum", changed(len(whole)-1, whole[len(whole)-1]^1)},
+		{"a byte behind it", append(bytes.Clone(whole), 0)},
+	} {
+		_, _, err := readBackup(bytes.NewReader(c.data))
+		report.line("%s: %v", c.name, err)
+	}
+	report.golden(t, "backups.txt")
+}
+
+// TestW11_GoldenBackup2: a backup of format version 2 is refused, with a message that names the program to use. The fixture
+// is never replaced.
+func TestW11_GoldenBackup2(t *testing.T) {
+	file, err := os.Open(filepath.Join("testdata", "backup-v2.tasard"))
+	must(t, err)
+	defer file.Close()
+	_, _, err = readBackup(file)
+	var format *FormatError
+	if !errors.As(err, &format) || format.Version != 2 || !strings.Contains(err.Error(), "use the older tasard that wrote it") {
+		t.Error(err)
+	}
+}
+
+// TestW11_GoldenBackup3 reads a fixture of format version 3. It is never replaced, also not with -update; a later format
+// gets its own.
+func TestW11_GoldenBackup3(t *testing.T) {
+	fixture := filepath.Join("testdata", "backup-v3.zst")
+	if _, err := os.Stat(fixture); *update && errors.Is(err, os.ErrNotExist) {
+		must(t, os.WriteFile(fixture, sampleBackup(t, []byte("content")), 0o644))
+	}
+	data, err := os.ReadFile(fixture)
+	must(t, err)
+	info, state, err := readBackup(bytes.NewReader(data))
+	if err != nil || info != sampleInfo() || string(state) != "content" {
+		t.Errorf("%+v, %q, %v", info, state, err)
+	}
+}
+
+// TestBackup_WriterThatFails: after an error of the state the file is refused, and each failed write is reported.
+func TestBackup_WriterThatFails(t *testing.T) {
+	planted := errors.New("planted")
+	var file bytes.Buffer
+	err := WriteBackup(&file, sampleInfo(), func(w io.Writer) error { return errors.Join(errorOf(w.Write(sampleState())), planted) })
+	if _, _, readErr := readBackup(&file); !errors.Is(err, planted) || readErr == nil {
+		t.Errorf("%v; the file is read: %v", err, readErr)
+	}
+	n := 1
+	for ; ; n++ {
+		f := &failingIO{left: n}
+		err := WriteBackup(f, sampleInfo(), func(w io.Writer) error { return errorOf(w.Write(sampleState())) })
+		if f.left > 0 {
+			must(t, err)
+			break
+		}
+		if !errors.Is(err, errPlanted) {
+			t.Errorf("write %d failed: %v", n, err)
+		}
+	}
+	data := sampleBackup(t, sampleState())
+	for k := 1; ; k++ {
+		f := &failingIO{left: k, from: bytes.NewReader(data)}
+		_, _, err := readBackup(f)
+		if f.left > 0 {
+			must(t, err)
+			break
+		}
+		if !errors.Is(err, errPlanted) {
+			t.Errorf("read %d failed: %v", k, err)
+		}
+	}
+	if n < 3 {
+		t.Errorf("%d writes", n)
+	}
+}
+
+// failingIO is a reader and writer whose operation number left fails.
+type failingIO struct {
+	left int
+	from io.Reader
+}
+
+var errPlanted = errors.New("planted")
+
+func (f *failingIO) Write(p []byte) (int, error) {
+	if f.left--; f.left == 0 {
+		return 0, errPlanted
+	}
+	return len(p), nil
+}
+
+func (f *failingIO) Read(p []byte) (int, error) {
+	if f.left--; f.left == 0 {
+		return 0, errPlanted
+	}
+	return f.from.Read(p)
+}
+
+// TestStoppedState reads the newest snapshot of a log that is not in use. It must cover every record.
+func TestStoppedState(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	l := mustOpen(t, dir, testOptions())
+	if _, _, err := StoppedState(dir); !errors.Is(err, ErrLocked) {
+		t.Errorf("a log in use: %v", err)
+	}
+	read := func(when string, want uint64, content string) {
+		t.Helper()
+		before := hashDir(t, dir)
+		sequence, state, err := StoppedState(dir)
+		must(t, err)
+		got, err := io.ReadAll(state)
+		if err = errors.Join(err, state.Close()); err != nil || sequence != want || string(got) != content || hashDir(t, dir) != before {
+			t.Errorf("%s: %q after %d, %v", when, got, sequence, err)
+		}
+	}
+	mustClose(t, l)
+	read("no record", 0, "")
+	l = mustOpen(t, dir, testOptions())
+	mustAppend(t, l, 20)
+	mustClose(t, l)
+	if _, _, err := StoppedState(dir); !errors.Is(err, ErrUncovered) {
+		t.Errorf("no snapshot: %v", err)
+	}
+	l = mustOpen(t, dir, testOptions())
+	mustSnapshot(t, l, l.Last())
+	last := l.Last()
+	mustClose(t, l)
+	read("all in a snapshot", last, fmt.Sprint("state ", last))
+	l = mustOpen(t, dir, testOptions())
+	mustAppend(t, l, 1)
+	mustClose(t, l)
+	if _, _, err := StoppedState(dir); !errors.Is(err, ErrUncovered) {
+		t.Errorf("a record after the snapshot: %v", err)
+	}
+}
+
+// TestCopyFiles_WhileInUse copies a log while records are appended, snapshots taken and segments dropped. Each complete
+// copy opens with every record that was on disk before it began.
+func TestCopyFiles_WhileInUse(t *testing.T) {
+	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
+	copies, vanished := 0, 0
+	for round := range sampleSize(40, 400) {
+		mustAppend(t, l, 5)
+		before := l.Last()
+		dir := filepath.Join(scratch(t), "copy")
+		must(t, os.Mkdir(dir, 0o700))
+		files := 0
+		err := CopyFiles(l.dir, func(name string, bytes int64, data io.Reader) error {
+			if files++; files == 1+round%4 {
+				mustAppend(t, l, 5)
+				if round%2 == 0 {
+					mustSnapshot(t, l, l.Last())
+					must(t, l.DropBefore(l.Last()+1))
+				}
+			}
+			content, err := io.ReadAll(data)
+			if int64(len(content)) != bytes {
+				t.Errorf("%s has %d bytes, want %d", name, len(content), bytes)
+			}
+			return errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+		})
+		if errors.Is(err, os.ErrNotExist) {
+			vanished++
+			continue
+		}
+		must(t, err)
+		c := mustOpen(t, dir, testOptions())
+		if wantWhole(t, c); c.Last() < before {
+			t.Errorf("round %d: the copy ends with %d, %d was on disk", round, c.Last(), before)
+		}
+		mustClose(t, c)
+		copies++
+	}
+	if t.Logf("%d copies, %d with a file that vanished", copies, vanished); copies < 5 || vanished == 0 {
+		t.Error("something was never tried")
+	}
+	mustClose(t, l)
+}
+
+func FuzzOpenBackup(f *testing.F) {
+	backup := sampleBackup(f, []byte("content"))
+	f.Add(backup)
+	f.Add(backup[:backupHeaderBytes])
+	f.Add([]byte("observedAt,institutionId"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _, err := readBackup(bytes.NewReader(data))
+		var damage *DamageError
+		var format *FormatError
+		if err != nil && !errors.As(err, &damage) && !errors.As(err, &format) {
+			t.Errorf("%v", err)
+		}
+	})
 }

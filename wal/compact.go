@@ -146,7 +146,7 @@ func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 			if name, err = l.disk.moveAside(s.path, "damaged", l.options.Clock()); err == nil {
 				l.options.Logger.Info("damaged snapshot moved aside", "saved", name)
 			}
-		case len(remaining) >= snapshotsKept && !l.pinned(s.sequence):
+		case len(remaining) >= snapshotsKept:
 			err = l.disk.remove(s.path)
 		default:
 			remaining = append(remaining, s)
@@ -204,14 +204,10 @@ func (l *Log) droppable(sequence uint64) int {
 	if undamaged < snapshotsKept {
 		return 0
 	}
-	oldest := l.next.frame // oldest frame that a backup in progress needs
-	for _, p := range l.pins {
-		oldest = min(oldest, p.firstFrame())
-	}
 	// The newest segment with a frame stays, because the next frame that is appended has the checksum of the newest
 	// one.
 	n := 0
-	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= sequence && l.segments[n].start.frame < oldest {
+	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= sequence {
 		n++
 	}
 	return n

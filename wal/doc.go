@@ -11,7 +11,7 @@
 //   - Open moves a torn tail (an incomplete last write) to another file. For any other damage it returns an error with
 //     the position of the damage, and changes nothing on disk.
 //   - After the first failed disk operation nothing more is written or synced (ErrPoisoned).
-//   - A restored backup is a complete directory or, after a crash, one that Open refuses.
+//   - A directory made by Create is complete or, after a crash, one that Open refuses.
 //
 // Checksums find accidents, not forgery. An older copy of the whole directory is accepted. A disk that acknowledges a
 // sync without doing it can lose records.
@@ -29,12 +29,12 @@
 //
 // # How data flows
 //
-//	Create         begin a log with a snapshot from elsewhere
+//	Create         begin a log with a snapshot from elsewhere, such as a backup
 //	Append         write the frame, sync it, advance the mark
 //	WriteSnapshot  write and sync a temporary file, rename it, sync the directory
 //	DropBefore     remove whole segments that two snapshots cover
 //	Open           take the lock, verify snapshots and segments, compare with the mark, cut a torn tail
-//	Backup         copy the newest snapshot and the segments after it into a tar, verifying every byte
+//	WriteBackup    write a state, compressed and with its checksum, as a backup file
 //	Repair         cut a damaged log at the damage and keep the bytes
 //
 // # Where to start
@@ -42,6 +42,6 @@
 //	log.go, compact.go                Append, Read; snapshots and the segments that they make obsolete
 //	open.go, examine.go, scan.go      opening, and distinguishing a torn tail from damage
 //	frame.go, mark.go, snapshot.go    the three formats
-//	backup*.go, repair.go, verify.go  the operations behind commands
+//	backup.go, create.go, repair.go, verify.go  the operations behind commands
 //	disk.go                           every operation that changes the directory; tests make operations fail
 package wal

@@ -21,6 +21,10 @@ var (
 	// ErrClosed means that Close was called before.
 	ErrClosed = errors.New("the log is closed")
 
+	// ErrUncovered means that the newest snapshot does not have the newest records, because the last process that had the
+	// log open did not stop cleanly.
+	ErrUncovered = errors.New("the newest records are not in a snapshot")
+
 	// ErrLimit means that a record or batch exceeds a limit of this package.
 	ErrLimit = errors.New("outside the limits of the log")
 )

@@ -120,7 +120,7 @@ func FuzzSnapshot(f *testing.F) {
 		if len(data) >= 16 {
 			file.number = binary.LittleEndian.Uint64(data[8:])
 		}
-		payload, bad, err := file.verifySnapshot(bytes.NewReader(data), int64(len(data)), nil)
+		payload, bad, err := file.verifySnapshot(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			t.Fatalf("reading memory: %v", err)
 		}

@@ -36,8 +36,7 @@ type Log struct {
 	segments  []segment
 	next      position
 	snapshots []snapshot
-	pins      []*backupFiles // files that are kept because backups in progress copy them
-	cause     error          // error of the first failed disk operation
+	cause     error // error of the first failed disk operation
 	closed    bool
 	stats     Stats // counts of appends since Open; Log.Stats computes the sizes
 }

@@ -54,7 +54,7 @@ func Repair(dir string, o Options) (RepairReport, error) {
 // or cut. Errors: those of Repair.
 func PreviewRepair(dir string) (RepairReport, error) {
 	p := &repair{dir: dir, preview: true}
-	if err := withSharedLock(dir, p.apply); err != nil {
+	if err := WithSharedLock(dir, p.apply); err != nil {
 		return p.report, fmt.Errorf("preview the repair: %w", err)
 	}
 	return p.report, nil

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -234,20 +233,6 @@ func (s *scanner) readSegment(path string) (data []byte, err error) {
 			return fmt.Errorf("scan %s: %w", path, err)
 		}
 		return nil
-	})
-	return data, err
-}
-
-// readPrefix reads the first seg.bytes bytes of a segment into the scanner's buffer. The file may be longer.
-func (s *scanner) readPrefix(seg segment) (data []byte, err error) {
-	data = s.growBuffer(int(seg.bytes))
-	err = withFile(seg.path, fileRead, func(f *os.File) error {
-		n, err := io.ReadFull(f, data)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			fault := newFault(n, fmt.Sprintf("a segment of %d bytes", seg.bytes), fmt.Sprintf("the end after %d", n))
-			return fault.errorIn(seg.path, 0, s.result.next.sequence, hintAcknowledged)
-		}
-		return err
 	})
 	return data, err
 }

@@ -29,9 +29,6 @@ type snapshot struct {
 	damage     *DamageError // nil if the file is undamaged
 }
 
-// payloadVisitor reads the payload of a snapshot. The payload is verified only after payloadVisitor has returned.
-type payloadVisitor func(sequence uint64, payload io.Reader) error
-
 func snapshotHeader(sequence uint64) []byte {
 	b := make([]byte, 0, snapshotHeaderBytes)
 	b = append(b, snapshotMagic...)
@@ -83,8 +80,8 @@ func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error
 }
 
 // verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. The offset in fault is
-// from the start of the file. visit may be nil; its error is returned unchanged.
-func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit payloadVisitor) (payload int64, fault *formatFault, err error) {
+// from the start of the file.
+func (file numberedFile) verifySnapshot(r io.Reader, size int64) (payload int64, fault *formatFault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		const sizeMin = snapshotHeaderBytes + snapshotTrailerBytes
 		return 0, newFault(int(size), fmt.Sprintf("at least %d bytes", sizeMin), fmt.Sprintf("the end after %d", size)), nil
@@ -99,13 +96,7 @@ func (file numberedFile) verifySnapshot(r io.Reader, size int64, visit payloadVi
 	payload = size - snapshotHeaderBytes - snapshotTrailerBytes
 	sum := crc32.New(castagnoli)
 	_, _ = sum.Write(head) // a hash never fails
-	body := io.TeeReader(io.LimitReader(r, payload), sum)
-	if visit != nil {
-		if err := visit(file.number, body); err != nil {
-			return 0, nil, err
-		}
-	}
-	if _, err := io.Copy(io.Discard, body); err != nil {
+	if _, err := io.CopyN(sum, r, payload); err != nil {
 		return 0, nil, err
 	}
 	tail := make([]byte, snapshotTrailerBytes)
@@ -151,7 +142,7 @@ func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	info, err := f.Stat()
 	if err == nil {
 		r := bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes)))
-		payload, fault, err = numberedFile{s.sequence, s.path}.verifySnapshot(r, info.Size(), nil)
+		payload, fault, err = numberedFile{s.sequence, s.path}.verifySnapshot(r, info.Size())
 	}
 	if fault != nil {
 		err = fault.errorIn(s.path, 0, s.sequence, hintRestore)

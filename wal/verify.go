@@ -3,6 +3,10 @@ package wal
 import (
 	"cmp"
 	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 )
 
@@ -49,7 +53,7 @@ const besideTries = 10
 // examineBeside is like examine, and holds the shared lock. If another process has the log open, it examines the log
 // without a lock: the files grow, and the oldest disappear, so after an error it starts again.
 func examineBeside(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
-	err = withSharedLock(dir, func() error {
+	err = WithSharedLock(dir, func() error {
 		x, err = examine(dir, visit)
 		return err
 	})
@@ -89,6 +93,36 @@ func Files(dir string) ([]string, error) {
 	return slices.Concat(names, files.temps, files.foreign), err
 }
 
+// CopyFiles calls visit for each file of the log in dir, in an order in which a copy can be made while another process has
+// the log open: the high-water mark, snapshots, segments. It does not verify the files, and the newest segment may end in
+// an incomplete batch; the Open of the copy verifies it and cuts that off. If the other process removes a file meanwhile,
+// the error is fs.ErrNotExist, and CopyFiles can be repeated. It ends with the first error of visit.
+func CopyFiles(dir string, visit func(name string, bytes int64, data io.Reader) error) error {
+	copyFile := func(path string) error {
+		return withFile(path, fileRead, func(f *os.File) error {
+			info, err := f.Stat()
+			if err != nil {
+				return err
+			}
+			return visit(filepath.Base(path), info.Size(), io.LimitReader(f, info.Size()))
+		})
+	}
+	// The mark is copied before the other files are listed, so that the copy does not end before its mark.
+	if err := copyFile(filepath.Join(dir, markName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	files, err := listDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Concat(files.snapshots, files.segments) {
+		if err := copyFile(file.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Entry is one record that Dump visits.
 type Entry struct {
 	Sequence uint64
@@ -116,8 +150,9 @@ func Dump(dir string, visit func(Entry) error) error {
 	return err
 }
 
-// withSharedLock calls read while it has the shared lock, so that no other process writes to dir meanwhile.
-func withSharedLock(dir string, read func() error) (err error) {
+// WithSharedLock calls read while it has the shared lock, so that no other process writes to dir meanwhile. ErrLocked
+// means that another process has the log open.
+func WithSharedLock(dir string, read func() error) (err error) {
 	if err := isDir(dir); err != nil {
 		return err
 	}

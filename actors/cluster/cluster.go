@@ -129,7 +129,7 @@ func (c *Cluster) startNetwork() (err error) {
 		return err
 	}
 	c.peers = newPeerTable(c)
-	if err := errors.Join(c.peers.subscribe(), c.serveBackups()); err != nil {
+	if err := errors.Join(c.peers.subscribe(), c.serveLogs()); err != nil {
 		return err
 	}
 	c.tasks.start(c.watch)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"archive/tar"
 	"errors"
 	"fmt"
 	"io"
@@ -45,21 +46,69 @@ func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// receiveBackup restores a backup of the named node into DIR/incoming, where DIR is this node's data directory. It does
-// not change the log in DIR.
-func receiveBackup(c *Config, backup io.Reader, node string) (wal.BackupInfo, error) {
+// packLog writes the files of the log in dir, which is in use, as a tar archive.
+func packLog(dir string, out io.Writer) error {
+	w := tar.NewWriter(out)
+	err := wal.CopyFiles(dir, func(name string, bytes int64, data io.Reader) error {
+		err := w.WriteHeader(&tar.Header{Name: name, Size: bytes, Mode: 0o600})
+		if err == nil {
+			_, err = io.Copy(w, data)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// receiveLog unpacks the log of another node into DIR/incoming, where DIR is this node's data directory, and verifies it.
+// It does not change the log in DIR.
+func receiveLog(c *Config, archive io.Reader) (wal.Report, error) {
 	partial, complete := filepath.Join(c.Dir, incomingPartialName), filepath.Join(c.Dir, incomingName)
 	if err := os.RemoveAll(partial); err != nil {
-		return wal.BackupInfo{}, err
+		return wal.Report{}, err
 	}
-	info, err := wal.RestoreBackup(backup, "from "+node, partial, c.Log, wal.BackupVisitor{})
+	err := unpackLog(archive, partial)
+	var report wal.Report
+	if err == nil {
+		report, err = wal.Verify(partial)
+	}
 	if err != nil {
-		return info, errors.Join(err, os.RemoveAll(partial))
+		return report, errors.Join(err, os.RemoveAll(partial))
 	}
 	if err := os.Rename(partial, complete); err != nil {
-		return info, err
+		return report, err
 	}
-	return info, syncDir(c.Dir)
+	return report, syncDir(c.Dir)
+}
+
+// unpackLog writes the files of an archive, durably.
+func unpackLog(archive io.Reader, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	r := tar.NewReader(archive)
+	for files := 0; ; files++ {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) && files > 0 {
+			return syncDir(dir)
+		}
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(filepath.Join(dir, filepath.Base(header.Name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, r)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
 }
 
 // install replaces the log in DIR by the copy of a log in DIR/incoming. If there is no such copy, it does nothing.

@@ -14,11 +14,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// backupOf makes a backup of a log with a snapshot and records in several segments.
-func backupOf(t testing.TB, c *Config) string {
+// packedLog packs a log with a snapshot and records in several segments.
+func packedLog(t testing.TB, c *Config) string {
 	t.Helper()
 	o := wal.Options{ReserveBytes: -1, SegmentBytes: 1 << 10, Clock: c.Clock}
-	log, err := wal.Open(t.TempDir(), o)
+	dir := t.TempDir()
+	log, err := wal.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +35,7 @@ func backupOf(t testing.TB, c *Config) string {
 		}
 	}
 	var b strings.Builder
-	file, err := wal.NewBackupFile(&b)
-	if err == nil {
-		_, err = log.Backup(file, wal.BackupOptions{Clock: c.Clock})
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := packLog(dir, &b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -70,11 +67,11 @@ func logState(t testing.TB, c *Config) string {
 func TestInstall_Crash(t *testing.T) {
 	c := valid()
 	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}
-	backup := backupOf(t, &c)
+	packed := packedLog(t, &c)
 	begin := func(t *testing.T) (old, fresh []string) {
 		c.Dir = t.TempDir()
 		appendOutside(t, c.Dir, "1", "2")
-		if _, err := receiveBackup(&c, strings.NewReader(backup), "n2"); err != nil {
+		if _, err := receiveLog(&c, strings.NewReader(packed)); err != nil {
 			t.Fatal(err)
 		}
 		return filesOf(t, c.Dir), filesOf(t, filepath.Join(c.Dir, incomingName))
@@ -132,17 +129,17 @@ func filesOf(t testing.TB, dir string) []string {
 	return files
 }
 
-// TestInstall_Torn receives truncated and changed backups: the old log stays.
+// TestInstall_Torn receives truncated and changed archives: the old log stays.
 func TestInstall_Torn(t *testing.T) {
 	c := valid()
 	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}
-	backup := backupOf(t, &c)
-	changed := []byte(backup)
+	packed := packedLog(t, &c)
+	changed := []byte(packed)
 	changed[len(changed)/2] ^= 1
-	for name, text := range map[string]string{"short": backup[:len(backup)-10], "half": backup[:len(backup)/2], "changed": string(changed), "empty": ""} {
+	for name, text := range map[string]string{"short": packed[:len(packed)-10], "half": packed[:len(packed)/2], "changed": string(changed), "empty": ""} {
 		c.Dir = t.TempDir()
 		appendOutside(t, c.Dir, "1", "2")
-		if _, err := receiveBackup(&c, strings.NewReader(text), "n2"); err == nil {
+		if _, err := receiveLog(&c, strings.NewReader(text)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 		if err := install(c.Dir); err != nil {

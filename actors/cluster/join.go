@@ -148,12 +148,12 @@ func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 
 // replaceLog replaces this node's log by a copy of another node's log, and opens the copy.
 func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error) {
-	info, err := c.fetchBackup(ctx)
+	report, err := c.fetchLog(ctx)
 	if err != nil {
 		return log, fmt.Errorf("copy the log of another node: %w", err)
 	}
-	if info.Last <= log.Last() {
-		return log, fmt.Errorf("copy the log of another node: it ends with record %d, this node has %d", info.Last, log.Last())
+	if report.Last <= log.Last() {
+		return log, fmt.Errorf("copy the log of another node: it ends with record %d, this node has %d", report.Last, log.Last())
 	}
 	if err := log.Close(); err != nil {
 		return log, err
@@ -165,7 +165,7 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 	if err != nil {
 		return log, err
 	}
-	c.logger.Info("log copied from another node", "snapshot", info.Snapshot, "last", info.Last)
+	c.logger.Info("log copied from another node", "last", report.Last)
 	c.last.Store(newLog.Last())
 	c.sendHeartbeat()
 	return newLog, nil

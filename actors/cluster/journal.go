@@ -75,9 +75,10 @@ func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	return j, err
 }
 
-// lastChecksum returns the checksum of the newest record of a log, or 0 if the log is empty.
+// lastChecksum returns the checksum of the newest record of a log, or 0 if the log has no record, also one that begins with
+// the snapshot of a restored backup.
 func lastChecksum(log *wal.Log) (sum uint32, err error) {
-	if log.Last() == 0 {
+	if log.First() > log.Last() {
 		return 0, nil
 	}
 	err = log.Read(log.Last(), func(_ uint64, record []byte) error {

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,13 +24,13 @@ const (
 	chunkTimeout  = 10 * time.Second // maximum wait for a chunk or for its acknowledgement
 )
 
-// serveBackups sends a backup of this node's log to each node that requests one, until the connection is closed.
-func (c *Cluster) serveBackups() error {
+// serveLogs sends a copy of this node's log to each node that requests one, until the connection is closed.
+func (c *Cluster) serveLogs() error {
 	slots := make(chan struct{}, transfersMax)
 	_, err := c.server.conn.Subscribe(subjectBackup+c.config.Name, func(m *nats.Msg) {
 		select {
 		case slots <- struct{}{}:
-			if !c.tasks.start(func() { c.sendBackup(m.Reply); <-slots }) {
+			if !c.tasks.start(func() { c.sendLog(m.Reply); <-slots }) {
 				<-slots
 			}
 		default:
@@ -39,16 +40,15 @@ func (c *Cluster) serveBackups() error {
 	return err
 }
 
-func (c *Cluster) sendBackup(subject string) {
-	j := c.Journal()
-	if j == nil {
+func (c *Cluster) sendLog(subject string) {
+	if c.Journal() == nil {
 		c.endTransfer(subject, errors.New("this node has no complete log yet"))
 		return
 	}
-	file, err := wal.NewBackupFile(&chunkWriter{ctx: c.ctx, conn: c.server.conn, subject: subject})
+	out := bufio.NewWriterSize(&chunkWriter{ctx: c.ctx, conn: c.server.conn, subject: subject}, chunkBytes)
+	err := packLog(c.config.Dir, out)
 	if err == nil {
-		_, err = j.Backup(file, wal.BackupOptions{Clock: c.config.Clock, Program: c.config.Version})
-		err = errors.Join(err, file.Close())
+		err = out.Flush()
 	}
 	if err != nil {
 		c.logger.Warn("log not sent to another node", "cause", err.Error())
@@ -56,7 +56,7 @@ func (c *Cluster) sendBackup(subject string) {
 	c.endTransfer(subject, err)
 }
 
-// endTransfer sends the final message of a transfer. The receiver rejects a backup without this message as truncated.
+// endTransfer sends the final message of a transfer. The receiver rejects a log without this message as truncated.
 func (c *Cluster) endTransfer(subject string, err error) {
 	message := nats.NewMsg(subject)
 	message.Header.Set(headerEnd, endComplete)
@@ -92,25 +92,25 @@ func (w *chunkWriter) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// fetchBackup copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one
+// fetchLog copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one
 // node after the other until it succeeds or ctx ends.
-func (c *Cluster) fetchBackup(ctx context.Context) (wal.BackupInfo, error) {
+func (c *Cluster) fetchLog(ctx context.Context) (wal.Report, error) {
 	for {
 		sources, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
 		for _, source := range sources {
-			var info wal.BackupInfo
-			if info, err = c.fetchBackupFrom(ctx, source.Name); err == nil {
+			var info wal.Report
+			if info, err = c.fetchLogFrom(ctx, source.Name); err == nil {
 				return info, nil
 			}
 			c.logger.Warn("log not received", "from", source.Name, "cause", err.Error())
 		}
 		if ctxErr := sleep(ctx, joinRetryInterval); ctxErr != nil {
-			return wal.BackupInfo{}, fmt.Errorf("%w; the last answer: %w", ctxErr, err)
+			return wal.Report{}, fmt.Errorf("%w; the last answer: %w", ctxErr, err)
 		}
 	}
 }
 
-func (c *Cluster) fetchBackupFrom(ctx context.Context, name string) (info wal.BackupInfo, err error) {
+func (c *Cluster) fetchLogFrom(ctx context.Context, name string) (info wal.Report, err error) {
 	inbox := c.server.conn.NewInbox()
 	chunks, err := c.server.conn.SubscribeSync(inbox)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *Cluster) fetchBackupFrom(ctx context.Context, name string) (info wal.Ba
 	if err := c.server.conn.PublishRequest(subjectBackup+name, inbox, nil); err != nil {
 		return info, err
 	}
-	return receiveBackup(&c.config, &chunkReader{ctx: ctx, chunks: chunks}, name)
+	return receiveLog(&c.config, &chunkReader{ctx: ctx, chunks: chunks})
 }
 
 // chunkReader reads the data that the chunkWriter of another node sends.

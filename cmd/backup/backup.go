@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,7 +28,7 @@ import (
 
 const (
 	stdStream    = "-"
-	backupSuffix = ".tar.zst"
+	backupSuffix = ".zst"
 )
 
 type backupOptions struct {
@@ -41,21 +42,22 @@ func New(p *process.Process) *cobra.Command {
 	o := &backupOptions{}
 	return command.Spec{
 		Use:   "backup --data DIR --to FILE",
-		Short: "Copy a data directory into one file, also while its node runs",
-		Long: `backup copies a data directory into one file: rates, history, quarantine, accounts, keys and quotas, as they are at one
-moment. If a node is running, the copy comes through its management socket, in the directory or at --admin-socket; the
-node keeps answering and accepting changes, and everything that it acknowledged before is in the copy. Without a node
-the directory is read, and not changed.
+		Short: "Copy the state of a node into one file while it runs",
+		Long: `backup writes a snapshot of a node into one file: rates, history, quarantine, accounts, keys and quotas, as they are at
+one moment. It comes through the management socket of the running node, in the directory or at --admin-socket; the node
+keeps answering and accepting changes, and everything that it acknowledged before is in the file. Without a node the
+newest snapshot of the directory is copied, and nothing is changed. It has every record only after a clean stop: after a
+crash, start the node first.
 
 Every byte is verified while it is copied, and again in the finished file. The file appears under its name only when it
 is whole and on disk; an existing file is never replaced. Only its owner may read it, because it has digests of keys and
-addresses. If --to is a directory, the file is called tasard-TIME.tar.zst. With --to - the backup goes to stdout and the
-summary to stderr. zstd and tar can read the file too.
+addresses. If --to is a directory, the file is called tasard-TIME.zst. With --to - the backup goes to stdout and the
+summary to stderr.
 
 tasard backup verify checks a backup, tasard restore makes a directory of it.`,
 		Example: `  tasard backup --data ./data --to /backups/
-  tasard backup --data ./data --to monday.tar.zst
-  tasard backup --admin-socket /run/tasard/admin.sock --to - | ssh backup@example.com 'cat > tasard.tar.zst'`,
+  tasard backup --data ./data --to monday.zst
+  tasard backup --admin-socket /run/tasard/admin.sock --to - | ssh backup@example.com 'cat > tasard.zst'`,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddData(flags, &o.data)
 			setting.AddAdminSocket(flags, &o.socket)
@@ -73,10 +75,10 @@ func newBackupVerify(p *process.Process) *cobra.Command {
 	return command.Spec{
 		Use:   "verify FILE",
 		Short: "Check every byte of a backup and print its contents",
-		Long: `verify reads a backup to its end, checks every byte and every record, and prints a summary. It needs no node and no
+		Long: `verify reads a backup to its end, checks every byte of it and prints a summary. It needs no node and no
 directory. Damage ends it with exit code 78 and one line that names the place. FILE may be -, standard input.`,
-		Example: `  tasard backup verify monday.tar.zst
-  tasard backup verify /var/backups/tasard-20261124T080000Z.tar.zst`,
+		Example: `  tasard backup verify monday.zst
+  tasard backup verify /var/backups/tasard-20261124T080000Z.zst`,
 		Args: command.ExactArgs(1, "one backup"),
 		Run:  func(ctx context.Context, args []string) error { return verifyBackup(ctx, p, args[0]) },
 	}.Command(p)
@@ -94,7 +96,7 @@ func backup(ctx context.Context, p *process.Process, o *backupOptions) error {
 			return err
 		}
 	}
-	b := &backupRun{process: p, options: o, counter: actors.NewBackupCounter()}
+	b := &backupRun{process: p, options: o}
 	if o.to == stdStream {
 		return b.toStdout(ctx)
 	}
@@ -102,12 +104,12 @@ func backup(ctx context.Context, p *process.Process, o *backupOptions) error {
 }
 
 type backupRun struct {
-	process *process.Process
-	options *backupOptions
-	info    wal.BackupInfo
-	counter *actors.BackupCounter
-	source  string         // text for the summary that says where the backup comes from
-	out     countingWriter // destination of the backup
+	process  *process.Process
+	options  *backupOptions
+	info     wal.BackupInfo
+	contents actors.BackupContents
+	source   string         // text for the summary that says where the backup comes from
+	out      countingWriter // destination of the backup
 }
 
 func (b *backupRun) toStdout(ctx context.Context) error {
@@ -115,7 +117,7 @@ func (b *backupRun) toStdout(ctx context.Context) error {
 	if w, ok := stdout.(*terminal.ErrWriter); ok && terminal.IsTerminal(w.W) {
 		return exit.Errorf(exit.Usage, "a backup cannot be written to a terminal; redirect it to a file or a program")
 	}
-	err := b.write(ctx, stdout)
+	err := b.write(ctx, stdout, b.copyFromDirectory)
 	if err != nil && b.out.err != nil {
 		return exit.Errorf(exit.IOError, "write the backup: %w", b.out.err)
 	}
@@ -131,9 +133,9 @@ func (b *backupRun) toFile(ctx context.Context) error {
 		path = filepath.Join(path, "tasard-"+b.process.Clock().UTC().Format("20060102T150405Z")+backupSuffix)
 	}
 	err := wal.CreateFile(path,
-		func(out io.Writer) error { return b.write(ctx, out) },
+		func(out io.Writer) error { return b.write(ctx, out, b.copyFromDirectory) },
 		func(file io.Reader) error {
-			_, err := wal.VerifyBackup(contextReader{ctx, file}, path, wal.BackupVisitor{})
+			_, _, err := readBackup(contextReader{ctx, file}, path)
 			return err
 		})
 	var exitErr *exit.Error
@@ -146,29 +148,24 @@ func (b *backupRun) toFile(ctx context.Context) error {
 	case b.out.err == nil && (errors.As(err, &exitErr) || errors.Is(err, context.Canceled)):
 		return err
 	case b.out.err != nil, node.IsWriteRefused(err), errors.Is(err, fs.ErrNotExist):
-		return exit.Errorf(exit.CannotWrite, "write the backup: %w; no file was made", err)
+		return exit.Errorf(exit.CannotWrite, "write the backup: %w; no file was made", cmp.Or(b.out.err, err))
 	}
 	return err
 }
 
 func (b *backupRun) print(out io.Writer, name string) {
 	terminal.Fprintf(out, "backup    %s\ntaken     %s, %s\n", name, terminal.FormatInstant(b.info.TakenAt), b.source)
-	printContents(out, &b.info, b.counter)
+	printContents(out, &b.info, &b.contents)
 	terminal.Fprintf(out, "The backup is whole.\n")
 }
 
-func printContents(out io.Writer, info *wal.BackupInfo, counter *actors.BackupCounter) {
-	terminal.Fprintf(out, "records   up to %s", terminal.Thousands(info.Last))
-	if info.Snapshot > 0 {
-		terminal.Fprintf(out, "; a snapshot up to %s", terminal.Thousands(info.Snapshot))
-	}
-	c := counter.Contents()
+func printContents(out io.Writer, info *wal.BackupInfo, c *actors.BackupContents) {
 	rows := "rows"
 	if c.HistoryRows == 1 {
 		rows = "row"
 	}
-	terminal.Fprintf(out, "\ncontents  %s, %s %s of daily history, %s\n",
-		terminal.Plural(c.Rates, "rate"), terminal.Thousands(c.HistoryRows), rows, terminal.Plural(c.Accounts, "account"))
+	terminal.Fprintf(out, "records   up to %s\ncontents  %s, %s %s of daily history, %s\n",
+		terminal.Thousands(info.Sequence), terminal.Plural(c.Rates, "rate"), terminal.Thousands(c.HistoryRows), rows, terminal.Plural(c.Accounts, "account"))
 }
 
 // countingWriter counts the bytes written to a Writer and keeps the newest error.
@@ -210,8 +207,8 @@ const (
 )
 
 // write writes the backup to out. It gets the backup from the node that listens at the management socket. If no node
-// listens there, it reads the files of the data directory.
-func (b *backupRun) write(ctx context.Context, out io.Writer) error {
+// listens there, it calls copyStopped.
+func (b *backupRun) write(ctx context.Context, out io.Writer, copyStopped func(context.Context) error) error {
 	b.out.Writer = out
 	data := b.options.data
 	server := remote.New(remote.SocketPath(b.options.socket, data), "tasard serve")
@@ -222,7 +219,7 @@ func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 	for {
 		err := b.copyFromNode(ctx, server)
 		if errors.Is(err, errNoNode) && data != "" {
-			err = b.copyFromDirectory(ctx)
+			err = copyStopped(ctx)
 		}
 		if data == "" || !errors.Is(err, wal.ErrLocked) && !errors.Is(err, remote.ErrStopping) {
 			return err
@@ -247,32 +244,28 @@ func (b *backupRun) copyFromNode(ctx context.Context, n *remote.Node) (err error
 	}
 	defer func() { err = errors.Join(err, stream.Close()) }()
 	b.source = "from the running node"
-	b.info, err = wal.PackBackup(stream, &b.out, b.counter.Visitor())
-	return streamError(ctx, stream, err)
+	b.info, b.contents, err = readBackup(io.TeeReader(stream, &b.out), "the copy")
+	return b.streamError(ctx, stream, err)
 }
 
-func (b *backupRun) copyFromDirectory(ctx context.Context) error {
+func (b *backupRun) copyFromDirectory(ctx context.Context) (err error) {
 	if err := datadir.RequireLog(b.options.data); err != nil {
 		return err
 	}
-	file, err := wal.NewBackupFile(&b.out)
-	if err != nil {
-		return err
-	}
 	b.source = "from the directory, no node is running"
-	b.info, err = wal.Backup(b.options.data, file, wal.BackupOptions{
-		Clock: b.process.Clock, Program: process.Version(), Visit: b.counter.Visitor(),
-		Throttle: func(int) error {
-			if ctx.Err() != nil {
-				return errInterrupted
-			}
-			return nil
-		},
-	})
+	sequence, state, err := wal.StoppedState(b.options.data)
+	if errors.Is(err, wal.ErrUncovered) {
+		return exit.Errorf(exit.Unavailable, "%s: %w; the last node did not stop cleanly: start it and back it up, or copy the directory", b.options.data, err)
+	}
 	if err != nil {
 		return err
 	}
-	return file.Close()
+	defer func() { err = errors.Join(err, state.Close()) }()
+	b.info = wal.BackupInfo{Program: process.Version(), TakenAt: b.process.Clock().UTC(), Sequence: sequence}
+	return wal.WriteBackup(&b.out, b.info, func(out io.Writer) (err error) {
+		b.contents, err = countState(sequence, contextReader{ctx, state}, out)
+		return err
+	})
 }
 
 // errNoNode means that no node listens at the management socket.
@@ -294,14 +287,13 @@ func nodeError(n *remote.Node, err error) error {
 
 // streamError adds an exit code to an error that has occurred while the backup was copied from the node. If the node
 // has broken off the backup, the error has the reason that the node gave.
-func streamError(ctx context.Context, stream *admin.BackupStream, err error) error {
-	var damage *wal.DamageError
+func (b *backupRun) streamError(ctx context.Context, stream *admin.BackupStream, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return errInterrupted
-	case stream.Err == nil && !errors.As(err, &damage): // an error of b.out or b.counter, not of the node
+	case b.out.err != nil, errors.Is(err, actors.ErrUnknownRecord):
 		return err
 	}
 	if reason := stream.FailureReason(); reason != "" {

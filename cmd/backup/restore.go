@@ -40,8 +40,8 @@ is complete and on disk every command refuses it, also after a crash. After an e
 Later changes are not in it: keys and sessions that were revoked since are valid again, suspensions of accounts are
 gone, and quota that was used since can be used again. The age of the backup is printed; docs/recovery.md says what to
 do about an old one. With --from - the backup comes from stdin and is verified while it is written.`,
-		Example: `  tasard restore --from monday.tar.zst --data ./data-restored
-  ssh backup@example.com 'cat tasard.tar.zst' | tasard restore --from - --data /var/lib/tasard`,
+		Example: `  tasard restore --from monday.zst --data ./data-restored
+  ssh backup@example.com 'cat tasard.zst' | tasard restore --from - --data /var/lib/tasard`,
 		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &o.data) },
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(setting.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
@@ -56,7 +56,7 @@ do about an old one. With --from - the backup comes from stdin and is verified w
 }
 
 func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
-	if err := restoreError(o.data, wal.CheckRestore(o.data)); err != nil {
+	if err := restoreError(o.data, wal.CheckEmpty(o.data)); err != nil {
 		return err
 	}
 	file, name, err := openBackup(p, o.from)
@@ -65,23 +65,57 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	}
 	defer func() { _ = file.Close() }()     // nothing was written to it
 	if seeker, ok := file.(io.Seeker); ok { // verify it first; a pipe can be verified only while it is restored
-		if _, err := wal.VerifyBackup(contextReader{ctx, file}, name, actors.NewBackupCounter().Visitor()); err != nil {
+		if _, _, err := readBackup(contextReader{ctx, file}, name); err != nil {
 			return backupError(err)
 		}
 		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
 			return exit.Errorf(exit.IOError, "read the backup again: %w", err)
 		}
 	}
-	counter := actors.NewBackupCounter()
-	info, err := wal.RestoreBackup(contextReader{ctx, file}, name, o.data, wal.Options{Clock: p.Clock}, counter.Visitor())
+	info, contents, err := restoreBackup(p, contextReader{ctx, file}, name, o.data)
 	if err != nil {
 		return restoreError(o.data, err)
 	}
 	terminal.Fprintf(p.Stdout, "restored  %s\n", o.data)
-	printBackup(p, &info, counter)
+	printBackup(p, &info, &contents)
 	terminal.Fprintf(p.Stdout, "Later changes are not in it: keys and sessions that were revoked since are valid again, suspensions are gone, and\n"+
 		"quota that was used since can be used again. See \"An old backup\" in docs/recovery.md.\n")
 	return nil
+}
+
+// restoreBackup makes a log of a backup in a new directory.
+func restoreBackup(p *process.Process, file io.Reader, name, dir string) (info wal.BackupInfo, contents actors.BackupContents, err error) {
+	r, err := wal.OpenBackup(file, name)
+	if err != nil {
+		return info, contents, err
+	}
+	defer r.Close()
+	err = wal.Create(dir, wal.Options{Clock: p.Clock}, r.Info.Sequence, func(out io.Writer) (err error) {
+		contents, err = countState(r.Info.Sequence, r, out)
+		return err
+	})
+	return r.Info, contents, err
+}
+
+// readBackup verifies a backup and counts its contents.
+func readBackup(file io.Reader, name string) (info wal.BackupInfo, contents actors.BackupContents, err error) {
+	r, err := wal.OpenBackup(file, name)
+	if err != nil {
+		return info, contents, err
+	}
+	defer r.Close()
+	contents, err = countState(r.Info.Sequence, r, io.Discard)
+	return r.Info, contents, err
+}
+
+// countState copies the state after the record with the number sequence, and counts its contents.
+func countState(sequence uint64, state io.Reader, out io.Writer) (actors.BackupContents, error) {
+	state = io.TeeReader(state, out)
+	contents, err := actors.CountBackup(sequence, state)
+	if _, copyErr := io.Copy(io.Discard, state); copyErr != nil {
+		err = copyErr // the cause: a state can't be decoded if its bytes are damaged
+	}
+	return contents, err
 }
 
 // restoreError adds an exit code to an error that has occurred while the new data directory was written.
@@ -123,21 +157,20 @@ func verifyBackup(ctx context.Context, p *process.Process, from string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
-	counter := actors.NewBackupCounter()
-	info, err := wal.VerifyBackup(contextReader{ctx, file}, name, counter.Visitor())
+	info, contents, err := readBackup(contextReader{ctx, file}, name)
 	if err != nil {
 		return backupError(err)
 	}
 	terminal.Fprintf(p.Stdout, "backup    %s\n", name)
-	printBackup(p, &info, counter)
+	printBackup(p, &info, &contents)
 	terminal.Fprintf(p.Stdout, "The backup is whole.\n")
 	return nil
 }
 
-func printBackup(p *process.Process, info *wal.BackupInfo, counter *actors.BackupCounter) {
+func printBackup(p *process.Process, info *wal.BackupInfo, contents *actors.BackupContents) {
 	age := p.Clock().Sub(info.TakenAt).Round(time.Second)
 	terminal.Fprintf(p.Stdout, "taken     %s, %s\n", terminal.FormatInstant(info.TakenAt), formatAge(age))
-	printContents(p.Stdout, info, counter)
+	printContents(p.Stdout, info, contents)
 }
 
 // formatAge formats the age of a backup. The age is negative if the clock of one of the machines was wrong.

@@ -16,16 +16,11 @@ import (
 )
 
 const (
-	typeTar = "application/x-tar"
+	typeZstd = "application/zstd"
 	// failureTrailer is the HTTP trailer that says why a backup ended early.
 	failureTrailer = "Tasard-Failure"
-	// backupBytesASecond limits the rate of a backup, to leave most of the disk and CPU to the node.
-	backupBytesASecond = 64 << 20
-	// backupStallMax limits the time between two calls of pacer.wait. If the client stops reading, writes block, so
-	// pacer.wait is not called, and the backup ends.
+	// backupStallMax limits one write. A client that stops reading gets no more, so that the node can release the snapshot.
 	backupStallMax = 30 * time.Second
-	// backupMax limits the duration of a backup, because until its end the node keeps the files in it.
-	backupMax = time.Hour
 )
 
 var (
@@ -33,10 +28,6 @@ var (
 	errStopping      = &engine.Error{Code: CodeStopping, Message: "the node is stopping"}
 	errStalled       = errors.New("the client stopped reading")
 )
-
-// BackupInfo holds the sequence numbers of two records of the node's log: the newest record in a backup, and the newest
-// record that the log snapshot in the backup includes.
-type BackupInfo struct{ Last, Snapshot uint64 }
 
 // backupSlot allows one backup at a time.
 type backupSlot struct {
@@ -50,24 +41,19 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.backupSlot.busy.Store(false)
-	ctx, cancel := context.WithTimeout(r.Context(), backupMax)
-	defer cancel()
 	control := http.NewResponseController(w)
-	// A backup may take longer than the timeouts of the server, so they are turned off. If that fails, a timeout may end
-	// the backup early, and the client reports an error.
-	_ = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
-	p := &pacer{ctx: ctx, stopping: s.backupSlot.stopping, timer: time.NewTimer(0)}
-	defer p.timer.Stop()
-	p.stallTimer = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // ends a blocked write
-	defer p.stallTimer.Stop()
-
-	out := &countingWriter{w: w}
-	w.Header().Set("Content-Type", typeTar)
+	// A backup may take longer than the timeout of the server. If it can't be turned off, it may end the backup early, and
+	// the client reports an error.
+	_ = control.SetWriteDeadline(time.Time{})
+	out := &backupWriter{w: w, stopping: s.backupSlot.stopping}
+	out.stall = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // ends a blocked write
+	defer out.stall.Stop()
+	w.Header().Set("Content-Type", typeZstd)
 	w.Header().Set("Trailer", failureTrailer)
-	info, err := s.config.Backup(out, p.wait)
+	last, err := s.config.Backup(out)
 	switch {
 	case err == nil:
-		s.config.Logger.Info("backup taken", "lastRecord", info.Last, "snapshot", info.Snapshot, "bytes", out.bytes, "by", authorName(r.Context(), Author{}))
+		s.config.Logger.Info("backup taken", "lastRecord", last, "bytes", out.bytes, "by", authorName(r.Context(), Author{}))
 	case out.bytes == 0:
 		w.Header().Del("Trailer")
 		writeError(w, err)
@@ -77,39 +63,28 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-type countingWriter struct {
-	w     http.ResponseWriter
-	bytes int64
+// backupWriter writes a backup to a client. A write fails when the server stops, and when the client has read nothing for
+// backupStallMax.
+type backupWriter struct {
+	w        http.ResponseWriter
+	stopping chan struct{}
+	stall    *time.Timer // ends the write that runs backupStallMax after the newest one began
+	bytes    int64
 }
 
 // Write implements io.Writer.
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.bytes += int64(n)
-	return n, err
-}
-
-// pacer limits the rate of a backup.
-type pacer struct {
-	ctx        context.Context
-	stopping   chan struct{}
-	timer      *time.Timer // for the pauses between writes
-	stallTimer *time.Timer // fires backupStallMax after the newest call of wait
-}
-
-func (p *pacer) wait(bytes int) error {
-	if !p.stallTimer.Reset(backupStallMax) {
-		return errStalled
-	}
-	p.timer.Reset(time.Duration(bytes) * time.Second / backupBytesASecond)
+func (b *backupWriter) Write(p []byte) (int, error) {
 	select {
-	case <-p.timer.C:
-		return nil
-	case <-p.stopping:
-		return errStopping
-	case <-p.ctx.Done():
-		return p.ctx.Err()
+	case <-b.stopping:
+		return 0, errStopping
+	default:
 	}
+	if !b.stall.Reset(backupStallMax) {
+		return 0, errStalled
+	}
+	n, err := b.w.Write(p)
+	b.bytes += int64(n)
+	return n, err
 }
 
 // headerText replaces the characters that a header can't contain by '?'.

@@ -49,9 +49,8 @@ type Config struct {
 	Cluster   func() Cluster          // nil if the node is not in a cluster
 	Forget    func(node string) error // makes the cluster forget a node that has stopped for good
 	Metrics   http.Handler            // for Prometheus
-	// Backup writes a backup of the node to out. Before each write it calls pace with the number of bytes, and it fails
-	// if pace fails.
-	Backup func(out io.Writer, pace func(bytes int) error) (BackupInfo, error)
+	// Backup writes a backup of the node to out. last is the number of the last record whose effect is in it.
+	Backup func(out io.Writer) (last uint64, err error)
 }
 
 // Server serves the management API of a running node.

@@ -85,8 +85,8 @@ func serverOf(node Node) *Server {
 		},
 		Sources: func() Sources { return Sources{Sources: []Source{}} },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "tasard_up 1\n") }),
-		Backup: func(io.Writer, func(int) error) (BackupInfo, error) {
-			return BackupInfo{}, errors.New("nothing to copy")
+		Backup: func(io.Writer) (uint64, error) {
+			return 0, errors.New("nothing to copy")
 		},
 	})
 }
@@ -245,9 +245,16 @@ func TestBackup_OneAtATime(t *testing.T) {
 			t.Errorf("a copy that fails is answered %d: %s", got.Code, got.Body)
 		}
 	}
-	p := &pacer{ctx: t.Context(), stopping: make(chan struct{}), timer: time.NewTimer(0), stallTimer: time.NewTimer(time.Hour)}
-	close(p.stopping)
-	if err := p.wait(backupBytesASecond * 60); !errors.Is(err, errStopping) {
+	out := &backupWriter{w: httptest.NewRecorder(), stopping: make(chan struct{}), stall: time.NewTimer(time.Hour)}
+	if _, err := out.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	out.stall.Stop()
+	if _, err := out.Write([]byte("x")); !errors.Is(err, errStalled) {
+		t.Errorf("a client that reads nothing: %v", err)
+	}
+	close(out.stopping)
+	if _, err := out.Write([]byte("x")); !errors.Is(err, errStopping) {
 		t.Errorf("a node that stops: %v", err)
 	}
 }

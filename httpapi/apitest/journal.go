@@ -102,7 +102,7 @@ func (j *memoryJournal) Close() error { return nil }
 func (d *journalData) writeLog(dir string) (*wal.Log, error) {
 	options := wal.Options{ReserveBytes: -1, Clock: Epoch} // -1: the free space is not checked
 	if d.sequence > 0 {
-		if err := wal.Create(dir, options, d.sequence, bytes.NewReader(d.snapshot)); err != nil {
+		if err := wal.Create(dir, options, d.sequence, func(w io.Writer) error { _, err := w.Write(d.snapshot); return err }); err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/httpapi/admin"
-	"github.com/tasard/tasard/wal"
 )
 
 // Config configures a Core. Clock, random source and logger of the Core are those of the field Actors.
@@ -112,12 +111,12 @@ func (n *Core) readiness() admin.Readiness {
 	return readiness
 }
 
-func (n *Core) backup(out io.Writer, pace func(int) error) (admin.BackupInfo, error) {
-	info, err := n.System.Backup(out, wal.BackupOptions{Program: n.config.Version, Clock: n.config.Actors.Clock, Throttle: pace})
+func (n *Core) backup(out io.Writer) (last uint64, err error) {
+	info, err := n.System.Backup(out, n.config.Version)
 	if n.config.BackedUp != nil {
 		n.config.BackedUp(err)
 	}
-	return admin.BackupInfo{Last: info.Last, Snapshot: info.Snapshot}, err
+	return info.Sequence, err
 }
 
 // accessLog returns a function that logs responses as JSON, or nil if out is nil. The request waits until the line is

@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -106,8 +107,9 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// stateRequest asks the Actor for a StateSnapshot of the currencies after the newest record.
-type stateRequest = mailbox.Request[struct{}, *StateSnapshot]
+// stateRequest asks the Actor for a StateSnapshot after the newest record: a full one if the query is true, else one of the
+// currencies.
+type stateRequest = mailbox.Request[bool, *StateSnapshot]
 
 // requestParts asks the owners for their parts of the snapshot.
 func (a *Actor) requestParts(s *StateSnapshot) {
@@ -131,7 +133,8 @@ func (a *Actor) requestParts(s *StateSnapshot) {
 func (a *Actor) answerStateRequests() {
 	requests := a.stateRequests
 	a.stateRequests = nil
-	a.requestParts(&StateSnapshot{Sequence: a.last, Done: func(s *StateSnapshot) {
+	full := slices.ContainsFunc(requests, func(q *stateRequest) bool { return q.Query })
+	a.requestParts(&StateSnapshot{Sequence: a.last, Full: full, Done: func(s *StateSnapshot) {
 		for _, q := range requests {
 			if err := s.Err.Load(); err != nil {
 				q.Reject(err)

@@ -1,0 +1,193 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// ErrNotEmpty means that the directory for a new log has files in it.
+var ErrNotEmpty = errors.New("the directory is not empty")
+
+// Create creates a log in dir, which must be missing or empty. It locks dir meanwhile. The log begins with a snapshot of
+// the state after the record with the number sequence, and has no records yet. write writes the state; if sequence is 0,
+// its output is not kept.
+//
+// Create first writes and syncs the high-water mark, which says that the log ends at sequence. Every command refuses a log
+// without the snapshot of that record, so a half-made directory is never used, even after a crash. After an error Create
+// removes everything that it created. Errors: ErrNotEmpty, ErrLocked, and errors of the disk and of write.
+func Create(dir string, o Options, sequence uint64, write func(io.Writer) error) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	var d *newDirectory
+	if dir, err = filepath.Abs(dir); err == nil {
+		d, err = beginDirectory(dir, o.disk)
+	}
+	if err != nil {
+		return fmt.Errorf("create log: %w", err)
+	}
+	if err = d.fill(sequence, write); err != nil {
+		err = errors.Join(err, d.removeAll())
+	}
+	if err = errors.Join(err, unlock(d.lock)); err != nil {
+		return fmt.Errorf("create log: %w", err)
+	}
+	return nil
+}
+
+// CheckEmpty returns nil if Create would accept dir, because it is missing or empty. It changes nothing.
+func CheckEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	lockFile, err := lockShared(dir) // if the directory is in use, ErrLocked says more than ErrNotEmpty
+	if err == nil {
+		err = errors.Join(fmt.Errorf("%s: %w", dir, ErrNotEmpty), unlock(lockFile))
+	}
+	return err
+}
+
+// newDirectory is a directory in which Create makes a log.
+type newDirectory struct {
+	dir     string
+	disk    *disk
+	lock    *os.File
+	created []string // paths, oldest first; dir itself is one of them if it was created
+}
+
+func beginDirectory(dir string, d *disk) (*newDirectory, error) {
+	if err := CheckEmpty(dir); err != nil {
+		return nil, err
+	}
+	n := &newDirectory{dir: dir, disk: d}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		n.created = append(n.created, dir)
+	}
+	if err := d.makeDir(dir); err != nil {
+		return nil, err
+	}
+	lockFile, err := lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	n.lock, n.created = lockFile, append(n.created, filepath.Join(dir, lockName))
+	// Another process may have created files between CheckEmpty and the lock.
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 1 {
+		err = fmt.Errorf("%s: %w", dir, ErrNotEmpty)
+	}
+	if err != nil {
+		return nil, errors.Join(err, unlock(lockFile))
+	}
+	return n, nil
+}
+
+// fill writes the high-water mark, the snapshot and an empty segment, in this order, and verifies the directory as Open
+// does.
+func (d *newDirectory) fill(sequence uint64, write func(io.Writer) error) error {
+	first := position{frame: sequence + 1, sequence: sequence + 1}
+	d.created = append(d.created, filepath.Join(d.dir, markName))
+	if err := writeMark(d.dir, d.disk, mark{first: first.frame, end: first}); err != nil {
+		return err
+	}
+	var err error
+	if sequence == 0 {
+		err = write(io.Discard)
+	} else {
+		err = d.file(snapshotPath(d.dir, sequence), func(w io.Writer) error {
+			return errors.Join(encodeSnapshot(w, sequence, write))
+		})
+	}
+	if err == nil {
+		err = d.file(segmentPath(d.dir, first.frame), func(io.Writer) error { return nil })
+	}
+	if err == nil {
+		_, err = examine(d.dir, nil)
+	}
+	return err
+}
+
+// file creates a file, fills it and syncs it.
+func (d *newDirectory) file(path string, fill func(io.Writer) error) error {
+	return withFile(path, fileCreate, func(f *os.File) error {
+		d.created = append(d.created, path)
+		if err := fill(&fileWriter{file: f, disk: d.disk, reserve: -1}); err != nil {
+			return err
+		}
+		return d.disk.syncNew(f)
+	})
+}
+
+// removeAll removes everything that was created, newest first. The high-water mark was created early, so it is removed
+// late. Until then all commands refuse the directory.
+func (d *newDirectory) removeAll() error {
+	var result error
+	for _, path := range slices.Backward(d.created) {
+		if err := d.disk.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			result = errors.Join(result, err)
+		}
+	}
+	if result == nil {
+		return nil
+	}
+	return fmt.Errorf("remove the files of a log that could not be completed: %w", result)
+}
+
+// CreateFile creates a file: fill writes it, and check reads it back. The file appears at path only when it is complete
+// and durable. If path exists, the error is fs.ErrExist. After an error of fill or check no file remains.
+func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) error) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s: %w", path, fs.ErrExist)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+tempSuffix) // readable only by its owner
+	if err != nil {
+		return err
+	}
+	err = fill(temp)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err == nil {
+		_, err = temp.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = check(temp)
+	}
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = publishNew(temp.Name(), path)
+	}
+	if err != nil {
+		if removeErr := os.Remove(temp.Name()); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+			err = errors.Join(err, removeErr)
+		}
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// publishNew renames a file without replacing an existing one. On a file system without hard links it checks for an
+// existing file first and then renames.
+func publishNew(oldPath, newPath string) error {
+	err := os.Link(oldPath, newPath)
+	switch {
+	case err == nil:
+		return os.Remove(oldPath)
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS):
+		if _, err := os.Lstat(newPath); err == nil {
+			return fmt.Errorf("%s: %w", newPath, fs.ErrExist)
+		}
+		return os.Rename(oldPath, newPath)
+	}
+	return err
+}
