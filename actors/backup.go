@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Backup takes a snapshot now and writes it to w; see wal.WriteBackup. It has every change that was acknowledged before
-// the call. Reads and changes go on meanwhile. Close waits until Backup returns.
+// Backup takes a snapshot now and writes it to w; see wal.WriteBackup. It has every change that was acknowledged
+// before the call. Reads and changes go on meanwhile. Close waits until Backup returns.
 func (s *System) Backup(w io.Writer, program string) (wal.BackupInfo, error) {
 	if err := s.beginCall(); err != nil {
 		return wal.BackupInfo{}, err
@@ -32,8 +32,8 @@ type BackupContents struct {
 	HistoryRows int // rows of daily history
 }
 
-// CountBackup decodes the state in a backup, after the record with the number sequence, and counts its contents. It keeps
-// only the number of accounts, not the accounts.
+// CountBackup decodes the state in a backup, after the record with the number sequence, and counts its contents. It
+// keeps only the number of accounts, not the accounts.
 func CountBackup(sequence uint64, state io.Reader) (c BackupContents, err error) {
 	if sequence == 0 {
 		return c, nil

@@ -38,8 +38,9 @@ func backupHeader() []byte {
 	return append(b, backupFormat, 0, 0, 0)
 }
 
-// WriteBackup writes a backup file: the header, and one zstd frame with info, as a line of JSON, and the output of state.
-// The zstd frame ends with a checksum of its content. After an error the file is incomplete, and readers refuse it.
+// WriteBackup writes a backup file: the header, and one zstd frame with info, as a line of JSON, and the output of
+// state. The zstd frame ends with a checksum of its content. After an error the file is incomplete, and readers
+// refuse it.
 func WriteBackup(w io.Writer, info BackupInfo, state func(io.Writer) error) error {
 	if _, err := w.Write(backupHeader()); err != nil {
 		return err
@@ -68,8 +69,8 @@ type BackupReader struct {
 	content *bufio.Reader
 }
 
-// OpenBackup reads the beginning of a backup file. The state is right only if Read reaches io.EOF. The caller must call
-// Close. Errors, also of Read: *DamageError, *FormatError and errors of reading the file.
+// OpenBackup reads the beginning of a backup file. The state is right only if Read reaches io.EOF. The caller must
+// call Close. Errors, also of Read: *DamageError, *FormatError and errors of reading the file.
 func OpenBackup(file io.Reader, name string) (*BackupReader, error) {
 	r := &BackupReader{file: &offsetReader{src: file, name: name}, name: name}
 	if err := r.header(); err != nil {
@@ -161,9 +162,9 @@ func (r *offsetReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// StoppedState returns the newest snapshot of the log in dir, which no process has open: the state after the record with
-// the number sequence. It verifies every byte of the log, and changes nothing. The snapshot must cover every record, as it
-// does after a clean stop. Otherwise the error is ErrUncovered. If there is no record, state is empty.
+// StoppedState returns the newest snapshot of the log in dir, which no process has open: the state after the record
+// with the number sequence. It verifies every byte of the log, and changes nothing. The snapshot must cover every
+// record, as it does after a clean stop. Otherwise the error is ErrUncovered. If there is no record, state is empty.
 func StoppedState(dir string) (sequence uint64, state io.ReadCloser, err error) {
 	err = WithSharedLock(dir, func() error {
 		x, err := examine(dir, nil)

@@ -75,8 +75,8 @@ func TestBackup_Restores(t *testing.T) {
 	mustClose(t, l)
 }
 
-// TestBackup_EveryFlipAndCutIsRefused: a changed file is refused, with one line that names it, unless the changed bit has no
-// meaning and the content is the same. A shortened file is always refused.
+// TestBackup_EveryFlipAndCutIsRefused: a changed file is refused, with one line that names it, unless the changed bit
+// has no meaning and the content is the same. A shortened file is always refused.
 func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
 	state := sampleState()[len(sampleState())-3000:]
 	whole := sampleBackup(t, state)
@@ -109,7 +109,7 @@ func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
 	}
 }
 
-// TestGolden_BackupsRefused compares the errors of files that are no backup, or a damaged one.
+// TestGolden_BackupsRefused compares the errors of files that are not a backup, or a damaged one.
 func TestGolden_BackupsRefused(t *testing.T) {
 	report := &goldenReport{dir: "/none"}
 	whole := sampleBackup(t, []byte("content"))
@@ -142,8 +142,8 @@ func TestGolden_BackupsRefused(t *testing.T) {
 	report.golden(t, "backups.txt")
 }
 
-// TestW11_GoldenBackup2: a backup of format version 2 is refused, with a message that names the program to use. The fixture
-// is never replaced.
+// TestW11_GoldenBackup2: a backup of format version 2 is refused, with a message that names the program to use. The
+// fixture is never replaced.
 func TestW11_GoldenBackup2(t *testing.T) {
 	file, err := os.Open(filepath.Join("testdata", "backup-v2.tasard"))
 	must(t, err)
@@ -155,8 +155,8 @@ func TestW11_GoldenBackup2(t *testing.T) {
 	}
 }
 
-// TestW11_GoldenBackup3 reads a fixture of format version 3. It is never replaced, also not with -update; a later format
-// gets its own.
+// TestW11_GoldenBackup3 reads a fixture of format version 3. It is never replaced, also not with -update; a later
+// format gets its own.
 func TestW11_GoldenBackup3(t *testing.T) {
 	fixture := filepath.Join("testdata", "backup-v3.zst")
 	if _, err := os.Stat(fixture); *update && errors.Is(err, os.ErrNotExist) {
@@ -267,8 +267,8 @@ func TestStoppedState(t *testing.T) {
 	}
 }
 
-// TestCopyFiles_WhileInUse copies a log while records are appended, snapshots taken and segments dropped. Each complete
-// copy opens with every record that was on disk before it began.
+// TestCopyFiles_WhileInUse copies a log while records are appended, snapshots taken and segments dropped. Each
+// complete copy opens with every record that was on disk before it began.
 func TestCopyFiles_WhileInUse(t *testing.T) {
 	l := mustOpen(t, filepath.Join(scratch(t), "log"), testOptions())
 	copies, vanished := 0, 0

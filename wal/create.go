@@ -14,13 +14,14 @@ import (
 // ErrNotEmpty means that the directory for a new log has files in it.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// Create creates a log in dir, which must be missing or empty. It locks dir meanwhile. The log begins with a snapshot of
-// the state after the record with the number sequence, and has no records yet. write writes the state; if sequence is 0,
-// its output is not kept.
+// Create creates a log in dir, which must be missing or empty. It locks dir meanwhile. The log begins with a snapshot
+// of the state after the record with the number sequence, and has no records yet. write writes the state; if sequence
+// is 0, its output is not kept.
 //
-// Create first writes and syncs the high-water mark, which says that the log ends at sequence. Every command refuses a log
-// without the snapshot of that record, so a half-made directory is never used, even after a crash. After an error Create
-// removes everything that it created. Errors: ErrNotEmpty, ErrLocked, and errors of the disk and of write.
+// Create first writes and syncs the high-water mark, which says that the log ends at sequence. Every command refuses
+// a log without the snapshot of that record, so a half-made directory is never used, even after a crash. After an
+// error Create removes everything that it created. Errors: ErrNotEmpty, ErrLocked, and errors of the disk and of
+// write.
 func Create(dir string, o Options, sequence uint64, write func(io.Writer) error) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -93,8 +94,8 @@ func beginDirectory(dir string, d *disk) (*newDirectory, error) {
 	return n, nil
 }
 
-// fill writes the high-water mark, the snapshot and an empty segment, in this order, and verifies the directory as Open
-// does.
+// fill writes the high-water mark, the snapshot and an empty segment, in this order, and verifies the directory as
+// Open does.
 func (d *newDirectory) fill(sequence uint64, write func(io.Writer) error) error {
 	first := position{frame: sequence + 1, sequence: sequence + 1}
 	d.created = append(d.created, filepath.Join(d.dir, markName))
@@ -144,8 +145,8 @@ func (d *newDirectory) removeAll() error {
 	return fmt.Errorf("remove the files of a log that could not be completed: %w", result)
 }
 
-// CreateFile creates a file: fill writes it, and check reads it back. The file appears at path only when it is complete
-// and durable. If path exists, the error is fs.ErrExist. After an error of fill or check no file remains.
+// CreateFile creates a file: fill writes it, and check reads it back. The file appears at path only when it is
+// complete and durable. If path exists, the error is fs.ErrExist. After an error of fill or check no file remains.
 func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)

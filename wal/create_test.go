@@ -59,8 +59,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreate_Order: the mark is whole and synced before the snapshot and the segment exist, and each file is synced with
-// its directory before the next one is created.
+// TestCreate_Order: the mark is whole and synced before the snapshot and the segment exist, and each file is synced
+// with its directory before the next one is created.
 func TestCreate_Order(t *testing.T) {
 	dir := filepath.Join(scratch(t), "r")
 	o := testOptions()

@@ -93,10 +93,11 @@ func Files(dir string) ([]string, error) {
 	return slices.Concat(names, files.temps, files.foreign), err
 }
 
-// CopyFiles calls visit for each file of the log in dir, in an order in which a copy can be made while another process has
-// the log open: the high-water mark, snapshots, segments. It does not verify the files, and the newest segment may end in
-// an incomplete batch; the Open of the copy verifies it and cuts that off. If the other process removes a file meanwhile,
-// the error is fs.ErrNotExist, and CopyFiles can be repeated. It ends with the first error of visit.
+// CopyFiles calls visit for each file of the log in dir, in an order in which a copy can be made while another
+// process has the log open: the high-water mark, snapshots, segments. It does not verify the files, and the newest
+// segment may end in an incomplete batch; the Open of the copy verifies it and cuts that off. If the other process
+// removes a file meanwhile, the error is fs.ErrNotExist, and CopyFiles can be repeated. It ends with the first error
+// of visit.
 func CopyFiles(dir string, visit func(name string, bytes int64, data io.Reader) error) error {
 	copyFile := func(path string) error {
 		return withFile(path, fileRead, func(f *os.File) error {

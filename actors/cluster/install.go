@@ -20,8 +20,8 @@ const (
 	lockName            = "LOCK"
 )
 
-// lockDir locks the data directory for this process. Package wal locks the log too, but only while the log is open, and
-// replaceLog closes the log for a while.
+// lockDir locks the data directory for this process. Package wal locks the log too, but only while the log is open,
+// and replaceLog closes the log for a while.
 func lockDir(dir string) (*os.File, error) {
 	streamDir := filepath.Join(dir, streamDirName)
 	if err := os.MkdirAll(streamDir, 0o700); err != nil {
@@ -62,8 +62,8 @@ func packLog(dir string, out io.Writer) error {
 	return w.Close()
 }
 
-// receiveLog unpacks the log of another node into DIR/incoming, where DIR is this node's data directory, and verifies it.
-// It does not change the log in DIR.
+// receiveLog unpacks the log of another node into DIR/incoming, where DIR is this node's data directory, and verifies
+// it. It does not change the log in DIR.
 func receiveLog(c *Config, archive io.Reader) (wal.Report, error) {
 	partial, complete := filepath.Join(c.Dir, incomingPartialName), filepath.Join(c.Dir, incomingName)
 	if err := os.RemoveAll(partial); err != nil {

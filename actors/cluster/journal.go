@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// stalledAfter must be longer than the election of a leader takes. If a proposal (a record that this node wants to
-	// append) is pending for longer than stalledAfter, the cluster cannot commit records, for example because the leader's
-	// disk is full.
+	// stalledAfter must be longer than the election of a leader takes. If a proposal (a record that this node wants
+	// to append) is pending for longer than stalledAfter, the cluster cannot commit records, for example because the
+	// leader's disk is full.
 	stalledAfter    = 10 * time.Second
 	publishTimeout  = 250 * time.Millisecond // maximum wait for the server's reply to one attempt; the leader may be gone
 	retryInterval   = 20 * time.Millisecond  // time between attempts; short, because an election may end at any moment
@@ -75,8 +75,8 @@ func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	return j, err
 }
 
-// lastChecksum returns the checksum of the newest record of a log, or 0 if the log has no record, also one that begins with
-// the snapshot of a restored backup.
+// lastChecksum returns the checksum of the newest record of a log, or 0 if the log has no record, also one that
+// begins with the snapshot of a restored backup.
 func lastChecksum(log *wal.Log) (sum uint32, err error) {
 	if log.First() > log.Last() {
 		return 0, nil
@@ -174,8 +174,8 @@ func (j *Journal) publish(p *proposal, message *nats.Msg) {
 	}
 }
 
-// stalled reports whether a proposal has been pending for longer than stalledAfter although this node's disk has space.
-// The node should then reject new changes. Append still waits.
+// stalled reports whether a proposal has been pending for longer than stalledAfter although this node's disk has
+// space. The node should then reject new changes. Append still waits.
 func (j *Journal) stalled(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -19,7 +19,8 @@ const (
 	typeZstd = "application/zstd"
 	// failureTrailer is the HTTP trailer that says why a backup ended early.
 	failureTrailer = "Tasard-Failure"
-	// backupStallMax limits one write. A client that stops reading gets no more, so that the node can release the snapshot.
+	// backupStallMax limits one write. A client that stops reading gets no more, so that the node can release the
+	// snapshot.
 	backupStallMax = 30 * time.Second
 )
 
@@ -42,8 +43,8 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.backupSlot.busy.Store(false)
 	control := http.NewResponseController(w)
-	// A backup may take longer than the timeout of the server. If it can't be turned off, it may end the backup early, and
-	// the client reports an error.
+	// A backup may take longer than the timeout of the server. If it can't be turned off, it may end the backup
+	// early, and the client reports an error.
 	_ = control.SetWriteDeadline(time.Time{})
 	out := &backupWriter{w: w, stopping: s.backupSlot.stopping}
 	out.stall = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // ends a blocked write
@@ -63,8 +64,8 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// backupWriter writes a backup to a client. A write fails when the server stops, and when the client has read nothing for
-// backupStallMax.
+// backupWriter writes a backup to a client. A write fails when the server stops, and when the client has read nothing
+// for backupStallMax.
 type backupWriter struct {
 	w        http.ResponseWriter
 	stopping chan struct{}

@@ -107,8 +107,8 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// stateRequest asks the Actor for a StateSnapshot after the newest record: a full one if the query is true, else one of the
-// currencies.
+// stateRequest asks the Actor for a StateSnapshot after the newest record: a full one if the query is true, else one
+// of the currencies.
 type stateRequest = mailbox.Request[bool, *StateSnapshot]
 
 // requestParts asks the owners for their parts of the snapshot.
@@ -146,8 +146,8 @@ func (a *Actor) answerStateRequests() {
 }
 
 const (
-	// accountsFraction makes snapshots rarer if the accounts are large. The records since the previous snapshot must be at
-	// least 1/accountsFraction as large as all accounts.
+	// accountsFraction makes snapshots rarer if the accounts are large. The records since the previous snapshot must
+	// be at least 1/accountsFraction as large as all accounts.
 	accountsFraction = 4
 	// overdueSnapshots is how many snapshots must be overdue until Health reports that the next snapshot is late.
 	overdueSnapshots = 4
@@ -236,8 +236,8 @@ func (l *Log) WriteSnapshot(s *StateSnapshot) {
 	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(s)) })
 }
 
-// writeSnapshot writes a snapshot and returns the result. If Err is set, it does not read the parts, because owners may
-// still set them.
+// writeSnapshot writes a snapshot and returns the result. If Err is set, it does not read the parts, because owners
+// may still set them.
 func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotWritten {
 	if err := s.Err.Load(); err != nil {
 		return &snapshotWritten{sequence: s.Sequence, err: err}
