@@ -56,7 +56,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 		Admit: public.Frame().Admit,
 	})
 	account.New(account.Config{
-		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Clock: c.Actors.Clock, Random: c.Random,
+		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Random: c.Random,
 		Logger: c.Actors.Logger,
 	}).Register(mux)
 	docs.New(docs.Config{

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/pages"
@@ -33,13 +32,12 @@ type AccessPolicy interface {
 	KeyPolicy() account.KeyPolicy
 }
 
-// Config configures Pages. Frame, Accounts, Access, Clock and Random are required.
+// Config configures Pages. Frame, Accounts, Access and Random are required.
 type Config struct {
 	Frame    *pages.Frame
 	Accounts account.Service
 	Access   AccessPolicy
 	Mail     Mail
-	Clock    func() time.Time
 	Random   io.Reader    // cryptographically secure
 	Logger   *slog.Logger // nil means no log
 }
@@ -47,9 +45,8 @@ type Config struct {
 // Pages serves the account pages. It is safe for concurrent use.
 type Pages struct {
 	config  Config
-	forms   *formTokens
 	paths   []string                    // paths of the cookies, one for each language
-	origins *http.CrossOriginProtection // the third protection of forms, besides SameSite cookies and form tokens
+	origins *http.CrossOriginProtection // rejects forms of other sites, besides SameSite cookies
 	texts   *pages.Texts
 }
 
@@ -62,8 +59,8 @@ const (
 
 const rootPage = "/account"
 
-// New creates the pages and adds their assets to the Frame. It panics if an embedded file or the public URL is invalid,
-// or if Random fails.
+// New creates the pages and adds their assets to the Frame. It panics if an embedded file or the public URL is
+// invalid.
 func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -72,14 +69,11 @@ func New(config Config) *Pages {
 	if publicURL := config.Frame.PublicURL(); publicURL != "" {
 		must("read the public address of the service", origins.AddTrustedOrigin(publicURL))
 	}
-	var key [32]byte
-	_, err := io.ReadFull(config.Random, key[:])
-	must("generate the key of forms", err)
 	files, err := fs.Sub(embedded, "files")
 	must("read the embedded files", err)
 	config.Frame.AddAssets(files, styleAsset, scriptAsset)
 	p := &Pages{
-		config: config, forms: newFormTokens(key, config.Clock), origins: origins, texts: pages.ReadTexts(files),
+		config: config, origins: origins, texts: pages.ReadTexts(files),
 	}
 	for _, language := range pages.Languages() {
 		p.paths = append(p.paths, language.Path(rootPage))

@@ -21,10 +21,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-const (
-	formBytesMax = 4 << 10
-	formField    = "form" // name of the form field with the form token, which protects against CSRF
-)
+const formBytesMax = 4 << 10
 
 // pageContext is a request with its cookies and its form.
 type pageContext struct {
@@ -83,15 +80,7 @@ func (v *pageContext) digits(name string) string {
 	}, v.field(name))
 }
 
-func (v *pageContext) tokenOwner() tokenOwner {
-	if v.hasSession {
-		return tokenOwner(v.session.Digest())
-	}
-	return sha256.Sum256([]byte(v.login.browserID))
-}
-
-// requester returns the browser for a request for a login code or a login. Its form had a token, so there is a login
-// cookie or a session.
+// requester returns the browser for a request for a login code or a login.
 func (v *pageContext) requester() account.Requester {
 	from := account.Requester{Address: v.r.Address}
 	if v.hasLogin {
@@ -100,13 +89,9 @@ func (v *pageContext) requester() account.Requester {
 	return from
 }
 
-func (v *pageContext) token(purpose string) string { return v.p.forms.issue(purpose, v.tokenOwner()) }
-
-// hasLoginToken reports whether the form has a valid CSRF token. The token belongs to the session or, before a login,
-// to the browser of the login cookie.
-func (v *pageContext) hasLoginToken(purpose string) bool {
-	return (v.hasLogin || v.hasSession) && v.p.forms.isValid(v.formValues.Get(formField), purpose, v.tokenOwner())
-}
+// hasCookie reports whether the browser sent a cookie of these pages. A form of another site comes without them,
+// because they are SameSite=Strict; so does a form of a browser that accepts no cookies.
+func (v *pageContext) hasCookie() bool { return v.hasLogin || v.hasSession }
 
 // setLoginCookie sets the login cookie if the browser has none or if email is not zero. A browser without the cookie
 // gets a new browserID. An email that is not zero is stored in the cookie.
@@ -121,7 +106,7 @@ func (v *pageContext) setLoginCookie(email account.Email) error {
 		}
 		v.login, v.hasLogin = loginState{browserID: hex.EncodeToString(id[:])}, true
 	}
-	lifetime := formLifetime
+	lifetime := visitLifetime
 	if !email.IsZero() {
 		v.login.email, lifetime = email, loginLifetime
 	}

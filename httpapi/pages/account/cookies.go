@@ -17,6 +17,8 @@ const (
 	securePrefix = "__Secure-"
 
 	browserIDBytes = 16
+	// visitLifetime is the lifetime of the login cookie before a code is requested. It is longer than that of a session.
+	visitLifetime = time.Hour
 	// loginLifetime is the lifetime of the login cookie once it has an e-mail address. When it ends, the code has
 	// expired and another code can be requested.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
@@ -27,7 +29,7 @@ const (
 
 // loginState is the content of the login cookie.
 type loginState struct {
-	browserID string        // random, hexadecimal; form tokens and login codes are bound to it
+	browserID string        // random, hexadecimal; login codes are bound to it
 	email     account.Email // address for which a login code was requested, or zero
 }
 

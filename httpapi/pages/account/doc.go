@@ -10,7 +10,7 @@
 //	POST /account/signout            closes the session                    → /account
 //
 // The same paths exist under /en. The arrows are redirects (303) after success. A GET of the path of a form redirects
-// to /account. After an error the form is shown again with its input. The status is then 403 for an invalid form token,
+// to /account. After an error the form is shown again with its input. The status is then 403 without a cookie,
 // 422 for invalid input, 409, or 429 or 503 with Retry-After. Wrong and expired codes give the same page, and so do
 // known and unknown e-mail addresses.
 //
@@ -20,9 +20,9 @@
 // session token is in a cookie that has HttpOnly, SameSite=Strict and the path of these pages. With https the cookie
 // also has Secure and the prefix __Secure-. A login code is only in the body of a form.
 //
-// A form is accepted if the request is not cross-origin, has the cookie of the form, and has a valid form token
-// (form_tokens.go). The form that creates a key works once. Responses may be compressed: the BREACH attack is not
-// possible, because no other site can request these pages with cookies, and tokens differ each time.
+// A form is accepted if the request is not cross-origin (http.CrossOriginProtection) and has a cookie of these pages.
+// Responses may be compressed: the BREACH attack is not possible, because no other site can request these pages with
+// cookies.
 //
 // # Where to start reading
 //
@@ -31,6 +31,5 @@
 //	login.go        sign-in
 //	keys.go         keys and usage
 //	form_errors.go  errors of forms
-//	form_tokens.go  protection of forms, with cookies.go
 //	files           texts, style and script
 package account

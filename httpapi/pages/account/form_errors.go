@@ -21,12 +21,8 @@ type formError struct {
 	Minutes bool          // Wait is shown in minutes instead of seconds
 }
 
-// Errors of form tokens.
-func staleForm() *formError { return &formError{Key: "stale", Status: http.StatusForbidden} }
-func usedForm() *formError  { return &formError{Key: "used", Status: http.StatusConflict} }
-func busy() *formError {
-	return &formError{Key: "overloaded", Status: http.StatusServiceUnavailable, Wait: time.Minute, Minutes: true}
-}
+// noCookie is the error of a form that came without a cookie of these pages.
+func noCookie() *formError { return &formError{Key: "stale", Status: http.StatusForbidden} }
 
 // secondsMax is the longest wait that is shown in seconds.
 const secondsMax = 120 * time.Second
@@ -106,10 +102,9 @@ func (v *pageContext) note(key string) Node {
 	return If(key != "", Div(Class("notice good"), Role("status"), P(v.l.T(key))))
 }
 
-// form returns a form with a form token for a purpose. path is relative to rootPage.
-func (v *pageContext) form(path, purpose, class string, children ...Node) Node {
-	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+path),
-		Input(Type("hidden"), Name(formField), Value(v.token(purpose))), Group(children))
+// form returns a form. path is relative to rootPage.
+func (v *pageContext) form(path, class string, children ...Node) Node {
+	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+path), Group(children))
 }
 
 func field(children ...Node) Node { return Div(Class("field"), Group(children)) }

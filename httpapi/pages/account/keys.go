@@ -46,7 +46,7 @@ func (v *pageContext) homePage(view homeView) {
 		v.keysRequiredNotice(),
 		Section(Class("stack"), Aria("labelledby", "keys"), H2(ID("keys"), l.T("home.keys")), v.keyList(keys), v.keyForm(view, keys)),
 		Section(Class("stack"), Aria("labelledby", "usage"), H2(ID("usage"), l.T("usage.title")), usage),
-		v.form("/signout", purposeSignOut, "inline signout", submit("button plain", l.T("home.out")),
+		v.form("/signout", "inline signout", submit("button plain", l.T("home.out")),
 			P(Class("fine"), l.T("home.session", int(account.SessionLifetime.Minutes())))),
 	})
 }
@@ -87,7 +87,7 @@ func (v *pageContext) revokeForm(key *account.KeyRecord) Node {
 	}
 	label := Span(Class("quiet"), Text(" "+labelOf(key)))
 	return Details(Class("revoke"), Summary(v.l.T("home.revoke"), label),
-		v.form("/keys/"+key.ID+"/revoke", purposeRevoke, "", P(v.l.T("home.revoke.sure")),
+		v.form("/keys/"+key.ID+"/revoke", "", P(v.l.T("home.revoke.sure")),
 			submit("button danger", v.l.T("home.revoke.do"), label)))
 }
 
@@ -104,7 +104,7 @@ func (v *pageContext) keyForm(view homeView, keys []account.KeyRecord) Node {
 	}
 	name := Input(ID("name"), Name("name"), Type("text"), MaxLength("80"), AutoComplete("off"), Value(view.name),
 		describedBy("name", "name-help", view.nameErrKey))
-	return v.form("/keys", purposeKey, "card stack", H3(l.T("home.new")),
+	return v.form("/keys", "card stack", H3(l.T("home.new")),
 		field(Group{Label(For("name"), l.T("home.name")), name}, v.fieldError("name", view.nameErrKey, Role("alert")),
 			P(Class("fine"), ID("name-help"), l.T("home.name.help"))),
 		submit("button", l.T("home.make")))
@@ -174,7 +174,7 @@ func labelOf(key *account.KeyRecord) string {
 	return "…" + key.Hint
 }
 
-// createKey creates a key and shows it. The form works only once.
+// createKey creates a key and shows it. A reload of its page asks the reader before the browser sends the form again.
 func (p *Pages) createKey(v *pageContext) {
 	const operation = "POST /account/keys"
 	if !v.hasSession {
@@ -185,18 +185,6 @@ func (p *Pages) createKey(v *pageContext) {
 	if !account.ValidKeyName(name) {
 		v.homePage(homeView{name: name, nameErrKey: "fault.name"})
 		return
-	}
-	switch p.forms.spend(v.formValues.Get(formField), purposeKey, v.tokenOwner()) {
-	case tokenInvalid:
-		v.homePage(homeView{name: name, formErr: staleForm()})
-		return
-	case tokenSpentBefore:
-		v.homePage(homeView{formErr: usedForm()})
-		return
-	case tokenTableFull:
-		v.homePage(homeView{name: name, formErr: busy()})
-		return
-	case tokenSpent:
 	}
 	key, secret, err := p.config.Accounts.CreateKey(v.session.Digest(), name)
 	if err != nil {
@@ -232,10 +220,6 @@ func (p *Pages) revokeKey(v *pageContext) {
 	const operation = "POST /account/keys/{id}/revoke"
 	if !v.hasSession {
 		v.sessionEnded(http.StatusForbidden)
-		return
-	}
-	if !p.forms.isValid(v.formValues.Get(formField), purposeRevoke, v.tokenOwner()) {
-		v.homePage(homeView{formErr: staleForm()})
 		return
 	}
 	if err := p.config.Accounts.RevokeKey(v.session.Digest(), v.r.PathValue("id")); err != nil {

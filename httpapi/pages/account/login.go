@@ -12,15 +12,6 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// Purposes of form tokens. A token is valid only in forms with its purpose.
-const (
-	purposeCode    = "code"
-	purposeSession = "session"
-	purposeKey     = "key"
-	purposeRevoke  = "revoke"
-	purposeSignOut = "signout"
-)
-
 // signInView is the input of signInPage. Messages are given as keys of pages.Texts. After a form was sent, it describes
 // the result of the form.
 type signInView struct {
@@ -38,7 +29,7 @@ func (v *pageContext) signInPage(view signInView) {
 	}
 	l := v.l
 	form := Group{
-		v.form("/codes", purposeCode, "card stack",
+		v.form("/codes", "card stack",
 			field(emailInput(view.email, l, describedBy("email", "email-help", view.emailErrKey)),
 				v.fieldError("email", view.emailErrKey, nil), P(Class("fine"), ID("email-help"), l.T("welcome.help"))),
 			submit("button", l.T("welcome.send"))),
@@ -115,14 +106,14 @@ func (v *pageContext) codePage(view codeView) {
 		MaxLength("16"), Attr("size", "10"), Required(), AutoFocus(), describedBy("code", "code-help", view.codeErrKey))
 	v.write(v.statusOf(view.formErr, view.emailErrKey, view.codeErrKey), "code.title", Group{
 		H1(l.T("code.title")), P(Class("lead"), l.T("code.lead")), v.notice(view.formErr),
-		v.form("/sessions", purposeSession, "card stack",
+		v.form("/sessions", "card stack",
 			field(emailInput(view.email, l, describedBy("email", "", view.emailErrKey)), v.fieldError("email", view.emailErrKey, nil)),
 			field(Group{Label(For("code"), l.T("code.code")), code}, v.fieldError("code", view.codeErrKey, Role("alert")),
 				P(Class("fine"), ID("code-help"), l.T("code.help", int(account.CodeLifetime.Minutes()), account.CodeTriesMax))),
 			submit("button", l.T("code.enter"))),
 		v.mailPrintedNotice(),
 		H2(l.T("code.none")), P(l.T("code.again")),
-		v.form("/codes", purposeCode, "inline", Input(Type("hidden"), Name("email"), Value(view.email)),
+		v.form("/codes", "inline", Input(Type("hidden"), Name("email"), Value(view.email)),
 			submit("button plain", l.T("code.resend")), Text(" "), A(l.Href(rootPage), l.T("code.other"))),
 	})
 }
@@ -136,8 +127,8 @@ func emailInput(email string, l *pages.Localizer, described Node) Node {
 func (p *Pages) requestCode(v *pageContext) {
 	const operation = "POST /account/codes"
 	emailText := v.field("email")
-	if !v.hasLoginToken(purposeCode) {
-		v.signInPage(signInView{email: emailText, formErr: staleForm()})
+	if !v.hasCookie() {
+		v.signInPage(signInView{email: emailText, formErr: noCookie()})
 		return
 	}
 	email, err := account.ParseEmail(emailText)
@@ -169,8 +160,8 @@ func (p *Pages) requestCode(v *pageContext) {
 func (p *Pages) openSession(v *pageContext) {
 	const operation = "POST /account/sessions"
 	view := codeView{email: v.field("email")}
-	if !v.hasLoginToken(purposeSession) {
-		view.formErr = staleForm()
+	if !v.hasCookie() {
+		view.formErr = noCookie()
 		v.codePage(view)
 		return
 	}
@@ -217,10 +208,6 @@ func isLoginCode(text string) bool {
 func (p *Pages) signOut(v *pageContext) {
 	if !v.hasSession {
 		v.redirect(rootPage)
-		return
-	}
-	if !p.forms.isValid(v.formValues.Get(formField), purposeSignOut, v.tokenOwner()) {
-		v.homePage(homeView{formErr: staleForm()})
 		return
 	}
 	err := p.config.Accounts.CloseSession(v.session.Digest())
