@@ -249,7 +249,7 @@ func TestRandom_RunsOut(t *testing.T) {
 	}
 }
 
-// TestNew_PublicURL checks that a public address that is no origin is refused at start.
+// TestNew_PublicURL checks that New refuses a public address without a host at start.
 func TestNew_PublicURL(t *testing.T) {
 	defer func() {
 		if cause := fmt.Sprint(recover()); !strings.Contains(cause, "missing ']'") {
