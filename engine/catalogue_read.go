@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-
-	"github.com/tasard/tasard/engine/jsonfile"
 )
 
 // Limits of a catalogue file.
@@ -23,7 +21,7 @@ func (c *Catalogue) read(r io.Reader, name string) error {
 	if err != nil {
 		return fmt.Errorf("read catalogue %s: %w", name, err)
 	}
-	return jsonfile.Read(name, data, catalogueBytesMax, "split it", func(top *jsonfile.Object) {
+	return readJSONFile(name, data, catalogueBytesMax, "split it", func(top *jsonObject) {
 		eachEntry(top, "institutions", "id", func(e *entry) {
 			institution := e.institution()
 			c.institutions[institution.ID] = institution
@@ -40,16 +38,16 @@ func (c *Catalogue) read(r io.Reader, name string) error {
 }
 
 // entry is an institution, a currency or a source in a file.
-type entry struct{ *jsonfile.Object }
+type entry struct{ *jsonObject }
 
 // eachEntry calls visit for each entry of one list. It reports a problem if two entries have the same key.
-func eachEntry(top *jsonfile.Object, list, key string, visit func(*entry)) {
+func eachEntry(top *jsonObject, list, key string, visit func(*entry)) {
 	places := map[string]string{} // path of each entry, by the value of its key
-	top.Each(list, catalogueBytesMax, func(o *jsonfile.Object) {
-		place := o.Path()
-		label := o.UseLabel(key)
+	top.each(list, catalogueBytesMax, func(o *jsonObject) {
+		place := o.place()
+		label := o.useLabel(key)
 		if other, found := places[label]; found && label != "" {
-			o.Errorf("stands already in %s; keep one of them", other)
+			o.errorf("stands already in %s; keep one of them", other)
 		} else {
 			places[label] = place
 		}
@@ -61,25 +59,25 @@ func (e *entry) institution() *Institution {
 	return &Institution{
 		ID:          e.id("id"),
 		Name:        e.required("name"),
-		Type:        jsonfile.RequiredEnum(e.Object, "type", InstitutionTypes()),
-		Website:     e.URI("website", catalogueTextMax),
-		Description: e.Text("description", catalogueTextMax),
-		Contact:     e.Text("contact", catalogueNameMax),
-		Active:      e.Bool("active", true),
+		Type:        requiredEnum(e.jsonObject, "type", InstitutionTypes()),
+		Website:     e.uri("website", catalogueTextMax),
+		Description: e.text("description", catalogueTextMax),
+		Contact:     e.text("contact", catalogueNameMax),
+		Active:      e.bool("active", true),
 	}
 }
 
 func (e *entry) currency() *Currency {
-	code := e.Required("code", wholeEntryHint, e.CurrencyCode)
+	code := e.jsonObject.required("code", wholeEntryHint, e.currencyCode)
 	if code == QuoteCurrency {
-		e.Errorf("%s is the currency that every rate is quoted in; take the entry out", code)
+		e.errorf("%s is the currency that every rate is quoted in; take the entry out", code)
 	}
 	currency := &Currency{
-		Code: code, Name: e.required("name"), Symbol: cmp.Or(e.Text("symbol", catalogueSymbolMax), code),
-		Lowest: jsonfile.Parsed(e.Object, "lowest", "40", ParseDecimal), Highest: jsonfile.Parsed(e.Object, "highest", "40", ParseDecimal),
+		Code: code, Name: e.required("name"), Symbol: cmp.Or(e.text("symbol", catalogueSymbolMax), code),
+		Lowest: parsedAs(e.jsonObject, "lowest", "40", ParseDecimal), Highest: parsedAs(e.jsonObject, "highest", "40", ParseDecimal),
 	}
 	if !currency.Lowest.IsNull() && !currency.Highest.IsNull() && currency.Lowest.Compare(currency.Highest) > 0 {
-		e.Errorf("lowest %s is above highest %s; exchange them", currency.Lowest, currency.Highest)
+		e.errorf("lowest %s is above highest %s; exchange them", currency.Lowest, currency.Highest)
 	}
 	return currency
 }
@@ -87,11 +85,11 @@ func (e *entry) currency() *Currency {
 func (e *entry) source() Source {
 	id := e.id("id")
 	return Source{
-		ID: id, Name: cmp.Or(e.Text("name", catalogueNameMax), id), URL: e.URI("url", catalogueTextMax),
-		Priority:       e.Number("priority", PriorityDefault, 0, cataloguePriorityMax),
-		UpstreamSource: e.Text("upstreamSource", UpstreamSourceMax),
-		Lifetime:       e.Duration("lifetime", LifetimeDefault),
-		Manual:         e.Bool("manual", false),
+		ID: id, Name: cmp.Or(e.text("name", catalogueNameMax), id), URL: e.uri("url", catalogueTextMax),
+		Priority:       e.number("priority", PriorityDefault, 0, cataloguePriorityMax),
+		UpstreamSource: e.text("upstreamSource", UpstreamSourceMax),
+		Lifetime:       e.duration("lifetime", LifetimeDefault),
+		Manual:         e.bool("manual", false),
 	}
 }
 
@@ -99,9 +97,9 @@ func (e *entry) source() Source {
 const wholeEntryHint = "; an entry is given as a whole, also when it replaces a known one"
 
 func (e *entry) id(key string) string {
-	return e.Required(key, wholeEntryHint, func(key string) string { return e.ID(key, InstitutionIDMax) })
+	return e.jsonObject.required(key, wholeEntryHint, func(key string) string { return e.jsonObject.id(key, InstitutionIDMax) })
 }
 
 func (e *entry) required(key string) string {
-	return e.Required(key, wholeEntryHint, func(key string) string { return e.Text(key, catalogueNameMax) })
+	return e.jsonObject.required(key, wholeEntryHint, func(key string) string { return e.text(key, catalogueNameMax) })
 }

@@ -1,29 +1,21 @@
 package engine
 
 import (
-	_ "embed"
 	"errors"
 	"math"
 	"time"
+	_ "time/tzdata" // for machines without a time zone database
 )
 
 // Zone is the time zone of all dates.
 const Zone = "America/Santo_Domingo"
 
-// zoneData is for machines without a time zone database: the file of the zone in the IANA database. The zone has been
-// UTC-4 without daylight saving time since 2000. The data has the earlier offsets.
-//
-//go:embed santo_domingo.tzif
-var zoneData []byte
-
+// santoDomingo is the zone: UTC-4 without daylight saving time since 2000, and other offsets before.
 var santoDomingo = mustZone(time.LoadLocation(Zone))
 
 func mustZone(zone *time.Location, err error) *time.Location {
 	if err != nil {
-		zone, err = time.LoadLocationFromTZData(Zone, zoneData)
-	}
-	if err != nil {
-		panic("engine: the embedded zone data is wrong: " + err.Error())
+		panic("engine: the time zone database lacks a zone: " + err.Error())
 	}
 	return zone
 }

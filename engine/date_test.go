@@ -146,21 +146,6 @@ func TestT2_StartsAndRefreshesAroundTheChangesOf2000(t *testing.T) {
 	}
 }
 
-// TestT2_WithoutADatabase compares the embedded zone with that of this machine, and does without a database.
-func TestT2_WithoutADatabase(t *testing.T) {
-	embedded := mustZone(nil, errors.New("no database"))
-	for at := dayOf("1890-01-01").Start(); at.Year() < 2030; at = at.Add(7 * time.Hour) {
-		if _, offset := at.In(embedded).Zone(); offset != offsetOf(at) {
-			t.Fatalf("%v: the embedded zone has the offset %d, the machine's %d", at, offset, offsetOf(at))
-		}
-	}
-}
-
-func offsetOf(at time.Time) int {
-	_, offset := at.In(Location()).Zone()
-	return offset
-}
-
 // startFault finds a day that does not begin where start says; "" when there is none.
 func startFault(start func(Date) time.Time, from, to Date, step int) string {
 	for date := from; date <= to; date += Date(step) {

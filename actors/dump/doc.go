@@ -1,4 +1,5 @@
-// Package dump formats records of the log as lines of JSON for people. The fields are named as in the HTTP API.
+// Package dump formats records of the log as lines of JSON for people. The fields are those of the events, in the
+// spelling of the HTTP API.
 //
 // It shows no secrets: e-mail addresses are masked, and digests are shortened. For a record of an unknown kind Record
 // returns record.ErrUnknown, which package actors exports as ErrUnknownRecord. The format may change; programs should

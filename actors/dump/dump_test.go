@@ -53,8 +53,8 @@ func TestS5_DescriptionsAreMasked(t *testing.T) {
 func TestDescribeRecord(t *testing.T) {
 	all := goldenRecords(t)
 	line, err := Record(all["withdrawn"])
-	want := `{"event":"withdrawn","currency":"USD","sourceId":"manual","quote":{"institutionId":"popular","channel":"branch","kind":"commercial"},` +
-		`"at":"2026-06-17T16:00:00Z","by":"ana"}`
+	want := `{"at":"2026-06-17T16:00:00Z","by":"ana","channel":"branch","currency":"USD","event":"withdrawn","institution":"popular",` +
+		`"kind":"commercial","sourceId":"manual"}`
 	if err != nil || line != want {
 		t.Errorf("%s, %v\nwant %s", line, err, want)
 	}

@@ -28,7 +28,6 @@ import (
 	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/engine/jsonfile"
 )
 
 const (
@@ -279,7 +278,7 @@ func formats() map[string]func(text string) error {
 			return wantIf(values.NormaliseLabel(text) != "", "has no letters and digits")
 		},
 		"web-address": func(text string) error {
-			_, ok := jsonfile.WebAddress(text)
+			_, ok := engine.WebAddress(text)
 			return wantIf(ok, "is not a web address; write it with https:// and only ASCII characters, others as %%XX")
 		},
 		"request-address": checkRequestAddress,
@@ -306,7 +305,7 @@ func wantIf(ok bool, format string, args ...any) error {
 
 // checkRequestAddress accepts https, and http only to a machine of the operator that is named by its IP address.
 func checkRequestAddress(text string) error {
-	address, ok := jsonfile.WebAddress(text)
+	address, ok := engine.WebAddress(text)
 	if !ok {
 		return errors.New("is not a web address; write it with https:// and only ASCII characters, others as %XX")
 	}

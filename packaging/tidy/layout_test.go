@@ -74,9 +74,7 @@ var layout = map[string]row{
 
 	"httpapi/admin": {may: "engine engine/account", exact: true},
 
-	"engine": {may: "engine/jsonfile cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
-
-	"engine/jsonfile": {never: "os net net/http"}, // files that operators write
+	"engine": {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
 
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
@@ -142,7 +140,7 @@ var layout = map[string]row{
 
 	"collectors": {may: "engine collectors/archive collectors/source", never: "net net/http os", exact: true},
 
-	"collectors/source": {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
+	"collectors/source": {may: "engine collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
 
 	"collectors/markup": {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
 
@@ -175,7 +173,7 @@ const (
 	namesMax  = 300
 	// Templates look methods up by name at run time, so the linker keeps every exported method of every type: 7 MB. The
 	// encodings of the whole world are 0.6 MB, and its time zones 0.4 MB.
-	neverAtAll  = "text/template html/template golang.org/x/net/html/charset time/tzdata"
+	neverAtAll  = "text/template html/template golang.org/x/net/html/charset"
 	docLinesMin = 5 // more than the name of the package
 	docLinesMax = 60
 )
