@@ -2,13 +2,19 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/encode"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -39,7 +45,7 @@ type accountOperation struct {
 	credential      credentialKind
 	fields          []bodyField // fields of the JSON object in the body; nil: the request must have no body
 	// answer answers the request or returns the error to answer with.
-	answer func(s *Server, ctx *fasthttp.RequestCtx, r *accountRequest) error
+	answer func(a *accountAPI, ctx *fasthttp.RequestCtx, r *accountRequest) error
 }
 
 // accountRequest is the parsed request of an account operation. It does not point into the buffers of the HTTP request.
@@ -56,13 +62,13 @@ type accountRequest struct {
 func accountOperations() []accountOperation {
 	const post, get, del = fasthttp.MethodPost, fasthttp.MethodGet, fasthttp.MethodDelete
 	return []accountOperation{
-		{codesPath, post, noCredential, []bodyField{emailField()}, (*Server).requestCode},
-		{sessionsPath, post, noCredential, []bodyField{emailField(), codeField()}, (*Server).openSession},
-		{sessionsPath, del, sessionToken, nil, (*Server).closeSession},
-		{keysPath, get, sessionToken, nil, (*Server).listKeys},
-		{keysPath, post, sessionToken, []bodyField{nameField()}, (*Server).createKey},
-		{keyPath, del, sessionToken, nil, (*Server).revokeKey},
-		{usagePath, get, sessionTokenOrKey, nil, (*Server).usage},
+		{codesPath, post, noCredential, []bodyField{emailField()}, (*accountAPI).requestCode},
+		{sessionsPath, post, noCredential, []bodyField{emailField(), codeField()}, (*accountAPI).openSession},
+		{sessionsPath, del, sessionToken, nil, (*accountAPI).closeSession},
+		{keysPath, get, sessionToken, nil, (*accountAPI).listKeys},
+		{keysPath, post, sessionToken, []bodyField{nameField()}, (*accountAPI).createKey},
+		{keyPath, del, sessionToken, nil, (*accountAPI).revokeKey},
+		{usagePath, get, sessionTokenOrKey, nil, (*accountAPI).usage},
 	}
 }
 
@@ -95,15 +101,6 @@ func accountPaths() map[string]*accountPath {
 	return paths
 }
 
-// accountPathOf returns the account operations of a path, or nil.
-func (s *Server) accountPathOf(path []byte) *accountPath {
-	found := s.accountPaths[string(path)]
-	if found == nil && bytes.HasPrefix(path, []byte(keysPath+"/")) && oneSegment(path) {
-		found = s.accountPaths[keyPath]
-	}
-	return found
-}
-
 // allowed returns the value of the header Allow for the operations of a path.
 func allowed(operations []accountOperation) string {
 	var methods []string
@@ -120,68 +117,6 @@ func allowed(operations []accountOperation) string {
 func isAccountTarget(target []byte) bool {
 	path, _ := splitTarget(target)
 	return len(path) >= len(accountPrefix) && string(path[:len(accountPrefix)]) == accountPrefix
-}
-
-// answerAccount checks method, origin, credential and content of an account request, in this order, and answers it.
-// Account requests do not count against a quota.
-func (s *Server) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
-	s.startResponse(ctx)
-	method := string(ctx.Method())
-	if method == fasthttp.MethodOptions {
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)
-		s.answerEmpty(ctx, fasthttp.StatusNoContent)
-		return
-	}
-	if method == fasthttp.MethodHead {
-		method = fasthttp.MethodGet
-	}
-	op := path.operation(method)
-	if op == nil {
-		s.rejectMethod(ctx, "operation", path.allow)
-		return
-	}
-	if method != fasthttp.MethodGet && s.rejectCrossSite(ctx) {
-		return
-	}
-	request := &accountRequest{}
-	if op.credential != noCredential {
-		request.credential = s.credential(ctx)
-		if err := op.checkCredential(request.credential); err != nil {
-			s.failAccount(ctx, op, err)
-			return
-		}
-	}
-	if content := s.readAccount(ctx, op, request); content != nil {
-		s.rejectContent(ctx, op, request, content)
-		return
-	}
-	if err := s.plantedError(ctx); err != nil {
-		s.failAccount(ctx, op, err)
-		return
-	}
-	if err := op.answer(s, ctx, request); err != nil {
-		s.failAccount(ctx, op, err)
-		return
-	}
-	s.logAccount(ctx, op, "")
-}
-
-// wantsAccountBody reports whether the answer to an account request depends on its body: the checks before that of the
-// content pass, and the operation takes JSON.
-func (s *Server) wantsAccountBody(ctx *fasthttp.RequestCtx, path *accountPath) bool {
-	op := path.operation(string(ctx.Method()))
-	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
-		return false
-	}
-	if op.credential == noCredential {
-		return true
-	}
-	request := &accountRequest{credential: s.credential(ctx)}
-	if op.checkCredential(request.credential) != nil {
-		return false
-	}
-	_, err := s.windows(request)
-	return err == nil
 }
 
 // checkCredential checks the kind and the form of a credential. Config.Accounts looks up the account later.
@@ -206,42 +141,7 @@ type contentError struct {
 	details []params.Problem
 }
 
-// rejectContent answers 400, 413 or 415. If the operation needs a credential, it first looks up the account, because an
-// invalid credential must be answered with 401 whatever the content is.
-func (s *Server) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentError) {
-	if op.credential != noCredential {
-		if _, err := s.windows(r); err != nil {
-			s.failAccount(ctx, op, err)
-			return
-		}
-	}
-	if c.code == engine.CodeMalformedRequest {
-		ctx.SetConnectionClose()
-	}
-	s.rejectWithDetails(ctx, c.code, c.message, c.details)
-}
-
-// failAccount answers with an error of an account operation. It logs only a 401: if it logged rejections for load or a
-// limit, a flood of requests would flood the log.
-func (s *Server) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
-	s.answerError(ctx, err)
-	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
-		s.logAccount(ctx, op, codeOf(err))
-	}
-}
-
 const originMessage = "must be this server's own: account operations are not for pages of other sites"
-
-// rejectCrossSite answers 400 and returns true if a browser sent the request for a page of another site. This is a
-// second protection: such a page has no credential anyway, because account operations do not read cookies.
-func (s *Server) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
-	foreign := foreignHeader(&ctx.Request.Header)
-	if foreign == "" {
-		return false
-	}
-	s.rejectWithDetails(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originMessage}})
-	return true
-}
 
 // foreignHeader returns the name of the header that says that the request is for a page of another site, or "".
 func foreignHeader(header *fasthttp.RequestHeader) string {
@@ -258,4 +158,277 @@ func foreignHeader(header *fasthttp.RequestHeader) string {
 		}
 	}
 	return ""
+}
+
+// accountAPI answers the account operations. Danger: its methods must not branch on a secret or on whether an account
+// exists, because the response time would reveal it.
+type accountAPI struct {
+	*responder
+	params       params.Table
+	accountPaths map[string]*accountPath // by pattern; empty without Config.Accounts
+}
+
+func newAccountAPI(w *responder, table params.Table) *accountAPI {
+	a := &accountAPI{responder: w, params: table}
+	if w.config.Accounts != nil {
+		a.accountPaths = accountPaths()
+	}
+	return a
+}
+
+// accountPathOf returns the account operations of a path, or nil.
+func (a *accountAPI) accountPathOf(path []byte) *accountPath {
+	found := a.accountPaths[string(path)]
+	if found == nil && bytes.HasPrefix(path, []byte(keysPath+"/")) && oneSegment(path) {
+		found = a.accountPaths[keyPath]
+	}
+	return found
+}
+
+// answerAccount checks method, origin, credential and content of an account request, in this order, and answers it.
+// Account requests do not count against a quota.
+func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
+	a.startResponse(ctx)
+	method := string(ctx.Method())
+	if method == fasthttp.MethodOptions {
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)
+		a.answerEmpty(ctx, fasthttp.StatusNoContent)
+		return
+	}
+	if method == fasthttp.MethodHead {
+		method = fasthttp.MethodGet
+	}
+	op := path.operation(method)
+	if op == nil {
+		a.rejectMethod(ctx, "operation", path.allow)
+		return
+	}
+	if method != fasthttp.MethodGet && a.rejectCrossSite(ctx) {
+		return
+	}
+	request := &accountRequest{}
+	if op.credential != noCredential {
+		request.credential = a.credential(ctx)
+		if err := op.checkCredential(request.credential); err != nil {
+			a.failAccount(ctx, op, err)
+			return
+		}
+	}
+	if content := a.readAccount(ctx, op, request); content != nil {
+		a.rejectContent(ctx, op, request, content)
+		return
+	}
+	if err := a.plantedError(ctx); err != nil {
+		a.failAccount(ctx, op, err)
+		return
+	}
+	if err := op.answer(a, ctx, request); err != nil {
+		a.failAccount(ctx, op, err)
+		return
+	}
+	a.logAccount(ctx, op, "")
+}
+
+// wantsAccountBody reports whether the answer to an account request depends on its body: the checks before that of the
+// content pass, and the operation takes JSON.
+func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path *accountPath) bool {
+	op := path.operation(string(ctx.Method()))
+	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
+		return false
+	}
+	if op.credential == noCredential {
+		return true
+	}
+	request := &accountRequest{credential: a.credential(ctx)}
+	if op.checkCredential(request.credential) != nil {
+		return false
+	}
+	_, err := a.windows(request)
+	return err == nil
+}
+
+// rejectContent answers 400, 413 or 415. If the operation needs a credential, it first looks up the account, because an
+// invalid credential must be answered with 401 whatever the content is.
+func (a *accountAPI) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentError) {
+	if op.credential != noCredential {
+		if _, err := a.windows(r); err != nil {
+			a.failAccount(ctx, op, err)
+			return
+		}
+	}
+	if c.code == engine.CodeMalformedRequest {
+		ctx.SetConnectionClose()
+	}
+	a.rejectWithDetails(ctx, c.code, c.message, c.details)
+}
+
+// failAccount answers with an error of an account operation. It logs only a 401: if it logged rejections for load or a
+// limit, a flood of requests would flood the log.
+func (a *accountAPI) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
+	a.answerError(ctx, err)
+	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
+		a.logAccount(ctx, op, codeOf(err))
+	}
+}
+
+// rejectCrossSite answers 400 and returns true if a browser sent the request for a page of another site. This is a
+// second protection: such a page has no credential anyway, because account operations do not read cookies.
+func (a *accountAPI) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
+	foreign := foreignHeader(&ctx.Request.Header)
+	if foreign == "" {
+		return false
+	}
+	a.rejectWithDetails(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originMessage}})
+	return true
+}
+
+func (a *accountAPI) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	if err := a.config.Accounts.RequestCode(r.email, account.Requester{Address: a.clientAddress(ctx)}); err != nil {
+		return err
+	}
+	body := encode.Int([]byte(`{"data":{`), "expiresInSeconds", int64(account.CodeLifetime/time.Second))
+	body = encode.Int(body, "resendAfterSeconds", int64(account.CodeResendAfter/time.Second))
+	a.writeAccount(ctx, fasthttp.StatusAccepted, append(body, `}}`...))
+	return nil
+}
+
+func (a *accountAPI) openSession(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	token, expires, err := a.config.Accounts.OpenSession(r.email, r.code, account.Requester{Address: a.clientAddress(ctx)})
+	if err != nil {
+		return err
+	}
+	body := encode.Field([]byte(`{"data":{`), "token", token.Reveal())
+	body = encode.Time(body, "expiresAt", expires)
+	a.writeAccount(ctx, fasthttp.StatusOK, append(body, `}}`...))
+	return nil
+}
+
+func (a *accountAPI) closeSession(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	if err := a.config.Accounts.CloseSession(r.digest); err != nil {
+		return err
+	}
+	a.answerEmpty(ctx, fasthttp.StatusNoContent)
+	return nil
+}
+
+func (a *accountAPI) listKeys(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	keys, err := a.config.Accounts.Keys(r.digest)
+	if err != nil {
+		return err
+	}
+	body := []byte(`{"data":[`)
+	for i := range keys {
+		body = append(appendKey(encode.Comma(body), &keys[i]), '}')
+	}
+	a.writeAccount(ctx, fasthttp.StatusOK, append(body, `]}`...))
+	return nil
+}
+
+func (a *accountAPI) createKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	key, secret, err := a.config.Accounts.CreateKey(r.digest, r.name)
+	if err != nil {
+		return err
+	}
+	body := appendKey([]byte(`{"data":`), &key)
+	body = encode.Field(body, "secret", secret.Reveal())
+	ctx.Response.Header.Set(fasthttp.HeaderLocation, keysPath+"/"+key.ID)
+	a.writeAccount(ctx, fasthttp.StatusCreated, append(body, `}}`...))
+	return nil
+}
+
+func (a *accountAPI) revokeKey(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	if err := a.config.Accounts.RevokeKey(r.digest, r.id); err != nil {
+		return err
+	}
+	a.answerEmpty(ctx, fasthttp.StatusNoContent)
+	return nil
+}
+
+func (a *accountAPI) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
+	v, err := a.windows(r)
+	if err != nil {
+		return err
+	}
+	body := appendUsage([]byte(`{"data":{`), "day", v.Day)
+	body = appendUsage(body, "minute", v.Minute)
+	a.writeAccount(ctx, fasthttp.StatusOK, append(body, `}}`...))
+	return nil
+}
+
+// windows returns both quota windows, day and minute, of the account to which the credential belongs.
+func (a *accountAPI) windows(r *accountRequest) (account.QuotaResult, error) {
+	if r.isKey {
+		return a.config.Accounts.KeyUsage(r.digest)
+	}
+	return a.config.Accounts.Usage(r.digest)
+}
+
+// writeAccount answers with a body. It does not compress the body: if a body has a secret and text that an attacker can
+// choose, its compressed length reveals the secret.
+func (a *accountAPI) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte) {
+	ctx.SetStatusCode(status)
+	ctx.Response.SetBodyRaw(body)
+}
+
+// logAccount logs an operation without the values in the request. denyCode is the code of the error, or "" if the
+// operation succeeded.
+func (a *accountAPI) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, denyCode engine.Code) {
+	a.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
+		slog.String("requestId", string(a.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
+		slog.Int("status", ctx.Response.StatusCode()), slog.String("code", string(denyCode)),
+		slog.String("network", fields.LoggedNetwork(a.clientAddress(ctx))))
+}
+
+// readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
+func (a *accountAPI) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
+	body := ctx.Request.Body()
+	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not awaited, see answerExpectation
+	switch {
+	case length > accountBodyMax:
+		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
+	case op.fields == nil && length > 0:
+		return &contentError{code: engine.CodeMalformedRequest, message: bodyNotTaken}
+	case op.fields != nil && !isJSON(&ctx.Request.Header):
+		return &contentError{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
+	}
+	path, text := splitTarget(ctx.Request.Header.RequestURI())
+	_, problems := a.params.Read(params.None, path, text, params.Options{Catalogue: a.config.Catalogue, AllowUnknown: a.config.AllowUnknownParameters})
+	if op.pattern == keyPath {
+		id, ok := params.PathID(path[len(keysPath)+1:])
+		if !ok {
+			problems = append(problems, params.Problem{Name: "id", Message: params.ProblemID})
+		}
+		r.id = string(id)
+	}
+	if op.fields != nil {
+		found, ok := readBody(body, op.fields, r)
+		if !ok {
+			return &contentError{code: engine.CodeMalformedRequest, message: bodyNotJSON}
+		}
+		problems = append(problems, found...)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &contentError{engine.CodeInvalidParameters, parametersMessage, problems}
+}
+
+func (a *accountAPI) credential(ctx *fasthttp.RequestCtx) credential {
+	lines := ctx.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
+	c := credential{present: len(lines) > 0}
+	if len(lines) != 1 {
+		return c
+	}
+	token, ok := bearerText(lines[0])
+	if !ok {
+		return c
+	}
+	if c.digest, c.isKey = account.ParseKey(token); c.isKey {
+		c.wellFormed = true
+		return c
+	}
+	if len(token) > len(account.SessionPrefix) && string(token[:len(account.SessionPrefix)]) == account.SessionPrefix {
+		c.digest, c.wellFormed = sha256.Sum256(token), true
+	}
+	return c
 }

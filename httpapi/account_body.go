@@ -10,7 +10,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
@@ -59,40 +58,6 @@ var (
 	_ [account.KeyNameMax - 80]struct{}
 	_ [80 - account.KeyNameMax]struct{}
 )
-
-// readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
-func (s *Server) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
-	body := ctx.Request.Body()
-	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not awaited, see answerExpectation
-	switch {
-	case length > accountBodyMax:
-		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
-	case op.fields == nil && length > 0:
-		return &contentError{code: engine.CodeMalformedRequest, message: bodyNotTaken}
-	case op.fields != nil && !isJSON(&ctx.Request.Header):
-		return &contentError{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
-	}
-	path, text := splitTarget(ctx.Request.Header.RequestURI())
-	_, problems := s.params.Read(params.None, path, text, params.Options{Catalogue: s.config.Catalogue, AllowUnknown: s.config.AllowUnknownParameters})
-	if op.pattern == keyPath {
-		id, ok := params.PathID(path[len(keysPath)+1:])
-		if !ok {
-			problems = append(problems, params.Problem{Name: "id", Message: params.ProblemID})
-		}
-		r.id = string(id)
-	}
-	if op.fields != nil {
-		found, ok := readBody(body, op.fields, r)
-		if !ok {
-			return &contentError{code: engine.CodeMalformedRequest, message: bodyNotJSON}
-		}
-		problems = append(problems, found...)
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return &contentError{engine.CodeInvalidParameters, parametersMessage, problems}
-}
 
 // isJSON reports whether the headers describe an uncompressed JSON body in UTF-8.
 func isJSON(header *fasthttp.RequestHeader) bool {

@@ -37,17 +37,6 @@ type requestTime struct {
 	*currentSecond
 }
 
-func (s *Server) requestTime() requestTime { return s.requestTimeAt(s.config.Clock()) }
-
-func (s *Server) requestTimeAt(now time.Time) requestTime {
-	m := s.currentSecond.Load()
-	if m == nil || m.Unix != now.Unix() {
-		m = newCurrentSecond(now)
-		s.currentSecond.Store(m)
-	}
-	return requestTime{now.UnixNano(), m}
-}
-
 func newCurrentSecond(now time.Time) *currentSecond {
 	m := &currentSecond{Second: rendered.SecondOf(now), date: fasthttp.AppendHTTPDate(nil, now), today: engine.DateOf(now)}
 	nextChange := engine.NextRefresh(now)

@@ -9,15 +9,16 @@
 //	conn/             accepts connections up to a maximum number, with TLS if Config.Certificate is set
 //	express.go        the express path: answers plain GETs for data with 200 or 304, which nearly all requests are
 //	(HTTP library)    reads the request; rejectUnreadable answers if it can't
-//	server.go         serve: answers 500 after a panic, and 400 for malformed requests that the library accepts
-//	routes.go         finds the operation by path (404) and method (405)
-//	limits.go         authenticates (auth.go; 401), charges, checks readiness (503) and limits (429); refunds after a 5xx
+//	server.go         serve: 500 after a panic, 400 for malformed requests that the library accepts; finds the
+//	                  operation by path (404), from the table in routes.go
+//	operations.go     checks the method (405), authenticates (auth.go; 401), charges, checks readiness (503) and limits
+//	                  (429); refunds after a 5xx
 //	internal/params   parses the parameters and reports all problems at once (400)
 //	operations.go     gets a page from the service and its encoded form (internal/rendered), or an error (errors.go)
-//	conditional.go    Cache-Control and 304; internal/rendered has ETags and compresses
-//	head.go           sets all headers of a 200 or 304 at once; headers.go has the templates for other responses
+//	conditional.go    Cache-Control; internal/rendered has ETags and compresses
+//	responder.go      writes heads, errors, times and ids for all of them; headers.go has the templates of headers
 //
-// The dispatcher in routes.go sends account operations to account.go, account_body.go and account_answers.go. Account
+// The dispatcher sends account operations to account.go, account_body.go and account_answers.go. Account
 // operations are never charged, cached or compressed, and web pages of other sites can neither send them nor read the
 // responses. Paths without an operation belong to Config.Site.
 //
@@ -29,7 +30,7 @@
 // the same on every node and after a restart.
 //
 // The response for a history range that begins after today is an empty list, not an error. A key in a URL is always
-// rejected, even with Config.AllowUnknownParameters. An Authorization header must be "Bearer", one space and a key;
+// rejected, even with Config.AllowUnknownParameters. An Authorization header must be "Bearer", spaces and a key;
 // anything else counts as a malformed key. A body that is not exactly one JSON object ends the connection.
 //
 // # Speed
@@ -43,7 +44,7 @@
 //
 //	a parameter            its row and grammar in internal/params
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
-//	an account operation   a row in account.go, its fields in account_body.go, a function in account_answers.go
+//	an account operation   a row in account.go, its fields in account_body.go, a method of accountAPI
 //	an error code          its status in errors.go
 //	a header               headers.go; then run "go test -run Golden -update" and read the diff
 //	a test                 harness.go: Date from the clock, planted errors

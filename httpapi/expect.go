@@ -3,7 +3,6 @@ package httpapi
 import (
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
@@ -25,32 +24,4 @@ func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfi
 		header.Set(fasthttp.HeaderExpect, expectContinue)
 	}
 	return unchanged
-}
-
-// answerExpectation is called for a request with "Expect: 100-continue", before the client sends the body. It returns
-// 100 if the body is wanted. Otherwise it answers the request and returns the status; the HTTP library then closes
-// the connection.
-func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
-	switch {
-	case ctx.Request.Header.ContentLength() > s.config.Limits.BodyBytesMax:
-		s.rejectUnreadable(ctx, fasthttp.ErrBodyTooLarge)
-	case s.wantsBody(ctx):
-		return fasthttp.StatusContinue
-	default:
-		closeUnread(ctx)
-		s.serve(ctx)
-	}
-	return ctx.Response.StatusCode()
-}
-
-// wantsBody reports whether the answer to a request depends on its body.
-func (s *Server) wantsBody(ctx *fasthttp.RequestCtx) bool {
-	if conn.Malformed(ctx, new(conn.HeadInfo)) != "" {
-		return false
-	}
-	path, _ := splitTarget(ctx.Request.Header.RequestURI())
-	if found := s.accountPathOf(path); found != nil {
-		return s.wantsAccountBody(ctx, found)
-	}
-	return s.HasPage(string(path), acceptOf(ctx))
 }

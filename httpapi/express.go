@@ -34,57 +34,6 @@ const (
 	writeBytesMax = 32 << 10
 )
 
-// express answers the requests at the beginning of the bytes read, and returns the length of these requests. See
-// conn.Express.
-func (s *Server) express(c *conn.Conn, read []byte) (used int, err error) {
-	a := s.newRequestState(c)
-	out := a.out[:0]
-	leaves := false // the state to the ordinary path
-	for used < len(read) && err == nil && s.load.draining.Load() == nil {
-		get, isPlain := conn.ParsePlainGet(read[used:])
-		if !isPlain {
-			break
-		}
-		a.begin(c)
-		began := c.Now()
-		r, answered := s.expressResponse(a, &get)
-		if !answered {
-			leaves = a.panicked != nil || a.admitDone
-			break
-		}
-		used += get.Length
-		if r.closes = s.load.draining.Load() != nil; r.closes {
-			_ = c.Close() // after the response
-		}
-		out = s.appendExpressHead(out, a, &r)
-		ready := c.Now()
-		c.Extend(ready)
-		s.countExpress(a, &r, began, ready)
-		switch {
-		case len(r.body) > oneWriteBytesMax:
-			err = c.WriteBoth(out, r.body)
-			out = out[:0]
-		default:
-			if out = append(out, r.body...); len(out) >= writeBytesMax {
-				_, err = c.Write(out)
-				out = out[:0]
-			}
-		}
-	}
-	if len(out) > 0 && err == nil {
-		_, err = c.Write(out)
-	}
-	if a.out = out; leaves {
-		c.User = a
-	} else {
-		s.requestStates.Put(a)
-	}
-	if used == len(read) {
-		runtime.Gosched() // the next request has hardly arrived yet: to read at once would be a system call for nothing
-	}
-	return used, err
-}
-
 // expressPanic is a panic of the express path, and its stack. The ordinary path panics with it.
 type expressPanic struct {
 	cause any
@@ -108,38 +57,118 @@ type expressResponse struct {
 	closes     bool // the server is shutting down
 }
 
+func statusFor(get *conn.PlainGet, etag []byte) int {
+	if get.IfNoneMatch != nil && fields.IfNoneMatchHits([][]byte{get.IfNoneMatch}, etag) {
+		return fasthttp.StatusNotModified
+	}
+	return fasthttp.StatusOK
+}
+
+// dataRoute is a route with its row in the counters.
+type dataRoute struct {
+	route
+	id routeID
+}
+
+// callerFrom returns the caller with an address and the value of an Authorization header, or nil without the header.
+func callerFrom(address netip.Addr, authorization []byte) account.Caller {
+	c := account.Caller{Address: address}
+	if authorization == nil {
+		return c
+	}
+	if token, ok := bearerText(authorization); ok {
+		c.Key, c.HasKey = account.ParseKey(token)
+	}
+	c.HasMalformedKey = !c.HasKey
+	return c
+}
+
+// expressPath answers plain GETs for data; see the beginning of this file.
+type expressPath struct{ *dataAPI }
+
+// express answers the requests at the beginning of the bytes read, and returns the length of these requests. See
+// conn.Express.
+func (e *expressPath) express(c *conn.Conn, read []byte) (used int, err error) {
+	a := e.newRequestState(c)
+	out := a.out[:0]
+	leaves := false // the state to the ordinary path
+	for used < len(read) && err == nil && e.load.draining.Load() == nil {
+		get, isPlain := conn.ParsePlainGet(read[used:])
+		if !isPlain {
+			break
+		}
+		a.begin(c)
+		began := c.Now()
+		r, answered := e.expressResponse(a, &get)
+		if !answered {
+			leaves = a.panicked != nil || a.admitDone
+			break
+		}
+		used += get.Length
+		if r.closes = e.load.draining.Load() != nil; r.closes {
+			_ = c.Close() // after the response
+		}
+		out = e.appendExpressHead(out, a, &r)
+		ready := c.Now()
+		c.Extend(ready)
+		e.countExpress(a, &r, began, ready)
+		switch {
+		case len(r.body) > oneWriteBytesMax:
+			err = c.WriteBoth(out, r.body)
+			out = out[:0]
+		default:
+			if out = append(out, r.body...); len(out) >= writeBytesMax {
+				_, err = c.Write(out)
+				out = out[:0]
+			}
+		}
+	}
+	if len(out) > 0 && err == nil {
+		_, err = c.Write(out)
+	}
+	if a.out = out; leaves {
+		c.User = a
+	} else {
+		e.requestStates.Put(a)
+	}
+	if used == len(read) {
+		runtime.Gosched() // the next request has hardly arrived yet: to read at once would be a system call for nothing
+	}
+	return used, err
+}
+
 // expressResponse returns the response to a request. If the response would be an error, expressResponse returns false.
 // After a panic it also sets a.panicked.
-func (s *Server) expressResponse(a *requestState, get *conn.PlainGet) (r expressResponse, answered bool) {
+func (e *expressPath) expressResponse(a *requestState, get *conn.PlainGet) (r expressResponse, answered bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			a.panicked, answered = &expressPanic{cause, debug.Stack()}, false
 		}
 	}()
 	path, text, _ := bytes.Cut(get.Target, []byte("?"))
-	found := s.dataRoute(path)
+	found := e.dataRoute(path)
 	if found == nil {
 		return r, false
 	}
 	address := a.conn.Peer()
 	if a.conn.Trusted() && get.XForwardedFor != nil {
-		address = s.proxies.ClientAddress(address, [][]byte{get.XForwardedFor})
+		address = e.proxies.ClientAddress(address, [][]byte{get.XForwardedFor})
 	}
 	a.route = found.id
-	s.admit(a, callerFrom(address, get.Authorization))
+	e.admit(a, callerFrom(address, get.Authorization))
 	if !a.charged() {
 		return r, false
 	}
 	var problems []params.Problem
-	a.query, problems = s.params.Read(found.operation, path, text, params.Options{
-		Catalogue: s.config.Catalogue, Today: a.now.today, AllowUnknown: s.config.AllowUnknownParameters,
+	a.query, problems = e.params.Read(found.operation, path, text, params.Options{
+		Catalogue: e.config.Catalogue, Today: a.now.today, AllowUnknown: e.config.AllowUnknownParameters,
 	})
 	if len(problems) > 0 {
 		return r, false
 	}
 	acceptsGzip := get.AcceptEncoding != nil && fields.AcceptsGzip([][]byte{get.AcceptEncoding})
 	if found.page == nil {
-		page, template, err := s.conversion(&a.query, a.now)
+		page, template, err := e.conversion(&a.query, a.now)
 		if err != nil {
 			return r, false
 		}
@@ -154,7 +183,7 @@ func (s *Server) expressResponse(a *requestState, get *conn.PlainGet) (r express
 			}
 		}
 	} else {
-		page, err := found.page(s, &a.query, a.now)
+		page, err := found.page(e.dataAPI, &a.query, a.now)
 		if err != nil {
 			return r, false
 		}
@@ -163,28 +192,21 @@ func (s *Server) expressResponse(a *requestState, get *conn.PlainGet) (r express
 			r.body, r.coding = page.rendered.Body(&a.now.Second, acceptsGzip)
 		}
 	}
-	s.countAdmission(a)
+	e.countAdmission(a)
 	return r, true
 }
 
-func statusFor(get *conn.PlainGet, etag []byte) int {
-	if get.IfNoneMatch != nil && fields.IfNoneMatchHits([][]byte{get.IfNoneMatch}, etag) {
-		return fasthttp.StatusNotModified
-	}
-	return fasthttp.StatusOK
-}
-
 // appendExpressHead appends the head of a response, formatted as by the HTTP library.
-func (s *Server) appendExpressHead(out []byte, a *requestState, r *expressResponse) []byte {
-	constant := s.constantHeaders.withoutBody
+func (e *expressPath) appendExpressHead(out []byte, a *requestState, r *expressResponse) []byte {
+	constant := e.constantHeaders.withoutBody
 	if r.status == fasthttp.StatusOK {
-		constant = s.constantHeaders.withBody
+		constant = e.constantHeaders.withBody
 		out = append(append(out, "HTTP/1.1 200 OK\r\nDate: "...), a.now.date...)
 		out = fields.AppendNumber(append(out, "\r\nContent-Length: "...), int64(len(r.body)))
 	} else {
 		out = append(append(out, "HTTP/1.1 304 Not Modified\r\nDate: "...), a.now.date...)
 	}
-	out = s.appendHead(append(out, "\r\n"...), a, r.etag, a.now.unchangedFor(r.changesAt), r.coding)
+	out = e.appendHead(append(out, "\r\n"...), a, r.etag, a.now.unchangedFor(r.changesAt), r.coding)
 	if out = append(out, constant...); r.closes {
 		out = append(out, "Connection: close\r\n"...)
 	}
@@ -192,39 +214,11 @@ func (s *Server) appendExpressHead(out []byte, a *requestState, r *expressRespon
 }
 
 // countExpress counts a response, and passes it to the access log.
-func (s *Server) countExpress(a *requestState, r *expressResponse, began, ready time.Duration) {
-	a.shard[s.counters.cell(a.route, 0, r.status)].Add(1)
-	s.counters.durations(a).Add(ready - began)
-	if s.config.AccessLog != nil && r.status >= s.config.AccessStatusMin {
+func (e *expressPath) countExpress(a *requestState, r *expressResponse, began, ready time.Duration) {
+	a.shard[e.counters.cell(a.route, 0, r.status)].Add(1)
+	e.counters.durations(a).Add(ready - began)
+	if e.config.AccessLog != nil && r.status >= e.config.AccessStatusMin {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library
-		s.config.AccessLog(s.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.address))
+		e.config.AccessLog(e.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.address))
 	}
-}
-
-// dataRoute is a route with its row in the counters.
-type dataRoute struct {
-	route
-	id routeID
-}
-
-// dataRoute returns the route for a path, or nil if it is not that of a data operation.
-func (s *Server) dataRoute(path []byte) *dataRoute {
-	r := s.dataRoutes[string(path)]
-	if r == nil && bytes.HasPrefix(path, []byte(params.InstitutionPath)) && oneSegment(path) {
-		r = s.dataRoutes[params.InstitutionPath+"{id}"]
-	}
-	return r
-}
-
-// callerFrom returns the caller with an address and the value of an Authorization header, or nil without the header.
-func callerFrom(address netip.Addr, authorization []byte) account.Caller {
-	c := account.Caller{Address: address}
-	if authorization == nil {
-		return c
-	}
-	if token, ok := bearerText(authorization); ok {
-		c.Key, c.HasKey = account.ParseKey(token)
-	}
-	c.HasMalformedKey = !c.HasKey
-	return c
 }

@@ -1,17 +1,11 @@
 package httpapi
 
 import (
-	"bufio"
-	"net"
-	"net/http"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/engine/account"
 )
 
 // Harness changes a server for use inside a test (package apitest). Danger: a node must not set it.
@@ -32,10 +26,6 @@ const plantedKey = "planted"
 // no requests remain. Without a Harness, Plant has no effect.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
 
-// ServeConn answers the requests on a connection until the client ends it, and closes it. Shutdown does not wait for
-// ServeConn; the caller can close the connection.
-func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
-
 // harness has the templates that replace Server.errorHeaders and Server.accountHeaders if there is a Harness.
 type harness struct {
 	once           sync.Once
@@ -51,54 +41,4 @@ func (h *harness) fill(withoutDate *fasthttp.ResponseHeader, hasAdmitter bool) {
 		fillErrorHeaders(&h.errorHeaders, hasAdmitter)
 		fillAccountHeaders(&h.accountHeaders, &h.errorHeaders)
 	})
-}
-
-// startDatedResponse copies the header template to the response and sets Date. restartResponse calls it if there is a
-// Harness.
-func (s *Server) startDatedResponse(ctx *fasthttp.RequestCtx) {
-	header := &ctx.Response.Header
-	s.harness.fill(header, s.config.Admitter != nil)
-	template := &s.harness.errorHeaders
-	if s.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
-		template = &s.harness.accountHeaders
-	}
-	template.CopyTo(header)
-	s.date(header)
-}
-
-// date sets the Date header by parsing a trailer, because the setters of the HTTP library ignore Date.
-func (s *Server) date(header *fasthttp.ResponseHeader) {
-	line := fasthttp.HeaderDate + ": " + s.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
-	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {
-		panic("httpapi: the library rejects " + line)
-	}
-}
-
-// plantedError returns the error of Plant for a request, or nil.
-func (s *Server) plantedError(ctx *fasthttp.RequestCtx) *engine.Error {
-	if s.harness == nil {
-		return nil
-	}
-	err, _ := ctx.UserValue(plantedKey).(*engine.Error)
-	return err
-}
-
-// rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. For other planted
-// errors it returns false and does nothing.
-func (s *Server) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
-	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
-		return false
-	}
-	if admission.Admitted {
-		s.config.Admitter.Refund(*admission)
-		admission.Admitted = false
-	}
-	admission.DenyCode, admission.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
-	window := &admission.Minute
-	if err.Code == engine.CodeQuotaExceeded {
-		window = &admission.Day
-	}
-	window.Remaining, window.Reset = 0, s.config.Clock().Add(admission.RetryAfter)
-	s.rejectOverLimit(ctx, r, &admission.QuotaResult)
-	return true
 }

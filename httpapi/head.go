@@ -92,65 +92,6 @@ type requestScratch struct {
 	packed  []byte          // buffer for the compressed body
 }
 
-// appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".
-func (s *Server) appendHead(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
-	a.id = s.newID(a)
-	return s.appendCallerHeaders(s.appendPageHeaders(lines, a, etag, unchangedFor, coding), a)
-}
-
-// appendPageHeaders appends the header line with the request id, and those that are the same for all callers.
-func (s *Server) appendPageHeaders(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
-	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
-	caching := &s.privateCaching
-	if a.isShared {
-		caching = &s.sharedCaching
-	}
-	lines = append(lines, caching[unchangedFor]...)
-	lines = appendHeaderLine(lines, fasthttp.HeaderETag, etag)
-	if coding != "" {
-		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(coding))
-	}
-	return lines
-}
-
-// appendCallerHeaders appends the header lines that depend on the caller: those of the quotas, and a notice that keys
-// will be required.
-func (s *Server) appendCallerHeaders(lines []byte, a *requestState) []byte {
-	if a.limitsEnforced {
-		lines = s.appendLimits(lines, a)
-	}
-	if n := s.deprecationNotice(); n != nil {
-		lines = append(lines, n.lines...)
-	}
-	return lines
-}
-
-// writeHead sets the header lines of a 200 or 304. coding is "" or "gzip".
-func (s *Server) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int, coding string) {
-	var room [headBufferBytes]byte
-	lines := s.appendHead(room[:0], a, etag, unchangedFor, coding)
-	constant := s.constantHeaders.withBody
-	if ctx.Response.StatusCode() == fasthttp.StatusNotModified {
-		constant = s.constantHeaders.withoutBody
-	}
-	ctx.Response.Header.SetNoDefaultContentType(true) // Content-Type is in constantHeaders
-	setHeaderLines(&ctx.Response.Header, append(lines, constant...))
-	if s.harness != nil {
-		s.date(&ctx.Response.Header)
-	}
-	a.headWritten = true
-}
-
-// notModified answers 304 and returns true if the client has the response with this ETag.
-func (s *Server) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int) bool {
-	if !a.HasIfNoneMatch || !fields.IfNoneMatchHits(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
-		return false
-	}
-	ctx.SetStatusCode(fasthttp.StatusNotModified)
-	s.writeHead(ctx, a, etag, unchangedFor, "")
-	return true
-}
-
 // acceptsGzip reports whether the client accepts gzip.
 func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
 	if a.AcceptEncodingLines == 0 {
@@ -162,4 +103,9 @@ func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
 		lines = ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)
 	}
 	return fields.AcceptsGzip(lines)
+}
+
+// charged reports whether the request was for data and was admitted.
+func (a *requestState) charged() bool {
+	return a.admitDone && a.admitErr == nil && (!a.limitsEnforced || a.admission.Admitted)
 }

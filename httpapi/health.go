@@ -47,22 +47,6 @@ func (s *serverLoad) noteRoom()     { s.connsFull.Recover(s.clock()) }
 
 func (s *serverLoad) noteShed() { s.shedding.Report(s.clock()) }
 
-// Drain prepares the server for Shutdown: /readyz answers 503, and every connection is closed after its next response,
-// so that clients connect to another node.
-func (s *Server) Drain() {
-	now := s.load.clock()
-	s.load.draining.CompareAndSwap(nil, &now)
-}
-
-// Conditions implements engine.Health. It returns the conditions of Config.Health and then those of the server.
-func (s *Server) Conditions() []engine.Condition {
-	var all []engine.Condition
-	if s.config.Health != nil {
-		all = s.config.Health.Conditions()
-	}
-	return append(all, s.load.serverCondition(), s.load.loadCondition(), s.load.connectionsCondition())
-}
-
 func (s *serverLoad) serverCondition() engine.Condition {
 	since := s.draining.Load()
 	if since == nil {
@@ -102,29 +86,7 @@ func canOpenFile() bool {
 	return true
 }
 
-// answerProbe answers a request for a health endpoint. It ignores the query.
-func (s *Server) answerProbe(ctx *fasthttp.RequestCtx, answer fasthttp.RequestHandler) {
-	s.startResponse(ctx)
-	if !ctx.IsGet() && !ctx.IsHead() {
-		s.rejectMethod(ctx, "path", methodsHealth)
-		return
-	}
-	answer(ctx)
-}
-
 func live(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) }
-
-// ready answers /readyz with the health conditions. The status is 503 if the node is unavailable.
-func (s *Server) ready(ctx *fasthttp.RequestCtx) {
-	conditions := s.Conditions()
-	readiness := engine.ReadinessOf(conditions)
-	if readiness == engine.Unavailable {
-		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, readyRetry)
-	}
-	body := ctx.Response.SwapBody(nil)[:0]
-	ctx.Response.SwapBody(appendReadiness(body, readiness, conditions))
-}
 
 // appendReadiness appends the body of /readyz, with the worst conditions first. It changes the order of the slice
 // conditions.

@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"bytes"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -21,94 +25,6 @@ type dataPage struct {
 	changesAt time.Time // engine.Page.ChangesAt: the next expiry of a rate in the page, or zero
 }
 
-func (s *Server) currencies(_ *params.Query, now requestTime) (dataPage, error) {
-	page, err := s.config.Service.Currencies()
-	if err != nil {
-		return dataPage{}, err
-	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt}, nil
-}
-
-func (s *Server) institutions(q *params.Query, now requestTime) (dataPage, error) {
-	page, err := s.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
-	if err != nil {
-		return dataPage{}, err
-	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return institutionsBody(page, now) }), page.ChangesAt}, nil
-}
-
-func (s *Server) institution(q *params.Query, now requestTime) (dataPage, error) {
-	detail, err := s.config.Service.Institution(q.ID)
-	if err != nil {
-		return dataPage{}, err
-	}
-	return dataPage{renderedPage(&detail.Rendered, formList, now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt}, nil
-}
-
-func (s *Server) rates(q *params.Query, now requestTime) (dataPage, error) {
-	page, err := s.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
-	if err != nil {
-		return dataPage{}, err
-	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return ratesBody(page, "", now) }), page.ChangesAt}, nil
-}
-
-func (s *Server) best(q *params.Query, now requestTime) (dataPage, error) {
-	page, err := s.config.Service.Ranking(q.Ranking(now.nanos, false))
-	if err != nil {
-		return dataPage{}, err
-	}
-	return dataPage{renderedPage(&page.Rendered, bestForm(q.Operation), now, func() rendered.Encoded { return ratesBody(page, q.Operation, now) }), page.ChangesAt}, nil
-}
-
-func (s *Server) history(q *params.Query, now requestTime) (dataPage, error) {
-	page, err := s.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
-	if err != nil {
-		return dataPage{}, err
-	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return historyBody(page, now) }), page.ChangesAt}, nil
-}
-
-// convert answers a conversion. It does not keep the body, because few requests have the same amount.
-func (s *Server) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
-	page, template, err := s.conversion(q, a.now)
-	if err != nil {
-		s.answerError(ctx, err)
-		return
-	}
-	var room [len(`W/""`) + 2*fields.ETagDigestBytes]byte
-	etag, unchangedFor := template.appendETag(room[:0], q.Amount), a.now.unchangedFor(page.ChangesAt)
-	if s.notModified(ctx, a, etag, unchangedFor) {
-		return
-	}
-	a.holes = a.holes[:0]
-	a.body = template.appendBody(a.body[:0], page.Items, q, a.now, &a.holes)
-	body, coding := ctx.Response.SwapBody(nil)[:0], ""
-	if len(a.body) >= rendered.GzipBytesMin && a.acceptsGzip(ctx) {
-		body, coding = template.appendPacked(body, a.body, a.holes), rendered.Gzip
-	} else {
-		body = append(body, a.body...)
-	}
-	ctx.Response.SwapBody(body)
-	s.writeHead(ctx, a, etag, unchangedFor, coding)
-}
-
-// conversion returns the page of rates for a conversion, and the template of the response body: the body without
-// amounts.
-func (s *Server) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
-	page, err := s.config.Service.Ranking(q.Ranking(now.nanos, true))
-	if err != nil {
-		return nil, nil, err
-	}
-	kept := &memoOf(&page.Rendered).conversions[operationIndex(q.Operation)]
-	template := kept.Load()
-	if template == nil {
-		template = newConversionTemplate(page, q, s.config.FeeNotice, now)
-		kept.Store(template)
-	}
-	return page, template, nil
-}
-
 // renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have
 // this form yet, renderedPage calls body and stores the result in kept.
 func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() rendered.Encoded) *rendered.Page {
@@ -121,34 +37,313 @@ func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() r
 	return r
 }
 
+// dataAPI answers the data operations: it admits a request, reads its parameters, and answers with a page of results.
+type dataAPI struct {
+	*responder
+	params     params.Table
+	dataRoutes map[string]*dataRoute // by pattern, for the express path
+}
+
+func newDataAPI(w *responder, table params.Table) *dataAPI {
+	d := &dataAPI{responder: w, params: table, dataRoutes: map[string]*dataRoute{}}
+	for _, r := range routes() {
+		d.dataRoutes[r.pattern] = &dataRoute{r, w.counters.routeIDs[r.pattern]}
+	}
+	return d
+}
+
+// answer checks the method of a request for a data operation and answers it.
+func (d *dataAPI) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
+	switch {
+	case ctx.IsGet(), ctx.IsHead():
+	case ctx.IsOptions():
+		d.answerOptions(ctx)
+		return
+	default:
+		d.rejectMethod(ctx, "operation", methodsAllowed)
+		return
+	}
+	d.admitAndAnswer(ctx, r, a)
+}
+
+// admitAndAnswer authenticates a request for a data operation (all of /v1 except /v1/account), charges it (counts it
+// against the quota), checks the limits and answers it. finishAdmission refunds the charge if the response is a 5xx.
+func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
+	if !a.admitDone {
+		a.repanic()
+		d.admit(a, d.caller(ctx, &a.HeadInfo))
+	}
+	d.countAdmission(a)
+	if a.admitErr != nil {
+		d.rejectCaller(ctx, a.admitErr)
+		return
+	}
+	if !a.limitsEnforced {
+		d.answerData(ctx, r, a)
+		return
+	}
+	defer d.finishAdmission(ctx, a)
+	if err := d.plantedError(ctx); err != nil && d.rejectPlanted(ctx, r, &a.admission, err) {
+		return
+	}
+	if a.admission.Admitted {
+		d.answerData(ctx, r, a)
+	} else {
+		d.rejectOverLimit(ctx, r, &a.admission.QuotaResult)
+	}
+}
+
+// caller returns the API key and the client address of a request for data. The result does not point into the buffers
+// of the request.
+func (d *dataAPI) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Caller {
+	return callerFrom(d.clientAddress(ctx), f.Authorization)
+}
+
+// admit calls Config.Admitter if limits are enforced or API keys are required. It also sets a.now, except after an
+// error of the admitter.
+func (d *dataAPI) admit(a *requestState, caller account.Caller) {
+	a.address = caller.Address
+	admitter := d.config.Admitter
+	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
+	if admitter == nil || !a.limitsEnforced && !admitter.KeyPolicy().Required(d.config.Clock()) {
+		a.now, a.admitDone = d.requestTime(), true
+		a.isShared = admitter == nil || admitter.KeyPolicy().RequiredAt.IsZero()
+		return
+	}
+	a.asked, a.hasKey = true, caller.HasKey
+	a.admission, a.admitErr = admitter.Admit(caller)
+	if a.admitDone = true; a.admitErr != nil {
+		return
+	}
+	a.keyIgnored = (caller.HasKey || caller.HasMalformedKey) && a.admission.Account == 0
+	if !a.limitsEnforced || a.admission.At.Wall.IsZero() {
+		a.now = d.requestTime()
+	} else {
+		a.now = d.requestTimeAt(a.admission.At.Wall) // saves a clock reading
+	}
+}
+
+// countAdmission counts the result of admit.
+func (d *dataAPI) countAdmission(a *requestState) {
+	switch {
+	case a.admitErr != nil:
+		d.counters.countAdmission(a, a.hasKey, codeOf(a.admitErr))
+	case a.asked:
+		d.counters.countAdmission(a, a.admission.Account != 0, a.admission.DenyCode)
+	}
+}
+
+// rejectCaller answers with an error of the admitter: 401 or 503.
+func (d *dataAPI) rejectCaller(ctx *fasthttp.RequestCtx, err error) {
+	d.answerError(ctx, err)
+	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
+		d.removeDeprecation(&ctx.Response.Header)
+	}
+}
+
+// rejectOverLimit answers 429, or 503 if the operation is not ready yet.
+func (d *dataAPI) rejectOverLimit(ctx *fasthttp.RequestCtx, r *route, q *account.QuotaResult) {
+	if err := d.notReadyError(r); err != nil {
+		d.answerError(ctx, err)
+		return
+	}
+	message := "The limit of " + strconv.Itoa(q.Minute.Limit) + " requests in 60 seconds is reached; Retry-After says how many seconds to wait."
+	if q.DenyCode == engine.CodeQuotaExceeded {
+		message = "The limit of " + strconv.Itoa(q.Day.Limit) + " requests a day is reached; the day ends at midnight in Santo Domingo, and Retry-After says in how many seconds."
+	}
+	d.answerError(ctx, &engine.Error{Code: q.DenyCode, Message: message, RetryAfter: q.RetryAfter})
+}
+
+// rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. For other planted
+// errors it returns false and does nothing.
+func (d *dataAPI) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
+	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
+		return false
+	}
+	if admission.Admitted {
+		d.config.Admitter.Refund(*admission)
+		admission.Admitted = false
+	}
+	admission.DenyCode, admission.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
+	window := &admission.Minute
+	if err.Code == engine.CodeQuotaExceeded {
+		window = &admission.Day
+	}
+	window.Remaining, window.Reset = 0, d.config.Clock().Add(admission.RetryAfter)
+	d.rejectOverLimit(ctx, r, &admission.QuotaResult)
+	return true
+}
+
+// finishAdmission refunds the charge if the response is a 5xx, and adds the rate-limit headers unless writeHead did. It
+// must be deferred, because it also answers 500 after a panic.
+func (d *dataAPI) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
+	if cause := recover(); cause != nil {
+		d.rejectPanic(ctx, cause)
+	} else if a.headWritten {
+		return
+	}
+	admission := &a.admission
+	if admission.Admitted && ctx.Response.StatusCode() >= fasthttp.StatusInternalServerError {
+		d.config.Admitter.Refund(*admission)
+		admission.Day.Remaining = min(admission.Day.Limit, admission.Day.Remaining+1)
+		admission.Minute.Remaining = min(admission.Minute.Limit, admission.Minute.Remaining+1)
+	}
+	var room [headBufferBytes]byte
+	setHeaderLines(&ctx.Response.Header, d.appendLimits(room[:0], a))
+}
+
+// answerData parses the parameters of an admitted request and answers it.
+func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
+	if err := d.plantedError(ctx); err != nil {
+		d.answerError(ctx, err)
+		return
+	}
+	a.repanic()
+	path, text := splitTarget(ctx.Request.Header.RequestURI())
+	var problems []params.Problem
+	a.query, problems = d.params.Read(r.operation, path, text, params.Options{
+		Catalogue: d.config.Catalogue, Today: a.now.today, AllowUnknown: d.config.AllowUnknownParameters,
+	})
+	if len(problems) > 0 {
+		d.rejectParameters(ctx, r, problems)
+		return
+	}
+	if r.page == nil {
+		d.convert(ctx, &a.query, a)
+		return
+	}
+	d.answerPage(ctx, r, &a.query, a)
+}
+
+// rejectParameters answers 400, or 503 if the operation is not ready yet. A request with valid parameters gets the 503
+// from the operation itself.
+func (d *dataAPI) rejectParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
+	if err := d.notReadyError(r); err != nil {
+		d.answerError(ctx, err)
+		return
+	}
+	d.rejectWithDetails(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
+}
+
+// notReadyError returns an error if the service can't answer any request for an operation yet, whatever the parameters
+// are. To find out, it sends the smallest query for rates to the service.
+func (d *dataAPI) notReadyError(r *route) error {
+	if r.fromCatalogue {
+		return nil
+	}
+	_, err := d.config.Service.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}})
+	return err
+}
+
 // answerPage answers with the page of a route, with 304 if the client has it, or with an error of the service.
-func (s *Server) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
-	page, err := r.page(s, q, a.now)
+func (d *dataAPI) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
+	page, err := r.page(d, q, a.now)
 	if err != nil {
-		s.answerError(ctx, err)
+		d.answerError(ctx, err)
 		return
 	}
 	unchangedFor := a.now.unchangedFor(page.changesAt)
-	if s.notModified(ctx, a, page.rendered.ETag(), unchangedFor) {
+	if d.notModified(ctx, a, page.rendered.ETag(), unchangedFor) {
 		return
 	}
 	body, coding := page.rendered.Body(&a.now.Second, a.acceptsGzip(ctx))
 	ctx.Response.SetBodyRaw(body)
-	s.writeHead(ctx, a, page.rendered.ETag(), unchangedFor, coding)
+	d.writeHead(ctx, a, page.rendered.ETag(), unchangedFor, coding)
 }
 
-// gzipError compresses the body of an error if it is long enough and the client accepts gzip.
-func (s *Server) gzipError(ctx *fasthttp.RequestCtx) {
-	if len(ctx.Response.Body()) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+// convert answers a conversion. It does not keep the body, because few requests have the same amount.
+func (d *dataAPI) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+	page, template, err := d.conversion(q, a.now)
+	if err != nil {
+		d.answerError(ctx, err)
 		return
 	}
-	s.gzipResponse(ctx)
-	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
+	var room [len(`W/""`) + 2*fields.ETagDigestBytes]byte
+	etag, unchangedFor := template.appendETag(room[:0], q.Amount), a.now.unchangedFor(page.ChangesAt)
+	if d.notModified(ctx, a, etag, unchangedFor) {
+		return
+	}
+	a.holes = a.holes[:0]
+	a.body = template.appendBody(a.body[:0], page.Items, q, a.now, &a.holes)
+	body, coding := ctx.Response.SwapBody(nil)[:0], ""
+	if len(a.body) >= rendered.GzipBytesMin && a.acceptsGzip(ctx) {
+		body, coding = template.appendPacked(body, a.body, a.holes), rendered.Gzip
+	} else {
+		body = append(body, a.body...)
+	}
+	ctx.Response.SwapBody(body)
+	d.writeHead(ctx, a, etag, unchangedFor, coding)
 }
 
-// gzipResponse compresses the body of a response. Danger: the body must belong to this response only.
-func (s *Server) gzipResponse(ctx *fasthttp.RequestCtx) {
-	c := s.compressors.Get().(*rendered.Compressor)
-	ctx.Response.SwapBody(c.Swap(ctx.Response.SwapBody(nil)))
-	s.compressors.Put(c)
+// conversion returns the page of rates for a conversion, and the template of the response body: the body without
+// amounts.
+func (d *dataAPI) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
+	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, true))
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := &memoOf(&page.Rendered).conversions[operationIndex(q.Operation)]
+	template := kept.Load()
+	if template == nil {
+		template = newConversionTemplate(page, q, d.config.FeeNotice, now)
+		kept.Store(template)
+	}
+	return page, template, nil
+}
+
+func (d *dataAPI) currencies(_ *params.Query, now requestTime) (dataPage, error) {
+	page, err := d.config.Service.Currencies()
+	if err != nil {
+		return dataPage{}, err
+	}
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt}, nil
+}
+
+func (d *dataAPI) institutions(q *params.Query, now requestTime) (dataPage, error) {
+	page, err := d.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
+	if err != nil {
+		return dataPage{}, err
+	}
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return institutionsBody(page, now) }), page.ChangesAt}, nil
+}
+
+func (d *dataAPI) institution(q *params.Query, now requestTime) (dataPage, error) {
+	detail, err := d.config.Service.Institution(q.ID)
+	if err != nil {
+		return dataPage{}, err
+	}
+	return dataPage{renderedPage(&detail.Rendered, formList, now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt}, nil
+}
+
+func (d *dataAPI) rates(q *params.Query, now requestTime) (dataPage, error) {
+	page, err := d.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
+	if err != nil {
+		return dataPage{}, err
+	}
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return ratesBody(page, "", now) }), page.ChangesAt}, nil
+}
+
+func (d *dataAPI) best(q *params.Query, now requestTime) (dataPage, error) {
+	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, false))
+	if err != nil {
+		return dataPage{}, err
+	}
+	return dataPage{renderedPage(&page.Rendered, bestForm(q.Operation), now, func() rendered.Encoded { return ratesBody(page, q.Operation, now) }), page.ChangesAt}, nil
+}
+
+func (d *dataAPI) history(q *params.Query, now requestTime) (dataPage, error) {
+	page, err := d.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
+	if err != nil {
+		return dataPage{}, err
+	}
+	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return historyBody(page, now) }), page.ChangesAt}, nil
+}
+
+// dataRoute returns the route for a path, or nil if it is not that of a data operation.
+func (d *dataAPI) dataRoute(path []byte) *dataRoute {
+	r := d.dataRoutes[string(path)]
+	if r == nil && bytes.HasPrefix(path, []byte(params.InstitutionPath)) && oneSegment(path) {
+		r = d.dataRoutes[params.InstitutionPath+"{id}"]
+	}
+	return r
 }

@@ -49,17 +49,3 @@ func (n *requestNumbers) take(b *numberBlock) uint64 {
 
 // takeOne returns a number without reserving a block.
 func (n *requestNumbers) takeOne() uint64 { return n.next.Add(1) - 1 }
-
-func (s *Server) newID(a *requestState) RequestID {
-	if a.conn == nil { // only in tests, which call without a connection and expect consecutive numbers
-		return s.config.RequestID(s.numbers.takeOne())
-	}
-	return s.config.RequestID(s.numbers.take(&a.numbers))
-}
-
-// newIDText returns an id as a string. It is for errors and web pages. For the most frequent responses, those with data
-// of the API, newID is faster.
-func (s *Server) newIDText() string {
-	id := s.config.RequestID(s.numbers.takeOne())
-	return string(id[:])
-}

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -18,9 +20,7 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
-	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
-	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
@@ -126,27 +126,14 @@ func (l *Limits) setDefaults() {
 
 // Server answers requests over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
-	config                        Config // with the defaults filled in
-	proxies                       fields.TrustedProxies
-	load                          *serverLoad
-	counters                      *counters
-	tls                           *tls.Config // nil without TLS
-	harness                       *harness    // nil without a Harness
-	http                          *fasthttp.Server
-	paths                         map[string]endpoint     // the keys are patterns of paths
-	accountPaths                  map[string]*accountPath // by pattern; empty without Config.Accounts
-	router                        *router.Router
-	params                        params.Table
-	dataRoutes                    map[string]*dataRoute // by pattern, for the express path
-	numbers                       requestNumbers
-	errorHeaders                  fasthttp.ResponseHeader // template; see fillErrorHeaders
-	accountHeaders                fasthttp.ResponseHeader // template; see fillAccountHeaders
-	constantHeaders               constantHeaders
-	privateCaching, sharedCaching cacheControl
-	deprecation                   atomic.Pointer[deprecationNotice]
-	currentSecond                 atomic.Pointer[currentSecond]
-	compressors                   sync.Pool
-	requestStates                 sync.Pool // of *requestState
+	*responder
+	expressPath
+	*accountAPI
+	sitePages
+	tls    *tls.Config // nil without TLS
+	http   *fasthttp.Server
+	paths  map[string]endpoint // the keys are patterns of paths
+	router *router.Router
 
 	mu        sync.Mutex
 	stopped   bool
@@ -163,33 +150,22 @@ func New(c Config) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Harness != nil { // all test requests come from one address
+		c.Limits.ConnsPerClient = -1
+	}
+	w, table := newResponder(c), params.NewTable()
 	s := &Server{
-		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock},
-		counters: newCounters(c.Limits.WriteTimeout, c.Harness != nil), tls: conn.TLSConfig(c.Certificate, c.Clock), params: params.NewTable(), dataRoutes: map[string]*dataRoute{},
-		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
-	}
-	fillErrorHeaders(&s.errorHeaders, c.Admitter != nil)
-	fillAccountHeaders(&s.accountHeaders, &s.errorHeaders)
-	s.requestStates.New = func() any { return &requestState{requestScratch: requestScratch{shard: s.counters.nextShard()}} }
-	s.compressors.New = func() any { return rendered.NewCompressor() }
-	for _, r := range routes() {
-		s.dataRoutes[r.pattern] = &dataRoute{r, s.counters.routeIDs[r.pattern]}
-	}
-	if c.Accounts != nil {
-		s.accountPaths = accountPaths()
+		responder: w, expressPath: expressPath{newDataAPI(w, table)}, accountAPI: newAccountAPI(w, table), sitePages: sitePages{w},
+		tls: conn.TLSConfig(c.Certificate, c.Clock),
 	}
 	s.paths = s.endpoints()
 	s.router = s.newRouter()
 	s.http = s.newHTTP()
-	if c.Harness == nil {
-		return s
-	}
-	// All test requests come from one address.
-	s.config.Limits.ConnsPerClient = -1
-	s.harness = &harness{}
-	s.http.NoDefaultDate = true
-	if c.Harness.Around != nil {
-		s.http.Handler = c.Harness.Around(s.serve)
+	if c.Harness != nil {
+		s.http.NoDefaultDate = true
+		if c.Harness.Around != nil {
+			s.http.Handler = c.Harness.Around(s.serve)
+		}
 	}
 	return s
 }
@@ -306,13 +282,6 @@ func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	return a
 }
 
-// newRequestState returns the state of a new request.
-func (s *Server) newRequestState(c *conn.Conn) *requestState {
-	a := s.requestStates.Get().(*requestState)
-	a.begin(c)
-	return a
-}
-
 // begin begins a new request.
 func (a *requestState) begin(c *conn.Conn) {
 	a.requestData = requestData{}
@@ -337,37 +306,226 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.requestStates.Put(a)
 }
 
-// startResponse sets the request id and the common headers of a response. It is not for the 200 and 304 responses of
-// data operations: writeHead sets their headers. It does nothing if it was called before for this response.
-func (s *Server) startResponse(ctx *fasthttp.RequestCtx) {
-	if s.idOf(ctx) == nil {
-		s.restartResponse(ctx)
-	}
-}
-
-// restartResponse is like startResponse, but replaces the headers that were set before.
-func (s *Server) restartResponse(ctx *fasthttp.RequestCtx) {
-	header := &ctx.Response.Header
-	mustClose := header.ConnectionClose()
-	switch {
-	case s.harness != nil:
-		s.startDatedResponse(ctx)
-	case s.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()):
-		s.accountHeaders.CopyTo(header)
-	default:
-		s.errorHeaders.CopyTo(header)
-	}
-	if mustClose {
-		header.SetConnectionClose()
-	}
-	header.SetCanonical(bytesOf(headerRequestID), bytesOf(s.newIDText()))
-	s.addDeprecation(header)
-}
-
 // libraryLog logs the messages of the HTTP library without their arguments, which contain parts of requests.
 type libraryLog struct{ log *slog.Logger }
 
 // Printf implements fasthttp.Logger. It logs only the format.
 func (l libraryLog) Printf(format string, _ ...any) {
 	l.log.LogAttrs(context.Background(), slog.LevelDebug, "http library", slog.String("class", format))
+}
+
+// rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection. It
+// closes a connection that was never used without a response.
+func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	s.restartResponse(ctx)
+	ctx.Response.SkipBody = ctx.IsHead()
+	var small *fasthttp.ErrSmallBuffer
+	var network net.Error
+	timedOut := errors.As(err, &network) && network.Timeout()
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		if timedOut && !c.Used() {
+			_ = c.Close() // so the library's response is not sent
+			return
+		}
+		c.User = nil
+	}
+	closeUnread(ctx)
+	switch {
+	case errors.As(err, &small):
+		s.reject(ctx, engine.CodeHeadersTooLarge, headersMessage)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		s.reject(ctx, engine.CodePayloadTooLarge, bodyMessage)
+	case timedOut:
+		s.reject(ctx, engine.CodeRequestTimeout, timeoutMessage)
+	default:
+		s.reject(ctx, engine.CodeMalformedRequest, malformedMessage)
+	}
+	s.finish(ctx, s.newRequestState(nil))
+}
+
+// answerExpectation is called for a request with "Expect: 100-continue", before the client sends the body. It returns
+// 100 if the body is wanted. Otherwise it answers the request and returns the status; the HTTP library then closes
+// the connection.
+func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
+	switch {
+	case ctx.Request.Header.ContentLength() > s.config.Limits.BodyBytesMax:
+		s.rejectUnreadable(ctx, fasthttp.ErrBodyTooLarge)
+	case s.wantsBody(ctx):
+		return fasthttp.StatusContinue
+	default:
+		closeUnread(ctx)
+		s.serve(ctx)
+	}
+	return ctx.Response.StatusCode()
+}
+
+// wantsBody reports whether the answer to a request depends on its body.
+func (s *Server) wantsBody(ctx *fasthttp.RequestCtx) bool {
+	if conn.Malformed(ctx, new(conn.HeadInfo)) != "" {
+		return false
+	}
+	path, _ := splitTarget(ctx.Request.Header.RequestURI())
+	if found := s.accountPathOf(path); found != nil {
+		return s.wantsAccountBody(ctx, found)
+	}
+	return s.HasPage(string(path), acceptOf(ctx))
+}
+
+// endpoints returns all endpoints by pattern. {id} as the last segment of a pattern matches any segment.
+func (s *Server) endpoints() map[string]endpoint {
+	all := map[string]endpoint{}
+	add := func(pattern string, answer func(ctx *fasthttp.RequestCtx, a *requestState)) {
+		all[pattern] = endpoint{s.counters.routeIDs[pattern], answer}
+	}
+	for _, route := range routes() {
+		add(route.pattern, func(ctx *fasthttp.RequestCtx, a *requestState) { s.answer(ctx, &route, a) })
+	}
+	for pattern, path := range s.accountPaths {
+		add(pattern, func(ctx *fasthttp.RequestCtx, _ *requestState) { s.answerAccount(ctx, path) })
+	}
+	for path, answer := range map[string]fasthttp.RequestHandler{livezPath: live, healthzPath: live, readyzPath: s.ready} {
+		add(path, func(ctx *fasthttp.RequestCtx, _ *requestState) { s.answerProbe(ctx, answer) })
+	}
+	return all
+}
+
+// newRouter registers every pattern once, under GET, for Router.Lookup. Router.Handler is not used for two reasons. It
+// answers other methods itself, without our error body. And it uses the path that the HTTP library (fasthttp) parsed,
+// which is "/path" if the target is "//host/path" and the request has no Host.
+func (s *Server) newRouter() *router.Router {
+	r := router.New()
+	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library needs /a before /a/{id}
+		// {id:*} matches the rest of the path, which the library does not copy as it would a segment; see oneSegment.
+		r.GET(strings.Replace(pattern, "{id}", "{id:*}", 1), func(ctx *fasthttp.RequestCtx) {
+			a, found := ctx.UserValue(requestStateKey).(*requestState), s.paths[pattern]
+			a.route = found.routeID
+			found.answer(ctx, a)
+		})
+	}
+	return r
+}
+
+// dispatch calls the endpoint for the path of a request. If there is none, it calls Config.Site, or answers 404.
+func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
+	a.route = routeUnmatched
+	path, _ := splitTarget(ctx.Request.Header.RequestURI())
+	if string(path) == "*" {
+		a.route = routeAsterisk
+		s.answerOptions(ctx)
+		return
+	}
+	// With a nil context the router does not store {id}, which would be an allocation.
+	if handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil); handler != nil && oneSegment(path) {
+		ctx.SetUserValue(requestStateKey, a)
+		handler(ctx)
+		return
+	}
+	if s.HasPage(string(path), acceptOf(ctx)) {
+		a.route = routeSite
+		s.answerSite(ctx)
+		return
+	}
+	s.reject(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
+}
+
+// Drain prepares the server for Shutdown: /readyz answers 503, and every connection is closed after its next response,
+// so that clients connect to another node.
+func (s *Server) Drain() {
+	now := s.load.clock()
+	s.load.draining.CompareAndSwap(nil, &now)
+}
+
+// Conditions implements engine.Health. It returns the conditions of Config.Health and then those of the server.
+func (s *Server) Conditions() []engine.Condition {
+	var all []engine.Condition
+	if s.config.Health != nil {
+		all = s.config.Health.Conditions()
+	}
+	return append(all, s.load.serverCondition(), s.load.loadCondition(), s.load.connectionsCondition())
+}
+
+// answerProbe answers a request for a health endpoint. It ignores the query.
+func (s *Server) answerProbe(ctx *fasthttp.RequestCtx, answer fasthttp.RequestHandler) {
+	s.startResponse(ctx)
+	if !ctx.IsGet() && !ctx.IsHead() {
+		s.rejectMethod(ctx, "path", methodsHealth)
+		return
+	}
+	answer(ctx)
+}
+
+// ready answers /readyz with the health conditions. The status is 503 if the node is unavailable.
+func (s *Server) ready(ctx *fasthttp.RequestCtx) {
+	conditions := s.Conditions()
+	readiness := engine.ReadinessOf(conditions)
+	if readiness == engine.Unavailable {
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, readyRetry)
+	}
+	body := ctx.Response.SwapBody(nil)[:0]
+	ctx.Response.SwapBody(appendReadiness(body, readiness, conditions))
+}
+
+// ServeConn answers the requests on a connection until the client ends it, and closes it. Shutdown does not wait for
+// ServeConn; the caller can close the connection.
+func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
+
+// Stats adds up the shards, which are copies of the table of counters. It does not block requests, so counts may change
+// while it reads.
+func (s *Server) Stats() Stats {
+	t := s.counters
+	cells := make([]uint64, len(t.shards[0]))
+	for _, shard := range t.shards {
+		for i := range shard {
+			cells[i] += shard[i].Load()
+		}
+	}
+	next := func() uint64 { // the next cell of the table
+		count := cells[0]
+		cells = cells[1:]
+		return count
+	}
+	var stats Stats
+	for _, name := range t.routeNames {
+		for _, method := range methodLabels() {
+			for _, status := range statusLabels() {
+				if count := next(); count > 0 {
+					stats.Requests = append(stats.Requests, RequestCount{name, method, status, count})
+				}
+			}
+		}
+		durations := RouteDurations{Route: name}
+		for i := range durations.Counts {
+			durations.Counts[i] = next()
+		}
+		durations.Sum = time.Duration(next()) //nolint:gosec // G115: it overflows after 292 years of response time
+		stats.Durations = append(stats.Durations, durations)
+	}
+	for _, caller := range callerNames() {
+		for _, outcome := range admissionOutcomes() {
+			stats.Admissions = append(stats.Admissions, AdmissionCount{caller, outcome, next()})
+		}
+	}
+	for _, code := range codes() {
+		stats.Errors = append(stats.Errors, CodeCount{code.code, next()})
+	}
+	c := &t.conns
+	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.IdleClosed.Load(), c.Shortages.Load()}
+	return stats
+}
+
+// logAccess passes a record of the response in ctx to Config.AccessLog.
+func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
+	status := ctx.Response.StatusCode()
+	if status < s.config.AccessStatusMin {
+		return
+	}
+	if id := s.idOf(ctx); id != nil { // otherwise appendHead has set a.id
+		copy(a.id[:], id)
+	}
+	length := len(ctx.Response.Body())
+	if ctx.IsHead() {
+		length = 0
+	}
+	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabels()[methodIndex(ctx.Method())], status, length, s.clientAddress(ctx)))
 }

@@ -8,8 +8,10 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -38,97 +40,12 @@ type Site interface {
 	Has(path, accept string) bool
 }
 
-// HasPage reports whether the site answers a path. Paths under /v1 never belong to the site. See Site.Has for accept.
-func (s *Server) HasPage(path, accept string) bool {
-	return s.config.Site != nil && path != "/v1" && !strings.HasPrefix(path, "/v1/") && s.config.Site.Has(path, accept)
-}
-
 // acceptOf returns the argument accept of HasPage for a request.
 func acceptOf(ctx *fasthttp.RequestCtx) string {
 	if ctx.IsGet() || ctx.IsHead() {
 		return string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))
 	}
 	return ""
-}
-
-// answerSite passes a request to Config.Site and sends the response.
-func (s *Server) answerSite(ctx *fasthttp.RequestCtx) {
-	id := s.newIDText()
-	request, err := s.pageRequest(ctx, id)
-	if err != nil { // the earlier check, conn.Malformed, accepts some requests that net/http rejects
-		ctx.SetConnectionClose()
-		s.reject(ctx, engine.CodeMalformedRequest, "The request can't be read.")
-		s.config.Logger.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
-		return
-	}
-	page := pageResponse{header: http.Header{}}
-	s.config.Site.ServeHTTP(&page, request)
-	s.startPage(ctx, id, &page)
-	body := page.body.Bytes()
-	if page.shared != nil {
-		body = page.shared
-	}
-	if ctx.IsHead() {
-		ctx.Response.SkipBody = true
-	}
-	if s.gzipsPage(ctx, &page) {
-		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, rendered.Gzip)
-		c := s.compressors.Get().(*rendered.Compressor)
-		body = c.Append(nil, body)
-		s.compressors.Put(c)
-	}
-	ctx.Response.SetBodyRaw(body)
-}
-
-// pageRequest returns a copy of the request for net/http, because the HTTP library (fasthttp) reuses its buffers.
-func (s *Server) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request, error) {
-	request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(ctx.Request.Header.Header())))
-	if err != nil {
-		return nil, err
-	}
-	body := bytes.Clone(ctx.Request.Body())
-	request.Body = io.NopCloser(bytes.NewReader(body))
-	request.ContentLength, request.TransferEncoding = int64(len(body)), nil
-	request.Header.Set(headerRequestID, id)
-	request.RemoteAddr = netip.AddrPortFrom(s.clientAddress(ctx), 0).String()
-	if s.overHTTPS(ctx) {
-		request.TLS = &tls.ConnectionState{}
-	}
-	return request, nil
-}
-
-// overHTTPS reports whether the client uses https: with this server, or with a trusted proxy in front of it.
-func (s *Server) overHTTPS(ctx *fasthttp.RequestCtx) bool {
-	c, ok := ctx.Conn().(*conn.Conn)
-	return s.tls != nil || ok && s.proxies.Contains(c.Peer()) && string(ctx.Request.Header.Peek(fasthttp.HeaderXForwardedProto)) == "https"
-}
-
-// startPage sets the status and the headers of a response of the site.
-func (s *Server) startPage(ctx *fasthttp.RequestCtx, id string, page *pageResponse) {
-	header := &ctx.Response.Header
-	header.SetNoDefaultContentType(true)
-	ctx.SetStatusCode(cmp.Or(page.status, http.StatusOK))
-	for name, values := range page.header {
-		for _, value := range values {
-			header.Add(name, value)
-		}
-	}
-	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
-	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
-	s.addDeprecation(header)
-	if s.harness != nil {
-		s.date(header)
-	}
-}
-
-// gzipsPage reports whether to compress a page for this client. It adds Accept-Encoding to Vary if the page is worth
-// compressing.
-func (s *Server) gzipsPage(ctx *fasthttp.RequestCtx, page *pageResponse) bool {
-	if page.body.Len() < rendered.GzipBytesMin || page.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(page.header.Get(fasthttp.HeaderContentType)) {
-		return false
-	}
-	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
-	return fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
 }
 
 // isText reports whether a body is worth compressing. Pictures and fonts are already compressed.
@@ -167,4 +84,92 @@ func (p *pageResponse) WriteHeader(status int) {
 func (p *pageResponse) Write(b []byte) (int, error) {
 	p.WriteHeader(http.StatusOK)
 	return p.body.Write(b)
+}
+
+// sitePages passes requests to Config.Site.
+type sitePages struct{ *responder }
+
+// HasPage reports whether the site answers a path. Paths under /v1 never belong to the site. See Site.Has for accept.
+func (p *sitePages) HasPage(path, accept string) bool {
+	return p.config.Site != nil && path != "/v1" && !strings.HasPrefix(path, "/v1/") && p.config.Site.Has(path, accept)
+}
+
+// answerSite passes a request to Config.Site and sends the response.
+func (p *sitePages) answerSite(ctx *fasthttp.RequestCtx) {
+	id := p.newIDText()
+	request, err := p.pageRequest(ctx, id)
+	if err != nil { // the earlier check, conn.Malformed, accepts some requests that net/http rejects
+		ctx.SetConnectionClose()
+		p.reject(ctx, engine.CodeMalformedRequest, "The request can't be read.")
+		p.config.Logger.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
+		return
+	}
+	page := pageResponse{header: http.Header{}}
+	p.config.Site.ServeHTTP(&page, request)
+	p.startPage(ctx, id, &page)
+	body := page.body.Bytes()
+	if page.shared != nil {
+		body = page.shared
+	}
+	if ctx.IsHead() {
+		ctx.Response.SkipBody = true
+	}
+	if p.gzipsPage(ctx, &page) {
+		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, rendered.Gzip)
+		c := p.compressors.Get().(*rendered.Compressor)
+		body = c.Append(nil, body)
+		p.compressors.Put(c)
+	}
+	ctx.Response.SetBodyRaw(body)
+}
+
+// pageRequest returns a copy of the request for net/http, because the HTTP library (fasthttp) reuses its buffers.
+func (p *sitePages) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request, error) {
+	request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(ctx.Request.Header.Header())))
+	if err != nil {
+		return nil, err
+	}
+	body := bytes.Clone(ctx.Request.Body())
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	request.ContentLength, request.TransferEncoding = int64(len(body)), nil
+	request.Header.Set(headerRequestID, id)
+	request.RemoteAddr = netip.AddrPortFrom(p.clientAddress(ctx), 0).String()
+	if p.overHTTPS(ctx) {
+		request.TLS = &tls.ConnectionState{}
+	}
+	return request, nil
+}
+
+// overHTTPS reports whether the client uses https: with this server, or with a trusted proxy in front of it.
+func (p *sitePages) overHTTPS(ctx *fasthttp.RequestCtx) bool {
+	c, ok := ctx.Conn().(*conn.Conn)
+	return p.config.Certificate != nil || ok && p.proxies.Contains(c.Peer()) && string(ctx.Request.Header.Peek(fasthttp.HeaderXForwardedProto)) == "https"
+}
+
+// startPage sets the status and the headers of a response of the site.
+func (p *sitePages) startPage(ctx *fasthttp.RequestCtx, id string, page *pageResponse) {
+	header := &ctx.Response.Header
+	header.SetNoDefaultContentType(true)
+	ctx.SetStatusCode(cmp.Or(page.status, http.StatusOK))
+	for _, name := range slices.Sorted(maps.Keys(page.header)) {
+		for _, value := range page.header[name] {
+			header.Add(name, value)
+		}
+	}
+	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
+	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	p.addDeprecation(header)
+	if p.harness != nil {
+		p.date(header)
+	}
+}
+
+// gzipsPage reports whether to compress a page for this client. It adds Accept-Encoding to Vary if the page is worth
+// compressing.
+func (p *sitePages) gzipsPage(ctx *fasthttp.RequestCtx, page *pageResponse) bool {
+	if page.body.Len() < rendered.GzipBytesMin || page.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(page.header.Get(fasthttp.HeaderContentType)) {
+		return false
+	}
+	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+	return fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
 }

@@ -1,0 +1,435 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/params"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
+)
+
+// responder has what all responses share: request ids, times, heads, errors, notices. It is safe for concurrent use.
+type responder struct {
+	config                        Config // with the defaults filled in
+	proxies                       fields.TrustedProxies
+	load                          *serverLoad
+	counters                      *counters
+	harness                       *harness // nil without a Harness
+	numbers                       requestNumbers
+	errorHeaders                  fasthttp.ResponseHeader // template; see fillErrorHeaders
+	accountHeaders                fasthttp.ResponseHeader // template; see fillAccountHeaders
+	constantHeaders               constantHeaders
+	privateCaching, sharedCaching cacheControl
+	deprecation                   atomic.Pointer[deprecationNotice]
+	currentSecond                 atomic.Pointer[currentSecond]
+	compressors                   sync.Pool
+	requestStates                 sync.Pool // of *requestState
+}
+
+// newResponder returns a responder. c has its defaults filled in.
+func newResponder(c Config) *responder {
+	w := &responder{
+		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock},
+		counters:        newCounters(c.Limits.WriteTimeout, c.Harness != nil),
+		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
+	}
+	fillErrorHeaders(&w.errorHeaders, c.Admitter != nil)
+	fillAccountHeaders(&w.accountHeaders, &w.errorHeaders)
+	w.requestStates.New = func() any { return &requestState{requestScratch: requestScratch{shard: w.counters.nextShard()}} }
+	w.compressors.New = func() any { return rendered.NewCompressor() }
+	if c.Harness != nil {
+		w.harness = &harness{}
+	}
+	return w
+}
+
+// newRequestState returns the state of a new request.
+func (w *responder) newRequestState(c *conn.Conn) *requestState {
+	a := w.requestStates.Get().(*requestState)
+	a.begin(c)
+	return a
+}
+
+func (w *responder) requestTime() requestTime { return w.requestTimeAt(w.config.Clock()) }
+
+func (w *responder) requestTimeAt(now time.Time) requestTime {
+	m := w.currentSecond.Load()
+	if m == nil || m.Unix != now.Unix() {
+		m = newCurrentSecond(now)
+		w.currentSecond.Store(m)
+	}
+	return requestTime{now.UnixNano(), m}
+}
+
+func (w *responder) newID(a *requestState) RequestID {
+	if a.conn == nil { // only in tests, which call without a connection and expect consecutive numbers
+		return w.config.RequestID(w.numbers.takeOne())
+	}
+	return w.config.RequestID(w.numbers.take(&a.numbers))
+}
+
+// newIDText returns an id as a string. It is for errors and web pages. For the most frequent responses, those with data
+// of the API, newID is faster.
+func (w *responder) newIDText() string {
+	id := w.config.RequestID(w.numbers.takeOne())
+	return string(id[:])
+}
+
+// startResponse sets the request id and the common headers of a response. It is not for the 200 and 304 responses of
+// data operations: writeHead sets their headers. It does nothing if it was called before for this response.
+func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
+	if w.idOf(ctx) == nil {
+		w.restartResponse(ctx)
+	}
+}
+
+// restartResponse is like startResponse, but replaces the headers that were set before.
+func (w *responder) restartResponse(ctx *fasthttp.RequestCtx) {
+	header := &ctx.Response.Header
+	mustClose := header.ConnectionClose()
+	switch {
+	case w.harness != nil:
+		w.startDatedResponse(ctx)
+	case w.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()):
+		w.accountHeaders.CopyTo(header)
+	default:
+		w.errorHeaders.CopyTo(header)
+	}
+	if mustClose {
+		header.SetConnectionClose()
+	}
+	header.SetCanonical(bytesOf(headerRequestID), bytesOf(w.newIDText()))
+	w.addDeprecation(header)
+}
+
+// startDatedResponse copies the header template to the response and sets Date. restartResponse calls it if there is a
+// Harness.
+func (w *responder) startDatedResponse(ctx *fasthttp.RequestCtx) {
+	header := &ctx.Response.Header
+	w.harness.fill(header, w.config.Admitter != nil)
+	template := &w.harness.errorHeaders
+	if w.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
+		template = &w.harness.accountHeaders
+	}
+	template.CopyTo(header)
+	w.date(header)
+}
+
+// date sets the Date header by parsing a trailer, because the setters of the HTTP library ignore Date.
+func (w *responder) date(header *fasthttp.ResponseHeader) {
+	line := fasthttp.HeaderDate + ": " + w.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
+	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {
+		panic("httpapi: the library rejects " + line)
+	}
+}
+
+// idOf returns the request id that startResponse set, or nil if startResponse was not called.
+func (w *responder) idOf(ctx *fasthttp.RequestCtx) []byte {
+	return ctx.Response.Header.PeekCanonical(bytesOf(headerRequestID))
+}
+
+// answerError answers with an error of Config.Service, Config.Accounts or Config.Admitter. An error without a known
+// code becomes a 500. The cause is logged, but not sent.
+func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
+	w.startResponse(ctx)
+	var named *engine.Error
+	if !errors.As(err, &named) {
+		named = &engine.Error{Code: engine.CodeInternalError, Cause: err}
+	}
+	code, message := named.Code, named.Message
+	answered, known := status(code)
+	if !known || code == engine.CodeInternalError {
+		code, message, answered = engine.CodeInternalError, internalMessage, fasthttp.StatusInternalServerError
+	}
+	if answered == fasthttp.StatusInternalServerError || named.Cause != nil {
+		w.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
+			slog.String("requestId", string(w.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
+	}
+	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // not for account operations: a full mail queue gives the same code
+		w.load.noteShed()
+	}
+	switch answered {
+	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, retryAfter(named.RetryAfter))
+	case fasthttp.StatusUnauthorized:
+		w.challenge(ctx, code)
+	}
+	w.reject(ctx, code, message)
+}
+
+// reject answers with an API error without details.
+func (w *responder) reject(ctx *fasthttp.RequestCtx, code engine.Code, message string) {
+	w.rejectWithDetails(ctx, code, message, nil)
+}
+
+// rejectWithDetails answers with an API error. It panics if the code is not in codes.
+func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
+	answered, known := status(code)
+	if !known {
+		panic("httpapi: no status for the code " + string(code))
+	}
+	w.counters.countCode(code)
+	w.startResponse(ctx)
+	ctx.SetStatusCode(answered)
+	ctx.Response.ResetBody()
+	body := ctx.Response.SwapBody(nil)[:0]
+	ctx.Response.SwapBody(appendError(body, code, message, string(w.idOf(ctx)), details))
+	w.gzipError(ctx)
+}
+
+// rejectPanic answers 500 and logs the panic with the request id.
+func (w *responder) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
+	stack := debug.Stack()
+	if express, ok := cause.(*expressPanic); ok {
+		cause, stack = express.cause, express.stack
+	}
+	ctx.Response.SkipBody = ctx.IsHead()
+	w.restartResponse(ctx)
+	w.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(w.idOf(ctx))),
+		slog.Any("cause", cause), slog.String("stack", string(stack)))
+	w.reject(ctx, engine.CodeInternalError, internalMessage)
+}
+
+// challenge adds WWW-Authenticate to a 401. If the request has an Authorization header, it adds error="invalid_token",
+// but not if the error is an invalid login code.
+func (w *responder) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
+	value := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w.config.Realm) + `"`
+	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
+		value += `, error="invalid_token"`
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, value)
+}
+
+// rejectMethod answers 405. noun is "operation" or "path", for the message.
+func (w *responder) rejectMethod(ctx *fasthttp.RequestCtx, noun, allowed string) {
+	w.startResponse(ctx)
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowed)
+	w.reject(ctx, engine.CodeMethodNotAllowed, "This "+noun+" knows the methods "+allowed+".")
+}
+
+// answerOptions answers OPTIONS for data operations: 204 with the CORS preflight headers.
+func (w *responder) answerOptions(ctx *fasthttp.RequestCtx) {
+	w.startResponse(ctx)
+	header := &ctx.Response.Header
+	header.Set(fasthttp.HeaderAllow, methodsAllowed)
+	header.Set(fasthttp.HeaderAccessControlAllowMethods, methodsAllowed)
+	header.Set(fasthttp.HeaderAccessControlAllowHeaders, preflightHeaders)
+	if w.config.AllowAuthorizationHeader {
+		header.Set(fasthttp.HeaderAccessControlAllowHeaders, preflightHeadersWithAuth)
+	}
+	header.Set(fasthttp.HeaderAccessControlMaxAge, preflightSeconds)
+	w.answerEmpty(ctx, fasthttp.StatusNoContent)
+}
+
+// answerEmpty answers with a status, without body and Content-Type.
+func (w *responder) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentTypeBytes(nil)
+	ctx.Response.ResetBody()
+}
+
+// gzipError compresses the body of an error if it is long enough and the client accepts gzip.
+func (w *responder) gzipError(ctx *fasthttp.RequestCtx) {
+	if len(ctx.Response.Body()) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+		return
+	}
+	w.gzipResponse(ctx)
+	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
+}
+
+// gzipResponse compresses the body of a response. Danger: the body must belong to this response only.
+func (w *responder) gzipResponse(ctx *fasthttp.RequestCtx) {
+	c := w.compressors.Get().(*rendered.Compressor)
+	ctx.Response.SwapBody(c.Swap(ctx.Response.SwapBody(nil)))
+	w.compressors.Put(c)
+}
+
+// plantedError returns the error of Plant for a request, or nil.
+func (w *responder) plantedError(ctx *fasthttp.RequestCtx) *engine.Error {
+	if w.harness == nil {
+		return nil
+	}
+	err, _ := ctx.UserValue(plantedKey).(*engine.Error)
+	return err
+}
+
+// writeHead sets the header lines of a 200 or 304. coding is "" or "gzip".
+func (w *responder) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int, coding string) {
+	var room [headBufferBytes]byte
+	lines := w.appendHead(room[:0], a, etag, unchangedFor, coding)
+	constant := w.constantHeaders.withBody
+	if ctx.Response.StatusCode() == fasthttp.StatusNotModified {
+		constant = w.constantHeaders.withoutBody
+	}
+	ctx.Response.Header.SetNoDefaultContentType(true) // Content-Type is in constantHeaders
+	setHeaderLines(&ctx.Response.Header, append(lines, constant...))
+	if w.harness != nil {
+		w.date(&ctx.Response.Header)
+	}
+	a.headWritten = true
+}
+
+// notModified answers 304 and returns true if the client has the response with this ETag.
+func (w *responder) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int) bool {
+	if !a.HasIfNoneMatch || !fields.IfNoneMatchHits(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
+		return false
+	}
+	ctx.SetStatusCode(fasthttp.StatusNotModified)
+	w.writeHead(ctx, a, etag, unchangedFor, "")
+	return true
+}
+
+// appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".
+func (w *responder) appendHead(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
+	a.id = w.newID(a)
+	return w.appendCallerHeaders(w.appendPageHeaders(lines, a, etag, unchangedFor, coding), a)
+}
+
+// appendPageHeaders appends the header line with the request id, and those that are the same for all callers.
+func (w *responder) appendPageHeaders(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
+	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
+	caching := &w.privateCaching
+	if a.isShared {
+		caching = &w.sharedCaching
+	}
+	lines = append(lines, caching[unchangedFor]...)
+	lines = appendHeaderLine(lines, fasthttp.HeaderETag, etag)
+	if coding != "" {
+		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(coding))
+	}
+	return lines
+}
+
+// appendCallerHeaders appends the header lines that depend on the caller: those of the quotas, and a notice that keys
+// will be required.
+func (w *responder) appendCallerHeaders(lines []byte, a *requestState) []byte {
+	if a.limitsEnforced {
+		lines = w.appendLimits(lines, a)
+	}
+	if n := w.deprecationNotice(); n != nil {
+		lines = append(lines, n.lines...)
+	}
+	return lines
+}
+
+// appendLimits appends the rate-limit header lines. They describe the tighter of the two quota windows, day and
+// minute. A request with an unusable key also gets X-Key-Status.
+func (w *responder) appendLimits(dst []byte, a *requestState) []byte {
+	if a.keyIgnored {
+		dst = append(dst, keyIgnoredLine...)
+	}
+	tighter := a.admission.TighterWindow()
+	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
+	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))
+	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Reset: "...), fields.EpochSeconds(tighter.Reset))
+	return append(dst, "\r\n"...)
+}
+
+func (w *responder) newDeprecationNotice(policy account.KeyPolicy) *deprecationNotice {
+	n := &deprecationNotice{keyPolicy: policy, headers: [][2]string{
+		{headerDeprecation, "@" + strconv.FormatInt(policy.AnnouncedAt.Unix(), 10)}, // the type Date of RFC 9651, see RFC 9745
+		{headerSunset, string(fasthttp.AppendHTTPDate(nil, policy.RequiredAt))},     // RFC 8594
+	}}
+	var links []string
+	for _, page := range [][2]string{{w.config.DeprecationLink, "deprecation"}, {w.config.SunsetLink, "sunset"}} {
+		if page[0] != "" {
+			links = append(links, "<"+page[0]+`>; rel="`+page[1]+`"`)
+		}
+	}
+	if len(links) > 0 {
+		n.headers = append(n.headers, [2]string{fasthttp.HeaderLink, strings.Join(links, ", ")})
+	}
+	for _, header := range n.headers {
+		n.lines = appendHeaderLine(n.lines, header[0], bytesOf(header[1]))
+	}
+	return n
+}
+
+// deprecationNotice returns the headers if the end of anonymous access is announced and has not come yet, else nil.
+func (w *responder) deprecationNotice() *deprecationNotice {
+	if w.config.Admitter == nil {
+		return nil
+	}
+	policy := w.config.Admitter.KeyPolicy()
+	if policy.RequiredAt.IsZero() || !policy.Pending(w.config.Clock()) {
+		return nil
+	}
+	n := w.deprecation.Load()
+	if n == nil || n.keyPolicy != policy {
+		n = w.newDeprecationNotice(policy)
+		w.deprecation.Store(n)
+	}
+	return n
+}
+
+// addDeprecation adds the headers of the deprecationNotice, if there is one. It keeps a Link that was set before.
+func (w *responder) addDeprecation(header *fasthttp.ResponseHeader) {
+	n := w.deprecationNotice()
+	if n == nil {
+		return
+	}
+	for _, line := range n.headers {
+		header.AddBytesV(line[0], bytesOf(line[1]))
+	}
+}
+
+// removeDeprecation removes the headers of addDeprecation from a 401. A 401 means that anonymous access has ended, so
+// its end must not be announced any more. The headers can be there if it ended while the request was answered.
+func (w *responder) removeDeprecation(header *fasthttp.ResponseHeader) {
+	header.Del(headerDeprecation)
+	header.Del(headerSunset)
+	header.Del(fasthttp.HeaderLink)
+}
+
+// clientAddress returns the address of the peer, or if the peer is a trusted proxy, the client address from
+// X-Forwarded-For. The address has no zone, and an IPv4-mapped IPv6 address is returned as IPv4. Without an address of
+// the peer, clientAddress returns the zero Addr.
+func (w *responder) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
+	var peer netip.Addr
+	if c, ok := ctx.Conn().(*conn.Conn); ok {
+		peer = c.Peer()
+	} else {
+		peer = conn.PeerOf(ctx.RemoteAddr())
+	}
+	if !w.proxies.Contains(peer) {
+		return peer
+	}
+	return w.proxies.ClientAddress(peer, ctx.Request.Header.PeekAll(forwardedFor))
+}
+
+// accessRecord returns the record of a response. began is when the request was complete, or zero if it never was.
+func (w *responder) accessRecord(a *requestState, began time.Time, method string, status, length int, client netip.Addr) AccessRecord {
+	now := w.config.Clock()
+	if began.IsZero() {
+		began = now
+	}
+	return AccessRecord{
+		RequestID: string(a.id[:]), At: began, Route: w.counters.routeNames[a.route], Method: method, Status: status,
+		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: fields.LoggedNetwork(client),
+	}
+}
+
+// deprecationNotice has the headers that announce the end of anonymous access, from which on each request needs an API
+// key. The times are in keyPolicy.
+type deprecationNotice struct {
+	keyPolicy account.KeyPolicy
+	headers   [][2]string // Deprecation, Sunset and, if there is a page to link to, Link
+	lines     []byte      // the same headers as complete header lines, for appendHead
+}
