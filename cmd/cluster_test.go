@@ -63,7 +63,7 @@ func TestCluster_SecretForAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-secret-file="+path, "--cluster-members=1=[::1]:1,2=[::1]:2,3=[::1]:3")
-	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-secret-file: "+path, "chmod 600")
+	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-secret-file: "+path, "chmod 640")
 }
 
 // TestCluster_StartWithoutOthers: a node that waits for the others says that it lives and what it waits for, and stops

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -120,6 +121,16 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		shutdown.directory.Store(new(o.Config.Dir))
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Config.Dir)) }()
 	}
+	socket := filepath.Join(o.Config.Dir, admin.SocketName)
+	if admin.CheckSocket(socket) != nil { // too long a path; a short one is in the directory for temporary files
+		var dir string
+		if dir, err = os.MkdirTemp("/tmp", "tasard-demo-"); err != nil {
+			return errors.Join(exit.Errorf(exit.CannotWrite, "make a directory for the demo's socket: %w", err), listener.Close())
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		socket = filepath.Join(dir, admin.SocketName)
+	}
+	o.Config.Admin.Socket = socket
 	config := setting.NodeConfig(p.Process, &o.Node, log)
 	config.Reference, config.HTTP.Listener = &reference, listener
 	n, err := node.Open(ctx, config)

@@ -51,7 +51,7 @@ authentication: every program of this machine that reaches it uses the quota of 
   tasard mcp --http 127.0.0.1:8090`,
 		Settings: func(flags *pflag.FlagSet) {
 			flags.Var(setting.URL(&o.url), "url", "address of the node")
-			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by its owner")
+			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by owner and group")
 			flags.Var(setting.Address(&o.listen), "http", "listen on the loopback address `HOST:PORT` instead; port 0 takes a free one")
 			setting.AddLog(flags, &o.log)
 		},

@@ -23,6 +23,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
@@ -90,6 +91,9 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	if config.MailMethod() == admin.MailOff {
 		log.Info(setting.NoMailNotice)
 	}
+	if config.Accounts.Unlimited && config.HTTP.ConnsPerAddress > 0 {
+		log.Info("quotas are off (--limits off); the limit of connections stays: more of one client address are closed (--connections-per-address)", "connectionsPerAddress", config.HTTP.ConnsPerAddress)
+	}
 	notifier := p.newNotifier(n, log)
 	err = p.runNode(ctx, n, &serveLoop{config.Collect.On, file, hangups, notifier, log})
 	log.Info("stopping")
@@ -146,6 +150,9 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 	}
 	if !loop.collects {
 		loop.log.Info("nothing is collected (--no-collect)")
+	}
+	if loop.collects {
+		loop.log.Info("collecting begins; a slot that was missed is read now", "sources", len(n.SourceHealth()), "nextSlot", terminal.FormatInstant(engine.NextRefresh(p.Clock())))
 	}
 	n.Collect() // only now, so that the lines above come before those about problems
 	loop.notifier.ready(statusLine(n))

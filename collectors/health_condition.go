@@ -66,7 +66,7 @@ func (c *Collector) Condition() engine.Condition {
 	if since, active := c.allFailing.Since(now); active {
 		return engine.Condition{
 			Name: "sources", State: "all_failing", Since: since,
-			Detail: fmt.Sprintf("%d of %d sources", counts.all.failing, counts.all.tried) + " gave nothing; rates stay until they expire. Check the network connection of the node.",
+			Detail: fmt.Sprintf("%d of %d sources", counts.all.failing, counts.all.tried) + " gave nothing; rates that were published stay until they expire. Check the network connection of the node.",
 		}
 	}
 	if since, active := c.someFailing.Since(now); active {

@@ -26,10 +26,18 @@ func (r *runner) logTry(before Health, a *attempt) {
 	switch {
 	case isBad(&after) && (after.State != before.State || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
 		log.Warn("source has a problem", append(attrs, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
-			"failedSlots", after.ConsecutiveFailures, "next", "its rates stay until they expire")...)
+			"failedSlots", after.ConsecutiveFailures, "next", r.nextStep(&after))...)
 	case !isBad(&after) && isBad(&before):
 		log.Info("source recovered", attrs...)
 	}
+}
+
+// nextStep says what follows a failure: a source without rates has none that could stay.
+func (r *runner) nextStep(h *Health) string {
+	if h.LastSuccess.IsZero() && !h.Confirmed {
+		return "it has no rates yet; the next try is in a later slot"
+	}
+	return "its rates stay until they expire"
 }
 
 func failureText(failure *source.Failure) string {

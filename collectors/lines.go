@@ -68,21 +68,21 @@ func (l *lineReader) sniff() Format {
 	return CSV
 }
 
-// binaryFormat returns the name of a binary format if the file begins with its signature, otherwise "". It does not
-// consume the bytes.
-func (l *lineReader) binaryFormat() string {
+// binaryFormat returns the name of a binary format and what to do about it, if the file begins with its signature,
+// otherwise "". It does not consume the bytes.
+func (l *lineReader) binaryFormat() (name, advice string) {
 	start, _ := l.in.Peek(signatureBytes)
-	for _, format := range []struct{ signature, name string }{
-		{"\x1F\x8B", "a gzip file"},
-		{"PK\x03\x04", "a zip file or a workbook (xlsx)"},
-		{"\xD0\xCF\x11\xE0", "a workbook (xls)"},
-		{"\x28\xB5\x2F\xFD", "a zstd file"},
+	for _, format := range []struct{ signature, name, advice string }{
+		{"\x1F\x8B", "a gzip file", "unpack it first"},
+		{"PK\x03\x04", "a zip file or a workbook (xlsx)", "import a workbook as a document of its source, such as --source bcrd-usd, or save it as CSV; unpack a zip file first"},
+		{"\xD0\xCF\x11\xE0", "a workbook (xls)", "save it as .xlsx, for --source, or as CSV"},
+		{"\x28\xB5\x2F\xFD", "a zstd file", "unpack it first"},
 	} {
 		if bytes.HasPrefix(start, []byte(format.signature)) {
-			return format.name
+			return format.name, format.advice
 		}
 	}
-	return ""
+	return "", ""
 }
 
 func isBlankLine(line []byte) bool { return len(bytes.Trim(line, " \t")) == 0 }

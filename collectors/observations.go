@@ -95,10 +95,8 @@ type Reader struct {
 //   - an error that wraps io.ErrUnexpectedEOF if a CSV file is empty.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
 	reader := &Reader{name: name, lines: newLineReader(r)}
-	if binary := reader.lines.binaryFormat(); binary != "" {
-		return nil, LineError{
-			File: name, Line: 1, Found: binary, Want: "CSV or NDJSON; unpack it first, or save the workbook as CSV",
-		}
+	if found, advice := reader.lines.binaryFormat(); found != "" {
+		return nil, LineError{File: name, Line: 1, Found: found, Want: "CSV or NDJSON; " + advice}
 	}
 	if format == AnyFormat {
 		format = cmp.Or(FormatOf(name), reader.lines.sniff())

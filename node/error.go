@@ -51,14 +51,35 @@ func errorf(kind Kind, field, format string, args ...any) error {
 // OthersWrite are the permission bits with which every user of the machine can change a directory.
 const OthersWrite fs.FileMode = 0o002
 
-// checkDir refuses a data directory that every user of the machine can change. Another user could replace its files and
-// the management socket. A missing directory is created later, only for the owner.
+// checkDir refuses a data directory of another user (CheckOwner), and one that every user of the machine can change.
+// Another user could replace its files and the management socket. In a directory with the sticky bit, as mounts for
+// temporary data have it, only the owner of a file can replace it; there nobody else may own one. A missing directory is
+// created later, only for the owner.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&OthersWrite == 0 {
-		return nil
+		return CheckOwner(dir, true)
 	}
-	return errorf(BadFile, "Dir", "every user can write to %s (mode %04o): look for files that are not yours, then run: chmod 700 %s", dir, info.Mode().Perm(), dir)
+	if info.Mode()&fs.ModeSticky == 0 {
+		return errorf(BadFile, "Dir", "every user can write to %s (mode %04o): look for files that are not yours, then run: chmod 700 %s", dir, info.Mode().Perm(), dir)
+	}
+	return checkSticky(dir, os.Geteuid())
+}
+
+// checkSticky returns an error if another user than self and root owns a file in a directory in which all users can
+// create files.
+func checkSticky(dir string, self int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // whoever opens the directory reports it
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && ownerOf(info) != self && ownerOf(info) != 0 {
+			return errorf(BadFile, "Dir", "every user can write to %s (its sticky bit is set), and %s in it belongs to user %s: look for files that are not yours, then run: chmod 700 %s",
+				dir, entry.Name(), userName(ownerOf(info)), dir)
+		}
+	}
+	return checkAccess(dir, self, self, true)
 }
 
 // errNoDir is the error for a Config without Dir, which has no default.

@@ -162,8 +162,8 @@ func (p *codeMailer) close(ctx context.Context) {
 	}
 }
 
-// ReadSecret reads a secret from a file of one line. It rejects a file that other users can access. Only files in the
-// directory credentials are exempt, because systemd protects that directory.
+// ReadSecret reads a secret from a file of one line. It rejects a file that users outside of its owner and group can
+// access (checkSecretMode).
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	if err := checkRegular(path); err != nil {
 		return account.Secret{}, err
@@ -177,8 +177,8 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	if err != nil {
 		return account.Secret{}, fmt.Errorf("read secret: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&0o066 != 0 && !isCredential(path, credentials) {
-		return account.Secret{}, fmt.Errorf("%s: other users can read or change this secret (mode %04o); run: chmod 600 %s", path, mode, path)
+	if err := checkSecretMode(path, info, credentials, "secret"); err != nil {
+		return account.Secret{}, err
 	}
 	bytes, err := io.ReadAll(io.LimitReader(file, secretBytesMax+1))
 	if err != nil {

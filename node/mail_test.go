@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSecret_Files wants one line of a file that only its owner can read, and errors that never quote it.
+// TestSecret_Files wants one line of a file that only its owner and its group can read, and errors that never quote it.
 func TestSecret_Files(t *testing.T) {
 	const word = "pass word\u00e9="
 	for _, test := range []struct {
@@ -22,8 +22,8 @@ func TestSecret_Files(t *testing.T) {
 		{name: "line break", text: word + "\n", mode: 0o400, want: word},
 		{name: "foreign line break", text: word + "\r\n", mode: 0o600, want: word},
 		{name: "handed over by the service manager", text: word, mode: 0o440, credentials: true, want: word},
-		{name: "group may read", text: word, mode: 0o640, why: "other users can read or change this secret (mode 0640); run: chmod 600"},
-		{name: "world may read", text: word, mode: 0o604, why: "mode 0604"},
+		{name: "group may read, as a mounted secret", text: word, mode: 0o440, want: word},
+		{name: "world may read", text: word, mode: 0o604, why: "other users can read or change this secret (mode 0604); run: chmod 640"},
 		{name: "group may write", text: word, mode: 0o620, why: "mode 0620"},
 		{name: "empty", text: "\n", mode: 0o600, why: "found nothing"},
 		{name: "two lines", text: word + "\n" + word + "\n", mode: 0o600, why: "found several"},

@@ -46,7 +46,7 @@ func TestSourceSecrets_MissingDisables(t *testing.T) {
 		}
 	}
 	writeSecret(t, directory, "indexa", "key-of-indexa", 0o644)
-	if _, err := c.ReadSourceSecrets(source.DefaultSet()); err == nil || !strings.Contains(err.Error(), "chmod 600") || strings.Contains(err.Error(), "key-of") {
+	if _, err := c.ReadSourceSecrets(source.DefaultSet()); err == nil || !strings.Contains(err.Error(), "chmod 640") || strings.Contains(err.Error(), "key-of") {
 		t.Errorf("a file for all eyes: %v", err)
 	}
 	c.Collect.Secrets = filepath.Join(directory, "tasareal")

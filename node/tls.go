@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -13,9 +15,9 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// keyModeForbidden has the permissions that a private key's file must not have. Its group may read it, as is usual for
-// web servers.
-const keyModeForbidden = 0o026
+// secretModeForbidden has the permissions that the file of a secret or private key must not have. Its group may read it,
+// as is usual for web servers and for secrets that an orchestrator mounts.
+const secretModeForbidden = 0o026
 
 // certificate is the certificate of the HTTP server. Reload can replace it at any time. A nil *certificate means plain
 // HTTP.
@@ -64,8 +66,7 @@ func (c *certificate) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// checkKeyFile returns an error for a private key that other users can read. Only keys in the directory credentials are
-// exempt, because systemd protects that directory.
+// checkKeyFile returns an error for a private key that other users can read (checkSecretMode).
 func checkKeyFile(path, credentials, field string) error {
 	if err := checkRegular(path); err != nil {
 		return &Error{BadFile, field, err}
@@ -74,8 +75,17 @@ func checkKeyFile(path, credentials, field string) error {
 	if err != nil {
 		return errorf(BadFile, field, "read private key: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&keyModeForbidden != 0 && !isCredential(path, credentials) {
-		return errorf(BadFile, field, "%s: other users can read or change this private key (mode %04o); run: chmod 640 %s", path, mode, path)
+	if err := checkSecretMode(path, info, credentials, "private key"); err != nil {
+		return &Error{BadFile, field, err}
+	}
+	return nil
+}
+
+// checkSecretMode returns an error for a file with a secret or a private key that other users can read, or that its
+// group can change. Only files in the directory credentials are exempt, because systemd protects that directory.
+func checkSecretMode(path string, info fs.FileInfo, credentials, kind string) error {
+	if mode := info.Mode().Perm(); mode&secretModeForbidden != 0 && !isCredential(path, credentials) {
+		return fmt.Errorf("%s: other users can read or change this %s (mode %04o); run: chmod 640 %s", path, kind, mode, path)
 	}
 	return nil
 }

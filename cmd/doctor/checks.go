@@ -50,7 +50,7 @@ func (d *doctor) checkDirectory(context.Context) {
 		d.add(findingFail, "data", "choose another one with --data", "%s is not a directory", path)
 	case info.Mode().Perm()&node.OthersWrite != 0 && info.Mode()&fs.ModeSticky == 0:
 		d.add(findingFail, "data", fmt.Sprintf("look for files that are not yours, then run: chmod %o %s", modeWanted, path), "every user can write to %s (mode %04o), so serve refuses it", path, info.Mode().Perm())
-	case info.Mode().Perm()&modeRisky != 0:
+	case info.Mode().Perm()&modeRisky != 0 && info.Mode()&fs.ModeSticky == 0:
 		d.add(findingWarn, "data", fmt.Sprintf("run: chmod %o %s", modeWanted, path), "other users can write to %s (mode %04o)", path, info.Mode().Perm())
 	default:
 		d.checkOwners(path, info)

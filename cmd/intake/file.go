@@ -81,10 +81,14 @@ type lineCounts struct {
 	unit        string // name for a counted item in messages, such as row; "" means line
 }
 
-// err returns an error if lines were refused or malformed.
+// err returns an error if lines were refused or malformed, or if all were quarantined.
 func (c *lineCounts) err() error {
 	rejected := c.refused + c.malformed
-	if rejected == 0 {
+	switch {
+	case rejected == 0 && c.accepted == 0 && c.quarantined > 0:
+		return exit.Errorf(exit.Rejected, "nothing was published: every %s was quarantined, see above; tasard admin quarantine decides on them",
+			cmp.Or(c.unit, "line"))
+	case rejected == 0:
 		return nil
 	}
 	return exit.Errorf(exit.Rejected, "%s of %s not imported: %s refused, %s malformed; see above",

@@ -53,7 +53,7 @@ Instants are RFC 3339, dates YYYY-MM-DD; an empty value is unknown. Lines that a
 line and reason: quarantined lines broke a rule for rates; refused lines name an institution or currency that the
 catalogue does not have; malformed lines are not observations. The rest is imported. Importing a file again changes nothing.
 
-Exit codes: 0 if every line was accepted or quarantined; 65 if some were refused or malformed; 66 if a file can't be read or
+Exit codes: 0 if every line was accepted or quarantined; 65 if some were refused or malformed, or all quarantined; 66 if a file can't be read or
 is not an observation file (empty, a wrong header, compressed, a workbook); 74 if reading broke off, in which case the lines
 before are imported.
 
@@ -142,6 +142,9 @@ func withTarget(ctx context.Context, p *process.Process, o importOptions, work f
 			return err
 		}
 		return work(&importTarget{admin.Importer{Context: ctx, Client: running.Client}, reference.Catalogue, running.Explain}, report)
+	}
+	if err := node.CheckOwner(o.node.Dir, true); err != nil { // first, because it explains what the others can't read
+		return err
 	}
 	if err := node.CheckSingle(o.node.Dir); err != nil {
 		return err

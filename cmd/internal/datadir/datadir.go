@@ -45,18 +45,18 @@ func RequireLog(data string) error {
 	return nil
 }
 
-// RequireDir returns an error if data is not a directory.
+// RequireDir returns an error if data is not a directory, or belongs to another user.
 func RequireDir(data string) error {
 	info, err := os.Stat(data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return exit.Errorf(exit.NoInput, "%s: no such data directory", data)
-	case err != nil:
+	case err != nil && !errors.Is(err, fs.ErrPermission):
 		return exit.Errorf(exit.NoInput, "open data directory: %w", err)
-	case !info.IsDir():
+	case err == nil && !info.IsDir():
 		return exit.Errorf(exit.NoInput, "%s: a file; want a data directory", data)
 	}
-	return nil
+	return node.CheckOwner(data, false)
 }
 
 // Open opens the data directory and waits until its log has been replayed. The directory is locked until Data.Close.

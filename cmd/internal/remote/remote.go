@@ -55,16 +55,17 @@ func (n *Node) Explain(err error) error {
 	case NotRunning(unreachable):
 		return exit.Errorf(exit.Unavailable, "no node listens on %s; start it (%s), or name its socket with --admin-socket", n.Socket, n.startCommand)
 	case errors.Is(err, fs.ErrPermission):
-		return exit.Errorf(exit.Unavailable, "%s: permission denied; run this as the user of the node, or as root", n.Socket)
+		return exit.Errorf(exit.BadData, "%s: permission denied; run this as the user of the node, or as root", n.Socket)
 	case errors.Is(err, context.Canceled):
 		return exit.Errorf(exit.Interrupted, "interrupted while waiting for the node")
 	}
 	return exit.Errorf(exit.Unavailable, "%w", unreachable)
 }
 
-// NotRunning reports whether err means that there is no socket, or that no process listens on it.
+// NotRunning reports whether err means that there is no socket, or that no process listens on it. EINVAL means that the
+// path is too long for a socket, so that no node can listen on it.
 func NotRunning(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EINVAL)
 }
 
 // ErrStopping means that the node is stopping, or has stopped before it answered.

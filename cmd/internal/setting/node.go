@@ -148,7 +148,7 @@ func addAccounts(flags *pflag.FlagSet, c *node.Config) {
 	flags.Var(Address(&m.Server), "smtp-addr", "mail server for login codes")
 	flags.Var(Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls", "protection of the connection to the mail server")
 	flags.Var(Line(&m.User, "NAME", smtpUserMax), "smtp-user", "user name at the mail server")
-	flags.Var(Path(&m.PasswordFile, "FILE"), "smtp-password-file", "a `FILE` with the password, readable only by its owner")
+	flags.Var(Path(&m.PasswordFile, "FILE"), "smtp-password-file", "a `FILE` with the password, readable only by owner and group")
 	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "PEM `FILE` of the mail server's authorities; default the system's")
 	flags.Var(emailValue(&m.From), "mail-from", "sender of login codes")
 	flags.Var(prefixesValue(&c.HTTP.TrustedProxies), "trusted-proxy", "network of proxies whose X-Forwarded-For is trusted; repeatable")
@@ -165,7 +165,7 @@ func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
 	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "PEM `FILE` with this node's certificate")
 	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with its private key, readable only by owner and group")
 	flags.Var(hostsValue(&o.Guests), "cluster-guests", "`LIST` of the hosts of guests; only certificates for these and members count")
-	flags.Var(Path(&o.SecretFile, "FILE"), "cluster-secret-file", "a `FILE` with a secret of all nodes, readable only by its owner")
+	flags.Var(Path(&o.SecretFile, "FILE"), "cluster-secret-file", "a `FILE` with a secret of all nodes, readable only by owner and group")
 	BoolFlag(flags, &o.Insecure, "cluster-insecure", "no certificates, only the secret; only with loopback addresses")
 	BoolFlag(flags, &o.Leave, "cluster-leave", "leave the cluster for good: its records stay, the cluster never takes them back")
 }
@@ -225,7 +225,7 @@ func AddSources(flags *pflag.FlagSet, directory *string) {
 
 // AddSourceSecrets declares --source-secrets.
 func AddSourceSecrets(flags *pflag.FlagSet, o *node.Collect) {
-	flags.Var(Path(&o.Secrets, "DIR"), "source-secrets", "directory with a file for each API key of a source, readable only by its owner")
+	flags.Var(Path(&o.Secrets, "DIR"), "source-secrets", "directory with a file for each API key of a source, readable only by owner and group")
 }
 
 // AddContact declares --collect-contact.
@@ -240,7 +240,7 @@ func AddListen(flags *pflag.FlagSet, address *string) {
 
 // AddLimits declares --limits.
 func AddLimits(flags *pflag.FlagSet, o *Node) {
-	flags.Var(OnOff(&o.Limits), "limits", "enforce quotas")
+	flags.Var(OnOff(&o.Limits), "limits", "enforce quotas; off does not change the limits of connections")
 }
 
 // AddLog declares --log-format and --log-level. The values in o become the defaults.

@@ -301,7 +301,7 @@ var errUserInURL = errors.New("want an address without user and password")
 func URL(target *string) pflag.Value {
 	return textValue(target, "URL", func(text string) error {
 		page, err := url.Parse(text)
-		if err == nil && page.User != nil {
+		if err == nil && page.User != nil || err != nil && strings.Contains(text, "@") {
 			return errUserInURL
 		}
 		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > urlBytesMax ||
@@ -316,7 +316,7 @@ func URL(target *string) pflag.Value {
 func SiteURL(target *string) pflag.Value {
 	return textValue(target, "URL", func(text string) error {
 		site, err := url.Parse(text)
-		if err == nil && site.User != nil {
+		if err != nil && strings.Contains(text, "@") || err == nil && site.User != nil {
 			return errUserInURL
 		}
 		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
