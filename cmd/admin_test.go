@@ -156,7 +156,7 @@ func TestAdmin_Socket(t *testing.T) {
 	if info, err := os.Stat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Fatalf("the socket is %v, %v", info.Mode(), err)
 	}
-	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text").fails(t, exit.Busy, socket+": another node uses it")
+	run(t, nil, nil, "serve", "--data", t.TempDir()+"/data", "--listen", "127.0.0.1:0", "--admin-socket", socket, "--log-format", "text", "--log-level", "warn").fails(t, exit.Busy, socket+": another node uses it")
 	mustRun(t, "admin", "keys-required", "--show", "--admin-socket", socket)
 	first.signal(os.Kill)
 	if _, err := os.Stat(socket); err != nil {

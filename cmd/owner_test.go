@@ -45,7 +45,7 @@ func TestImport_AllQuarantined(t *testing.T) {
 // TestImport_SaysWhatIsNotNew wants the summary to say what accepted lines are that are not new.
 func TestImport_SaysWhatIsNotNew(t *testing.T) {
 	data, file := t.TempDir(), observationsFile(t, observation(1, "58", "61"), observation(2, "58", "61"))
-	contains(t, mustRun(t, "import", "--data", data, file), "2 accepted (1 new, 1 repeat the value before)")
+	contains(t, mustRun(t, "import", "--data", data, file), "2 accepted (1 new), 0 quarantined, 0 refused, 0 malformed; 1 of the accepted repeat a known value")
 }
 
 // TestImport_WorkbookWithoutSource wants the way to import a workbook in the message.

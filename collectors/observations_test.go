@@ -226,7 +226,7 @@ func TestReaderBrokenStream(t *testing.T) {
 
 func TestOpenObservationsRefuses(t *testing.T) {
 	const wanted = "; want exactly the columns " + columns + ", in any order, separated by commas"
-	const packed = ", want XX"
+	const want = ", want CSV or NDJSON; "
 	long := "x.csv: line 1: found a longer line, want at most 65536 bytes"
 	tests := []struct{ name, text, want string }{
 		{"empty", "", "read the header of x.csv: unexpected EOF: the file is empty, want the columns " + columns},
@@ -235,9 +235,9 @@ func TestOpenObservationsRefuses(t *testing.T) {
 		{"repeated", columns + ",buy,buy", "x.csv: line 1: the header repeats buy" + wanted},
 		{"all three", strings.Replace(columns, "kind", "sell", 1) + ",", `x.csv: line 1: the header lacks kind and has the unknown "" and repeats sell` + wanted},
 		{"many", columns + ",a,b,c,d,e,f,g", `x.csv: line 1: the header has the unknown "a", "b", "c", "d", "e", 2 more` + wanted},
-		{"not text", "\x1f\x8b\x00\x00", "x.csv: line 1: found a gzip file" + packed},
-		{"xlsx", "PK\x03\x04\x14", "x.csv: line 1: found a zip file or a workbook (xlsx)" + packed},
-		{"xls", "\xd0\xcf\x11\xe0\xa1", "x.csv: line 1: found a workbook (xls)" + packed},
+		{"not text", "\x1f\x8b\x00\x00", "x.csv: line 1: found a gzip file" + want + "unpack it first"},
+		{"xlsx", "PK\x03\x04\x14", "x.csv: line 1: found a zip file or a workbook (xlsx)" + want + "import a workbook as a document of its source, such as --source bcrd-usd, or save it as CSV; unpack a zip file first"},
+		{"xls", "\xd0\xcf\x11\xe0\xa1", "x.csv: line 1: found a workbook (xls)" + want + "save it as .xlsx, for --source, or as CSV"},
 		{"zeros", "a\x00", "x.csv: line 1: found the byte 0x00 at position 2, want text in UTF-8 without NUL"},
 		{"endless", strings.Repeat("x", endlessBytesMin+2*lineBytesMax), "read the header of x.csv: a line is longer than 16 MiB; this is not an observation file"},
 		{"Latin 1", "a\xf1o", "x.csv: line 1: found the byte 0xF1 at position 2, want text in UTF-8 without NUL"},

@@ -123,11 +123,11 @@ func (r *terminalReport) summary(out io.Writer, file string, c *lineCounts) {
 func (c *lineCounts) String() string {
 	repeats := ""
 	if c.accepted > c.changed {
-		repeats = fmt.Sprintf(", %s repeat the value before", terminal.Thousands(c.accepted-c.changed))
+		repeats = fmt.Sprintf("; %s of the accepted repeat a known value", terminal.Thousands(c.accepted-c.changed))
 	}
-	return fmt.Sprintf("%s in %s, %s a second: %s accepted (%s new%s), %s quarantined, %s refused, %s malformed",
+	return fmt.Sprintf("%s in %s, %s a second: %s accepted (%s new), %s quarantined, %s refused, %s malformed%s",
 		terminal.Plural(c.lines, cmp.Or(c.unit, "line")), c.elapsed.Round(time.Millisecond), terminal.Thousands(c.perSecond()),
-		terminal.Thousands(c.accepted), terminal.Thousands(c.changed), repeats, terminal.Thousands(c.quarantined), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
+		terminal.Thousands(c.accepted), terminal.Thousands(c.changed), terminal.Thousands(c.quarantined), terminal.Thousands(c.refused), terminal.Thousands(c.malformed), repeats)
 }
 
 // logReport reports the progress and the problems of Import as log records.
