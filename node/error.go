@@ -52,9 +52,9 @@ func errorf(kind Kind, field, format string, args ...any) error {
 const OthersWrite fs.FileMode = 0o002
 
 // checkDir refuses a data directory of another user (CheckOwner), and one that every user of the machine can change.
-// Another user could replace its files and the management socket. In a directory with the sticky bit, as mounts for
-// temporary data have it, only the owner of a file can replace it; there nobody else may own one. A missing directory is
-// created later, only for the owner.
+// Another user could replace its files and the management socket. In a directory with the sticky bit, as mounts
+// for temporary data have it, only the owner of a file can replace it; all files in it must then be the node's own. A
+// missing directory is created later, only for the owner.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&OthersWrite == 0 {
@@ -71,7 +71,7 @@ func checkDir(dir string) error {
 func checkSticky(dir string, self int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // whoever opens the directory reports it
+		return nil // opening the directory reports it
 	}
 	for _, entry := range entries {
 		if info, err := entry.Info(); err == nil && ownerOf(info) != self && ownerOf(info) != 0 {

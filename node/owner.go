@@ -15,7 +15,7 @@ import (
 
 // CheckOwner returns an error if this process must not use the data directory, because it belongs to another user. If
 // change is true, the process wants to change the directory. Root may read the directory of every user, but not change
-// it: the files that root leaves there would keep the user's node from starting. A missing directory belongs to nobody.
+// it: the files that root leaves there would keep the user's node from starting. A missing directory has no owner.
 func CheckOwner(dir string, change bool) error { return checkOwner(dir, change, os.Geteuid()) }
 
 func checkOwner(dir string, change bool, self int) error {
@@ -24,7 +24,7 @@ func checkOwner(dir string, change bool, self int) error {
 		return errorf(BadFile, "Dir", "%s: permission denied; run this as the user of the node", dir)
 	}
 	if err != nil || !info.IsDir() {
-		return nil // whoever opens the directory reports it
+		return nil // opening the directory reports it
 	}
 	owner := ownerOf(info)
 	if self != 0 {
@@ -62,7 +62,7 @@ func checkAccess(dir string, owner, self int, change bool) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // whoever opens the directory reports it
+		return nil // opening the directory reports it
 	}
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())

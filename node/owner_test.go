@@ -42,7 +42,8 @@ func TestOwner_RootLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// TestOwner_StickyDirectory wants a mount for temporary data (mode 1777) to be accepted, unless others have files in it.
+// TestOwner_StickyDirectory wants a mount for temporary data (mode 1777) to be accepted, unless it has files of
+// others.
 func TestOwner_StickyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// secretModeForbidden has the permissions that the file of a secret or private key must not have. Its group may read it,
-// as is usual for web servers and for secrets that an orchestrator mounts.
+// secretModeForbidden has the permissions that the file of a secret or private key must not have. Its group may read
+// it, as is usual for web servers and for secrets that an orchestrator mounts.
 const secretModeForbidden = 0o026
 
 // certificate is the certificate of the HTTP server. Reload can replace it at any time. A nil *certificate means plain
