@@ -61,10 +61,11 @@ func guessedAddress(account int) string { return fmt.Sprintf("%d.owner@b.do", ac
 func (a *attacker) guessAt(account int, email EmailID) {
 	a.guesses++
 	if attempt := a.registry.attemptCopy(email); attempt.codeOf(a.browser) == nil {
-		if event, err := a.registry.RequestCode(email, a.from(), a.now); err == nil {
+		from := a.from()
+		if event, err := a.registry.RequestCode(email, from, a.now); err == nil {
 			a.registry.Apply(event)
 			secret, _ := NewCode(a.random)
-			a.registry.ActivateCode(event, secret)
+			a.registry.ActivateCode(event, secret, from)
 		}
 	}
 	event, _ := a.registry.TryCode(email, fmt.Sprintf("%08d", a.random.IntN(100_000_000)), Digest{byte(a.guesses)}, a.from(), a.now)

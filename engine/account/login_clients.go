@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -31,7 +32,9 @@ const (
 // loginClient counts the login requests of one client address or network.
 type loginClient struct {
 	codes, tries HourCounter
-	uses         DayCounter // both; only of the widest network of a client
+	// Only of the widest network of a client:
+	uses  DayCounter            // code requests and login attempts
+	mails map[Digest]DayCounter // mails that it has asked for, by the digest of their address
 }
 
 func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest) }
@@ -104,11 +107,48 @@ func (t loginClients) charge(addr netip.Addr, of func(*loginClient) *HourCounter
 	return nil
 }
 
-// frequent reports whether the network of an address has made more than frequentUses requests today.
-func (t loginClients) frequent(addr netip.Addr, now ClockReading) bool {
+// uses returns the requests that the network of an address has made today.
+func (t loginClients) uses(addr netip.Addr, now ClockReading) int {
+	if c := t.network(addr); c != nil {
+		return c.uses.on(now.today())
+	}
+	return 0
+}
+
+// network returns the counters of the widest network of an address, or nil.
+func (t loginClients) network(addr netip.Addr) *loginClient {
 	networks := clientNetworks(addr)
-	c := t[networkPrefix(addr, networks[len(networks)-1].bits)]
-	return c != nil && c.uses.on(now.today()) > frequentUses
+	return t[networkPrefix(addr, networks[len(networks)-1].bits)]
+}
+
+// mailsOf returns the mails to an e-mail address that the network of a client has asked for today.
+func (t loginClients) mailsOf(addr netip.Addr, email EmailID, today engine.Date) int {
+	if c := t.network(addr); c != nil {
+		return c.mails[email.digest].on(today)
+	}
+	return 0
+}
+
+// addMail counts a mail for the network of a client. It forgets the mails of earlier days.
+func (t loginClients) addMail(addr netip.Addr, email EmailID, today engine.Date) {
+	c := t.network(addr)
+	if c == nil {
+		return // removed since the request
+	}
+	if c.mails == nil {
+		c.mails = map[Digest]DayCounter{}
+	}
+	maps.DeleteFunc(c.mails, func(_ Digest, n DayCounter) bool { return n.Day < today })
+	n := c.mails[email.digest]
+	n.add(today)
+	c.mails[email.digest] = n
+}
+
+// forgetMails lets every network ask for codes of an address again.
+func (t loginClients) forgetMails(email EmailID) {
+	for _, c := range t {
+		delete(c.mails, email.digest)
+	}
 }
 
 func (t loginClients) get(prefix netip.Prefix) *loginClient {
@@ -145,5 +185,5 @@ func (t loginClients) evict() {
 
 // errTooManyAttempts does not depend on the e-mail address, so that it does not reveal whether the address is known.
 func errTooManyAttempts(wait time.Duration) error {
-	return &engine.Error{Code: engine.CodeRateLimited, Message: "too many attempts; try again later", RetryAfter: wait}
+	return &engine.Error{Code: engine.CodeRateLimited, Message: "too many attempts from your network; try again later", RetryAfter: wait}
 }

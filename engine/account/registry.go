@@ -16,12 +16,15 @@ const (
 	SessionLifetime   = 15 * time.Minute
 	wrongTriesDayMax  = 25   // of one e-mail address
 	wrongTriesHourMax = 1000 // of all e-mail addresses
-	// Most requesters get only a part of the limits on wrong tries and mails, so that they can't use them up for the
-	// owner of an address: see Registry.share.
+	// Most requesters get only a part of the limits that all share, so that they can't use them up for the owner of an
+	// address: see Registry.share.
 	defaultShare, frequentShare, wholeShare = 4, 2, 5
-	mailsDayMax                             = 10   // mails to one address; later requests get the same response, but no mail is sent
-	codesHourMax                            = 5000 // code requests of all e-mail addresses
-	sessionsPerEmailMax                     = 8
+	// Mails to one address on a day: those that one network asks for, those that all clients but the known browser ask
+	// for, and those that the known browser asks for.
+	mailsNetworkMax, mailsDayMax, mailsKnownMax = 2, 30, 10
+	codesHourMax                                = 4000 // codes of all addresses that have an account
+	newcomerCodesHourMax                        = 1000 // codes of all other addresses
+	sessionsPerEmailMax                         = 8
 
 	// An address without an account is removed by the first sweep (sweepAddresses) after it had no events for forgetAfter.
 	// By then its daily counters no longer matter.
@@ -39,7 +42,8 @@ type Registry struct {
 	sessions     map[Digest]SessionState
 	sessionOrder []Digest      // digests of session tokens by the time of login, including closed sessions
 	wrongTries   HourCounter   // of all e-mail addresses
-	codesIssued  HourCounter   // of all e-mail addresses
+	codes        HourCounter   // codes of addresses that have an account
+	newcomers    HourCounter   // codes of other addresses
 	lastSweep    time.Duration // monotonic time of the newest sweepAddresses
 	newest       time.Duration // monotonic time of the newest event
 	lastID       uint64
@@ -52,13 +56,22 @@ type Registry struct {
 	triesPending   int                      // wrong tries that are being written to the log
 	codesPending   int                      // codes that are being written to the log
 	lastAssignedID uint64                   // highest account id in any decision, written or not
+	usedUp         CodesUsedUp
 }
+
+// CodesUsedUp is the newest time at which a request got no code because all codes of the hour were issued.
+type CodesUsedUp struct {
+	Since, Until time.Time // wall clock; requests of that kind are refused until then
+	Newcomers    bool      // of addresses without an account
+}
+
+// CodesUsedUp tells when codes were last refused because those of the hour had been issued.
+func (r *Registry) CodesUsedUp() CodesUsedUp { return r.usedUp }
 
 // loginAttempt has the data of an e-mail address that AddressState lacks.
 type loginAttempt struct {
 	account      uint64         // account id in a login that is being written to the log, or 0
 	nextCodeAt   time.Duration  // AddressState.NextCodeAt of a code that is being written to the log
-	askedBy      Digest         // Requester.Browser of the newest request for a code
 	codesPending int            // code requests that are being written to the log
 	triesPending int            // wrong tries that are being written to the log
 	pendingBy    map[Digest]int // part of triesPending by the Requester.Browser of the code
@@ -89,6 +102,29 @@ func (a *loginAttempt) setCode(c *pendingCode, now time.Duration) {
 	a.codes = append(a.codes, c)
 }
 
+// makeRoom drops the oldest codes, but not the newest one and that of the known browser, until all wrong tries that the
+// codes still allow fit into the limit beside the wrong tries of the day. So a code, once sent, can be tried.
+func (a *loginAttempt) makeRoom(known Digest, wrongTries int, at time.Time) {
+	for i := 0; i < len(a.codes)-1 && wrongTries+a.openTries(at) > wrongTriesDayMax*defaultShare/wholeShare; {
+		if (known != Digest{}) && a.codes[i].Browser == known {
+			i++
+			continue
+		}
+		a.codes = slices.Delete(a.codes, i, i+1)
+	}
+}
+
+// openTries returns the wrong tries that the codes still allow.
+func (a *loginAttempt) openTries(at time.Time) int {
+	tries := 0
+	for _, c := range a.codes {
+		if at.Before(c.Expires) {
+			tries += max(0, CodeTriesMax-c.Tries)
+		}
+	}
+	return tries
+}
+
 // pendingCode is a login code that was issued and not used. For a code that is not shared, Tries also counts the wrong
 // tries that are being written to the log.
 type pendingCode struct {
@@ -113,8 +149,9 @@ type RegistryEvent interface{ registryEvent() }
 
 // Events of logins. Monotonic is the monotonic time (ClockReading.Monotonic) of the decision.
 type (
-	// CodeIssued is a request for a login code. Mailed reports whether a mail is sent. Sealed is the hash of the code,
-	// for the other nodes of a cluster; without a cluster it is zero.
+	// CodeIssued is a request for a login code. Mailed is false only in logs of earlier versions, which answered some
+	// requests without sending a mail. Sealed is the hash of the code, for the other nodes of a cluster; without a
+	// cluster it is zero.
 	// Browser is that of the Requester, also in the other events: it tells which code of the address the event is about.
 	CodeIssued struct {
 		Email     EmailID
@@ -184,10 +221,9 @@ func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 	return loginAttempt{}
 }
 
-// RequestCode returns the event of a request for a login code. The result does not depend on whether the address is
-// known. When the event is durable, the caller makes the code valid with ActivateCode. If Mailed is false, the caller
-// must send no mail, and no code becomes valid. The caller must do everything else as usual, so that neither the
-// response nor its time shows the difference.
+// RequestCode returns the event of a request for a login code, which the caller mails when the event is durable and
+// ActivateCode was called. The result does not depend on whether the address is known, except while the codes of all
+// newcomers are used up.
 func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.codes }, clientCodesHourMax, now); err != nil {
 		return nil, err
@@ -195,69 +231,105 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 	return r.RetryRequestCode(email, from, now)
 }
 
-// RetryRequestCode repeats RequestCode after Rollback. It does not count the request for the client's address again.
+// RetryRequestCode repeats RequestCode after Rollback. It does not count the request for the client's network again.
 func (r *Registry) RetryRequestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
 	row, a := r.addresses.row(email), r.attemptCopy(email)
-	if wait := a.nextCode(row.NextCodeAt, from.Browser) - now.Monotonic; wait > 0 {
+	if wait := max(row.NextCodeAt, a.nextCodeAt) - now.Monotonic; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
-	if wait := r.codesIssued.wait(now.Monotonic, codesHourMax-r.codesPending); wait > 0 {
-		return nil, errTooManyAttempts(wait)
+	share, today := r.share(row, from, now), now.today()
+	if from.knownFor(row) {
+		if row.KnownMails.on(today)+a.codesPending >= mailsKnownMax {
+			return nil, errNoMoreMails("this browser has asked for enough codes for this address today", now)
+		}
+	} else if r.clients.mailsOf(from.Address, email, today) >= mailsNetworkMax {
+		return nil, errNoMoreMails("your network has asked for enough codes for this address today", now)
+	} else if row.Mails.on(today)+a.codesPending >= mailsDayMax {
+		return nil, errNoMoreMails("enough codes were sent to this address today; a browser that has logged in before still gets one", now)
 	}
-	day, share := engine.DateOf(now.Wall), r.share(row.Browser, from, now)
-	mailed := row.Mails.on(day)+a.codesPending < mailsDayMax*share/wholeShare &&
-		row.WrongTries.on(day)+a.triesPending+a.reservedTries(from.Browser, now)+CodeTriesMax <= wrongTriesDayMax*share/wholeShare
+	if row.WrongTries.on(today)+a.triesPending+a.protectedTries(row, from, now)+CodeTriesMax > wrongTriesDayMax*share/wholeShare {
+		return nil, errNoMoreMails("too many wrong codes were tried for this address today", now)
+	}
+	if row.Account == 0 && r.clients.uses(from.Address, now) <= 1 {
+		share = wholeShare // of the codes of newcomers, the last fifth is for networks that ask for the first time today
+	}
+	if err := r.checkCodesOfAll(row, share, now); err != nil {
+		return nil, err
+	}
 	attempt := r.attempt(email)
-	attempt.nextCodeAt, attempt.askedBy = now.Monotonic+CodeResendAfter, from.Browser
+	attempt.nextCodeAt = now.Monotonic + CodeResendAfter
 	attempt.codesPending++
 	r.codesPending++
-	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: mailed, Browser: from.Browser}, nil
+	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: true, Browser: from.Browser}, nil
+}
+
+// checkCodesOfAll returns an error if the share of the requester of all codes of an hour is used up. Addresses without
+// an account have a budget of their own, so that requests for made-up addresses do not keep owners out.
+func (r *Registry) checkCodesOfAll(row AddressState, share int, now ClockReading) error {
+	issued, limit, newcomer := &r.codes, codesHourMax, row.Account == 0
+	if newcomer {
+		issued, limit = &r.newcomers, newcomerCodesHourMax
+	}
+	wait := issued.wait(now.Monotonic, limit*share/wholeShare-r.codesPending)
+	if wait <= 0 {
+		return nil
+	}
+	if !now.Wall.Before(r.usedUp.Until) {
+		r.usedUp.Since = now.Wall
+	}
+	r.usedUp.Until, r.usedUp.Newcomers = now.Wall.Add(wait), newcomer
+	return &engine.Error{Code: engine.CodeRateLimited, Message: "too many codes are being asked for at this node; try again later", RetryAfter: wait}
+}
+
+// errNoMoreMails is the same for known and unknown addresses.
+func errNoMoreMails(why string, now ClockReading) error {
+	return &engine.Error{Code: engine.CodeRateLimited, Message: why, RetryAfter: (now.today() + 1).Start().Sub(now.Wall)}
+}
+
+// knownFor reports whether the requester is the browser that last logged in with an address.
+func (q Requester) knownFor(row AddressState) bool {
+	return row.Browser != Digest{} && row.Browser == q.Browser
 }
 
 // share returns how much of a limit that all clients share a requester may use up, in parts of wholeShare. Only the
-// browser that last logged in with an address (AddressState.Browser) may use up all, for this address. So others
-// can't keep it out.
-func (r *Registry) share(known Digest, from Requester, now ClockReading) int {
+// browser that last logged in with an address may use up all, for this address. So others can't keep it out.
+func (r *Registry) share(row AddressState, from Requester, now ClockReading) int {
 	switch {
-	case known != Digest{} && known == from.Browser:
+	case from.knownFor(row):
 		return wholeShare
-	case r.clients.frequent(from.Address, now):
+	case r.clients.uses(from.Address, now) > frequentUses:
 		return frequentShare
 	}
 	return defaultShare
 }
 
-// nextCode returns the monotonic time before which a browser gets no other code. next is that of the address. A browser
-// does not have to wait because of the code of another one.
-func (a *loginAttempt) nextCode(next time.Duration, browser Digest) time.Duration {
-	if (browser == Digest{}) || browser == a.askedBy {
-		return max(next, a.nextCodeAt)
+// protectedTries returns the wrong tries that the code of the known browser still allows, if another client asks. A new
+// code takes the place of all other codes, but not of this one.
+func (a *loginAttempt) protectedTries(row AddressState, from Requester, now ClockReading) int {
+	if row.Browser == (Digest{}) || from.knownFor(row) {
+		return 0
 	}
-	if own := a.codeOf(browser); own != nil {
-		return own.Until - CodeLifetime + CodeResendAfter
+	if c := a.codeOf(row.Browser); c != nil && c.valid(now) {
+		return CodeTriesMax - c.Tries
 	}
 	return 0
 }
 
-// reservedTries returns the wrong tries that the valid codes of other browsers still allow. A new code is mailed only
-// if its own tries fit into the limit beside these, so that a code, once sent, can be tried.
-func (a *loginAttempt) reservedTries(browser Digest, now ClockReading) int {
-	tries := 0
-	for _, c := range a.codes {
-		if c.Browser != browser && c.valid(now) {
-			tries += CodeTriesMax - c.Tries
-		}
+// ActivateCode makes the code of an applied event valid, unless Apply has done so (with Sealed), and counts its mail for
+// the network that has asked for it.
+func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
+	r.clients.addMail(from.Address, e.Email, engine.DateOf(e.At))
+	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic)
+	if e.Sealed == (CodeSeal{}) {
+		r.setCode(e, pending, e.Monotonic)
 	}
-	return tries
 }
 
-// ActivateCode makes the code of an applied event valid and invalidates the previous code. It does nothing for an event
-// with Sealed, because Apply has made that code valid.
-func (r *Registry) ActivateCode(e *CodeIssued, code Secret) {
-	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic) // also if not needed, so that the time is the same
-	if e.Mailed && e.Sealed == (CodeSeal{}) {
-		r.attempt(e.Email).setCode(pending, e.Monotonic)
-	}
+// setCode makes a code valid, in place of older ones if there is no room for it.
+func (r *Registry) setCode(e *CodeIssued, code *pendingCode, now time.Duration) {
+	a, row := r.attempt(e.Email), r.addresses.row(e.Email)
+	a.setCode(code, now)
+	a.makeRoom(row.Browser, row.WrongTries.on(engine.DateOf(e.At)), e.At)
 }
 
 // newCode returns the data of the login code that the event issues. now is the monotonic time at which the event was
@@ -295,7 +367,7 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, from R
 	if row.WrongTries.on(engine.DateOf(now.Wall))+a.triesPending >= wrongTriesDayMax || !pending.valid(now) || !pending.usable(a.pendingBy[pending.Browser]) {
 		return nil, errInvalidCode()
 	}
-	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row.Browser, from, now)/wholeShare-r.triesPending); wait > 0 {
+	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row, from, now)/wholeShare-r.triesPending); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
 	attempt := r.attempt(email)

@@ -55,18 +55,25 @@ func (r *Registry) editAddress(email EmailID, now time.Duration) *AddressState {
 
 func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 	r.sweepAddresses(now)
-	r.codesIssued.add(now.Monotonic)
 	row := r.editAddress(e.Email, now.Monotonic)
+	if row.Account == 0 {
+		r.newcomers.add(now.Monotonic)
+	} else {
+		r.codes.add(now.Monotonic)
+	}
 	row.NextCodeAt = now.Monotonic + CodeResendAfter
 	if !e.Mailed {
 		return
 	}
-	row.Mails.add(engine.DateOf(e.At))
+	if (Requester{Browser: e.Browser}).knownFor(*row) {
+		row.KnownMails.add(engine.DateOf(e.At))
+	} else {
+		row.Mails.add(engine.DateOf(e.At))
+	}
 	if e.Sealed != (CodeSeal{}) {
 		code := newCode(e, e.Sealed, now.Monotonic)
 		code.shared = true
-		r.attempt(e.Email).setCode(code, now.Monotonic)
-		r.attempt(e.Email).askedBy = e.Browser
+		r.setCode(e, code, now.Monotonic)
 	} else if a := r.attempts[e.Email.digest]; a != nil {
 		a.dropCode(e.Browser)
 	}
@@ -74,13 +81,14 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 
 // unlock clears the counters that keep the owner of an address from logging in.
 func (r *Registry) unlock(e *LoginUnlocked) {
-	r.wrongTries = HourCounter{}
+	r.wrongTries, r.codes, r.newcomers, r.usedUp = HourCounter{}, HourCounter{}, HourCounter{}, CodesUsedUp{}
+	r.clients.forgetMails(e.Email)
 	if a := r.attempts[e.Email.digest]; a != nil {
 		a.nextCodeAt = 0
 	}
 	if _, known := r.addresses.index[e.Email.digest]; known {
 		row := r.editAddress(e.Email, r.newest)
-		row.NextCodeAt, row.Mails, row.WrongTries = 0, DayCounter{}, DayCounter{}
+		row.NextCodeAt, row.Mails, row.KnownMails, row.WrongTries = 0, DayCounter{}, DayCounter{}, DayCounter{}
 	}
 }
 

@@ -23,13 +23,10 @@ type CodeState struct {
 func (r *Registry) ShareCodes() { r.shared = true }
 
 // Seal adds the hash of the code to an event of RequestCode. It must be called before the event is written. Without
-// ShareCodes it does nothing. Its duration does not reveal whether a mail is sent.
+// ShareCodes it does nothing.
 func (r *Registry) Seal(e *CodeIssued, code Secret) {
-	if !r.shared {
-		return
-	}
-	if seal := sealCode(r.key, e.Email, code.Reveal()); e.Mailed {
-		e.Sealed = seal
+	if r.shared {
+		e.Sealed = sealCode(r.key, e.Email, code.Reveal())
 	}
 }
 
@@ -70,7 +67,7 @@ func (r *Registry) Rollback(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
 		if a := r.attempts[e.Email.digest]; a != nil {
-			a.nextCodeAt, a.askedBy = 0, Digest{}
+			a.nextCodeAt = 0
 		}
 	case *SessionOpened:
 		if a := r.attempts[e.Email.digest]; a != nil {

@@ -466,7 +466,7 @@ func (n *loginNode) deliver(count int) {
 func (n *loginNode) receive(record *loginRecord) {
 	n.apply(record.event)
 	if e, issued := record.event.(*CodeIssued); issued && !n.dying {
-		n.registry.ActivateCode(e, SecretOf(record.text))
+		n.registry.ActivateCode(e, SecretOf(record.text), n.model.client())
 	}
 	if record.then != nil && !n.dying {
 		record.then()

@@ -13,7 +13,8 @@ type RegistryState struct {
 	Addresses   []AddressState
 	Sessions    []SessionState
 	WrongTries  HourCounter
-	CodesIssued HourCounter
+	Codes       HourCounter   // codes of addresses that have an account
+	Newcomers   HourCounter   // codes of other addresses
 	LastSweep   time.Duration // monotonic time of the newest removal of old addresses
 	LastID      uint64
 	SharedCodes []CodeState // in a cluster: the valid login codes
@@ -26,7 +27,8 @@ type AddressState struct {
 	Account     uint64        // 0 before the first login
 	NextCodeAt  time.Duration // monotonic time before which no other code is sent
 	LastEventAt time.Duration // monotonic time of the newest event of the address
-	Mails       DayCounter
+	Mails       DayCounter    // mails that other clients than Browser asked for
+	KnownMails  DayCounter    // mails that Browser asked for
 	WrongTries  DayCounter
 	Browser     Digest // Requester.Browser of the newest login from a browser
 }
@@ -49,7 +51,7 @@ type RegistrySnapshot struct {
 // Snapshot returns the current state of the registry.
 func (r *Registry) Snapshot() RegistrySnapshot {
 	state := RegistryState{
-		WrongTries: r.wrongTries, CodesIssued: r.codesIssued, LastSweep: r.lastSweep, LastID: r.lastID, SharedCodes: r.sharedCodes(),
+		WrongTries: r.wrongTries, Codes: r.codes, Newcomers: r.newcomers, LastSweep: r.lastSweep, LastID: r.lastID, SharedCodes: r.sharedCodes(),
 	}
 	for _, token := range r.sessionOrder {
 		if s, open := r.sessions[token]; open {
@@ -94,7 +96,7 @@ func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressSt
 	r := NewRegistry(key)
 	r.addresses.index = make(map[Digest]uint32, size)
 	r.lastSweep, r.newest, r.lastID = state.LastSweep, state.LastSweep, state.LastID
-	r.wrongTries, r.codesIssued = state.WrongTries, state.CodesIssued
+	r.wrongTries, r.codes, r.newcomers = state.WrongTries, state.Codes, state.Newcomers
 	for _, part := range addresses {
 		for _, row := range part {
 			*r.addresses.edit(row.Email) = row

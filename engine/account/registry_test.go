@@ -34,7 +34,7 @@ func (d *loginFixture) client() Requester {
 	return clientAddress(d.opened)
 }
 
-// request asks for a code; "" when no mail is sent.
+// request asks for a code.
 func (d *loginFixture) request(email string) (code string, err error) {
 	return d.requestFrom(email, d.client())
 }
@@ -46,17 +46,14 @@ func (d *loginFixture) requestFrom(email string, from Requester) (code string, e
 	}
 	d.registry.Apply(event)
 	secret, _ := NewCode(d.random)
-	d.registry.ActivateCode(event, secret)
-	if event.Mailed {
-		code = secret.Reveal()
-	}
-	return code, nil
+	d.registry.ActivateCode(event, secret, from)
+	return secret.Reveal(), nil
 }
 
 func (d *loginFixture) mustRequest(email string) string {
 	d.t.Helper()
 	code, err := d.request(email)
-	if err != nil || code == "" {
+	if err != nil {
 		d.t.Fatalf("no code for %s: %v", email, err)
 	}
 	return code
@@ -164,37 +161,128 @@ func TestK3_OneCodeAMinute(t *testing.T) {
 	}
 }
 
-// Of ten mails a day a client that is not known gets eight.
-func TestS9_TenMailsADay(t *testing.T) {
+// A page that is loaded without its cookie is a new browser each time; that gives no second mail within the minute.
+func TestK3_OneMailAMinuteForNewBrowsersToo(t *testing.T) {
 	d := newLoginFixture(t)
-	for _, tt := range []struct {
-		wall    string
-		letters int
-	}{
-		{"2026-06-17T16:00:00Z", 8},
-		{"2026-06-18T03:40:00Z", 0},
-		{"2026-06-18T04:00:00Z", 8},
-		{"2026-06-17T16:00:00Z", 0}, // the clock went back: the later day counts on
-		{"2026-06-19T04:00:00Z", 8},
-	} {
-		d.now.Wall = at(tt.wall)
-		letters := 0
-		for range mailsDayMax + 5 {
-			d.advance(time.Minute)
-			code, err := d.request("a@b.do")
-			if err != nil {
-				t.Fatal(err) // the answer is the same
-			}
-			if code != "" {
-				letters++
-			}
-			if d.opened%4 == 0 {
-				d.restart()
+	d.mustRequest("a@b.do")
+	for i := range 5 {
+		_, err := d.requestFrom("a@b.do", Requester{d.client().Address, Digest{byte(i + 1)}})
+		d.refused(err, engine.CodeRequestedTooSoon, time.Minute)
+	}
+}
+
+// countMails asks once a minute until a request is refused, and returns how many were sent.
+func (d *loginFixture) countMails(email string, from func() Requester) (mails int, refusal error) {
+	for {
+		d.advance(time.Minute)
+		if _, err := d.requestFrom(email, from()); err != nil {
+			return mails, err
+		}
+		mails++
+	}
+}
+
+func TestK3_MailsOfADay(t *testing.T) {
+	d := newLoginFixture(t)
+	d.now.Wall = at("2026-06-17T16:00:00Z")
+	owner := Requester{requester("198.51.100.9").Address, Digest{1}}
+	must(t, d.login("a@b.do", owner)) // one of the thirty
+	one := func() Requester { return requester("192.0.2.1") }
+	if mails, err := d.countMails("a@b.do", one); mails != mailsNetworkMax {
+		t.Errorf("%d mails for one network: %v", mails, err)
+	}
+	_, err := d.requestFrom("a@b.do", requester("192.0.2.200"))
+	d.refused(err, engine.CodeRateLimited, at("2026-06-18T04:00:00Z").Sub(d.now.Wall)) // the same /24
+	six := func() Requester { d.opened++; return requester(fmt.Sprintf("2001:db8:1:%x::1", d.opened)) }
+	if mails, err := d.countMails("a@b.do", six); mails != mailsNetworkMax {
+		t.Errorf("%d mails for one IPv6 /48: %v", mails, err)
+	}
+	if mails, err := d.countMails("a@b.do", d.client); mails != mailsDayMax-2*mailsNetworkMax-1 {
+		t.Errorf("%d mails for many networks: %v", mails, err)
+	}
+	d.restart()
+	if mails, err := d.countMails("a@b.do", d.client); mails != 0 || codeOf(err) != engine.CodeRateLimited {
+		t.Errorf("%d mails after a restart: %v", mails, err)
+	}
+	if mails, err := d.countMails("a@b.do", func() Requester { return owner }); mails != mailsKnownMax {
+		t.Errorf("%d mails for the browser that has logged in: %v", mails, err)
+	}
+	d.restart()
+	if mails, err := d.countMails("a@b.do", func() Requester { return owner }); mails != 0 {
+		t.Errorf("%d more after a restart: %v", mails, err)
+	}
+	d.now.Wall = at("2026-06-18T04:00:00Z")
+	if mails, err := d.countMails("a@b.do", d.client); mails != mailsDayMax {
+		t.Errorf("%d mails the next day: %v", mails, err)
+	}
+	d.now.Wall = at("2026-06-17T16:00:00Z") // the clock went back: the later day counts on
+	if mails, err := d.countMails("a@b.do", d.client); mails != 0 {
+		t.Errorf("%d mails after the clock went back: %v", mails, err)
+	}
+	d.registry.Apply(&LoginUnlocked{Email: idOf("a@b.do"), At: d.now.Wall, By: "ana"})
+	d.mustRequest("a@b.do")
+}
+
+// A later request replaces the oldest code, but not that of the browser that has logged in before.
+func TestK3_ALaterCodeReplacesTheOldest(t *testing.T) {
+	d := newLoginFixture(t)
+	owner := Requester{d.client().Address, Digest{1}}
+	must(t, d.login("a@b.do", owner))
+	var codes []string
+	var from []Requester
+	for i := range 6 {
+		d.advance(time.Minute)
+		if from = append(from, Requester{d.client().Address, Digest{byte(i + 2)}}); i == 0 {
+			from[0] = owner
+		}
+		code, err := d.requestFrom("a@b.do", from[i])
+		must(t, err)
+		codes = append(codes, code)
+	}
+	for i, want := range []bool{true, false, false, true, true, true} { // four codes have room: 20 wrong tries
+		if _, err := d.tryFrom("a@b.do", codes[i], from[i]); (err == nil) != want {
+			t.Errorf("code %d: %v", i, err)
+		}
+	}
+}
+
+// Requests for made-up addresses, by few networks or many, don't use up the codes of owners.
+func TestK3_MadeUpAddressesUseUpTheirOwnCodes(t *testing.T) {
+	d := newLoginFixture(t)
+	must(t, d.login("owner@b.do", d.client()))
+	d.advance(time.Minute)
+	ask := func(from func(i int) Requester) (sent int) {
+		for i := range 5010 {
+			d.opened++
+			if _, err := d.requestFrom(fmt.Sprintf("made.up.%d@b.do", d.opened), from(i)); err == nil {
+				sent++
 			}
 		}
-		if letters != tt.letters {
-			t.Errorf("%s: %d letters", tt.wall, letters)
-		}
+		return sent
+	}
+	few := make([]Requester, 167)
+	for i := range few {
+		few[i] = d.client()
+	}
+	if sent := ask(func(i int) Requester { return few[i/clientCodesHourMax%len(few)] }); sent >= newcomerCodesHourMax {
+		t.Errorf("few networks: %d mails", sent)
+	}
+	d.mustRequest("newcomer@b.do")
+	ask(func(int) Requester { return d.client() })
+	if _, err := d.request("late@b.do"); codeOf(err) != engine.CodeRateLimited {
+		t.Errorf("a newcomer: %v", err)
+	}
+	if usedUp := d.registry.CodesUsedUp(); !usedUp.Newcomers || !usedUp.Since.Equal(d.now.Wall) || usedUp.Until.Sub(d.now.Wall) != 60*time.Minute {
+		t.Errorf("%+v", usedUp)
+	}
+	d.restart()
+	if _, err := d.request("late@b.do"); codeOf(err) != engine.CodeRateLimited {
+		t.Errorf("a newcomer after a restart: %v", err)
+	}
+	d.mustRequest("owner@b.do")
+	d.registry.Apply(&LoginUnlocked{Email: idOf("late@b.do"), At: d.now.Wall, By: "ana"})
+	if d.mustRequest("late@b.do"); d.registry.CodesUsedUp() != (CodesUsedUp{}) {
+		t.Error("after unlock the codes are still used up")
 	}
 }
 
@@ -214,7 +302,7 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 	}
 	d.advance(time.Minute)
 	d.restart()
-	if sent, err := d.request("a@b.do"); sent != "" || err != nil {
+	if _, err := d.request("a@b.do"); codeOf(err) != engine.CodeRateLimited {
 		t.Errorf("a mail for another client: %v", err)
 	}
 	must(t, d.login("a@b.do", owner))
@@ -223,8 +311,8 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 		t.Errorf("%d guesses of the owner's browser", guesses)
 	}
 	d.advance(time.Minute)
-	if sent, _ := d.requestFrom("a@b.do", owner); sent != "" {
-		t.Error("a mail beyond the limit")
+	if _, err := d.requestFrom("a@b.do", owner); codeOf(err) != engine.CodeRateLimited {
+		t.Errorf("a mail beyond the limit: %v", err)
 	}
 	d.registry.Apply(&LoginUnlocked{Email: idOf("a@b.do"), At: d.now.Wall, By: "ana"})
 	must(t, d.login("a@b.do", d.client()))
@@ -291,13 +379,14 @@ func TestS1_TriesWithoutACodeCountForTheirClient(t *testing.T) {
 	must(t, d.login("owner@b.do", d.client()))
 }
 
-// The browser that has asked for a code can use it, whatever others do with the address meanwhile.
-func TestS1_OthersDoNotSpoilTheCodeOfABrowser(t *testing.T) {
+// A browser that has logged in before can use its code, whatever others do with the address meanwhile.
+func TestS1_OthersDoNotSpoilTheCodeOfAKnownBrowser(t *testing.T) {
 	d := newLoginFixture(t)
 	owner, other := Requester{d.client().Address, Digest{1}}, Requester{d.client().Address, Digest{2}}
+	must(t, d.login("a@b.do", owner))
+	d.advance(time.Minute)
 	code, err := d.requestFrom("a@b.do", owner)
 	must(t, err)
-	d.refused(func() error { _, err := d.requestFrom("a@b.do", owner); return err }(), engine.CodeRequestedTooSoon, time.Minute)
 	if guesses := d.guess("a@b.do", d.client); guesses != 0 {
 		t.Errorf("%d guesses without a code of their own", guesses)
 	}
@@ -342,7 +431,7 @@ func TestK2_BrakesOnClients(t *testing.T) {
 
 func TestCodesOfAllAreBounded(t *testing.T) {
 	d := newLoginFixture(t)
-	for i := range codesHourMax {
+	for i := range newcomerCodesHourMax {
 		event, err := d.registry.RequestCode(idOf(fmt.Sprintf("%d@b.do", i)), d.client(), d.now)
 		must(t, err)
 		if i%2 == 0 {

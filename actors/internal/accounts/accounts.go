@@ -26,6 +26,7 @@ type Accounts struct {
 	SharedCodes   bool     // a login code works on every node of the cluster
 	keys          *keyindex.Index
 	keyPolicy     atomic.Pointer[account.KeyPolicy]
+	codesUsedUp   atomic.Pointer[account.CodesUsedUp]
 	Loaded        atomic.Int64  // number of accounts with an actor
 	Count         atomic.Int64  // number of all accounts
 	Leases        atomic.Uint64 // number of quota leases (reserved parts of quotas) that this process has written
@@ -64,9 +65,27 @@ func New(c Config, host host) (*Accounts, error) {
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
 	t.keyPolicy.Store(&account.KeyPolicy{})
+	t.codesUsedUp.Store(&account.CodesUsedUp{})
 	var err error
 	t.LoginCodeKey, err = newLoginCodeKey(t.Random)
 	return t, err
+}
+
+// LoginsCondition reports that all login codes of the hour were issued.
+func (t *Accounts) LoginsCondition(now time.Time) engine.Condition {
+	usedUp := t.codesUsedUp.Load()
+	if !now.Before(usedUp.Until) {
+		return engine.HealthyCondition("logins")
+	}
+	whom := "addresses that have an account"
+	if usedUp.Newcomers {
+		whom = "addresses without an account"
+	}
+	return engine.Condition{
+		Name: "logins", State: "codes_used_up", Since: usedUp.Since.Round(0).UTC(),
+		Detail: "Too many login codes were asked for, so " + whom + " get none at present. Look in the access log for networks that ask for many; " +
+			"tasard admin accounts unlock ADDRESS lets all addresses ask again.",
+	}
 }
 
 // ShareCodes sets the secret with which all nodes of a cluster check login codes. It must be called before the replay.
@@ -116,7 +135,8 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 		}
 	}
 	registrar := &RegistrarActor{
-		journal: log.Ref, shards: t.Shards, clock: t.Clock, registry: r.Registry, keyPolicy: &t.keyPolicy, limit: t.config.MailboxMax,
+		journal: log.Ref, shards: t.Shards, clock: t.Clock, registry: r.Registry, keyPolicy: &t.keyPolicy, usedUp: &t.codesUsedUp,
+		limit: t.config.MailboxMax,
 	}
 	if t.Registrar, err = actors.Spawn("registrar", &t.Kinds.Registrar, registrar); err != nil {
 		return err

@@ -57,6 +57,7 @@ type RegistrarActor struct {
 	clock     *monotonicClock
 	registry  *account.Registry
 	keyPolicy *atomic.Pointer[account.KeyPolicy]
+	usedUp    *atomic.Pointer[account.CodesUsedUp]
 	limit     int // maximum length of pending
 
 	pending   []*decision   // decisions whose events wait for the next write
@@ -166,6 +167,7 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, err
 	}
 	event, err := request(r.clock.Now())
 	if err != nil {
+		r.showCodesUsedUp()
 		return nil, err
 	}
 	r.registry.Seal(event, m.Query.code)
@@ -174,13 +176,15 @@ func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, err
 			m.Reject(err)
 			return
 		}
-		mail := account.LoginMail{Expires: event.At.Add(account.CodeLifetime)}
-		r.registry.ActivateCode(event, m.Query.code)
-		if event.Mailed {
-			mail.To, mail.Code = m.Query.email, m.Query.code
-		}
-		m.Reply(mail, nil)
+		r.registry.ActivateCode(event, m.Query.code, m.Query.from)
+		m.Reply(account.LoginMail{To: m.Query.email, Code: m.Query.code, Expires: event.At.Add(account.CodeLifetime)}, nil)
 	}}, nil
+}
+
+// showCodesUsedUp copies the state of the registry for Accounts.LoginsCondition.
+func (r *RegistrarActor) showCodesUsedUp() {
+	usedUp := r.registry.CodesUsedUp()
+	r.usedUp.Store(&usedUp)
 }
 
 // checkCode writes a record for every wrong code, so that response times do not reveal which codes exist. If the code
@@ -235,7 +239,10 @@ func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
 
 func (r *RegistrarActor) unlock(m *loginUnlock) (*decision, error) {
 	event := &account.LoginUnlocked{Email: m.Query.email, At: wallTime(r.clock.Now()), By: m.Query.by}
-	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
+	return &decision{events: []any{event}, answer: func(err *engine.Error) {
+		r.showCodesUsedUp()
+		m.Reply(struct{}{}, asError(err))
+	}}, nil
 }
 
 // announce changes the key policy. It returns an error while another such change is not durable.

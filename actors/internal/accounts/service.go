@@ -41,7 +41,7 @@ func (t *Accounts) RequestCode(email account.Email, from account.Requester) erro
 		return Internal(err)
 	}
 	mail, err := commitlog.AskChange[account.LoginMail](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Quorum)
-	if err != nil || mail.To.IsZero() {
+	if err != nil {
 		return err
 	}
 	if err := t.config.Mail(mail); err != nil {

@@ -71,6 +71,8 @@ func (c *codec) address(a *account.AddressState) {
 	c.date(7, &a.WrongTries.Day)
 	c.count(8, &a.WrongTries.Count)
 	c.optionalDigest(9, &a.Browser)
+	c.date(10, &a.KnownMails.Day)
+	c.count(11, &a.KnownMails.Count)
 }
 
 func (c *codec) session(s *account.SessionState) {
@@ -93,24 +95,27 @@ func (c *codec) code(s *account.CodeState) {
 // registry has the data about logins that a snapshot has once: counters from account.RegistryState, and the key policy
 // (from when on API keys are required).
 type registry struct {
-	failedAttempts, codesIssued account.HourCounter
-	lastSweep                   time.Duration
-	lastID                      uint64
-	keyPolicy                   account.KeyPolicy
-	monotonic                   time.Duration // monotonic time of the snapshot; see Snapshot.Monotonic
+	failedAttempts, codes, newcomers account.HourCounter
+	lastSweep                        time.Duration
+	lastID                           uint64
+	keyPolicy                        account.KeyPolicy
+	monotonic                        time.Duration // monotonic time of the snapshot; see Snapshot.Monotonic
 }
 
 func (c *codec) registry(r *registry) {
 	c.once(1)
 	message(c, 1, &r.failedAttempts, (*codec).hourCounter)
 	c.once(2)
-	message(c, 2, &r.codesIssued, (*codec).hourCounter)
+	message(c, 2, &r.codes, (*codec).hourCounter)
 	c.monotonic(3, &r.lastSweep)
 	c.uint64(4, &r.lastID)
 	if !c.writing || r.keyPolicy != (account.KeyPolicy{}) {
 		message(c, 5, &r.keyPolicy, (*codec).keyPolicy)
 	}
 	c.monotonic(6, &r.monotonic)
+	if !c.writing || r.newcomers != (account.HourCounter{}) {
+		message(c, 7, &r.newcomers, (*codec).hourCounter)
+	}
 }
 
 func (c *codec) hourCounter(s *account.HourCounter) {

@@ -106,7 +106,8 @@ func (s *snapshotReader) store() error {
 	result.Registry.Sessions = append(result.Registry.Sessions, p.sessions...)
 	result.Registry.SharedCodes = append(result.Registry.SharedCodes, p.codes...)
 	if r := p.registry; r != nil {
-		result.Registry.WrongTries, result.Registry.CodesIssued, result.Registry.LastSweep, result.Registry.LastID = r.failedAttempts, r.codesIssued, r.lastSweep, r.lastID
+		result.Registry.WrongTries, result.Registry.Codes, result.Registry.Newcomers = r.failedAttempts, r.codes, r.newcomers
+		result.Registry.LastSweep, result.Registry.LastID = r.lastSweep, r.lastID
 		result.KeyPolicy, result.Monotonic = r.keyPolicy, r.monotonic
 	}
 	return nil

@@ -65,7 +65,7 @@ func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy acc
 		w.write(&part{requires: snapshotVersion, codes: codes})
 	}
 	w.write(&part{requires: snapshotVersion, registry: &registry{
-		failedAttempts: registryState.WrongTries, codesIssued: registryState.CodesIssued, lastSweep: registryState.LastSweep, lastID: registryState.LastID, keyPolicy: policy, monotonic: monotonic,
+		failedAttempts: registryState.WrongTries, codes: registryState.Codes, newcomers: registryState.Newcomers, lastSweep: registryState.LastSweep, lastID: registryState.LastID, keyPolicy: policy, monotonic: monotonic,
 	}})
 }
 
