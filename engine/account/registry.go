@@ -315,8 +315,8 @@ func (a *loginAttempt) protectedTries(row AddressState, from Requester, now Cloc
 	return 0
 }
 
-// ActivateCode makes the code of an applied event valid, unless Apply has done so (with Sealed), and counts its mail for
-// the network that has asked for it.
+// ActivateCode makes the code of an applied event valid, unless Apply has done so (with Sealed), and counts its mail
+// for the network that has asked for it.
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
 	r.clients.addMail(from.Address, e.Email, engine.DateOf(e.At))
 	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic)
