@@ -83,7 +83,7 @@ func (l *Log) openStore() error {
 	if err != nil {
 		return fmt.Errorf("open segments: %w", err)
 	}
-	l.store = &segmentStore{Log: store, log: l}
+	l.store = store
 	last, err := store.LastIndex()
 	if err == nil && last != l.next.frame-1 {
 		err = fmt.Errorf("the library found frame %d as the last, the scan %d", last, l.next.frame-1)

@@ -50,16 +50,6 @@ func Repair(dir string, o Options) (RepairReport, error) {
 	return p.report, nil
 }
 
-// PreviewRepair reports what Repair would do, and changes nothing. SavedFiles are the files that would be moved aside
-// or cut. Errors: those of Repair.
-func PreviewRepair(dir string) (RepairReport, error) {
-	p := &repair{dir: dir, preview: true}
-	if err := WithSharedLock(dir, p.apply); err != nil {
-		return p.report, fmt.Errorf("preview the repair: %w", err)
-	}
-	return p.report, nil
-}
-
 func isDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -74,7 +64,6 @@ type repair struct {
 	dir       string
 	o         Options
 	report    RepairReport
-	preview   bool // change nothing
 	truncated bool // bytes after the end of the remaining log were removed
 }
 
@@ -192,11 +181,9 @@ func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 		if info.Size() == tail.bytes {
 			continue
 		}
-		saved := file.path
-		if !p.preview {
-			if saved, err = cutTail(p.o, "damaged", file.path, tail.bytes); err != nil {
-				return err
-			}
+		saved, err := cutTail(p.o, "damaged", file.path, tail.bytes)
+		if err != nil {
+			return err
 		}
 		p.report.SavedFiles, p.truncated = append(p.report.SavedFiles, saved), true
 	}
@@ -211,9 +198,6 @@ func (p *repair) startEmpty(files []numberedFile, start position) (scanResult, e
 		}
 	}
 	path := segmentPath(p.dir, start.frame)
-	if p.preview {
-		return scanResult{segments: []segment{{path: path, start: start}}, next: start}, nil
-	}
 	if err := errors.Join(withFile(path, fileCreate, p.o.disk.sync), p.o.disk.syncDir(p.dir)); err != nil {
 		return scanResult{}, err
 	}
@@ -222,12 +206,9 @@ func (p *repair) startEmpty(files []numberedFile, start position) (scanResult, e
 
 func (p *repair) moveAside(paths ...string) error {
 	for _, path := range paths {
-		saved := path
-		if !p.preview {
-			var err error
-			if saved, err = p.o.disk.moveAside(path, "damaged", p.o.Clock()); err != nil {
-				return err
-			}
+		saved, err := p.o.disk.moveAside(path, "damaged", p.o.Clock())
+		if err != nil {
+			return err
 		}
 		p.report.SavedFiles = append(p.report.SavedFiles, saved)
 	}
@@ -241,9 +222,6 @@ func (p *repair) finish(oldMark mark, run scanResult, highest position) error {
 		p.report.LostFrom, p.report.LostTo = run.next.sequence, highest.sequence-1
 	} else if p.truncated {
 		p.report.LostFrom = run.next.sequence
-	}
-	if p.preview {
-		return nil
 	}
 	m := mark{generation: oldMark.generation, first: run.segments[0].start.frame, end: run.next}
 	if err := writeMark(p.dir, p.o.disk, m); err != nil {

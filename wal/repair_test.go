@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 )
@@ -27,9 +26,7 @@ func TestRepairCutsAtTheFirstDamage(t *testing.T) {
 			if batch > 0 {
 				want = uint64(h.batches[batch-1])
 			}
-			preview := mustPreview(t, dir)
 			r, err := Repair(dir, testOptions())
-			checkPreview(t, preview, r)
 			if err != nil || r.Cause == nil || r.Last != want || r.LostFrom != want+1 || r.LostTo != uint64(len(h.records)) {
 				t.Fatalf("batch %d: %+v, %v", batch, r, err)
 			}
@@ -41,26 +38,6 @@ func TestRepairCutsAtTheFirstDamage(t *testing.T) {
 		}
 	}
 	t.Logf("%d repairs", batch)
-}
-
-// mustPreview returns the preview of a repair, which must not change the directory.
-func mustPreview(t *testing.T, dir string) RepairReport {
-	t.Helper()
-	files := readFiles(t, dir)
-	preview, err := PreviewRepair(dir)
-	if must(t, err); !reflect.DeepEqual(readFiles(t, dir), files) {
-		t.Fatal("the preview has changed the directory")
-	}
-	return preview
-}
-
-func checkPreview(t *testing.T, preview, done RepairReport) {
-	t.Helper()
-	saved := len(preview.SavedFiles)
-	preview.Cause, preview.SavedFiles = done.Cause, done.SavedFiles
-	if !reflect.DeepEqual(preview, done) || saved != len(done.SavedFiles) {
-		t.Fatalf("the preview says %+v and %d files, the repair %+v", preview, saved, done)
-	}
 }
 
 func savedBytes(t *testing.T, paths []string) (n int) {
@@ -132,10 +109,8 @@ func TestRepairCrash(t *testing.T) {
 		change(broken)
 		r, o := newCrashRecorder(t, func() uint64 { return newer })
 		writeFiles(t, r.dir, broken)
-		preview := mustPreview(t, r.dir)
 		report, err := Repair(r.dir, o)
 		must(t, err)
-		checkPreview(t, preview, report)
 		next := filepath.Join(scratch(t), "log")
 		for _, i := range r.images {
 			writeFiles(t, next, i.files)

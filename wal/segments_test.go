@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -205,4 +206,31 @@ func checkCut(t *testing.T, l *Log, h writtenLog, batches int, tail []byte) bool
 		}
 	}
 	return r.AmbiguousTail
+}
+
+// TestW3_SegmentAboveTheLimit opens a log whose last segment is over the limit, so that the next batch begins a segment:
+// the name of the new segment is durable before the mark advances to the batch.
+func TestW3_SegmentAboveTheLimit(t *testing.T) {
+	dir := filepath.Join(scratch(t), "log")
+	o := testOptions()
+	o.SegmentBytes = 64 << 10
+	l := mustOpen(t, dir, o)
+	mustAppend(t, l, 20)
+	mustClose(t, l)
+	o = testOptions()
+	var steps []string
+	o.disk = hookedDisk(func(kind, path string) error {
+		steps = append(steps, kind+" "+filepath.Base(path))
+		return nil
+	})
+	l = mustOpen(t, dir, o)
+	steps = nil
+	if _, err := l.Append(batchFrom(l.Last()+1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(steps, ", "); got != "syncDir log, write mark" || len(l.segments) != 2 {
+		t.Errorf("%d segments; the steps are %s", len(l.segments), got)
+	}
+	wantWhole(t, l)
+	mustClose(t, l)
 }

@@ -74,8 +74,8 @@ func newLogRepair(p *process.Process) *cobra.Command {
 		Short: "Cut a damaged log, and save the part that is cut off",
 		Long: `repair makes a damaged log usable again and gives up the records after the damage. It is a last resort: restoring a
 backup loses less. Every byte that it cuts off stays in the directory, in files named *.damaged-TIME. Without --yes it
-only reports the damage, and which records would be lost; none that a snapshot holds. A damaged snapshot whose records
-are all in the log is moved aside without a loss. An undamaged log is not changed. The log of a node of a cluster is not
+only reports the damage. No record that a snapshot holds is lost. A damaged snapshot whose records are all in the log is
+moved aside without a loss. An undamaged log is not changed. The log of a node of a cluster is not
 cut: emptied, its directory is filled again by the other nodes.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
@@ -182,12 +182,8 @@ func previewRepair(out io.Writer, data string) error {
 	switch {
 	case errors.As(err, &damage):
 		if damage.Hint = node.RefillHint(data); damage.Hint == "" {
-			preview, err := wal.PreviewRepair(data)
-			if err != nil {
-				return datadir.ExplainLogError(data, err)
-			}
-			const hint = "restore the directory from a backup, or cut the log here with --yes: that keeps records up to %s, loses %s and saves the cut bytes in *.damaged files"
-			damage.Hint = fmt.Sprintf(hint, terminal.Thousands(preview.Last), lostRecords(&preview))
+			damage.Hint = "restore the directory from a backup, or cut the log here with --yes: that keeps the records before this place and those in " +
+				"a snapshot, gives up the others and saves the cut bytes in *.damaged files"
 		}
 		return exit.Errorf(exit.BadData, "%w", damage)
 	case err != nil:

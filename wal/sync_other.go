@@ -1,7 +1,0 @@
-//go:build !linux
-
-package wal
-
-import "os"
-
-func syncFile(f *os.File) error { return f.Sync() }
