@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestVerify_Beside: a log that another process writes, cuts at its beginning and fills with snapshots is whole at each
-// moment, and Dump visits each record once.
+// TestVerify_Beside: a log that another process writes, cuts at its beginning and fills with snapshots is whole at
+// each moment, and Dump visits each record once.
 func TestVerify_Beside(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 512, Clock: testClock, ReserveBytes: -1})

@@ -78,8 +78,8 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 	return nil
 }
 
-// checkSnapshot checks that a snapshot at sequence can be written. exists reports whether there already is an undamaged
-// snapshot at sequence.
+// checkSnapshot checks that a snapshot at sequence can be written. exists reports whether there already is an
+// undamaged snapshot at sequence.
 func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 	if err := l.checkUsable(); err != nil {
 		return false, err
@@ -98,8 +98,8 @@ func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 	return exists, nil
 }
 
-// writeTemp writes and syncs the snapshot file under a temporary name. stateErr is ErrNoSpace or an error of write; err
-// is a failed disk operation.
+// writeTemp writes and syncs the snapshot file under a temporary name. stateErr is ErrNoSpace or an error of write;
+// err is a failed disk operation.
 func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) error) (size int64, stateErr, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -164,8 +164,8 @@ func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 // removes nothing. It should be called after WriteSnapshot.
 //
 // DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. Instead, it first syncs a
-// high-water mark that allows the removed frames (batches of records) to be missing. Then it removes the oldest segment
-// first, and syncs each removal before the next one. So there is never a gap between the remaining segments.
+// high-water mark that allows the removed frames (batches of records) to be missing. Then it removes the oldest
+// segment first, and syncs each removal before the next one. So there is never a gap between the remaining segments.
 func (l *Log) DropBefore(sequence uint64) error {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()

@@ -16,12 +16,12 @@ const (
 	tempSuffix     = ".tmp"
 )
 
-// fileNames matches segments and snapshots, and also .START and .END files. If tidwall/wal finds a .START or .END file,
-// it deletes segments. Such files are created only by methods that this package never calls.
+// fileNames matches segments and snapshots, and also .START and .END files. If tidwall/wal finds a .START or .END
+// file, it deletes segments. Such files are created only by methods that this package never calls.
 var fileNames = regexp.MustCompile(`^(snapshot-)?(\d{20})(\.tmp|\.START|\.END)?$`)
 
-// numberedFile is a file named by a number: a segment by the number of its first frame, a snapshot by the number of its
-// last record.
+// numberedFile is a file named by a number: a segment by the number of its first frame, a snapshot by the number of
+// its last record.
 type numberedFile struct {
 	number uint64
 	path   string

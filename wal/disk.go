@@ -59,8 +59,8 @@ func withFile(path string, flag int, use func(*os.File) error) error {
 const tailSegments = 2
 
 // rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. If a sync
-// failed in an earlier process, the kernel can return bytes that are not on disk, and report success for later syncs. A
-// power cut would lose those bytes and every record appended after them.
+// failed in an earlier process, the kernel can return bytes that are not on disk, and report success for later syncs.
+// A power cut would lose those bytes and every record appended after them.
 func (d *disk) rereadTail(dir string) error {
 	files, err := listDir(dir)
 	if err != nil {
@@ -196,8 +196,8 @@ func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
 // asideNamesMax is the maximum number of names that asideName tries.
 const asideNamesMax = 1000
 
-// asideName returns an unused file name made of path, the reason and the time. If that name is in use, asideName adds a
-// number.
+// asideName returns an unused file name made of path, the reason and the time. If that name is in use, asideName adds
+// a number.
 func asideName(path, reason string, now time.Time) (string, error) {
 	base := path + "." + reason + "-" + now.UTC().Format("20060102T150405.000000000Z")
 	name := base

@@ -9,8 +9,8 @@ var (
 	// ErrLocked means that another process, or another Log in this process, has the directory open.
 	ErrLocked = errors.New("the log is in use by another process")
 
-	// ErrNoSpace means that the write would leave less free disk space than the reserve (Options.ReserveBytes). Nothing
-	// was written. The call can be repeated when there is more space.
+	// ErrNoSpace means that the write would leave less free disk space than the reserve (Options.ReserveBytes).
+	// Nothing was written. The call can be repeated when there is more space.
 	ErrNoSpace = errors.New("not enough free disk space")
 
 	// ErrPoisoned means that an earlier disk operation failed, so the contents of the disk are unknown. The Log writes
@@ -21,8 +21,8 @@ var (
 	// ErrClosed means that Close was called before.
 	ErrClosed = errors.New("the log is closed")
 
-	// ErrUncovered means that the newest snapshot does not have the newest records, because the last process that had the
-	// log open did not stop cleanly.
+	// ErrUncovered means that the newest snapshot does not have the newest records, because the last process that had
+	// the log open did not stop cleanly.
 	ErrUncovered = errors.New("the newest records are not in a snapshot")
 
 	// ErrLimit means that a record or batch exceeds a limit of this package.

@@ -31,8 +31,8 @@ func (f *failingDisk) fails(kind, path string) error {
 
 func (f *failingDisk) disk() *disk { return hookedDisk(f.fails) }
 
-// eachFailure makes each operation of a kind fail in turn. do gets options with the failing disk; check gets its error.
-// The result is the number of operations.
+// eachFailure makes each operation of a kind fail in turn. do gets options with the failing disk; check gets its
+// error. The result is the number of operations.
 func eachFailure(t *testing.T, kind string, do func(o Options) error, check func(n int, err error)) int {
 	t.Helper()
 	for n := 1; ; n++ {

@@ -166,8 +166,8 @@ func decodeHeader(data []byte) (frame, int, *formatFault) {
 	return f, int(payload), nil
 }
 
-// checkVersion checks a version byte and the three zero bytes after it. The magic, these four bytes and the checksum of
-// the header are at the same place in every format version.
+// checkVersion checks a version byte and the three zero bytes after it. The magic, these four bytes and the checksum
+// of the header are at the same place in every format version.
 func checkVersion(data []byte) *formatFault {
 	if data[0] > FormatVersion {
 		return &formatFault{expected: "a known format version", found: fmt.Sprint(data[0]), version: data[0]}

@@ -47,8 +47,8 @@ func flock(f *os.File, dir string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// unlock releases a lock. f may be nil. It would not be enough to close the file: between fork and exec a child process
-// has a copy of the descriptor, which keeps the lock.
+// unlock releases a lock. f may be nil. It would not be enough to close the file: between fork and exec a child
+// process has a copy of the descriptor, which keeps the lock.
 func unlock(f *os.File) error {
 	if f == nil {
 		return nil

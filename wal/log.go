@@ -59,9 +59,9 @@ func (l *Log) Last() uint64 {
 }
 
 // Append writes the records as one batch, syncs it and returns the sequence number of the last record. After a crash
-// the log has either all records of the batch or none. An empty batch writes nothing. ErrLimit and ErrNoSpace mean that
-// nothing was written and the log can still be used. After any other error (ErrPoisoned with its cause, ErrClosed) the
-// log can't be used. The batch may then be on disk or not; the next Open finds out.
+// the log has either all records of the batch or none. An empty batch writes nothing. ErrLimit and ErrNoSpace mean
+// that nothing was written and the log can still be used. After any other error (ErrPoisoned with its cause,
+// ErrClosed) the log can't be used. The batch may then be on disk or not; the next Open finds out.
 func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
@@ -90,8 +90,8 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// CheckSpace returns ErrNoSpace if the disk has no space for a batch with a payload of this many bytes, or the error of
-// the disk if its free space can't be read.
+// CheckSpace returns ErrNoSpace if the disk has no space for a batch with a payload of this many bytes, or the error
+// of the disk if its free space can't be read.
 func (l *Log) CheckSpace(bytes int64) error {
 	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }

@@ -61,8 +61,8 @@ func (m mark) encode() []byte {
 	return b
 }
 
-// decodeMark decodes one slot. ok reports whether the slot is valid. version is 0, except for an intact slot of a newer
-// format.
+// decodeMark decodes one slot. ok reports whether the slot is valid. version is 0, except for an intact slot of a
+// newer format.
 func decodeMark(b []byte) (m mark, version uint8, ok bool) {
 	if len(b) < markSlotBytes || string(b[:4]) != markMagic {
 		return mark{}, 0, false

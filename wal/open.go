@@ -18,9 +18,9 @@ type Recovery struct {
 	SnapshotDamage   []*DamageError // damaged snapshots whose records are all in the log
 }
 
-// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing. It moves a
-// torn tail of the last segment to a file beside it. For any other damage it returns a *DamageError and changes nothing
-// on disk. Other errors: ErrLocked, *FormatError, and errors of the disk.
+// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing. It moves
+// a torn tail of the last segment to a file beside it. For any other damage it returns a *DamageError and changes
+// nothing on disk. Other errors: ErrLocked, *FormatError, and errors of the disk.
 func Open(dir string, o Options) (l *Log, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err

@@ -158,8 +158,8 @@ func highestPosition(files []numberedFile) (position, error) {
 	return end, nil
 }
 
-// keepRun moves aside every segment that is not part of the run (see chooseRun), newest first. It cuts the last segment
-// of the run where the run ends.
+// keepRun moves aside every segment that is not part of the run (see chooseRun), newest first. It cuts the last
+// segment of the run where the run ends.
 func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	tail := run.segments[len(run.segments)-1]
 	for _, file := range slices.Backward(files) {

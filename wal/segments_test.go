@@ -208,8 +208,8 @@ func checkCut(t *testing.T, l *Log, h writtenLog, batches int, tail []byte) bool
 	return r.AmbiguousTail
 }
 
-// TestW3_SegmentAboveTheLimit opens a log whose last segment is over the limit, so that the next batch begins a segment:
-// the name of the new segment is durable before the mark advances to the batch.
+// TestW3_SegmentAboveTheLimit opens a log whose last segment is over the limit, so that the next batch begins a
+// segment: the name of the new segment is durable before the mark advances to the batch.
 func TestW3_SegmentAboveTheLimit(t *testing.T) {
 	dir := filepath.Join(scratch(t), "log")
 	o := testOptions()

@@ -12,8 +12,8 @@ type Stats struct {
 	LogBytes      int64 // size of all segments
 	Snapshots     int   // undamaged snapshots
 	SnapshotBytes int64 // size of those snapshots
-	// SnapshotSequence is the number of the last record in the newest undamaged snapshot. SnapshotAt is the time when that
-	// snapshot was finished. Both are zero if there is none.
+	// SnapshotSequence is the number of the last record in the newest undamaged snapshot. SnapshotAt is the time when
+	// that snapshot was finished. Both are zero if there is none.
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 

@@ -199,8 +199,8 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A node that starts or stops holds the lock of its data directory, but does not respond for a moment. The method write
-// then tries again after each lockPollInterval, for at most lockWaitMax.
+// A node that starts or stops holds the lock of its data directory, but does not respond for a moment. The method
+// write then tries again after each lockPollInterval, for at most lockWaitMax.
 const (
 	lockWaitMax      = 3 * time.Second
 	lockPollInterval = 50 * time.Millisecond

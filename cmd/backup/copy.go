@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Copy makes a copy of the data directory data in the new directory to. If a node is running, it gives a backup through
-// its management socket, socket or the one in data; else the files are copied.
+// Copy makes a copy of the data directory data in the new directory to. If a node is running, it gives a backup
+// through its management socket, socket or the one in data; else the files are copied.
 func Copy(ctx context.Context, p *process.Process, data, socket, to string) (err error) {
 	if err := datadir.RequireDir(data); err != nil {
 		return err
