@@ -9,32 +9,11 @@ import (
 
 // The process registry of the library protoactor-go has 1,024 maps with SHARD_COUNT parts each. With the default of 32
 // parts, the maps take 2.7 MiB and nearly half of a node's start-up time. One part is enough, because the registry is
-// used only when an actor starts or stops.
+// used only when an actor starts or stops. SHARD_COUNT is meant to be set; nothing else of the library is changed.
 var _ = func() int {
 	cmap.SHARD_COUNT = 1
 	return cmap.SHARD_COUNT
 }()
-
-// registryMaps is the number of maps that shrinkRegistry leaves.
-const registryMaps = 16
-
-// shrinkRegistry replaces the 1,024 maps of a new system's process registry by a few, which saves 110 KiB.
-func shrinkRegistry(system *actor.ActorSystem) {
-	registry := system.ProcessRegistry
-	old := registry.LocalPIDs.LocalPIDs
-	registry.LocalPIDs = &actor.SliceMap{}
-	for range registryMaps {
-		registry.LocalPIDs.LocalPIDs = append(registry.LocalPIDs.LocalPIDs, cmap.New())
-	}
-	for _, processes := range old {
-		if processes.IsEmpty() {
-			continue
-		}
-		for id, process := range processes.Items() {
-			registry.LocalPIDs.GetBucket(id).Set(id, process)
-		}
-	}
-}
 
 // protoActor is a Ref that implements protoactor's interfaces actor.Mailbox and actor.Actor. protoactor sends it
 // only lifecycle messages. All other messages go from Ref.Send directly to Actor.Receive.

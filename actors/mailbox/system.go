@@ -93,7 +93,6 @@ func NewSystem(c Config) *System {
 		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers),
 		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger })),
 	}
-	shrinkRegistry(s.library)
 	s.supervisor = failStop{s}
 	return s
 }
