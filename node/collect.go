@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/collectors"
@@ -62,6 +63,7 @@ type liveCollector struct {
 	archive *archive.Writer // keeps fetched documents; nil if Config.Collect.Archive is ""
 
 	newCollector func() *collectors.Collector // a collector can run only once
+	nextSlot     func() time.Time
 
 	mu        sync.Mutex
 	collector *collectors.Collector // nil if on is false
@@ -91,6 +93,13 @@ func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets
 			Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
 			Archive: l.archive,
 		})
+	}
+	l.nextSlot = func() time.Time {
+		schedule := c.Collect.Schedule
+		if schedule == nil {
+			schedule = collectors.Daily()
+		}
+		return schedule.Next(c.Clock())
 	}
 	l.collector = l.newCollector()
 	return l
@@ -141,6 +150,7 @@ func (l *liveCollector) run() {
 	ctx, cancel := context.WithCancel(l.ctx)
 	collector, done := l.collector, make(chan struct{})
 	l.cancel, l.done = cancel, done
+	l.log.Info("collecting has begun", "sources", len(l.set.Definitions()), "nextSlot", l.nextSlot().UTC().Format(time.RFC3339))
 	go func() {
 		defer close(done)
 		if err := collector.Run(ctx); err != nil {

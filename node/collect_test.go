@@ -1,12 +1,18 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -50,5 +56,21 @@ func TestDescribeSources_Typed(t *testing.T) {
 	shown := DescribeSources(source.DefaultSet())
 	if shown.Collecting || len(shown.Sources) < 30 || slices.ContainsFunc(shown.Sources, func(s admin.Source) bool { return s.ID == "" || len(s.Methods) == 0 || s.Host == "" }) {
 		t.Errorf("%+v", shown)
+	}
+}
+
+// TestCollect_SaysWhenItBegins: a line says that collecting has begun, and when the next slot is.
+func TestCollect_SaysWhenItBegins(t *testing.T) {
+	var lines bytes.Buffer
+	clock := func() time.Time { return time.Date(2026, 11, 28, 15, 0, 0, 0, time.UTC) }
+	l := &liveCollector{
+		set: source.DefaultSet(), on: true, log: slog.New(slog.NewTextHandler(&lines, nil)),
+		nextSlot:  func() time.Time { return collectors.Daily().Next(clock()) },
+		collector: collectors.New(collectors.Config{Clock: clock, Random: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler)}),
+	}
+	l.start(t.Context())
+	l.stop()
+	if want := fmt.Sprintf(`msg="collecting has begun" sources=%d nextSlot=2026-11-28T16:00:00Z`, len(l.set.Definitions())); !strings.Contains(lines.String(), want) {
+		t.Errorf("it says %q, want %s", lines.String(), want)
 	}
 }

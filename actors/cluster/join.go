@@ -17,8 +17,8 @@ import (
 const majorityTimeout = 5 * time.Second
 
 const (
-	// queryTimeoutMin is the maximum wait for the first query, which is lost if this node has no connections yet.
-	queryTimeoutMin = 250 * time.Millisecond
+	// firstQueryTimeout is the maximum wait for the first query, which is lost if this node has no connections yet.
+	firstQueryTimeout = 250 * time.Millisecond
 	// conflictWait is the time for which a new node waits for heartbeats, to detect another node with its node ID.
 	conflictWait = 3 * watchInterval
 	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier process
@@ -30,7 +30,7 @@ const (
 // it. If the stream no longer has the records that this node lacks, join copies another node's log. It returns the open
 // log. The stream has all records after the end of this log.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
-	start, cause, timeout := c.config.Clock(), "", queryTimeoutMin
+	start, cause, timeout := c.config.Clock(), "", firstQueryTimeout
 	for {
 		if err := c.peers.nodeIDConflict(&c.config); err != nil {
 			return log, err
