@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,11 +20,12 @@ type Config struct {
 	Catalogue *engine.Catalogue
 	Clock     func() time.Time
 	Logger    *slog.Logger
-	// PublicURL is the origin of the site, such as https://tasas.example.do. The ids of feeds begin with it. If it is "",
-	// they are URNs.
-	PublicURL string
+	PublicURL string // origin of the site, such as https://tasas.example.do; links in feeds begin with it
+
 	// Admit counts a request for its client. If it returns false, the client is at a limit and must wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
+
+	contents *contents
 }
 
 // How long a file is served before it is made again, and how long caches may keep it.
@@ -42,13 +44,16 @@ const (
 // Register adds the files to a mux.
 func Register(mux *http.ServeMux, c Config) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
-	mux.Handle("/data/latest.json", c.file(typeJSON, latestCache, latestKept, c.latestJSON))
-	mux.Handle("/data/latest.csv", c.file(typeCSV, latestCache, latestKept, c.latestCSV))
-	mux.Handle("/data/history.csv", c.file(typeCSV, historyCache, historyKept, c.recentHistory))
-	mux.Handle("/data/history/{name}", c.named(newFiles(c.year)))
-	for _, w := range words() {
-		mux.Handle(w.root+"/feeds/{name}", c.named(newFiles(func(name string) http.Handler { return c.feed(name, w) })))
-	}
+	c.contents = &contents{made: map[string]*generated{}}
+	mux.Handle("/data/latest.json", c.file("latest.json", typeJSON, latestCache, latestKept, c.latestJSON))
+	mux.Handle("/data/latest.csv", c.file("latest.csv", typeCSV, latestCache, latestKept, c.latestCSV))
+	mux.Handle("/data/history.csv", c.file("history.csv", typeCSV, historyCache, historyKept, c.recentHistory))
+	mux.Handle("/data/history/{name}", c.named(c.year))
+	mux.Handle("/feeds/{name}", c.named(c.feed))
+	mux.HandleFunc("/en/feeds/{name}", func(w http.ResponseWriter, r *http.Request) { // they had two languages once
+		w.Header().Set("Location", "/feeds/"+url.PathEscape(r.PathValue("name")))
+		w.WriteHeader(http.StatusMovedPermanently)
+	})
 }
 
 // year returns the handler of a file such as 2025.csv, or nil.
@@ -63,22 +68,16 @@ func (c *Config) year(name string) http.Handler {
 	if year == thisYear {
 		kept = historyKept
 	}
-	return c.file(typeCSV, historyCache, kept, func() ([]byte, error) { return c.yearHistory(year) })
+	return c.file(name, typeCSV, historyCache, kept, func() ([]byte, error) { return c.yearHistory(year) })
 }
 
-// file returns the handler of a file that build makes. Its content is made again when it is older than kept.
-func (c *Config) file(mediaType, cacheControl string, kept time.Duration, build func() ([]byte, error)) *file.File {
-	g := &generated{clock: c.Clock, logger: c.Logger, kept: kept, build: build}
-	return &file.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: g.content}
-}
-
-// named returns a handler for the files of a folder.
-func (c *Config) named(f *files) http.Handler {
-	notFound := c.file(typeJSON, latestCache, latestKept, func() ([]byte, error) {
+// named returns a handler for the files of a folder. find returns nil for a name without a file.
+func (c *Config) named(find func(name string) http.Handler) http.Handler {
+	notFound := &file.File{MediaType: typeJSON, CacheControl: latestCache, Admit: c.Admit, Content: func() (*file.Content, error) {
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such file; /docs lists the files."}
-	})
+	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if handler := f.get(r.PathValue("name")); handler != nil {
+		if handler := find(r.PathValue("name")); handler != nil {
 			handler.ServeHTTP(w, r)
 			return
 		}
@@ -86,53 +85,48 @@ func (c *Config) named(f *files) http.Handler {
 	})
 }
 
-// files are the files of a folder. find returns nil for a name without a file, so that the map is bounded.
-type files struct {
-	find func(name string) http.Handler
-	mu   sync.Mutex
-	made map[string]http.Handler
-}
-
-func newFiles(find func(name string) http.Handler) *files {
-	return &files{find: find, made: map[string]http.Handler{}}
-}
-
-func (f *files) get(name string) http.Handler {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	handler := f.made[name]
-	if handler == nil {
-		if handler = f.find(name); handler != nil {
-			f.made[name] = handler
+// file returns the handler of a file that build makes. Its content is made again when it is older than kept. name
+// identifies the content among those of all files.
+func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, build func() ([]byte, error)) *file.File {
+	return &file.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: func() (*file.Content, error) {
+		content, err := c.contents.of(name).get(c.Clock(), kept, build)
+		if known := new(engine.Error); err != nil && !errors.As(err, &known) {
+			c.Logger.Error("a file of rates could not be made", "file", name, "cause", err)
 		}
+		return content, err
+	}}
+}
+
+// contents are the contents of all files. There is one for each currency, institution and year, so they are bounded.
+type contents struct {
+	mu   sync.Mutex
+	made map[string]*generated
+}
+
+func (c *contents) of(name string) *generated {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made[name] == nil {
+		c.made[name] = new(generated)
 	}
-	return handler
+	return c.made[name]
 }
 
 // generated is the content of a file. mu is locked while it is made, so that concurrent requests make it once.
 type generated struct {
-	clock  func() time.Time
-	logger *slog.Logger
-	kept   time.Duration
-	build  func() ([]byte, error)
-
 	mu     sync.Mutex
 	newest *file.Content
 	madeAt time.Time // if the present time is earlier, the clock was set back and the content is made again
 }
 
-func (g *generated) content() (*file.Content, error) {
+func (g *generated) get(now time.Time, kept time.Duration, build func() ([]byte, error)) (*file.Content, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.clock()
-	if g.newest != nil && !now.Before(g.madeAt) && now.Sub(g.madeAt) < g.kept {
+	if g.newest != nil && !now.Before(g.madeAt) && now.Sub(g.madeAt) < kept {
 		return g.newest, nil
 	}
-	body, err := g.build()
+	body, err := build()
 	if err != nil {
-		if known := new(engine.Error); !errors.As(err, &known) {
-			g.logger.Error("a file of rates could not be made", "cause", err)
-		}
 		return nil, err
 	}
 	if g.newest == nil || g.newest.ETag() != file.ETag(body) {

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -149,7 +150,7 @@ const publicURL = "https://tasas.example"
 func files() []string {
 	return []string{
 		"/data/latest.json", "/data/latest.csv", "/data/history.csv", "/data/history/2024.csv", "/data/history/2026.csv", "/feeds/usd.atom",
-		"/feeds/usd.json", "/feeds/colon.atom", "/feeds/colon.json", "/en/feeds/usd.atom", "/en/feeds/colon.json",
+		"/feeds/usd.json", "/feeds/colon.atom", "/feeds/colon.json",
 	}
 }
 
@@ -295,7 +296,7 @@ func TestFeeds_Valid(t *testing.T) {
 	}
 	for _, base := range []string{publicURL, ""} {
 		h := newFakeService(t).serve(base)
-		for _, path := range []string{"/feeds/usd.atom", "/feeds/htg.atom", "/feeds/eur.atom", "/en/feeds/duarte.atom", "/feeds/bcrd.atom"} {
+		for _, path := range []string{"/feeds/usd.atom", "/feeds/htg.atom", "/feeds/eur.atom", "/feeds/duarte.atom", "/feeds/bcrd.atom"} {
 			var feed struct {
 				XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
 				element
@@ -328,5 +329,25 @@ func TestFeeds_Valid(t *testing.T) {
 			feed.Version != "https://jsonfeed.org/version/1.1" || feed.Title == "" || len(feed.Items) != 4 || feed.Items[0].ID == "" || feed.Items[0].ContentText == "" {
 			t.Errorf("%v %+v", err, feed)
 		}
+	}
+}
+
+// TestFeeds_IDsStay: the ids of entries stay when the address of the site changes.
+func TestFeeds_IDsStay(t *testing.T) {
+	ids := func(base, path string) []string {
+		return regexp.MustCompile(`(<id>|"id":")[^<"]*`).FindAllString(ask(newFakeService(t).serve(base), http.MethodGet, path).Body.String(), -1)
+	}
+	for _, path := range []string{"/feeds/usd.atom", "/feeds/usd.json"} {
+		if before, after := ids("http://a.example", path), ids("https://b.example", path); len(before) < 4 || !slices.Equal(before, after) {
+			t.Errorf("%s: %q, then %q", path, before, after)
+		}
+	}
+}
+
+// TestFeeds_English: the address of an English feed leads to the only one.
+func TestFeeds_English(t *testing.T) {
+	w := ask(newFakeService(t).serve(publicURL), http.MethodGet, "/en/feeds/usd.atom")
+	if w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/feeds/usd.atom" {
+		t.Errorf("%d to %q", w.Code, w.Header().Get("Location"))
 	}
 }

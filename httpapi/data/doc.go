@@ -7,7 +7,6 @@
 //	/data/history/2025.csv    the history of a calendar year
 //	/feeds/usd.atom, .json    the newest change of each rate of a currency (small letters)
 //	/feeds/popular.atom       the same of an institution
-//	/en/feeds/…               feeds in English
 //
 // The files are beside /v1, because the API ignores Accept. They are made when they are asked for, at most once in a
 // second, those of the history at most once in a minute, and past years once in an hour. A file that did not change

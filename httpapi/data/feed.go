@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/xml"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -19,10 +20,15 @@ const (
 	feedEntriesMax = 200
 )
 
+// Texts of feeds. Feeds have one language, that of the institutions.
+const (
+	feedLanguage  = "es"
+	feedTitleText = "Cambios de tasas: "
+)
+
 // feed is a feed: the newest change of each rate that matches filter.
 type feed struct {
 	config *Config
-	words  *feedWords
 	filter engine.Filter
 	path   string // without the suffix
 	title  string
@@ -37,26 +43,28 @@ type entry struct {
 
 // feed returns the handler of a feed, or nil if no currency or active institution has the name. An institution takes
 // precedence over a currency with the same name.
-func (c *Config) feed(name string, w *feedWords) http.Handler {
-	name, format, _ := strings.Cut(name, ".")
-	f := &feed{config: c, words: w, path: w.root + "/feeds/" + name}
+func (c *Config) feed(file string) http.Handler {
+	name, format, _ := strings.Cut(file, ".")
+	f := &feed{config: c, path: "/feeds/" + name}
 	currency, isCurrency := c.Catalogue.Currency(strings.ToUpper(name))
 	switch institution, ok := c.Catalogue.Institution(name); {
 	case ok && institution.Active:
-		f.filter.Institution, f.title, f.page = institution.ID, institution.Name, w.institutionPage(institution.ID)
+		f.filter.Institution, f.title, f.page = institution.ID, institution.Name, institutionPage(institution.ID)
 	case isCurrency && name == strings.ToLower(name):
-		f.filter.Currency, f.title, f.page = currency.Code, currency.Code, w.currencyPage(currency.Code)
+		f.filter.Currency, f.title, f.page = currency.Code, currency.Code, "/?currency="+url.QueryEscape(currency.Code)
 	default:
 		return nil
 	}
 	switch format {
 	case "atom":
-		return c.file(typeAtom, latestCache, latestKept, f.atom)
+		return c.file(file, typeAtom, latestCache, latestKept, f.atom)
 	case "json":
-		return c.file(typeJSONFeed, latestCache, latestKept, f.json)
+		return c.file(file, typeJSONFeed, latestCache, latestKept, f.json)
 	}
 	return nil
 }
+
+func institutionPage(id string) string { return "/institutions/" + url.PathEscape(id) }
 
 // entries returns the entries of the feed, newest first. The id of an entry contains the time of the change, so that a
 // feed reader shows each change as a new entry.
@@ -71,19 +79,65 @@ func (f *feed) entries() ([]entry, error) {
 	var entries []entry
 	for _, rate := range rates[:min(len(rates), feedEntriesMax)] {
 		entries = append(entries, entry{
-			id: f.id("/changes/" + rate.ID + "/" + timeText(rate.CollectedAt)), title: f.words.title(rate), text: f.words.text(rate),
-			page: f.config.PublicURL + f.words.institutionPage(rate.InstitutionID), rate: rate,
+			id: idOf("/changes/" + rate.ID + "/" + timeText(rate.CollectedAt)), title: entryTitle(rate), text: entryText(rate),
+			page: f.config.PublicURL + institutionPage(rate.InstitutionID), rate: rate,
 		})
 	}
 	return entries, nil
 }
 
-// id returns an IRI that identifies a feed or an entry for ever.
-func (f *feed) id(path string) string {
-	if f.config.PublicURL == "" {
-		return "urn:tasard:" + strings.TrimPrefix(path, "/")
+// idOf returns an IRI that identifies a feed or an entry for ever. It does not contain the address of the site, because
+// an id must stay when the site moves (RFC 4287, section 4.2.6).
+func idOf(path string) string { return "urn:tasard:" + strings.TrimPrefix(path, "/") }
+
+// entryTitle returns the title of an entry: USD · Banco Colón (digital): compra 58.30, venta 59.30.
+func entryTitle(rate *engine.Rate) string {
+	channels := map[engine.Channel]string{
+		engine.Digital: "digital", engine.Branch: "sucursal", engine.Cash: "efectivo", engine.Transfer: "transferencia",
 	}
-	return f.config.PublicURL + path
+	var tags []string
+	if channel := channels[rate.Channel]; channel != "" {
+		tags = append(tags, channel)
+	}
+	if rate.Kind == engine.Reference {
+		tags = append(tags, "tasa de referencia")
+	}
+	title := rate.Currency + " · " + rate.InstitutionName
+	if len(tags) > 0 {
+		title += " (" + strings.Join(tags, ", ") + ")"
+	}
+	return title + ": " + sidesOf(rate, "")
+}
+
+// sidesOf returns the sides that a rate has, each with its price and a unit.
+func sidesOf(rate *engine.Rate, unit string) string {
+	var sides []string
+	if !rate.Buy.IsNull() {
+		sides = append(sides, "compra "+rate.Buy.String()+unit)
+	}
+	if !rate.Sell.IsNull() {
+		sides = append(sides, "venta "+rate.Sell.String()+unit)
+	}
+	return strings.Join(sides, ", ")
+}
+
+// entryText returns the text of an entry: the prices with their unit, the source, and the dates that the source states.
+func entryText(rate *engine.Rate) string {
+	source := rate.SourceName
+	switch {
+	case rate.Manual:
+		source = "registrada a mano por el operador"
+	case !strings.Contains(source, rate.UpstreamSource):
+		source += " (vía " + rate.UpstreamSource + ")"
+	}
+	text := sidesOf(rate, " "+engine.QuoteCurrency) + ". Fuente: " + source + "."
+	if !rate.EffectiveDate.IsZero() {
+		text += " Fecha de la tasa: " + rate.EffectiveDate.String() + "."
+	}
+	if !rate.PublishedAt.IsZero() {
+		text += " Publicada: " + timeText(rate.PublishedAt) + "."
+	}
+	return text
 }
 
 // atom returns the feed as Atom (RFC 4287).
@@ -107,9 +161,9 @@ func (f *feed) atom() ([]byte, error) {
 	if len(entries) > 0 {
 		updated = entries[0].rate.CollectedAt
 	}
-	out.WriteString(xml.Header + `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="` + f.words.language + "\">\n")
-	element(" ", "id", f.id(f.path+".atom"), "")
-	element(" ", "title", f.words.feedTitle+f.title, "")
+	out.WriteString(xml.Header + `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="` + feedLanguage + "\">\n")
+	element(" ", "id", idOf(f.path+".atom"), "")
+	element(" ", "title", feedTitleText+f.title, "")
 	element(" ", "updated", timeText(updated), "")
 	link(" ", "self", "application/atom+xml", f.config.PublicURL+f.path+".atom")
 	link(" ", "alternate", "text/html", f.config.PublicURL+f.page)
@@ -135,8 +189,8 @@ func (f *feed) json() ([]byte, error) {
 		return nil, err
 	}
 	body := encode.Field([]byte{'{'}, "version", "https://jsonfeed.org/version/1.1")
-	body = encode.Field(body, "title", f.words.feedTitle+f.title)
-	body = encode.Field(body, "language", f.words.language)
+	body = encode.Field(body, "title", feedTitleText+f.title)
+	body = encode.Field(body, "language", feedLanguage)
 	if f.config.PublicURL != "" {
 		body = encode.Field(body, "home_page_url", f.config.PublicURL+f.page)
 		body = encode.Field(body, "feed_url", f.config.PublicURL+f.path+".json")

@@ -110,20 +110,3 @@ func (c *pageCache) addBytes(bytes int) {
 		c.pages.rotate()
 	}
 }
-
-// renderLimiter limits how many pages are rendered in a second, to leave CPU time to the API.
-type renderLimiter struct {
-	mu     sync.Mutex
-	second int64
-	count  int
-}
-
-func (l *renderLimiter) allow(now time.Time, perSecond int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if second := now.Unix(); second != l.second {
-		l.second, l.count = second, 0
-	}
-	l.count++
-	return l.count <= perSecond
-}

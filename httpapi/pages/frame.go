@@ -19,8 +19,6 @@ var assetFiles embed.FS
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-const rendersPerSecondMax = 100 // uses at most about a tenth of one CPU
-
 // Frame has the common parts of all pages: layout, languages, assets, limits and the cache. After the last call of
 // AddAssets it is safe for concurrent use.
 type Frame struct {
@@ -29,7 +27,6 @@ type Frame struct {
 	assets     map[string]asset  // by file name with the hash in it
 	assetPaths map[string]string // URL path of each asset, by file name without the hash
 	limiter    *limiter
-	renders    renderLimiter
 	cache      *pageCache
 }
 
@@ -79,9 +76,6 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, build func() (*Document, error)) {
 	key := cacheKey{r.Language, r.suggestsOther(), r.Page, query}
 	page, err := f.cache.getOrRender(key, r.Now, func() (*rendered, time.Time, error) {
-		if !f.renders.allow(r.Now, rendersPerSecondMax) {
-			return nil, time.Time{}, errBusy
-		}
 		doc, err := build()
 		if err != nil {
 			return nil, time.Time{}, err

@@ -155,6 +155,16 @@ func appendDay(days []marketDay, day marketDay) []marketDay {
 	return append(days, day)
 }
 
+// previousDay returns the newest of the days before today, or a day without values.
+func previousDay(days []marketDay, today engine.Date) marketDay {
+	for _, day := range slices.Backward(days) {
+		if day.Date < today {
+			return day
+		}
+	}
+	return marketDay{}
+}
+
 // daysSince returns the days that are not before a date. days must be sorted.
 func daysSince(days []marketDay, from engine.Date) []marketDay {
 	index, _ := slices.BinarySearchFunc(days, from, func(d marketDay, day engine.Date) int { return cmp.Compare(d.Date, day) })

@@ -68,7 +68,12 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("ungrouped %s: %s", want, got)
 		}
 	}
-	for _, text := range []string{"1,5", "1,50", "1,2345", ",100", "1,,000", "1000,000", "1.000,00", "1,000,", "", "12,34.5", "1.234,567"} {
+	for text, want := range map[string]string{"1,5": "1.5", "250,50": "250.50"} { // a decimal comma
+		if got := ungrouped(text); got != want {
+			t.Errorf("ungrouped %s: %s", text, got)
+		}
+	}
+	for _, text := range []string{"1,2345", ",100", "1,,000", "1000,000", "1.000,00", "1,000,", "", "12,34.5", "1.234,567"} {
 		if got := ungrouped(text); got != text {
 			t.Errorf("%s is taken for %s", text, got)
 		}
@@ -130,6 +135,16 @@ func TestChart_Ticks(t *testing.T) {
 		}
 		if got := strings.Join(labels, " "); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}
+
+// TestAmountAt_Pesos: pesos are divided by the price, and the result is rounded down to cents.
+func TestAmountAt_Pesos(t *testing.T) {
+	for pesos, want := range map[string]string{"10000": "170.64", "0.01": "0.00", "58.60": "1.00", "58.59": "0.99", "999999999999.99": "17,064,846,416.38"} {
+		q := pageQuery{Operation: engine.Buy, Pesos: true}
+		if q.readAmount(pesos); amountAt(q, &engine.Rate{Sell: MustDecimal(t, "58.60")}) != want {
+			t.Errorf("RD$ %s: %s, want %s", pesos, amountAt(q, &engine.Rate{Sell: MustDecimal(t, "58.60")}), want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 func currencyFeed(code string) string { return "/feeds/" + strings.ToLower(code) }
 
 // feedLink returns a link to a feed.
-func (l *Localizer) feedLink(feed string) Node { return A(l.Href(feed+".atom"), l.T("files.feed")) }
+func (l *Localizer) feedLink(feed string) Node { return A(Href(feed+".atom"), l.T("files.feed")) }
 
 // markInvalid sets the status of the page to 400 if the query has an invalid parameter.
 func (doc *Document) markInvalid(q pageQuery) {
@@ -44,7 +45,7 @@ func (doc *Document) markInvalid(q pageQuery) {
 // home returns the body of the home page. It calls the service several times, so a rate that is published in between
 // may appear in only some parts of the page.
 func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
-	cards, err := p.summaryCards(q, l)
+	tabs, err := p.currencyTabs(q, l)
 	if err != nil {
 		return nil, err
 	}
@@ -62,64 +63,88 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	history, err := p.marketHistory(l, q)
+	days, err := p.history.market(q.Currency, l.now)
+	if err != nil {
+		return nil, err
+	}
+	card, err := p.summaryCard(q, l, previousDay(days, engine.DateOf(l.now)))
 	if err != nil {
 		return nil, err
 	}
 	return Group{
-		H1(l.T("home.heading")), P(Class("lead"), l.T("home.lead")), cards,
-		Nav(Class("jump"), Aria("label", l.Str("jump.label")), A(Href("#rates"), l.T("jump.rates")), Text(" "),
-			A(Href("#history"), l.T("jump.history")),
-			If(len(reference.Items) > 0, Group{Text(" "), A(Href("#reference"), l.T("jump.reference"))})),
-		Section(ID("rates"), H2(l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l),
-			P(Class("explain"), l.T("explain."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, rates.Items, l),
-			P(Class("fine"), l.T("files.label"), Text(" "), A(Href("/data/latest.csv"), Text("CSV")), Text(", "), A(Href("/data/latest.json"), Text("JSON")), Text(" · "),
-				A(Href("/data/history.csv"), l.T("files.history")), Text(" · "), l.feedLink(currencyFeed(q.Currency)))),
+		H1(l.T("home.heading", p.nameOf(l, q.Currency))), tabs, card,
+		Section(ID("rates"), H2(Class("quiet"), l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l)),
+		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), marketHistory(l, q, days)),
+		Section(ID("list"), H2(l.T("list."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, rates.Items, l)),
 		If(len(reference.Items) > 0, referenceSection(reference.Items, l)),
-		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), history),
+		P(Class("fine"), l.T("files.label"), Text(" "), A(Href("/data/latest.csv"), Text("CSV")), Text(", "), A(Href("/data/latest.json"), Text("JSON")), Text(" · "),
+			A(Href("/data/history.csv"), l.T("files.history")), Text(" · "), l.feedLink(currencyFeed(q.Currency))),
 	}, nil
 }
 
-// summaryCards returns the best rates for dollars and euros.
-func (p *Pages) summaryCards(q pageQuery, l *Localizer) (Node, error) {
-	var cards Group
-	for _, currency := range []string{"USD", "EUR"} {
-		toBuy, err := p.best(currency, engine.Buy)
-		if err != nil {
-			return nil, err
-		}
-		toSell, err := p.best(currency, engine.Sell)
-		if err != nil {
-			return nil, err
-		}
-		reference, err := p.service.Rates(engine.RatesQuery{
-			Filter: engine.Filter{Currency: currency, Kind: engine.Reference}, PageRequest: engine.PageRequest{Limit: 1},
-		})
-		if err != nil {
-			return nil, err
-		}
-		path := pathWith(l.Path("/"), pageQuery{Currency: currency, Operation: q.Operation, Days: q.Days}.values())
-		cards = append(cards, Article(Class("card"),
-			H2(A(Href(path+"#rates"), Span(Class("code"), Text(currency)), Text(" "), l.T("currency."+currency))),
-			Dl(l.bestRate("glance.buy", toBuy, engine.Buy), l.bestRate("glance.sell", toSell, engine.Sell)),
-			Map(reference.Items, func(rate *engine.Rate) Node {
-				return Div(Class("fine"), l.provenanceBehind(rate, Group{
-					l.T("glance.reference"), Text(" "), l.T("glance.compra"), Text(" "), l.side(rate.Buy),
-					Text(" · "), l.T("glance.venta"), Text(" "), l.side(rate.Sell),
-				}))
-			})))
+// currencyTabs returns links to the currencies that have rates.
+func (p *Pages) currencyTabs(q pageQuery, l *Localizer) (Node, error) {
+	currencies, err := p.service.Currencies()
+	if err != nil {
+		return nil, err
 	}
-	return Section(Class("glance"), Aria("label", l.Str("glance.label")), cards), nil
+	codes := []string{"USD", "EUR"} // first, because most visitors want them
+	for _, item := range currencies.Items {
+		if item.CurrentQuoteCount > 0 && !slices.Contains(codes, item.Code) {
+			codes = append(codes, item.Code)
+		}
+	}
+	return Nav(Class("pills tabs"), Aria("label", l.Str("form.currency")), Map(codes, func(code string) Node {
+		target := pageQuery{Currency: code, Operation: q.Operation, Days: q.Days}
+		return A(Href(pathWith(l.Path("/"), target.values())), If(code == q.Currency, Aria("current", "page")), Title(p.nameOf(l, code)), Text(code))
+	})), nil
+}
+
+// summaryCard returns the best rates of the currency, with their change since the day before.
+func (p *Pages) summaryCard(q pageQuery, l *Localizer, before marketDay) (Node, error) {
+	toSell, err := p.best(q.Currency, engine.Sell)
+	if err != nil {
+		return nil, err
+	}
+	toBuy, err := p.best(q.Currency, engine.Buy)
+	if err != nil {
+		return nil, err
+	}
+	return Section(Class("card"), Aria("label", l.Str("glance.label")),
+		Dl(l.bestRate("glance.compra", toSell, engine.Sell, before), l.bestRate("glance.venta", toBuy, engine.Buy, before))), nil
 }
 
 // bestRate returns a list entry with the best rate for an operation (buy or sell). rate is nil if there is no such
 // rate.
-func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation) Node {
+func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation, before marketDay) Node {
 	if rate == nil {
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
 	}
-	return Div(Dt(l.T(key)), Dd(Strong(Text(rate.Side(operation).String())), Text(" "),
-		Span(Class("at"), Text(rate.InstitutionName), l.channel(rate)), l.provenanceBehind(rate, l.age(rate.LastCheckedAt))))
+	close := before.Venta.Best
+	if operation == engine.Sell {
+		close = before.Compra.Best
+	}
+	return Div(Dt(l.T(key)), Dd(Strong(Text(sideOrDash(rate.Side(operation)))), l.change(rate.Side(operation), close, before.Date),
+		Span(Class("at"), l.institution(rate), l.channel(rate))))
+}
+
+// change returns the difference between a value and the one of a day before, or nil if one of them is missing. Readers
+// of screens get it in words.
+func (l *Localizer) change(value, before engine.Decimal, day engine.Date) Node {
+	if value.IsNull() || before.IsNull() {
+		return nil
+	}
+	key, difference := "change.up", value.Units()-before.Units()
+	switch {
+	case difference == 0:
+		return Span(Class("change"), Text("= "), l.T("change.none", l.ShortDate(day)))
+	case difference < 0:
+		key, difference = "change.down", -difference
+	}
+	amount := tickLabel(difference, difference)
+	sign := map[string]string{"change.up": "▲", "change.down": "▼"}[key]
+	return Span(Class("change"), Span(Aria("hidden", "true"), Text(sign+" "+amount)), Span(Class("quiet"), l.T(key, amount)), Text(" "),
+		l.T("change.since", l.ShortDate(day)))
 }
 
 // best returns the best rate of a currency for an operation, or nil if there is none.
@@ -135,9 +160,9 @@ func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate,
 
 // form returns the form for operation, amount, currency and channel.
 func (p *Pages) form(q pageQuery, l *Localizer) Node {
-	operation := func(value engine.Operation) Node {
-		return Label(Input(Type("radio"), Name("operation"), Value(string(value)), If(q.Operation == value, Checked())),
-			Text(" "), Span(l.T("form."+string(value))))
+	operation := func(value string) Node {
+		return Label(Input(Type("radio"), Name("operation"), Value(value), If(q.operation() == value, Checked())),
+			Text(" "), Span(l.T("form."+value)))
 	}
 	invalidAttrs := func(name string) Node {
 		return If(q.Problems[name] != "", Group{Aria("invalid", "true"), Aria("describedby", name+"-problem")})
@@ -153,10 +178,11 @@ func (p *Pages) form(q pageQuery, l *Localizer) Node {
 		channels = append(channels, option(string(channel), l.Str("channel."+string(channel)), channel == q.Channel))
 	}
 	return Form(Class("ask"), Method("get"), Action(l.Path("/")+"#rates"),
-		FieldSet(Class("operation"), Legend(l.T("form.want")), operation(engine.Buy), Text(" "), operation(engine.Sell),
-			l.problems(q, "operation")),
-		field("amount", Input(ID("amount"), Name("amount"), Type("text"), Attr("inputmode", "decimal"), AutoComplete("off"), MaxLength("24"),
-			Placeholder(l.Str("form.example")), Value(q.AmountText), invalidAttrs("amount"))),
+		FieldSet(Class("operation"), Legend(l.T("form.want")), operation("buy"), Text(" "), operation("sell"), Text(" "),
+			operation(operationPesos), l.problems(q, "operation")),
+		Div(Class("field"), Label(For("amount"), l.T("form.amount")), Text(" "), Input(ID("amount"), Name("amount"), Type("text"), Attr("inputmode", "decimal"), AutoComplete("off"), MaxLength("24"),
+			Placeholder(l.Str("form.example")), If(q.Pesos, Data("pesos", "")), Value(q.AmountText), invalidAttrs("amount")),
+			l.problems(q, "amount")),
 		field("currency", Select(ID("currency"), Name("currency"), invalidAttrs("currency"),
 			Map(p.catalogue.Currencies(), func(c *engine.Currency) Node {
 				return option(c.Code, c.Code+" · "+p.nameOf(l, c.Code), c.Code == q.Currency)
@@ -164,7 +190,7 @@ func (p *Pages) form(q pageQuery, l *Localizer) Node {
 		field("channel", Select(ID("channel"), Name("channel"), invalidAttrs("channel"), channels)),
 		If(q.Days != periodDefault, Input(Type("hidden"), Name("days"), Value(strconv.Itoa(q.Days)))),
 		Button(Type("submit"), l.T("form.submit")),
-		l.problems(q, "amount", "currency", "channel", "days"))
+		l.problems(q, "currency", "channel", "days"))
 }
 
 // problems returns the error messages for those of the named parameters that are invalid.

@@ -101,14 +101,18 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	if len(rates) == 0 {
 		return Section(ID("rates"), heading, P(Class("empty"), l.T("institution.none")))
 	}
-	column := func(key string) Node { return Th(Scope("col"), Class("number"), l.T(key), Small(l.T(key+".who"))) }
+	// Nobody pays or gets a reference rate.
+	offers := slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.Kind == engine.Commercial })
+	column := func(key string) Node {
+		return Th(Scope("col"), Class("number"), l.T(key), If(offers, Small(l.T(key+".who"))))
+	}
 	return Section(ID("rates"), heading, Table(Class("rates"), Caption(Class("quiet"), l.T("institution.rates")),
-		THead(Tr(l.column("form.currency"), column("rates.venta"), column("rates.compra"))),
+		THead(Tr(l.column("form.currency"), column("rates.compra"), column("rates.venta"))),
 		TBody(Map(rates, func(rate *engine.Rate) Node {
 			return Tr(Td(Class("name"), Strong(Text(rate.Currency)), l.channel(rate),
 				If(rate.Kind == engine.Reference, l.tag("tag", "kind.reference")),
-				If(rate.Stale, l.tag("tag bad", "rates.stale")), l.provenance(rate)),
-				Td(Class("number"), l.side(rate.Sell)), Td(Class("number"), l.side(rate.Buy)))
+				If(rate.Stale, l.tag("tag bad", "rates.stale")), l.provenanceBehind(rate, l.provenance(rate))),
+				Td(Class("number"), l.side(rate.Buy)), Td(Class("number"), l.side(rate.Sell)))
 		}))))
 }
 

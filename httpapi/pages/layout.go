@@ -27,7 +27,7 @@ type Document struct {
 	Styles      []string  // names of assets, see Frame.AddAssets
 	Policy      string    // Content-Security-Policy; "" means the constant Policy
 	Until       time.Time // until when WriteCached caches the page
-	Feed        string    // path of a feed of the page in Spanish, without the suffix; "" means none
+	Feed        string    // path of a feed of the page, without the suffix; "" means none
 }
 
 // render returns the HTML of a document in the layout.
@@ -78,8 +78,8 @@ func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {
 		Meta(Name("color-scheme"), Content("light dark")),
 		links,
 		If(doc.Feed != "", Group{
-			Link(Rel("alternate"), Type("application/atom+xml"), Title(l.Str("frame.feed")), l.Href(doc.Feed+".atom")),
-			Link(Rel("alternate"), Type("application/feed+json"), Title(l.Str("frame.feed")), l.Href(doc.Feed+".json")),
+			Link(Rel("alternate"), Type("application/atom+xml"), Title(l.Str("frame.feed")), Href(doc.Feed+".atom")),
+			Link(Rel("alternate"), Type("application/feed+json"), Title(l.Str("frame.feed")), Href(doc.Feed+".json")),
 		}),
 		Link(Rel("icon"), Href(f.Asset("favicon.svg")), Type("image/svg+xml")),
 		Map(append([]string{"style.css"}, doc.Styles...), func(name string) Node { return Link(Rel("stylesheet"), Href(f.Asset(name))) }),

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -129,7 +130,7 @@ func TestCache_UntilAndBack(t *testing.T) {
 	}
 	failed := cacheKey{page: "/fails"}
 	for range 2 {
-		if _, err := k.getOrRender(failed, now, func() (*rendered, time.Time, error) { return nil, now, errBusy }); err == nil {
+		if _, err := k.getOrRender(failed, now, func() (*rendered, time.Time, error) { return nil, now, errors.New("planted") }); err == nil {
 			t.Error("a page that could not be made is answered")
 		}
 	}

@@ -30,10 +30,14 @@ func grouped(text string) string {
 // Grouped formats a count with commas between thousands.
 func Grouped(n int) string { return grouped(strconv.Itoa(n)) }
 
-// ungrouped removes the commas between thousands. If a comma is anywhere else, it returns the text unchanged.
+// ungrouped removes the commas between thousands. A single comma before one or two final digits is a decimal comma, as
+// in 250,50. If a comma is anywhere else, ungrouped returns the text unchanged.
 func ungrouped(text string) string {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
 	parts := strings.Split(whole, ",")
+	if last := len(parts[len(parts)-1]); len(parts) == 2 && !hasPoint && parts[0] != "" && (last == 1 || last == 2) {
+		return parts[0] + "." + parts[1]
+	}
 	for i, part := range parts {
 		if i == 0 && (len(part) < 1 || len(part) > 3) || i > 0 && len(part) != 3 {
 			return text

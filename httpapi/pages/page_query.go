@@ -17,6 +17,7 @@ const (
 	periodDefault     = 30
 	amountTextMax     = 24 // longest amount in characters; a valid amount with commas has at most 18
 	parameterCurrency = "currency"
+	operationPesos    = "pesos" // operation of a visitor who has pesos: to buy, and the amount is in pesos
 )
 
 // periods returns the possible lengths of a chart, in days.
@@ -26,6 +27,7 @@ func periods() []int { return []int{7, 30, 90, 365} }
 type pageQuery struct {
 	Currency   string
 	Operation  engine.Operation
+	Pesos      bool           // the amount is in pesos; Operation is Buy
 	Channel    engine.Channel // "" means all channels
 	Days       int
 	AmountText string            // as typed
@@ -48,7 +50,12 @@ func parsePageQuery(query url.Values, catalogue *engine.Catalogue) pageQuery {
 		}
 		return ok
 	})
-	parse("operation", func(text string) bool { return setIf(&q.Operation)(engine.ParseOperation(text)) })
+	parse("operation", func(text string) bool {
+		if q.Pesos = text == operationPesos; q.Pesos {
+			return true
+		}
+		return setIf(&q.Operation)(engine.ParseOperation(text))
+	})
 	parse("channel", func(text string) bool { return setIf(&q.Channel)(engine.ParseChannel(text)) })
 	parse("days", func(text string) bool {
 		days, err := strconv.Atoi(text)
@@ -83,6 +90,14 @@ func (q *pageQuery) readAmount(text string) {
 	q.Amount = amount
 }
 
+// operation returns the value of the parameter operation.
+func (q pageQuery) operation() string {
+	if q.Pesos {
+		return operationPesos
+	}
+	return string(q.Operation)
+}
+
 // values returns the normalized URL query, without parameters that have their default. It includes an invalid amount,
 // so that the page in the other language shows that amount too.
 func (q pageQuery) values() url.Values {
@@ -93,7 +108,7 @@ func (q pageQuery) values() url.Values {
 		}
 	}
 	set(parameterCurrency, q.Currency, q.Currency == currencyDefault)
-	set("operation", string(q.Operation), q.Operation == engine.Buy)
+	set("operation", q.operation(), q.operation() == string(engine.Buy))
 	set("channel", string(q.Channel), q.Channel == "")
 	set("days", strconv.Itoa(q.Days), q.Days == periodDefault)
 	set("amount", q.AmountText, q.AmountText == "")

@@ -5,6 +5,8 @@ import (
 	"embed"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +38,6 @@ type Pages struct {
 	catalogue *engine.Catalogue
 	history   historyCache
 	texts     *Texts
-	panels    *pageCache // rendered histories of rates
 }
 
 // New creates the pages. It panics if an embedded file is invalid.
@@ -50,7 +51,7 @@ func New(config Config) *Pages {
 	texts := ReadTexts(sub(publicFiles, "public"))
 	return &Pages{
 		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, history: newHistoryCache(config.Service),
-		panels: newPageCache(), texts: texts,
+		texts: texts,
 	}
 }
 
@@ -65,9 +66,39 @@ func (p *Pages) Register(mux *http.ServeMux) {
 	f.Handle(mux, http.MethodGet, "/institutions", p.showInstitutions)
 	f.Handle(mux, http.MethodGet, "/institutions/{id}", p.showInstitution)
 	f.Handle(mux, http.MethodGet, "/terms", p.showTerms)
+	p.registerShort(mux)
 	f.handle(mux, http.MethodGet, "/robots.txt", p.showRobots)
 	f.handle(mux, http.MethodGet, "/favicon.ico", p.showIcon)
 	if f.config.PublicURL != "" {
 		f.handle(mux, http.MethodGet, "/sitemap.xml", p.showSitemap)
 	}
 }
+
+// registerShort adds short addresses: /usd for the rates of a currency, /popular for an institution. Other pages and
+// currencies take precedence.
+func (p *Pages) registerShort(mux *http.ServeMux) {
+	add := func(name, page, query string) {
+		path := "/" + url.PathEscape(name)
+		if _, pattern := mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/" + name}}); pattern != "" || slices.Contains(ownNames(), name) {
+			return
+		}
+		p.frame.Handle(mux, http.MethodGet, path, func(w http.ResponseWriter, r *Request) {
+			w.Header().Set("Location", r.Language.Path(page)+query)
+			w.WriteHeader(http.StatusFound)
+		})
+	}
+	if p.catalogue == nil {
+		return
+	}
+	for _, currency := range p.catalogue.Currencies() {
+		add(strings.ToLower(currency.Code), "/", "?"+parameterCurrency+"="+currency.Code)
+	}
+	for _, institution := range p.catalogue.Institutions() {
+		if institution.Active {
+			add(institution.ID, "/institutions/"+url.PathEscape(institution.ID), "")
+		}
+	}
+}
+
+// ownNames returns first parts of paths that the rest of the site uses; no institution gets a short address like them.
+func ownNames() []string { return []string{"v1", "en", "account", "docs", "data", "feeds", "assets"} }

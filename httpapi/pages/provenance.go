@@ -24,20 +24,19 @@ func (l *Localizer) sourceName(rate *engine.Rate) string {
 // unchangedMin is how long a rate must have been the same before the pages say so: longer than a weekend with holidays.
 const unchangedMin = 7 * 24 * time.Hour
 
-// provenance returns how long ago a rate was checked, its source, and since when it is the same if that is long ago. A
-// click shows the rest, see provenanceBehind.
+// provenance returns how long ago a rate was checked, its source, and since when it is the same if that is long ago.
 func (l *Localizer) provenance(rate *engine.Rate) Node {
-	return l.provenanceBehind(rate, Group{
+	return Group{
 		If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
 		l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · " + l.sourceName(rate)),
 		If(rate.LastCheckedAt.Sub(rate.CollectedAt) >= unchangedMin,
 			Group{Text(" · "), l.T("rates.unchanged", l.Date(engine.DateOf(rate.CollectedAt)))}),
-	})
+	}
 }
 
-// provenanceBehind returns a summary. A click on it shows what the node knows of the origin of a rate: where it is
+// provenanceBehind returns a summary. A click on it shows more, and what the node knows of the origin of a rate: where it is
 // from, when it was read, and what the source said.
-func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node) Node {
+func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node, more ...Node) Node {
 	expires := "provenance.expires"
 	if rate.Stale {
 		expires = "provenance.expired"
@@ -48,13 +47,21 @@ func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node) Node {
 	if !rate.Manual {
 		source = External(rate.SourceURL, name)
 	}
-	return Details(Class("origin"), Summary(summary),
+	return Details(Class("origin"), Summary(summary), Group(more),
 		Dl(entry("provenance.source", source),
-			entry("provenance.said", l.T("side.compra"), Text(" "), l.side(rate.Buy), Text(" · "), l.T("side.venta"), Text(" "), l.side(rate.Sell)),
+			entry("provenance.said", l.T("side.compra"), Text(" "+said(rate.Buy)+" · "), l.T("side.venta"), Text(" "+said(rate.Sell))),
 			entry("provenance.dated", l.statedDates(rate)),
 			entry("provenance.first", l.Time(rate.CollectedAt)),
 			entry("provenance.last", l.Time(rate.LastCheckedAt)),
 			entry(expires, l.Time(rate.ExpiresAt))))
+}
+
+// said returns one side of a rate as its source wrote it.
+func said(side engine.Decimal) string {
+	if side.IsNull() {
+		return noValue
+	}
+	return side.String()
 }
 
 // statedDates returns the dates that the source states for a rate.

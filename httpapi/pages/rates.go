@@ -1,7 +1,9 @@
 package pages
 
 import (
+	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	. "maragu.dev/gomponents"
@@ -12,12 +14,14 @@ import (
 
 const noValue = "—"
 
-// sideOrDash formats one side of a rate (compra or venta), or returns a dash if the rate lacks this side.
+// sideOrDash formats one side of a rate (compra or venta) with at least two decimals, or returns a dash if the rate
+// lacks this side.
 func sideOrDash(side engine.Decimal) string {
 	if side.IsNull() {
 		return noValue
 	}
-	return side.String()
+	whole, fraction, _ := strings.Cut(side.String(), ".")
+	return grouped(whole + "." + fraction + strings.Repeat("0", max(0, 2-len(fraction))))
 }
 
 // side formats one side of a rate. A missing side is a dash with an explanation as its title.
@@ -25,7 +29,7 @@ func (l *Localizer) side(side engine.Decimal) Node {
 	if side.IsNull() {
 		return Span(Class("none"), Title(l.Str("side.none")), Text(noValue))
 	}
-	return Text(side.String())
+	return Text(sideOrDash(side))
 }
 
 func (l *Localizer) tag(class, key string) Node {
@@ -47,13 +51,31 @@ func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
 }
 
-// amountAt converts the amount of the query to pesos like /v1/convert, and adds commas. It returns "" without an
-// amount.
+// amountAt converts the amount of the query like /v1/convert, and adds commas. An amount of pesos is divided by the
+// price, rounded down to cents. It returns "" without an amount.
 func amountAt(q pageQuery, rate *engine.Rate) string {
-	if q.Amount.String() == "" {
+	price := rate.Side(q.Operation)
+	switch {
+	case q.Amount.String() == "":
 		return ""
+	case q.Pesos && price.Units() <= 0:
+		return noValue
+	case q.Pesos:
+		hundredths, _ := new(big.Rat).SetString(q.Amount.String())
+		hundredths.Mul(hundredths, new(big.Rat).SetFrac64(100*unitsPerDOP, price.Units()))
+		cents := new(big.Int).Div(hundredths.Num(), hundredths.Denom()).String()
+		cents = strings.Repeat("0", max(0, 3-len(cents))) + cents
+		return grouped(cents[:len(cents)-2] + "." + cents[len(cents)-2:])
 	}
 	return grouped(engine.Conversion{Quote: rate, Operation: q.Operation, Amount: q.Amount}.AmountDOP())
+}
+
+// unit returns what is before a converted amount: the sign of pesos or, if the visitor has pesos, the currency.
+func (q pageQuery) unit() Node {
+	if q.Pesos {
+		return Raw(q.Currency + "&nbsp;")
+	}
+	return Raw("RD$&nbsp;")
 }
 
 // result returns the conversion of the amount at the best rate, or nil without an amount.
@@ -64,8 +86,8 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	best := ranked[0]
 	side := best.Side(q.Operation)
 	return Group{
-		P(Class("result"), ID("result"), l.T("result."+string(q.Operation), grouped(q.Amount.String()), q.Currency), Text(" "),
-			Strong(Raw("RD$&nbsp;"), total(q, best)), Text(" "), l.T("result.at", best.InstitutionName, side)),
+		P(Class("result"), ID("result"), l.T("result."+q.operation(), grouped(q.Amount.String()), q.Currency), Text(" "),
+			Strong(q.unit(), total(q, best)), Text(" "), l.T("result.at", best.InstitutionName, sideOrDash(side))),
 		P(Class("fine"), l.T("result.fees")),
 	}
 }
@@ -76,41 +98,57 @@ func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// rankingTable returns the table of ranked rates. Rates with equal prices have the same rank.
+// rowsShown is the number of rates that the page shows before a click on the rest.
+const rowsShown = 8
+
+// rankingTable returns the table of ranked rates, the best first, and when they were checked. A click shows those after
+// the first rowsShown.
 func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
 	}
+	var rows Group
+	sources, newest := map[string]bool{}, ranking.Items[0].LastCheckedAt
+	for _, rate := range ranking.Items {
+		sources[rate.SourceID] = true
+		if rate.LastCheckedAt.After(newest) {
+			newest = rate.LastCheckedAt
+		}
+		isBest := rate.Side(q.Operation).Compare(ranking.Items[0].Side(q.Operation)) == 0
+		cell := func(operation engine.Operation) Node {
+			price := Text(sideOrDash(rate.Side(operation)))
+			if q.Operation != operation {
+				return Td(Class("number"), price)
+			}
+			return Td(Class("number main"), Strong(price), Span(Class("total"), If(amountAt(q, rate) == "", Hidden("")), q.unit(), total(q, rate)))
+		}
+		rows = append(rows, Tr(If(isBest, Class("best")),
+			Td(Class("name"), l.named(rate, If(isBest, l.tag("tag good", "rates.best")))), cell(engine.Sell), cell(engine.Buy)))
+	}
 	column := func(operation engine.Operation, key, order string) Node {
 		target := q
-		target.Operation = operation
+		target.Operation, target.Pesos = operation, q.Pesos && operation == engine.Buy
 		return Th(Scope("col"), Class("number"), If(q.Operation == operation, Aria("sort", order)),
-			A(Href(pathWith(l.Path("/"), target.values())+"#rates"), Span(l.T(key)), Small(l.T(key+".who"))))
+			A(Href(pathWith(l.Path("/"), target.values())+"#list"), Span(l.T(key)), Small(l.T(key+".who"))))
 	}
-	cell := func(operation engine.Operation, rate *engine.Rate) Node {
-		if q.Operation != operation {
-			return Td(Class("number"), Text(sideOrDash(rate.Side(operation))))
-		}
-		return Td(Class("number main"), Strong(Text(sideOrDash(rate.Side(operation)))),
-			Span(Class("total"), If(amountAt(q, rate) == "", Hidden("")), Raw("RD$&nbsp;"), total(q, rate)))
+	table := func(rows Group) Node {
+		return Table(Class("rates"), Caption(Class("quiet"), l.T("rates.caption", q.Currency)),
+			THead(Tr(l.column("rates.institution"), column(engine.Sell, "rates.compra", "descending"), column(engine.Buy, "rates.venta", "ascending"))),
+			TBody(rows))
 	}
-	var rows Group
-	rank := 1
-	for i, rate := range ranking.Items {
-		if i > 0 && rate.Side(q.Operation).Compare(ranking.Items[i-1].Side(q.Operation)) != 0 {
-			rank = i + 1
-		}
-		rows = append(rows, Tr(If(rank == 1, Class("best")), Td(Class("place"), Text(strconv.Itoa(rank))),
-			Td(Class("name"), l.institution(rate), l.channel(rate), If(rank == 1, l.tag("tag good", "rates.best")), l.provenance(rate)),
-			cell(engine.Buy, rate), cell(engine.Sell, rate)))
-	}
+	first := min(rowsShown, len(rows))
 	return Group{
-		Table(Class("rates"), Caption(Class("quiet"), l.T("rates.caption", q.Currency)),
-			THead(Tr(Th(Scope("col"), Class("place"), Span(Class("quiet"), l.T("rates.place"))), Th(Scope("col"), l.T("rates.institution")),
-				column(engine.Buy, "rates.venta", "ascending"), column(engine.Sell, "rates.compra", "descending"))),
-			TBody(rows)),
+		P(Class("fine"), l.T("rates.asof", l.Instant(newest)), Text(" · "), Text(l.Count("rates.sources", len(sources)))),
+		table(rows[:first]),
+		If(len(rows) > first, Details(Class("rest"), Summary(l.T("rates.all", len(rows))), table(rows[first:]))),
 		If(ranking.Total > len(rows), P(Class("fine"), l.T("rates.more", len(rows), ranking.Total))),
 	}
+}
+
+// named returns the name of the institution of a rate, with tags. A click on it shows where the rate is from.
+func (l *Localizer) named(rate *engine.Rate, tags ...Node) Node {
+	return l.provenanceBehind(rate, Group{Span(Class("who"), Text(rate.InstitutionName)), l.channel(rate), Group(tags)},
+		P(l.institution(rate), Text(" · "), l.provenance(rate)))
 }
 
 // unrankedTable returns the table of rates that are not ranked: they are stale or lack the side for the operation.
@@ -124,8 +162,7 @@ func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 			}
 			reason = l.tag("tag", "rates.oneside")
 		}
-		rows = append(rows, Tr(Td(Class("name"), l.institution(rate), l.channel(rate), reason, l.provenance(rate)),
-			Td(Class("number"), Text(sideOrDash(rate.Sell))), Td(Class("number"), Text(sideOrDash(rate.Buy)))))
+		rows = append(rows, Tr(Td(Class("name"), l.named(rate, reason)), Td(Class("number"), l.side(rate.Buy)), Td(Class("number"), l.side(rate.Sell))))
 	}
 	if len(rows) == 0 {
 		return nil
@@ -133,7 +170,7 @@ func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 	number := func(key string) Node { return Th(Scope("col"), Class("number"), l.T(key)) }
 	return Details(Class("unranked"), Summary(Text(l.Count("unranked.summary", len(rows)))), P(Class("fine"), l.T("unranked.why")),
 		Table(Class("rates stale"),
-			THead(Tr(l.column("rates.institution"), number("rates.venta"), number("rates.compra"))), TBody(rows)))
+			THead(Tr(l.column("rates.institution"), number("rates.compra"), number("rates.venta"))), TBody(rows)))
 }
 
 func referenceSection(rates []*engine.Rate, l *Localizer) Node {
@@ -141,6 +178,6 @@ func referenceSection(rates []*engine.Rate, l *Localizer) Node {
 		Dl(Class("facts"), Map(rates, func(rate *engine.Rate) Node {
 			return Div(Dt(l.institution(rate), If(rate.Stale, l.tag("tag bad", "rates.stale"))),
 				Dd(l.T("side.compra"), Text(" "), Strong(l.side(rate.Buy)), Text(" · "), l.T("side.venta"), Text(" "), Strong(l.side(rate.Sell)),
-					l.provenance(rate)))
+					l.provenanceBehind(rate, l.provenance(rate))))
 		})))
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// errBusy is the error for a page that is not cached and that renderLimiter does not allow to be rendered.
-var errBusy = &engine.Error{Code: engine.CodeOverloaded, Message: "too many pages are asked for", RetryAfter: time.Second}
-
 // Request is a request for a page.
 type Request struct {
 	*http.Request
@@ -152,16 +149,25 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	if status == http.StatusInternalServerError {
 		f.config.Logger.Error("a page could not be answered", "requestId", r.ID, "page", r.Page, "cause", err)
 	}
+	if apiErr != nil && apiErr.Code == engine.CodeDataUnavailable {
+		f.writeErrorText(w, r, status, "error.empty")
+		return
+	}
 	f.writeError(w, r, status)
 }
 
 // writeError sends the error page for a status. Error pages are cached, except the page for 500, which shows the
 // request id.
 func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
+	f.writeErrorText(w, r, status, "error."+strconv.Itoa(status))
+}
+
+// writeErrorText is writeError with the key of the texts.
+func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, key string) {
 	home := *r
 	home.Page = "/" // the link to the other language leads to its home page
 	render := func() (*rendered, time.Time, error) {
-		page, err := f.render(&home, f.errorPage(r, status))
+		page, err := f.render(&home, f.errorPage(r, status, key))
 		return page, r.Now.Add(errorPageCacheDuration), err
 	}
 	var page *rendered
@@ -169,7 +175,7 @@ func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 	if status == http.StatusInternalServerError {
 		page, _, err = render()
 	} else {
-		page, err = f.cache.getOrRender(cacheKey{r.Language, r.suggestsOther(), "", strconv.Itoa(status)}, r.Now, render)
+		page, err = f.cache.getOrRender(cacheKey{r.Language, r.suggestsOther(), "", key + strconv.FormatBool(r.Page == "/")}, r.Now, render)
 	}
 	if err != nil {
 		f.config.Logger.Error("the page of an error could not be made", "requestId", r.ID, "cause", err)
@@ -186,12 +192,12 @@ const hstsPolicy = "max-age=15552000"
 
 const errorPageCacheDuration = time.Hour
 
-func (f *Frame) errorPage(r *Request, status int) *Document {
-	l, key := f.texts.In(r), "error."+strconv.Itoa(status)
+func (f *Frame) errorPage(r *Request, status int, key string) *Document {
+	l := f.texts.In(r)
 	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{
 		H1(l.T(key + ".title")), P(Class("lead"), l.T(key+".text")),
 		If(status == http.StatusInternalServerError && r.ID != "", P(Class("fine"), l.T("error.id"), Text(" "), Code(Text(r.ID)),
 			f.Contact(". "+l.Str("error.contact")))),
-		P(A(Class("button"), l.Href("/"), l.T("error.back"))),
+		If(r.Page != "/", P(A(Class("button"), l.Href("/"), l.T("error.back")))), // the home page has no link to itself
 	}}
 }

@@ -11,6 +11,8 @@ import (
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
+
+	"github.com/tasard/tasard/engine"
 )
 
 //go:embed frame
@@ -73,7 +75,7 @@ func (l *Localizer) Count(key string, n int) string {
 	return l.Str(key+".many", n)
 }
 
-// Ago formats the time since t in minutes, hours or days, rounded down.
+// Ago formats the time since t in minutes, hours or days, rounded down; from a week on it is the date.
 func (l *Localizer) Ago(t time.Time) string {
 	const day = 24 * time.Hour
 	switch elapsed := l.now.Sub(t); {
@@ -83,6 +85,8 @@ func (l *Localizer) Ago(t time.Time) string {
 		return l.Count("ago.minutes", int(elapsed/time.Minute))
 	case elapsed < day:
 		return l.Count("ago.hours", int(elapsed/time.Hour))
+	case elapsed >= 7*day:
+		return l.Date(engine.DateOf(t))
 	default:
 		return l.Count("ago.days", int(elapsed/day))
 	}

@@ -5,10 +5,12 @@
   const input = document.getElementById("amount");
   const totals = document.querySelectorAll("[data-total]");
   const result = document.getElementById("result");
+  const pesos = input && "pesos" in input.dataset; // the amount is in pesos: divided, rounded down
   const shape = /^(\d{1,3}(,\d{3}){1,3}|\d{1,12})(\.\d{1,2})?$/;
   const scale = 100000000n;
 
   const cents = (text) => {
+    if (/^\d{1,12},\d{1,2}$/.test(text)) text = text.replace(",", "."); // a decimal comma
     if (!shape.test(text)) return null;
     const [whole, fraction = ""] = text.replaceAll(",", "").split(".");
     return BigInt(whole + fraction.padEnd(2, "0"));
@@ -21,7 +23,7 @@
     const amount = cents(input.value);
     if (result) result.hidden = true; // its words are those of another amount
     for (const total of totals) {
-      if (amount !== null) total.textContent = money((amount * BigInt(total.dataset.total) + scale / 2n) / scale);
+      if (amount !== null) total.textContent = money(pesos ? amount * scale / BigInt(total.dataset.total) : (amount * BigInt(total.dataset.total) + scale / 2n) / scale);
       total.closest(".total, .result").hidden = amount === null || total.closest(".result") !== null;
     }
   };
