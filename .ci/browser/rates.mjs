@@ -10,11 +10,12 @@ const ask = async (v, path) => {
   return answer.json();
 };
 const grouped = (amount) => amount.replace(/\B(?=(\d{3})+\.)/g, ",");
+const padded = (rate) => rate ? grouped(rate.replace(/^(\d+)$/, "$1.").replace(/\.(\d?)$/, (_, d) => `.${d.padEnd(2, "0")}`)) : "—";
 const sees = (v, text) => v.page.getByText(text).first().waitFor();
 const choose = (v, key) => v.page.getByRole("radio", { name: v.t(key), exact: true }).check();
 const press = (v) => v.page.getByRole("button", { name: v.t("form.submit") }).click();
-const names = (v) => v.page.locator("#rates > table .name > a").allTextContents();
-const totals = (v) => v.page.locator("#rates > table .total").allTextContents();
+const names = (v) => v.page.locator("#list table.rates:not(.stale) .name .who").allTextContents();
+const totals = (v) => v.page.locator("#list table.rates:not(.stale) .total").allTextContents();
 
 for (const language of ["es", "en"]) {
   for (const script of [true, false]) {
@@ -50,8 +51,8 @@ for (const language of ["es", "en"]) {
       test("the heads of the columns put them in order", () => visit(options, async (v) => {
         await v.page.goto(v.at("/?currency=EUR"));
         for (const [head, operation, sorted] of [["rates.compra", "sell", "descending"], ["rates.venta", "buy", "ascending"]]) {
-          await v.page.getByRole("columnheader", { name: v.t(head) }).getByRole("link").click();
-          await v.page.locator(`#rates > table th[aria-sort="${sorted}"]`, { hasText: v.t(head) }).waitFor();
+          await v.page.locator("#list > table").getByRole("columnheader", { name: v.t(head) }).getByRole("link").click();
+          await v.page.locator(`#list > table th[aria-sort="${sorted}"]`, { hasText: v.t(head) }).waitFor();
           const { data } = await ask(v, `/v1/rates/best?currency=EUR&operation=${operation}&limit=100`);
           const shown = await names(v);
           assert.deepEqual(shown, data.slice(0, shown.length).map((rate) => rate.institutionName));
@@ -76,7 +77,7 @@ for (const language of ["es", "en"]) {
         await v.page.waitForURL(v.service + v.at("/institutions/popular"));
         const { data } = await ask(v, "/v1/rates?institution=popular");
         const cells = await v.page.locator("#rates td.number").allTextContents();
-        assert.deepEqual(cells.map((text) => text.trim()), data.flatMap((rate) => [rate.sell ?? "—", rate.buy ?? "—"]));
+        assert.deepEqual(cells.map((text) => text.trim()), data.flatMap((rate) => [padded(rate.buy), padded(rate.sell)]));
         const days = [];
         for (const window of ["7", "90"]) {
           await v.page.getByRole("link", { name: v.t(`window.${window}`) }).click();
@@ -122,7 +123,7 @@ test("rates: what is typed is converted at once, as the server does it, and with
   }
   for (const nothing of ["", "1.250,50", "1e3", "-5", "1.001"]) {
     await field.fill(nothing);
-    assert.equal(await v.page.locator("#rates > table .total:visible").count(), 0, nothing);
+    assert.equal(await v.page.locator("#list > table .total:visible").count(), 0, nothing);
   }
   assert.equal(asked(), before);
 }));

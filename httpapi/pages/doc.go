@@ -30,15 +30,15 @@
 //
 // # Cost
 //
-// Pages are cached for the rest of the second, charts and tables for a minute, and past days for five minutes.
-// Concurrent requests for the same page render it once. At most 100 pages a second are rendered; further requests get
-// 503. A client address may send PerMinuteDefault requests a minute.
+// Pages are cached for the rest of the second, and past days for five minutes. Concurrent requests for the same page
+// render it once. A client address may send PerMinuteDefault requests a minute.
 //
 // # Behavior
 //
 //   - Unknown query parameters are ignored. For an invalid value the page has status 400, shows the problem next to the
 //     field, and uses the default.
-//   - An amount may have commas between thousands (1,250.50). Other commas are invalid, because 1,5 is ambiguous.
+//   - An amount may have commas between thousands (1,250.50) or a decimal comma (250,50).
+//   - With operation=pesos the amount is in pesos. It is divided by the price and rounded down to cents.
 //   - The best, median and reference rates of a day come from the history of that day, over all channels. The median of
 //     an even number of values is the mean of the middle two, rounded half even to four decimals.
 //

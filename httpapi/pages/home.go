@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -72,7 +73,7 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 		return nil, err
 	}
 	return Group{
-		H1(l.T("home.heading", p.nameOf(l, q.Currency))), tabs, card,
+		H1(l.T("home.heading", cmp.Or(l.Str("currency."+q.Currency), p.nameOf(l, q.Currency)))), tabs, card,
 		Section(ID("rates"), H2(Class("quiet"), l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l)),
 		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), marketHistory(l, q, days)),
 		Section(ID("list"), H2(l.T("list."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, rates.Items, l)),
@@ -124,7 +125,7 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 	if operation == engine.Sell {
 		close = before.Compra.Best
 	}
-	return Div(Dt(l.T(key)), Dd(Strong(Text(sideOrDash(rate.Side(operation)))), l.change(rate.Side(operation), close, before.Date),
+	return Div(Dt(l.T(key), Text(" "), Small(l.T(key+".who"))), Dd(Strong(Text(sideOrDash(rate.Side(operation)))), l.change(rate.Side(operation), close, before.Date),
 		Span(Class("at"), l.institution(rate), l.channel(rate))))
 }
 

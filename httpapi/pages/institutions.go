@@ -101,7 +101,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	if len(rates) == 0 {
 		return Section(ID("rates"), heading, P(Class("empty"), l.T("institution.none")))
 	}
-	// Nobody pays or gets a reference rate.
+	// A reference rate is no offer.
 	offers := slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.Kind == engine.Commercial })
 	column := func(key string) Node {
 		return Th(Scope("col"), Class("number"), l.T(key), If(offers, Small(l.T(key+".who"))))

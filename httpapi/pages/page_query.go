@@ -17,7 +17,7 @@ const (
 	periodDefault     = 30
 	amountTextMax     = 24 // longest amount in characters; a valid amount with commas has at most 18
 	parameterCurrency = "currency"
-	operationPesos    = "pesos" // operation of a visitor who has pesos: to buy, and the amount is in pesos
+	operationPesos    = "pesos" // to buy, with an amount in pesos
 )
 
 // periods returns the possible lengths of a chart, in days.

@@ -34,8 +34,8 @@ func (l *Localizer) provenance(rate *engine.Rate) Node {
 	}
 }
 
-// provenanceBehind returns a summary. A click on it shows more, and what the node knows of the origin of a rate: where it is
-// from, when it was read, and what the source said.
+// provenanceBehind returns a summary. A click on it shows more, and what the node knows of the origin of a rate: where
+// it is from, when it was read, and what the source said.
 func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node, more ...Node) Node {
 	expires := "provenance.expires"
 	if rate.Stale {
