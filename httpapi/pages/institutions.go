@@ -101,7 +101,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	if len(rates) == 0 {
 		return Section(ID("rates"), heading, P(Class("empty"), l.T("institution.none")))
 	}
-	// A reference rate is no offer.
+	// The words for visitors are not for reference rates, because they are not offers.
 	offers := slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.Kind == engine.Commercial })
 	column := func(key string) Node {
 		return Th(Scope("col"), Class("number"), l.T(key), If(offers, Small(l.T(key+".who"))))
