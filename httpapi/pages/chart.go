@@ -135,7 +135,7 @@ func (c *chart) node(l *Localizer) Node {
 						label(c.LabelX, t.LabelY, "end", t.Label),
 					}
 				}),
-				Map(c.Dates, func(d dateTick) Node { return label(d.X, c.LabelY, d.Anchor, l.ShortDate(d.Date)) }),
+				Map(c.Dates, func(d dateTick) Node { return label(d.X, c.LabelY, d.Anchor, l.axisDate(d.Date, c.Dates)) }),
 				Map(c.Lines, func(line chartLine) Node {
 					return Group{
 						El("path", Class("line "+line.Class), Attr("d", line.Path)),
@@ -145,6 +145,14 @@ func (c *chart) node(l *Localizer) Node {
 		Ul(Class("legend"), Map(c.Lines, func(line chartLine) Node {
 			return Li(Class(line.Class), Span(l.T(line.Key)), Text(" "), Strong(Text(line.Last.String())))
 		})))
+}
+
+// axisDate formats a date of the axis, with the year if the axis has two of them.
+func (l *Localizer) axisDate(date engine.Date, axis []dateTick) string {
+	if first, last := axis[0].Date.String()[:4], axis[len(axis)-1].Date.String()[:4]; first != last {
+		return l.ShortDate(date) + " " + date.String()[:4]
+	}
+	return l.ShortDate(date)
 }
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }

@@ -335,3 +335,13 @@ func TestPages_ShortAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestPages_SlashAtTheEnd: some pages with a slash at the end lead to the page; other paths are not found.
+func TestPages_SlashAtTheEnd(t *testing.T) {
+	h := pages.New(newFakeService(t).config()).Frame().NotFoundHandler()
+	for path, want := range map[string]string{"/en/": "/en", "/docs/": "/docs", "/nothing/": "", "/%5Cevil.example/": "", "//evil.example/": ""} {
+		if got := get(t, h, path).Header().Get("Location"); got != want {
+			t.Errorf("%s leads to %q, want %q", path, got, want)
+		}
+	}
+}

@@ -76,8 +76,18 @@ func (f *Frame) ServiceURL(r *Request) string {
 	return scheme + host
 }
 
-// NotFoundHandler returns a handler that sends the 404 page.
-func (f *Frame) NotFoundHandler() http.Handler { return f.limited(f.NotFound) }
+// NotFoundHandler returns a handler that sends the 404 page. It redirects some paths of pages with a slash at the end.
+func (f *Frame) NotFoundHandler() http.Handler {
+	return f.limited(func(w http.ResponseWriter, r *Request) {
+		switch r.URL.Path {
+		case "/en/", "/docs/", "/en/docs/", "/institutions/", "/en/institutions/", "/account/", "/en/account/":
+			w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/"))
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+		f.NotFound(w, r)
+	})
+}
 
 // limited returns an http.Handler that limits the requests of a client address and sets the security headers.
 func (f *Frame) limited(handler Handler) http.Handler {
