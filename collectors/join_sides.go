@@ -10,7 +10,6 @@ func joinSides(observations []engine.Observation) []engine.Observation {
 	for _, o := range observations {
 		if partner := otherSide(joined, &o); partner != nil {
 			partner.Buy, partner.Sell = partner.Buy+o.Buy, partner.Sell+o.Sell
-			partner.BuyText, partner.SellText = partner.BuyText+o.BuyText, partner.SellText+o.SellText
 			continue
 		}
 		joined = append(joined, o)

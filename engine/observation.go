@@ -22,8 +22,6 @@ type Observation struct {
 	PublishedAt   time.Time // zero = not stated
 	ExpiresAt     time.Time // zero = not stated; ObservedAt plus Source.Lifetime applies
 	Document      string    // digest of the source's document, "" = unknown; stored only in quarantine
-	// BuyText and SellText are the texts of the document from which Buy and Sell were read, for people; never stored.
-	BuyText, SellText string
 }
 
 // Refresh has all observations of one source at one time. The observations are checked together.

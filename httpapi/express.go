@@ -217,7 +217,7 @@ func (e *expressPath) appendExpressHead(out []byte, a *requestState, r *expressR
 func (e *expressPath) countExpress(a *requestState, r *expressResponse, began, ready time.Duration) {
 	a.shard[e.counters.cell(a.route, 0, r.status)].Add(1)
 	e.counters.durations(a).Add(ready - began)
-	if e.config.AccessLog != nil && r.status >= e.config.AccessStatusMin {
+	if e.config.AccessLog != nil {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library
 		e.config.AccessLog(e.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.address))
 	}

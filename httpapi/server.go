@@ -67,10 +67,8 @@ type Config struct {
 	// Certificate returns the certificate for a connection. If it is set, the server accepts only TLS, version 1.2 or
 	// later, and listeners must be TCP. If it is nil, the server does not use TLS.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// AccessLog, unless nil, is called for every response with a status of at least AccessStatusMin, before the
-	// response is sent.
-	AccessLog       func(AccessRecord)
-	AccessStatusMin int
+	// AccessLog, unless nil, is called for every response before it is sent.
+	AccessLog func(AccessRecord)
 	// Harness is only for tests.
 	Harness *Harness
 }
@@ -516,10 +514,6 @@ func (s *Server) Stats() Stats {
 
 // logAccess passes a record of the response in ctx to Config.AccessLog.
 func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
-	status := ctx.Response.StatusCode()
-	if status < s.config.AccessStatusMin {
-		return
-	}
 	if id := s.idOf(ctx); id != nil { // otherwise appendHead has set a.id
 		copy(a.id[:], id)
 	}
@@ -527,5 +521,5 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	if ctx.IsHead() {
 		length = 0
 	}
-	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabels()[methodIndex(ctx.Method())], status, length, s.clientAddress(ctx)))
+	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabels()[methodIndex(ctx.Method())], ctx.Response.StatusCode(), length, s.clientAddress(ctx)))
 }

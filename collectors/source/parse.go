@@ -246,7 +246,6 @@ func (r *parser) takeObservations() []engine.Observation {
 		observations = append(observations, engine.Observation{
 			InstitutionID: q.institution, Currency: q.currency, Channel: q.channel, Kind: r.source.Kind,
 			Buy: q.buy.text, Sell: q.sell.text, EffectiveDate: q.date, PublishedAt: q.instant, Document: r.digest,
-			BuyText: q.buy.original, SellText: q.sell.original,
 		})
 	}
 	r.quotes = nil

@@ -40,7 +40,6 @@ const (
 type side struct {
 	status   valueStatus
 	text     string // a decimal or, with statusUnreadable, the text of the page; "" = no price
-	original string // with statusPrice, the text of the page, at most quotedMax characters
 	conflict bool   // two different prices were found in one place; text has both
 }
 
@@ -222,7 +221,7 @@ func (r *parser) priceOf(t sourceText, currency string) side {
 	case decimal.IsZero():
 		return side{status: statusZero, text: text}
 	}
-	return side{status: statusPrice, text: text, original: quoted(t.text)}
+	return side{status: statusPrice, text: text}
 }
 
 // unreadableText returns the text of a side with statusUnreadable. It is never a valid decimal, because the engine

@@ -35,15 +35,15 @@ type (
 	}
 	// MailStats counts e-mails with login codes by their outcome.
 	MailStats struct {
-		Waiting     int       `json:"waiting"`     // in the queue or being sent
-		Sent        uint64    `json:"sent"`        // accepted by the mail server
-		Refused     uint64    `json:"refused"`     // permanently rejected by the mail server
-		Expired     uint64    `json:"expired"`     // given up because the code expired
-		Replaced    uint64    `json:"replaced"`    // not sent because of a newer code for the same address
-		Abandoned   uint64    `json:"abandoned"`   // not sent because the node stopped
-		Dropped     uint64    `json:"dropped"`     // not sent because the queue was full
-		Failures    uint64    `json:"failures"`    // failed attempts to send
-		LastSent    time.Time `json:"lastSent,omitzero"`
+		Waiting   int       `json:"waiting"`   // in the queue or being sent
+		Sent      uint64    `json:"sent"`      // accepted by the mail server
+		Refused   uint64    `json:"refused"`   // permanently rejected by the mail server
+		Expired   uint64    `json:"expired"`   // given up because the code expired
+		Replaced  uint64    `json:"replaced"`  // not sent because of a newer code for the same address
+		Abandoned uint64    `json:"abandoned"` // not sent because the node stopped
+		Dropped   uint64    `json:"dropped"`   // not sent because the queue was full
+		Failures  uint64    `json:"failures"`  // failed attempts to send
+		LastSent  time.Time `json:"lastSent,omitzero"`
 	}
 	// FailingSource is a source of rates whose newest collection failed.
 	FailingSource struct {

@@ -21,149 +21,86 @@ type row struct {
 // layout is the table of packages; "." is the root. A package without a row fails the test. A library has one owner:
 // only its row names it.
 var layout = map[string]row{
-
 	".": {may: "cmd"},
-
 	"cmd": {may: "node cmd/backup cmd/doctor cmd/intake cmd/operator cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input " +
 		"cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
 		"httpapi/admin httpapi/apitest httpapi/client httpapi/mcp engine engine/account wal actors collectors collectors/source collectors/simulated " + // what a command works on directly
 		"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml golang.org/x/sys",
 		tests: "modelcontextprotocol/go-sdk prometheus/client_golang"},
-
 	"cmd/cmdtest": {may: "emersion/go-smtp emersion/go-sasl"}, // of tests that run the program as a child process
-
 	"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
-
 	"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin wal actors/mail collectors/source spf13/cobra spf13/pflag"},
-
 	"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin engine actors collectors collectors/source spf13/cobra spf13/pflag"},
-
 	"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"httpapi/admin engine spf13/cobra spf13/pflag"},
-
 	"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"node httpapi/admin engine collectors collectors/archive collectors/source spf13/cobra spf13/pflag"},
-
-	"cmd/internal/command": {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal spf13/cobra spf13/pflag"},
-
-	"cmd/internal/remote": {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
-
-	"cmd/internal/setting": {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
-
-	"cmd/internal/datadir": {may: "cmd/internal/exit cmd/internal/process node engine actors wal"},
-
-	"cmd/internal/process": {may: "cmd/internal/exit cmd/internal/terminal node"},
-
-	"cmd/internal/input": {may: "cmd/internal/exit"},
-
+	"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal spf13/cobra spf13/pflag"},
+	"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
+	"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
+	"cmd/internal/datadir":  {may: "cmd/internal/exit cmd/internal/process node engine actors wal"},
+	"cmd/internal/process":  {may: "cmd/internal/exit cmd/internal/terminal node"},
+	"cmd/internal/input":    {may: "cmd/internal/exit"},
 	"cmd/internal/terminal": {may: "cmd/internal/exit"},
-
-	"cmd/internal/exit": {may: "actors wal engine node"},
-
+	"cmd/internal/exit":     {may: "actors wal engine node"},
 	"node": {may: "node/acme node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/conn " +
 		"collectors collectors/archive collectors/source collectors/fetch golang.org/x/net"},
-
-	"node/acme": {may: "golang.org/x/crypto"},
-
-	"node/core": {may: "engine/account engine wal actors httpapi httpapi/admin httpapi/contract httpapi/data httpapi/pages httpapi/pages/account httpapi/pages/docs"},
-
-	"node/metrics": {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors collectors/archive prometheus/client_golang"},
-
+	"node/acme":     {may: "golang.org/x/crypto"},
+	"node/core":     {may: "engine/account engine wal actors httpapi httpapi/admin httpapi/contract httpapi/data httpapi/pages httpapi/pages/account httpapi/pages/docs"},
+	"node/metrics":  {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors collectors/archive prometheus/client_golang"},
 	"httpapi/admin": {may: "engine engine/account", exact: true},
-
-	"engine": {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
-
+	"engine":        {may: "cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
-
 	"engine/account/secrettest": {}, // of tests
-
-	"wal": {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
-
+	"wal":                       {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
 	"actors": {may: "engine engine/account wal actors/internal/accounts actors/internal/commitlog actors/internal/record actors/mailbox",
 		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 			"orcaman/concurrent-map", // a node starts faster in tests
 		never: "net net/http", exact: true},
-
 	"actors/mailbox": {may: "engine asynkron/protoactor-go orcaman/concurrent-map", never: "net net/http os", exact: true},
-
-	"actors/dump": {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
-
+	"actors/dump":    {may: "engine engine/account actors/internal/record", never: "net net/http os", exact: true},
 	"actors/internal/accounts": {may: "engine engine/account actors/internal/commitlog actors/internal/keyindex actors/internal/record actors/mailbox",
 		never: "net net/http os", exact: true},
-
-	"actors/internal/commitlog": {may: "engine engine/account wal actors/internal/record actors/mailbox", never: "net net/http os", exact: true},
-
-	"actors/internal/keyindex": {may: "engine/account actors/mailbox", never: "net net/http os", exact: true},
-
-	"actors/internal/record": {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
-
-	"actors/cluster": {may: "engine engine/account actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http"},
-
+	"actors/internal/commitlog":  {may: "engine engine/account wal actors/internal/record actors/mailbox", never: "net net/http os", exact: true},
+	"actors/internal/keyindex":   {may: "engine/account actors/mailbox", never: "net net/http os", exact: true},
+	"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
+	"actors/cluster":             {may: "engine engine/account actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http"},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
-
-	"actors/mail": {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-
+	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
 	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered valyala/fasthttp fasthttp/router",
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
-
-	"httpapi/conn": {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
-
-	"httpapi/internal/params": {may: "engine", never: "net/http os", exact: true}, // how a question is written
-
-	"httpapi/internal/encode": {may: "engine", never: "net/http os", exact: true}, // JSON
-
+	"httpapi/conn":              {may: "httpapi/internal/fields valyala/fasthttp", exact: true},                         // it knows nothing of what is asked
+	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},                                     // how a question is written
+	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},                                     // JSON
 	"httpapi/internal/rendered": {may: "httpapi/internal/fields klauspost/compress", never: "net/http os", exact: true}, // encoded bodies
-
-	"httpapi/internal/fields": {never: "net/http os", exact: true}, // values of header fields
-
-	"httpapi/apitest": {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
-
-	"httpapi/client": {never: "os", exact: true, standalone: true},
-
-	"httpapi/internal/file": {may: "engine httpapi/internal/encode httpapi/internal/fields", never: "os"}, // generated files over HTTP
-
-	"httpapi/data": {may: "engine httpapi/internal/encode httpapi/internal/file", never: "os", exact: true}, // rates as files
-
-	"httpapi/contract": {may: "httpapi/internal/file", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
-
-	"httpapi/mcp": {may: "httpapi/client modelcontextprotocol/go-sdk", exact: true},
-
-	"httpapi/pages": {may: "engine engine/account httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
-
-	"httpapi/pages/account": {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
-
-	"httpapi/pages/docs": {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
-
-	"collectors": {may: "engine collectors/archive collectors/source", never: "net net/http os", exact: true},
-
-	"collectors/source": {may: "engine collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
-
-	"collectors/markup": {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
-
-	"collectors/values": {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
-
-	"collectors/archive": {may: "engine collectors/source klauspost/compress", never: "net net/http", exact: true},
-
-	"collectors/fetch": {may: "collectors/source golang.org/x/net"},
-
-	"collectors/workbook": {may: "xuri/excelize/v2", never: "net net/http os"},
-
-	"collectors/simulated": {may: "engine collectors/source"},
-
+	"httpapi/internal/fields":   {never: "net/http os", exact: true},                                                    // values of header fields
+	"httpapi/apitest":           {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
+	"httpapi/client":            {never: "os", exact: true, standalone: true},
+	"httpapi/internal/file":     {may: "engine httpapi/internal/encode httpapi/internal/fields", never: "os"},              // generated files over HTTP
+	"httpapi/data":              {may: "engine httpapi/internal/encode httpapi/internal/file", never: "os", exact: true},   // rates as files
+	"httpapi/contract":          {may: "httpapi/internal/file", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
+	"httpapi/mcp":               {may: "httpapi/client modelcontextprotocol/go-sdk", exact: true},
+	"httpapi/pages":             {may: "engine engine/account httpapi/internal/fields maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
+	"httpapi/pages/account":     {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
+	"httpapi/pages/docs":        {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
+	"collectors":                {may: "engine collectors/archive collectors/source", never: "net net/http os", exact: true},
+	"collectors/source":         {may: "engine collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
+	"collectors/markup":         {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
+	"collectors/values":         {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
+	"collectors/archive":        {may: "engine collectors/source klauspost/compress", never: "net net/http", exact: true},
+	"collectors/fetch":          {may: "collectors/source golang.org/x/net"},
+	"collectors/workbook":       {may: "xuri/excelize/v2", never: "net net/http os"},
+	"collectors/simulated":      {may: "engine collectors/source"},
 	"bench": {may: "bench/load engine httpapi/apitest golang.org/x/sys " +
 		"valyala/fasthttp", // the bare server
 		tests: "HdrHistogram/hdrhistogram-go"},
-
-	"bench/load": {may: "HdrHistogram/hdrhistogram-go golang.org/x/sys"},
-
-	"bench/faults": {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
-
-	"packaging": {tests: "go.yaml.in/yaml/v3"},
-
+	"bench/load":     {may: "HdrHistogram/hdrhistogram-go golang.org/x/sys"},
+	"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
+	"packaging":      {tests: "go.yaml.in/yaml/v3"},
 	"packaging/tidy": {},
 }
 
