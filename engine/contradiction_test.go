@@ -257,6 +257,24 @@ func TestI3_TheRowsThatFollowConfirm(t *testing.T) {
 	}
 }
 
+// Where another institution quotes, the rows that follow confirm nothing, the first time or when a file is read again.
+func TestI3_AFileReadAgainChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	var refreshes []Refresh
+	for day, buy := range []string{"58", "58.1", "62.5", "62.6", "62.4", "62.5"} {
+		at := noon.AddDate(0, 0, day-8)
+		for _, o := range []Observation{usd("bhd", "58.2", "60.2"), usd("popular", buy, "")} {
+			o.EffectiveDate = DateOf(at)
+			refreshes = append(refreshes, Refresh{SourceID: o.InstitutionID, ObservedAt: at, Observations: []Observation{o}})
+		}
+	}
+	for range 2 {
+		if got := f.apply(Observe{refreshes}); len(got.Refused) != 4 {
+			t.Errorf("%d refused, want 4: %+v", len(got.Refused), got)
+		}
+	}
+}
+
 // A backfill is compared with the history of its day.
 func TestI3_ABackfillIsComparedWithItsDay(t *testing.T) {
 	f := newFixture(t)

@@ -286,7 +286,7 @@ const (
 // repeats the value: sightingsMin times over sightingsSpan, or in the rows of a file that follow.
 func (v *validator) confirmed(c *candidate, before *market, reason Reason) bool {
 	unopposed := v.unopposed(c, before)
-	if reason == Jump && (unopposed || c.backfill) && v.confirmedByFollowing(c) {
+	if reason == Jump && unopposed && v.confirmedByFollowing(c) {
 		v.notice(c, "the observations that follow confirm it")
 		return true
 	}
@@ -309,11 +309,17 @@ func (c *candidate) near(buy, sell Decimal, rules Rules) bool {
 	return near(buy, c.buy, rules.JumpPermille/5) && near(sell, c.sell, rules.JumpPermille/5)
 }
 
-// unopposed reports whether no other institution has a fresh quote of the candidate's kind.
+// unopposed reports whether no other institution has a fresh quote of the candidate's kind. A commercial one in the
+// history of the day counts too: when a file is read again, the market has only later values.
 func (v *validator) unopposed(c *candidate, before *market) bool {
 	if c.key.Kind == Commercial {
 		other := func(p marketPrice) bool { return p.quote.Key.Institution != c.key.Institution }
-		return !slices.ContainsFunc(before.buys, other) && !slices.ContainsFunc(before.sells, other)
+		for _, m := range []*market{before, v.pastMarket(c)} {
+			if slices.ContainsFunc(m.buys, other) || slices.ContainsFunc(m.sells, other) {
+				return false
+			}
+		}
+		return true
 	}
 	unopposed := true
 	v.store.eachQuote(func(q *quote) {
