@@ -88,7 +88,7 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	return Group{
 		P(Class("result"), ID("result"), l.T("result."+q.operation(), grouped(q.Amount.String()), q.Currency), Text(" "),
 			Strong(q.unit(), total(q, best)), Text(" "), l.T("result.at", best.InstitutionName, sideOrDash(side))),
-		P(Class("fine"), l.T("result.fees")),
+		P(Class("fine"), If(q.Pesos, Group{l.T("result.down"), Text(" ")}), l.T("result.fees")),
 	}
 }
 
