@@ -72,7 +72,7 @@ func TestL5_RetryAfter(t *testing.T) {
 	}
 }
 
-// TestL6_Charges: what is refunded, and what costs nothing and gives nothing back. The conformance kit has the rest.
+// TestL6_Charges: what is refunded, and what costs nothing and gives nothing back. TestContract_Node has the rest.
 func TestL6_Charges(t *testing.T) {
 	unavailable := fails(fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", 0))
 	for _, c := range []struct {
