@@ -43,7 +43,7 @@ func CountBackup(sequence uint64, state io.Reader) (c BackupContents, err error)
 	snapshot, err := decoder.Snapshot(state, record.SnapshotVisitor{
 		Accounts: func(accounts [][]byte) error {
 			for _, account := range accounts {
-				if _, err := decoder.AccountWithoutText(account); err != nil { // without texts, because this is faster
+				if _, err := decoder.Account(account); err != nil {
 					return err
 				}
 			}

@@ -68,9 +68,6 @@ type Config struct {
 	// AccountShards is the number of actors among which the accounts are divided. 0 = 16, at most 256. It may change from
 	// one start to the next.
 	AccountShards int
-	// AccountsLoadedMax is the maximum number of accounts that have an actor (loaded accounts), with about 1 KiB each. If
-	// no loaded account can be evicted, requests for further accounts get CodeOverloaded. 0 = 131,072.
-	AccountsLoadedMax int
 }
 
 // Mailer sends e-mails with login codes. Send must not wait for a mail server: it queues the e-mail or returns an

@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	accountShardsDefault     = 16
-	accountShardsMax         = 256
-	accountsLoadedMaxDefault = 1 << 17
+	accountShardsDefault = 16
+	accountShardsMax     = 256
 
 	leaseMax = 100_000
 )
@@ -25,7 +24,6 @@ func (c Config) completeAccounts() (Config, error) {
 	orDefault(&c.KeyPrefix, account.KeyPrefixLive)
 	orDefault(&c.AnonymousClientsMax, account.AnonymousRowsDefault)
 	orDefault(&c.AccountShards, accountShardsDefault)
-	orDefault(&c.AccountsLoadedMax, accountsLoadedMaxDefault)
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
@@ -36,8 +34,8 @@ func (c Config) completeAccounts() (Config, error) {
 		return c, fmt.Errorf("check configuration: QuotaPolicy.LeaseSize is %d, want 1 to %d", c.QuotaPolicy.LeaseSize, leaseMax)
 	case c.KeyPrefix != account.KeyPrefixLive && c.KeyPrefix != account.KeyPrefixTest:
 		return c, fmt.Errorf("check configuration: KeyPrefix is %q, want %q or %q", c.KeyPrefix, account.KeyPrefixLive, account.KeyPrefixTest)
-	case c.AnonymousClientsMax < 1 || c.AccountsLoadedMax < 1:
-		return c, errors.New("check configuration: a limit is negative")
+	case c.AnonymousClientsMax < 1:
+		return c, errors.New("check configuration: AnonymousClientsMax is negative")
 	case c.AccountShards < 1 || c.AccountShards > accountShardsMax:
 		return c, fmt.Errorf("check configuration: AccountShards is %d, want 1 to %d", c.AccountShards, accountShardsMax)
 	}
@@ -48,7 +46,7 @@ func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
 		Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, Logger: c.Logger, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
 		LimitsOff: c.LimitsOff, WriteTimeout: c.WriteTimeout, MailboxMax: c.MailboxMax,
-		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, LoadedMax: c.AccountsLoadedMax, Shards: c.AccountShards,
+		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, Shards: c.AccountShards,
 	}
 	if c.Mailer != nil {
 		a.Mail = c.Mailer.Send

@@ -98,14 +98,10 @@ func TestFaultsF9_Memory(t *testing.T) {
 		if grant := n.admit(keyOf(id)); !grant.Admitted || grant.Account != id || grant.Day.Remaining != 1000-16-1 {
 			t.Fatalf("account %d: %+v", id, grant)
 		}
-		if id%4000 == 0 { // few enough for one message of a sweep
+		if id%4000 == 0 {
 			n.pass(2 * account.MinuteSpan)
-			n.sweepAll()
 			journal.letGo()
 		}
-	}
-	if living := n.accounts.Loaded.Load(); living > accounts/10 {
-		t.Errorf("%d accounts have an actor still", living)
 	}
 	check("that have asked")
 	runtime.KeepAlive(journal)

@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -283,16 +282,6 @@ func (n *node) spent(token account.Digest) int {
 		n.t.Fatal(err)
 	}
 	return verdict.Day.Limit - verdict.Day.Remaining
-}
-
-// sweepAll puts every account aside that is idle.
-func (n *node) sweepAll() {
-	for range accounts.SweepsIdle + 1 {
-		for _, shard := range n.accounts.Shards.Refs {
-			shard.Send(&accounts.Sweep{})
-		}
-	}
-	countAccounts(n.t, n.System)
 }
 
 // countAccounts waits until the shards have done what they were sent, and counts the accounts.

@@ -68,7 +68,7 @@ type panickingActor struct {
 // Receive is mailbox.Actor. A one-way message is also hit when its work is done: half of what it was there for.
 func (s *panickingActor) Receive(l mailbox.Message) {
 	if shard, is := s.Actor.(*accounts.ShardActor); is {
-		for _, one := range shard.Loaded {
+		for _, one := range shard.Accounts {
 			s.wrap(&one.Ref)
 		}
 	}
@@ -277,9 +277,6 @@ func (w *panicRun) operate(random *rand.Rand) {
 	case 5:
 		_, err := w.Admit(account.Caller{Address: client(9000 + random.IntN(1<<20))})
 		w.note("unknown message", err)
-		for _, shard := range w.accounts.Shards.Refs {
-			shard.Send(&accounts.Sweep{})
-		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
@@ -24,7 +23,8 @@ func manyAccounts(t testing.TB, count int) *memoryJournal {
 	var registry account.RegistryState
 	for id := uint64(1); id <= uint64(count); id++ {
 		a := testAccount(t, id)
-		c.Accounts[0] = append(c.Accounts[0], accounts.EncodeDurable(a))
+		state := a.State()
+		c.Accounts[0] = append(c.Accounts[0], record.AppendAccount(nil, &state))
 		registry.Addresses = append(registry.Addresses, account.AddressState{
 			Email: a.Record().Email, Account: id, NextCodeAt: time.Hour, LastEventAt: time.Hour, Mails: account.DayCounter{Day: engine.DateOf(noon), Count: 1},
 		})

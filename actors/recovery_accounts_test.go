@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -15,7 +15,8 @@ func snapshotOfAccounts(t *testing.T, all ...*account.Account) *memoryJournal {
 	t.Helper()
 	c := &commitlog.StateSnapshot{Full: true, Accounts: make([][][]byte, 1)}
 	for _, account := range all {
-		c.Accounts[0] = append(c.Accounts[0], accounts.EncodeDurable(account))
+		state := account.State()
+		c.Accounts[0] = append(c.Accounts[0], record.AppendAccount(nil, &state))
 	}
 	var buffer bytes.Buffer
 	if err := c.Write(&buffer); err != nil {
@@ -32,7 +33,7 @@ func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 	stray := mustEncode(t, &account.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
 	for want, journal := range map[string]*memoryJournal{
 		"account 5, which was never created":                {records: [][]byte{stray}},
-		"the snapshot has an account twice":                 snapshotOfAccounts(t, testAccount(t, 7), testAccount(t, 9), testAccount(t, 7)),
+		"the snapshot has account 7 twice":                  snapshotOfAccounts(t, testAccount(t, 7), testAccount(t, 9), testAccount(t, 7)),
 		"two accounts have a key with the same fingerprint": snapshotOfAccounts(t, testAccount(t, 7), thief),
 	} {
 		s := open(t, Config{Journal: journal})

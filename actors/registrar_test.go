@@ -183,11 +183,7 @@ func TestL1_CleanStopCostsNothing(t *testing.T) {
 		t.Fatalf("%d of 12 admitted", got)
 	}
 	n.pass(2 * time.Minute)
-	n.sweepAll()
 	n.admitted(busy.keys[0], 1)
-	if live := n.accounts.Loaded.Load(); live != 1 {
-		t.Fatalf("%d accounts live, want 1", live)
-	}
 	n.restart()
 	if a, b := n.spent(busy.token), n.spent(aside.token); a != 6 || b != 7 {
 		t.Errorf("after a clean stop %d and %d are spent, want 6 and 7", a, b)

@@ -120,7 +120,7 @@ func TestPoisonedJournalStopsTheNode(t *testing.T) {
 // An event that cannot be applied at recovery stops the node like one at work.
 func TestPanicWhileReplayingIsAnError(t *testing.T) {
 	r := newReplayer(&System{config: Config{Catalogue: engine.DefaultCatalogue(), Rules: engine.DefaultRules()}})
-	if err := r.applyBatch([]any{unknownMessage{&engine.Rejected{Currency: "USD"}}}); err == nil {
+	if err := r.apply([]any{unknownMessage{&engine.Rejected{Currency: "USD"}}}); err == nil {
 		t.Error("no error")
 	}
 }

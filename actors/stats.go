@@ -11,15 +11,14 @@ import (
 type Stats struct {
 	// Serving is false during the replay and after Close. While it is false, only Log is set, and nothing while
 	// the node joins a cluster.
-	Serving        bool
-	Mailboxes      []MailboxStats  // one for each kind of actor, in a fixed order
-	Accounts       int64           // number of accounts
-	AccountsLoaded int64           // accounts that have an actor
-	Leases         uint64          // quota leases (reserved parts of quotas) written, including returned leases
-	Currencies     []CurrencyStats // configured currencies and others with rates, by code
-	Sequence       uint64          // number of the newest durable record; see System.Sequence
-	Log            wal.Stats
-	HasLog         bool // Log is set: the records are in a directory of this node (wal.Log), not only in memory
+	Serving    bool
+	Mailboxes  []MailboxStats  // one for each kind of actor, in a fixed order
+	Accounts   int64           // number of accounts
+	Leases     uint64          // quota leases (reserved parts of quotas) written, including returned leases
+	Currencies []CurrencyStats // configured currencies and others with rates, by code
+	Sequence   uint64          // number of the newest durable record; see System.Sequence
+	Log        wal.Stats
+	HasLog     bool // Log is set: the records are in a directory of this node (wal.Log), not only in memory
 }
 
 // MailboxStats counts the messages that wait for the actors of one kind.
@@ -49,7 +48,7 @@ func (s *System) Stats() Stats {
 	for _, kind := range []*mailbox.Kind{&k.reader, &k.currency, &k.journal, &t.Shard, &t.Account, &t.Registrar, &t.Anonymous} {
 		stats.Mailboxes = append(stats.Mailboxes, kind.Stats())
 	}
-	stats.Accounts, stats.AccountsLoaded, stats.Leases = s.accounts.Count.Load(), s.accounts.Loaded.Load(), s.accounts.Leases.Load()
+	stats.Accounts, stats.Leases = s.accounts.Count.Load(), s.accounts.Leases.Load()
 	for _, snapshot := range *s.board.snapshots.Load() {
 		checkedAt, freshUntil := snapshot.Freshness()
 		stats.Currencies = append(stats.Currencies, CurrencyStats{snapshot.Currency(), checkedAt, freshUntil})

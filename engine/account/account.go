@@ -42,8 +42,8 @@ type Record struct {
 }
 
 // Account is the state of one account. Its methods must not be called concurrently. Danger: State does not say how many
-// requests of the quota leases (parts of the daily quota) are unspent. If an Account is dropped without Return or
-// SaveEvicted, the unspent requests are lost.
+// requests of the quota leases (parts of the daily quota) are unspent. If an Account is dropped without Return,
+// the unspent requests are lost.
 //
 // A request is slow mainly because its account is not in the processor's cache. Therefore the fields that Admit reads
 // are adjacent, from the end of firstKeys to the beginning of record. The struct has room for one key, one day, one

@@ -90,8 +90,5 @@ func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	return quotaResultOf(Window{limits.Day, remaining, (today + 1).Start()}, a.clusterMinute(limits.Minute, now), now.Wall)
 }
 
-// Idle reports whether the account can be evicted: it had no requests in the last minute, and none of its events is
-// being written to the log.
-func (a *Account) Idle(now ClockReading) bool {
-	return !a.leasePending && (a.ownTokens == nil || !a.ownTokens.returnPending) && a.keysPending == 0 && a.minute.idle(now)
-}
+// Shrink frees the memory of the minute window if the account had no requests in the last minute.
+func (a *Account) Shrink(now ClockReading) { a.minute.shrink(now) }

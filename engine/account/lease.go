@@ -144,6 +144,16 @@ func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Lease
 	return &lease
 }
 
+// appendKeyUses appends the key uses that are not in the log yet.
+func (a *Account) appendKeyUses(uses []KeyUse) []KeyUse {
+	for i := range a.keys {
+		if key := &a.keys[i]; key.used.After(key.record.LastUsed) {
+			uses = append(uses, KeyUse{key.record.ID, key.used})
+		}
+	}
+	return uses
+}
+
 // AbortLease must be called if the event of NextLease will not become durable.
 func (a *Account) AbortLease() {
 	a.leasePending = false

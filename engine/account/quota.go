@@ -140,14 +140,11 @@ func (m *minuteWindow) refund(admittedAt ClockReading) {
 	}
 }
 
-// idle reports whether the window is empty. If so, it frees the memory of the window.
-func (m *minuteWindow) idle(now ClockReading) bool {
-	m.expire(now)
-	if len(m.active()) > 0 {
-		return false
+// shrink frees the memory of an empty window.
+func (m *minuteWindow) shrink(now ClockReading) {
+	if m.expire(now); len(m.active()) == 0 {
+		*m = minuteWindow{}
 	}
-	*m = minuteWindow{}
-	return true
 }
 
 // dayCount counts the requests of one day. Only leased, the number of requests that leases took, is in the log.

@@ -478,37 +478,6 @@ func (n *quotaNode) returnIdle() {
 	}
 }
 
-func evictedOf(a *Account) (e EvictedState) {
-	a.SaveEvicted(&e)
-	return e
-}
-
-// evict evicts and reloads an idle account, with remote events in between.
-func (n *quotaNode) evict() {
-	m := n.model
-	if len(n.flight) > 0 || !n.account.Idle(n.now()) {
-		return
-	}
-	m.counts["evicted"]++
-	record, state, evicted := n.account.Record(), n.account.State(), evictedOf(n.account)
-	for range m.pick(2) {
-		if n.place < len(m.log) && !n.partitioned {
-			reloaded := Restore(state)
-			reloaded.Reload(evicted)
-			reloaded.ApplyRemote(m.log[n.place].event, n.now())
-			n.recordDay(&m.log[n.place])
-			n.place++
-			record, state, evicted = reloaded.Record(), reloaded.State(), evictedOf(reloaded)
-		}
-	}
-	n.account = Restore(state)
-	n.account.SetNode(n.id)
-	n.account.Reload(evicted)
-	if !reflect.DeepEqual(n.account.Record(), record) || !reflect.DeepEqual(evictedOf(n.account), evicted) {
-		m.fail("evicted as %+v, reloaded as %+v", evicted, evictedOf(n.account))
-	}
-}
-
 // refund takes back some recent admissions of this process.
 func (n *quotaNode) refund() {
 	m := n.model

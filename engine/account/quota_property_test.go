@@ -31,7 +31,6 @@ func (m *quotaModel) step() {
 		n.partitioned = !n.partitioned
 	case kind < 97:
 		n.returnIdle()
-		n.evict()
 	case kind == 97:
 		n.crash()
 	case kind == 98:
@@ -57,8 +56,6 @@ func (m *quotaModel) stepSingle(n *quotaNode, kind int) {
 		n.refund()
 	case kind < 90:
 		n.stepClock()
-	case kind < 93:
-		n.evict()
 	case kind < 97:
 		n.crash()
 	default:
@@ -114,13 +111,13 @@ func quotaSequences(t *testing.T, count, steps int, single bool, bug quotaBug, w
 // requests than the limits, both windows are exact, a crash costs at most a lease, a clean stop nothing, and a replay
 // gives the live state.
 func TestL1_L2_NeverOverGranted(t *testing.T) {
-	quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{}, "evicted")
+	quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{})
 }
 
 // The limits hold on all nodes of a cluster together, under concurrent leases, delays, partitions, crashes and
 // restarts, and in the end all nodes have the same state.
 func TestL1_L2_NeverOverGrantedInACluster(t *testing.T) {
-	quotaSequences(t, sweep(150, 20_000), 400, false, quotaBug{}, "void", "returned", "evicted")
+	quotaSequences(t, sweep(150, 20_000), 400, false, quotaBug{}, "void", "returned")
 }
 
 // Even if leases decided without the last event were not void, the limits of the minute would hold: a node that spends

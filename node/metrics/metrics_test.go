@@ -50,7 +50,7 @@ type fakeSystem struct{ starting bool }
 func (s fakeSystem) Stats() actors.Stats {
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
 	stats := actors.Stats{
-		Serving: !s.starting, Accounts: 22, AccountsLoaded: 23, Leases: 24, HasLog: true,
+		Serving: !s.starting, Accounts: 22, Leases: 24, HasLog: true,
 		Mailboxes:  []actors.MailboxStats{{Kind: "currency", Waiting: 19, WaitingMax: 20, Rejected: 21}, {Kind: "account", Waiting: 25, WaitingMax: -1, Rejected: 26}},
 		Currencies: []actors.CurrencyStats{{Currency: "USD", CheckedAt: at(27), FreshUntil: at(28)}, {Currency: "EUR"}},
 		Log: wal.Stats{

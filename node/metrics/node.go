@@ -24,7 +24,6 @@ func (c *Config) state(s *emitter) {
 		}
 	}
 	gauge(s, "accounts", "Accounts.", stats.Accounts)
-	gauge(s, "accounts_loaded", "Accounts in memory: recently used ones.", stats.AccountsLoaded)
 	counter(s, "quota_leases_total", "Leases of daily quotas written to the log.", stats.Leases)
 	for _, cur := range stats.Currencies {
 		s.timestamp("currency_checked_timestamp_seconds", "Time of the currency's last successful check.", cur.CheckedAt, "currency", cur.Currency)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -22,10 +23,7 @@ type (
 )
 
 type (
-	admissionQuery struct {
-		account uint64
-		key     account.Digest
-	}
+	admissionQuery struct{ key account.Digest }
 	// UsageQuery asks how much of its quotas (of the day and of the minute) an account has used.
 	UsageQuery struct {
 		account uint64
@@ -65,21 +63,23 @@ func (a *AccountActor) eventWritten(event account.Event, err *engine.Error) *eve
 // part of its quota lease.
 type returnLease struct{ mailbox.OneWay }
 
-// AccountActor is the actor of one account. Only a loaded account has an actor; an evicted account is kept encoded.
+// AccountActor is the actor of one account, with its mailbox. It exists from the start of the node, or the creation of
+// the account, to the stop.
 type AccountActor struct {
+	Ref mailbox.Ref
 	*accountCommon
 	ID       uint64
 	Account  *account.Account
 	stopped  *engine.Error // if not nil, the error of all new leases and changes
-	asked    bool          // a request arrived after the newest search for idle accounts (ShardActor.sweep)
 	Leasing  bool          // a lease is being written to the log
 	urgent   bool          // a request waits for that lease
 	stopping bool          // returnLease has arrived
 
-	remoteSeq uint64              // number of RemoteEvents messages (events of other nodes) received
-	queued    []*admissionRequest // requests that wait for that lease
-	changes   []*changeRequest    // changes that have not started, in order
-	InFlight  *changeRequest      // the change whose event is being written, or nil
+	remoteSeq  uint64              // number of RemoteEvents messages (events of other nodes) received
+	remoteSent uint64              // number of these messages that the shard has sent; only the shard uses this field
+	queued     []*admissionRequest // requests that wait for that lease
+	changes    []*changeRequest    // changes that have not started, in order
+	InFlight   *changeRequest      // the change whose event is being written, or nil
 
 	leaseWritten eventWritten         // message about the lease that is being written; reused
 	firstQueued  [1]*admissionRequest // backing array of queued
@@ -90,6 +90,7 @@ type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
 	clock       *monotonicClock
 	quorum      commitlog.Quorum
+	keys        *keyindex.Index
 	outbox      *outbox
 	queuedMax   int // maximum length of AccountActor.queued
 	changesMax  int // maximum length of AccountActor.changes
@@ -97,7 +98,6 @@ type accountCommon struct {
 
 // Receive implements mailbox.Actor.
 func (a *AccountActor) Receive(msg mailbox.Message) {
-	a.asked = a.asked || msg.IsRequest()
 	switch m := msg.(type) {
 	case *admissionRequest:
 		a.admit(m)
@@ -117,7 +117,9 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	case *checkReturn:
 		a.checkReturn()
 	case *commitlog.SnapshotRequest:
-		m.SetAccount(EncodeEvicted(a.Account))
+		a.Account.Shrink(a.clock.Now()) // snapshots are rare, and come to every account
+		state := a.Account.State()
+		m.SetAccount(record.AppendAccount(nil, &state))
 	case *returnLease:
 		a.stopping = true
 		a.expedite()
@@ -209,14 +211,14 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 		return
 	}
 	a.Leasing, a.urgent = true, waiting > 0
-	a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
+	a.outbox.post(pendingEvent{account: a, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
 }
 
 // expedite makes the shard write the posted lease at once instead of after FlushDelay.
 func (a *AccountActor) expedite() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true
-		a.outbox.flusher.hurry()
+		a.outbox.notify()
 	}
 }
 
@@ -300,27 +302,21 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 	return a.Account.Usage(a.clock.Now(), a.quotaPolicy), nil
 }
 
-// idle reports whether the account can be evicted. The shard calls idle while the actor cannot run.
-func (a *AccountActor) idle(now account.ClockReading) bool {
-	return !a.Leasing && a.InFlight == nil && len(a.queued) == 0 && len(a.changes) == 0 && a.Account.Idle(now)
-}
-
 // returnLeaseOnStop posts the return of the lease when the node stops. While an event of the account is being written
 // it does nothing: leased and written call it again afterwards.
 func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.Leasing || a.InFlight != nil {
 		return
 	}
-	last := pendingEvent{account: a.ID, unconditional: true, final: true}
 	if a.stopped == nil {
 		if event := a.Account.Return(a.clock.Now()); event != nil {
 			if record, err := record.Encode(event); err == nil {
-				last.event, last.record = event, record
+				a.outbox.post(pendingEvent{account: a, event: event, record: record, unconditional: true}, true)
 			}
 		}
 	}
 	a.stopped = mailbox.ErrStopped
-	a.outbox.post(last, true)
+	a.outbox.returned()
 }
 
 // Abort implements mailbox.Actor. It rejects all waiting requests.

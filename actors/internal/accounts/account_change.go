@@ -45,7 +45,7 @@ func (a *AccountActor) next() {
 			continue
 		}
 		a.InFlight = m
-		a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, remoteSeq: a.remoteSeq}, true)
+		a.outbox.post(pendingEvent{account: a, event: event, record: record, remoteSeq: a.remoteSeq}, true)
 	}
 }
 
@@ -94,6 +94,7 @@ func (a *AccountActor) written(m *eventWritten) {
 	}
 	if m.err == nil {
 		a.Account.Apply(m.event)
+		a.indexKey(m.event)
 	} else {
 		a.undo(m.event)
 	}
@@ -108,6 +109,14 @@ func (a *AccountActor) written(m *eventWritten) {
 	}
 	a.next()
 	a.returnLeaseOnStop()
+}
+
+// indexKey makes the key of an event known to Accounts.Admit. Another account cannot have the fingerprint of the key:
+// the node that made the key has reserved it.
+func (a *AccountActor) indexKey(event account.Event) {
+	if created, ok := event.(*account.KeyCreated); ok && !a.keys.SetActor(created.Key.Digest, a.ID, &a.Ref) {
+		panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", a.ID))
+	}
 }
 
 // asError converts a nil pointer to a nil interface.

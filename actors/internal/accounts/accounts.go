@@ -27,8 +27,7 @@ type Accounts struct {
 	keys          *keyindex.Index
 	keyPolicy     atomic.Pointer[account.KeyPolicy]
 	codesUsedUp   atomic.Pointer[account.CodesUsedUp]
-	Loaded        atomic.Int64  // number of accounts with an actor
-	Count         atomic.Int64  // number of all accounts
+	Count         atomic.Int64  // number of accounts
 	Leases        atomic.Uint64 // number of quota leases (reserved parts of quotas) that this process has written
 	requestPools  requestPools
 	journalHealth *commitlog.Health // set by Start
@@ -38,8 +37,8 @@ type Accounts struct {
 	Shards    *shards
 	Registrar *mailbox.Ref
 	anonymous *anonymousTables // nil if LimitsOff
-	sweeper   *idleSweeper
 	flusher   *outboxFlusher
+	returns   *returnChecker // nil without a cluster
 }
 
 // shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case one
@@ -110,11 +109,14 @@ func (l *lockedReader) Read(p []byte) (int, error) {
 	return l.reader.Read(p)
 }
 
-type shards struct{ Refs []*mailbox.Ref }
+type shards struct {
+	Refs   []*mailbox.Ref
+	actors []*ShardActor // until their first message
+}
 
 func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
 
-// accountBytesEstimate is the estimated size of an encoded account.
+// accountBytesEstimate is the estimated size of an account in a snapshot.
 const accountBytesEstimate = 150
 
 // Start starts the actors with the state that a finished replay of the log gave.
@@ -122,18 +124,17 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	t.journalHealth = log.Health
 	t.Clock.resume(r.monotonic, r.newestWall)
 	t.keyPolicy.Store(&r.KeyPolicy)
-	evicted, err := r.finish(t.keys)
-	if err != nil {
-		return err
-	}
-	bytes := int64(0)
+	r.finish(t.Node, t.Clock.start())
 	t.Shards, t.flusher = &shards{}, newOutboxFlusher()
-	for i, accounts := range evicted {
-		bytes += int64(len(accounts)) * accountBytesEstimate
-		if err := t.spawnShard(actors, i, accounts, log.Ref); err != nil {
+	for i := range t.config.Shards {
+		if err := t.spawnShard(actors, i, log.Ref); err != nil {
 			return err
 		}
 	}
+	if err := t.addAccounts(r.Accounts); err != nil {
+		return err
+	}
+	var err error
 	registrar := &RegistrarActor{
 		journal: log.Ref, shards: t.Shards, clock: t.Clock, registry: r.Registry, keyPolicy: &t.keyPolicy, usedUp: &t.codesUsedUp,
 		limit: t.config.MailboxMax,
@@ -142,28 +143,28 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 		return err
 	}
 	registrar.self = t.Registrar
-	log.SetAccounts(t.Shards.Refs, t.Registrar, bytes)
+	log.SetAccounts(t.Shards.Refs, t.Registrar, t.Count.Load()*accountBytesEstimate)
 	if !t.config.LimitsOff {
 		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Anonymous, t.config.AnonymousClientsMax, t.config.QuotaPolicy.DefaultQuota, t.Clock); err != nil {
 			return err
 		}
 	}
 	t.flusher.start()
-	t.sweeper = startSweeper(t.Node != 0, t.Shards.Refs)
+	if t.Node != 0 {
+		t.returns = startReturnChecker(t.Shards.Refs)
+	}
 	return nil
 }
 
-func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[uint64]evictedAccount, journal *mailbox.Ref) error {
+func (t *Accounts) spawnShard(actors *mailbox.System, index int, journal *mailbox.Ref) error {
 	c := &t.config
-	t.Count.Add(int64(len(accounts)))
 	shard := &ShardActor{
 		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node,
 		common: &accountCommon{
-			quotaPolicy: c.QuotaPolicy, clock: t.Clock, quorum: t.Quorum, outbox: &outbox{flusher: t.flusher},
+			quotaPolicy: c.QuotaPolicy, clock: t.Clock, quorum: t.Quorum, keys: t.keys, outbox: &outbox{flusher: t.flusher},
 			queuedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
 		},
-		loadedMax: c.LoadedMax, loadedCount: &t.Loaded, count: &t.Count, leases: &t.Leases,
-		evicted: accounts, Loaded: map[uint64]*loadedAccount{}, keys: t.keys,
+		count: &t.Count, leases: &t.Leases, Accounts: map[uint64]*AccountActor{},
 	}
 	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.Kinds.Shard, shard)
 	if err != nil {
@@ -171,14 +172,30 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, accounts map[ui
 	}
 	shard.self, shard.common.outbox.shard = ref, ref
 	t.flusher.outboxes = append(t.flusher.outboxes, shard.common.outbox)
-	t.Shards.Refs = append(t.Shards.Refs, ref)
+	t.Shards.Refs, t.Shards.actors = append(t.Shards.Refs, ref), append(t.Shards.actors, shard)
+	return nil
+}
+
+// addAccounts starts the actors of the accounts that a replay gave. The shards have received no message yet.
+func (t *Accounts) addAccounts(all map[uint64]*account.Account) error {
+	for id, state := range all {
+		acct := t.Shards.actors[id%uint64(len(t.Shards.actors))].add(id, state)
+		known := true
+		state.EachKey(func(key account.Digest) { known = t.keys.SetActor(key, id, &acct.Ref) && known })
+		if !known {
+			return fmt.Errorf("two accounts have a key with the same fingerprint, one of them is account %d", id)
+		}
+	}
+	t.Shards.actors = nil
 	return nil
 }
 
 // ReturnLeases makes every account return the unspent part of its quota lease. It waits for each shard (actor that
 // keeps a part of the accounts) up to the timeout. The caller must have stopped sending requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
-	t.sweeper.end()
+	if t.returns != nil {
+		t.returns.end()
+	}
 	defer t.flusher.end()
 	var requests []*drainRequest
 	for _, shard := range t.Shards.Refs {

@@ -26,8 +26,7 @@ func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 // are required.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It usually allocates nothing. It allocates only if the account has no actor at
-// present, or needs its next quota lease (a reserved part of its quota). If Config.LimitsOff is set, it counts no
+// Admit implements account.Admitter. It allocates only if the account needs its next quota lease. If Config.LimitsOff is set, it counts no
 // requests, and checks API keys only if they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
@@ -64,26 +63,24 @@ func (t *Accounts) keysRequired() bool {
 	return !policy.RequiredAt.IsZero() && policy.Required(t.config.Clock())
 }
 
-// admitKey asks the actor of the key's account. If the account has no actor at present, it asks the shard that keeps
-// the account. In a cluster it does not wait longer than leaseWaitMax if the account cannot get a lease. If only this
-// process is slow, it asks again.
+// admitKey asks the actor of the key's account. In a cluster it does not wait longer than leaseWaitMax if the account
+// cannot get a lease. If only this process is slow, it asks again.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
-	id, actor := t.keys.Lookup(key)
-	if id == 0 {
+	actor := t.keys.Lookup(key)
+	if actor == nil {
 		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
 	}
-	query := admissionQuery{id, key}
 	if t.Node == 0 {
-		return t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), query, AskTimeout)
+		return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)
 	}
-	admission, err := t.requestPools.admissions.AskFirst(actor, t.Shards.of(id), query, leaseWaitMax)
+	admission, err := t.requestPools.admissions.Ask(actor, admissionQuery{key}, leaseWaitMax)
 	if !errors.Is(err, mailbox.ErrExpired) {
 		return admission, err
 	}
 	if t.journalHealth.Waits() || t.Quorum.Lost() {
 		return account.Admission{}, errLeaseUnavailable
 	}
-	return t.requestPools.admissions.AskFirst(nil, t.Shards.of(id), query, AskTimeout)
+	return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)
 }
 
 // errLeaseUnavailable rejects an API request of an account without a quota lease while the cluster cannot give one.
@@ -138,11 +135,11 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	if err := t.host.Available(); err != nil {
 		return account.QuotaResult{}, err
 	}
-	id, _ := t.keys.Lookup(key)
-	if id == 0 {
+	actor := t.keys.Lookup(key)
+	if actor == nil {
 		return account.QuotaResult{}, errInvalidKey
 	}
-	return t.requestPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id, key: key, byKey: true}, AskTimeout)
+	return t.requestPools.usages.Ask(actor, UsageQuery{key: key, byKey: true}, AskTimeout)
 }
 
 // session returns the account ID of an open session.

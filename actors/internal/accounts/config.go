@@ -12,17 +12,17 @@ import (
 // Config configures Accounts. Package actors copies its fields from actors.Config, which explains them, after it has
 // set the defaults.
 type Config struct {
-	Clock                                  func() time.Time
-	Monotonic                              func() time.Duration
-	Random                                 io.Reader
-	Logger                                 *slog.Logger
-	Mail                                   func(account.LoginMail) error
-	KeyPrefix                              string
-	QuotaPolicy                            account.QuotaPolicy
-	LimitsOff                              bool
-	WriteTimeout                           time.Duration
-	MailboxMax, PendingWritesMax           int
-	AnonymousClientsMax, LoadedMax, Shards int
+	Clock                        func() time.Time
+	Monotonic                    func() time.Duration
+	Random                       io.Reader
+	Logger                       *slog.Logger
+	Mail                         func(account.LoginMail) error
+	KeyPrefix                    string
+	QuotaPolicy                  account.QuotaPolicy
+	LimitsOff                    bool
+	WriteTimeout                 time.Duration
+	MailboxMax, PendingWritesMax int
+	AnonymousClientsMax, Shards  int
 }
 
 // AskTimeout is how long a caller waits for the reply to a request. A reply usually takes microseconds. The timeout is

@@ -2,8 +2,8 @@
 // creates keys and sessions. The rules are in package engine/account. Package commitlog makes the events durable.
 // Accounts implements account.Admitter, account.Service and account.Operator.
 //
-//	AccountActor    one for each loaded account: its keys, its quota windows (day and minute), its lease
-//	ShardActor      (16) keeps a part of the accounts: evicted ones encoded, loaded ones as actors
+//	AccountActor    one for each account, from start to stop: its keys, its quota windows (day and minute), its lease
+//	ShardActor      (16) has a part of the accounts, and gathers what they write
 //	RegistrarActor  e-mail addresses, login codes and sessions; the date from which keys are required
 //	AnonymousActor  (16) counts the requests of clients without a key, by IP address, in memory only
 //
@@ -12,13 +12,9 @@
 // To write every request to the log would be too slow. An account leases a part of its quota in the log, and spends the
 // lease in memory.
 //
-//	Admit          looks up the account of the key and, if the account is loaded, its actor
+//	Admit          looks up the actor of the key's account
 //	AccountActor   spends one request of the lease; when half of it is spent, posts the next lease to the outbox
-//	ShardActor     gets the request only if the account is not loaded; loads the account and forwards the request
 //	outbox         collects events of many accounts, which the shard writes as one batch
-//
-// The shard evicts an idle account: it closes the mailbox and encodes the account. If the closed mailbox rejects a
-// request, Admit sends the request to the shard, which loads the account again.
 //
 // All messages except admissions reach an account through its shard, in order. Therefore a snapshot of the state
 // contains the events of all accounts up to the same record of the log. It contains both a new account and its first

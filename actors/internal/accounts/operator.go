@@ -17,36 +17,27 @@ func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	if err := t.host.Available(); err != nil {
 		return nil, err
 	}
-	var requests []*ListRequest
-	for _, shard := range t.Shards.Refs {
-		m := mailbox.NewRequest[ListQuery, *commitlog.StateSnapshot](ListQuery{})
-		shard.Send(m)
-		requests = append(requests, m)
-	}
 	list := []account.Summary{}
-	for _, m := range requests {
-		c, err := m.Wait(t.config.WriteTimeout)
+	for _, shard := range t.Shards.Refs {
+		m := mailbox.NewRequest[ListQuery, []uint64](ListQuery{})
+		shard.Send(m)
+		ids, err := m.Wait(t.config.WriteTimeout)
 		if err != nil {
 			return nil, err
 		}
-		for _, state := range c.Accounts[0] {
-			summary, err := t.summary(state)
+		for _, id := range ids {
+			one, err := t.account(id)
 			if err != nil {
-				return nil, Internal(err)
+				return nil, err
 			}
-			list = append(list, summary)
+			list = append(list, summaryOf(&one.record, &one.usage))
 		}
 	}
 	slices.SortFunc(list, func(a, b account.Summary) int { return cmp.Compare(a.ID, b.ID) })
 	return list, nil
 }
 
-func (t *Accounts) summary(state evictedAccount) (account.Summary, error) {
-	a, err := state.load(t.Node, t.Clock.start())
-	if err != nil {
-		return account.Summary{}, err
-	}
-	record, windows := a.Record(), a.Usage(t.Clock.Now(), t.config.QuotaPolicy)
+func summaryOf(record *account.Record, windows *account.QuotaResult) account.Summary {
 	summary := account.Summary{
 		ID: record.ID, Email: record.Email, CreatedAt: record.CreatedAt, Suspended: !record.SuspendedAt.IsZero(),
 		Quota: record.Quota, SpentToday: windows.Day.Limit - windows.Day.Remaining,
@@ -56,7 +47,7 @@ func (t *Accounts) summary(state evictedAccount) (account.Summary, error) {
 			summary.ActiveKeys++
 		}
 	}
-	return summary, nil
+	return summary
 }
 
 // ShowAccount implements account.Operator.

@@ -2,6 +2,8 @@ package accounts
 
 import (
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
@@ -9,11 +11,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// remote applies events of another node: it updates accounts without an actor (evicted), and forwards events of
-// accounts with an actor (loaded) to their actors.
+// remote forwards events of another node to the actors of their accounts.
 func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
-	if s.stopped != nil || s.Loaded == nil {
+	if s.stopped != nil || s.Accounts == nil {
 		return // the node or the accounts of the shard have stopped
 	}
 	s.remoteSeq++
@@ -32,7 +33,6 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 }
 
 func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *commitlog.WindowEntry) {
-	s.indexKeys(events)
 	if created, ok := events[0].(*account.Created); ok {
 		s.created([]*account.Created{created})
 		events = events[1:]
@@ -40,37 +40,12 @@ func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *co
 	if len(events) == 0 {
 		return
 	}
-	if acct := s.Loaded[id]; acct != nil {
-		acct.remoteSeq++
-		acct.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: events, Window: window.Retain()})
-		return
-	}
-	s.remoteEvicted(id, events)
-}
-
-// indexKeys adds keys that another node created to the index of keys.
-func (s *ShardActor) indexKeys(events []account.Event) {
-	for _, event := range events {
-		if created, ok := event.(*account.KeyCreated); ok && !s.keys.Claim(created.Key.Digest, created.Account) {
-			panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", created.Account))
-		}
-	}
-}
-
-// remoteEvicted applies events to an evicted account. It does not start an actor for the account.
-func (s *ShardActor) remoteEvicted(id uint64, events []account.Event) {
-	state, known := s.evicted[id]
-	if !known {
+	acct := s.Accounts[id]
+	if acct == nil {
 		panic(fmt.Errorf("apply an event of account %d, which was never created", id))
 	}
-	now := s.common.clock.Now()
-	for _, event := range events {
-		var err error
-		if state, err = state.applyRemote(event, now); err != nil {
-			panic(fmt.Errorf("apply an event of account %d: %w", id, err))
-		}
-	}
-	s.evicted[id] = state
+	acct.remoteSent++
+	acct.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: events, Window: window.Retain()})
 }
 
 // remote applies events of another node. An event that this node has decided but not yet written then conflicts with
@@ -81,37 +56,57 @@ func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	now := a.clock.Now()
 	for _, event := range m.Events {
 		a.Account.ApplyRemote(event, now)
+		a.indexKey(event)
 	}
 }
 
-// CheckReturns tells a shard (actor that keeps a part of the accounts) to send checkReturn to all its loaded accounts.
-type CheckReturns struct {
-	mailbox.OneWay
-	more bool // false starts a check; true continues it with the rest of toCheck, in a message from the shard to itself
-}
+// CheckReturns tells a shard to send checkReturn to all its accounts.
+type CheckReturns struct{ mailbox.OneWay }
 
-// checkReturn tells an account to return its quota lease, which is a reserved part of its quota, if the account does
-// not need the lease. Other nodes can then use that part.
+// checkReturn tells an account to return its quota lease if the account does not need the lease. Other nodes can then
+// use that part of the quota.
 type checkReturn struct{ mailbox.OneWay }
 
-// checkReturns sends checkReturn to the next loaded accounts. Evicted accounts need none, because they returned their
-// leases before they were evicted.
-func (s *ShardActor) checkReturns(more bool) {
-	if !more {
-		s.toCheck = s.toCheck[:0]
-		for _, acct := range s.Loaded {
-			s.toCheck = append(s.toCheck, acct)
+// checkReturnsInterval is the time between two CheckReturns messages in a cluster.
+const checkReturnsInterval = 5 * time.Second
+
+// returnChecker is the goroutine that sends CheckReturns.
+type returnChecker struct {
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+func startReturnChecker(shards []*mailbox.Ref) *returnChecker {
+	c := &returnChecker{stop: make(chan struct{})}
+	c.done.Add(1)
+	go c.run(shards)
+	return c
+}
+
+func (c *returnChecker) run(shards []*mailbox.Ref) {
+	defer c.done.Done()
+	ticker := time.NewTicker(checkReturnsInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-ticker.C:
+		}
+		for _, shard := range shards {
+			shard.Send(&CheckReturns{})
 		}
 	}
-	batch := s.toCheck[max(0, len(s.toCheck)-accountsPerMessage):]
-	for _, acct := range batch {
-		if s.Loaded[acct.actor.ID] == acct {
-			acct.Ref.Send(&checkReturn{})
-		}
-	}
-	clear(batch)
-	if s.toCheck = s.toCheck[:len(s.toCheck)-len(batch)]; len(s.toCheck) > 0 {
-		s.self.Send(&CheckReturns{more: true})
+}
+
+func (c *returnChecker) end() {
+	close(c.stop)
+	c.done.Wait()
+}
+
+func (s *ShardActor) checkReturns() {
+	for _, acct := range s.Accounts {
+		acct.Ref.Send(&checkReturn{})
 	}
 }
 
@@ -128,5 +123,5 @@ func (a *AccountActor) checkReturn() {
 		a.Account.AbortReturn(event)
 		return
 	}
-	a.outbox.post(pendingEvent{account: a.ID, event: event, record: record, unconditional: true}, false)
+	a.outbox.post(pendingEvent{account: a, event: event, record: record, unconditional: true}, false)
 }

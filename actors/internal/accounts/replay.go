@@ -1,71 +1,64 @@
 package accounts
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
 // Replay rebuilds the accounts, the registry of logins and the key policy (from when on API keys are required) from a
-// snapshot and the events after it. Call Begin, then Restore if there is a snapshot, then Apply for each event.
+// snapshot and the events after it. Call Begin, then read the snapshot with Visitor and call Restore if there is one,
+// then Apply for each event.
 type Replay struct {
-	Evicted      []map[uint64]evictedAccount // accounts without an event after the snapshot; one map for each shard
-	Loaded       map[uint64]*account.Account // accounts with an event after the snapshot
-	keyEntries   [][]keyindex.Entry          // entries for the API keys in the snapshot
+	Accounts     map[uint64]*account.Account
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
-	monotonic    time.Duration // newest monotonic time (account.ClockReading) in the log
-	newestWall   time.Time     // newest wall time in the log
+	addresses    [][]account.AddressState // of the snapshot
+	monotonic    time.Duration            // newest monotonic time (account.ClockReading) in the log
+	newestWall   time.Time                // newest wall time in the log
 	loginCodeKey [32]byte
 	SharedCodes  bool // a login code works on every node of the cluster
-	decoder      *record.Decoder
 }
 
-// NewReplay returns a replay that divides the accounts among a number of shards.
-func NewReplay(shards int) *Replay {
-	return &Replay{Evicted: make([]map[uint64]evictedAccount, shards), Loaded: map[uint64]*account.Account{}, decoder: record.NewDecoder()}
-}
+// NewReplay returns an empty replay.
+func NewReplay() *Replay { return &Replay{Accounts: map[uint64]*account.Account{}} }
 
 // Begin starts a replay with empty state. loginCodeKey is the secret key for hashes of login codes.
 func (r *Replay) Begin(loginCodeKey [32]byte) {
 	r.loginCodeKey, r.Registry = loginCodeKey, account.NewRegistry(loginCodeKey)
 	r.shareRegistry()
-	for i := range r.Evicted {
-		r.Evicted[i] = map[uint64]evictedAccount{}
+}
+
+// Visitor returns the functions that take the accounts and e-mail addresses of a snapshot from its reader.
+func (r *Replay) Visitor(decoder *record.Decoder) record.SnapshotVisitor {
+	return record.SnapshotVisitor{
+		Accounts: func(encoded [][]byte) error {
+			for _, data := range encoded {
+				state, err := decoder.Account(data)
+				if err != nil {
+					return err
+				}
+				if r.Accounts[state.Record.ID] != nil {
+					return fmt.Errorf("the snapshot has account %d twice", state.Record.ID)
+				}
+				r.Accounts[state.Record.ID] = account.Restore(state)
+			}
+			return nil
+		},
+		Addresses: func(addresses []account.AddressState) { r.addresses = append(r.addresses, addresses) },
 	}
 }
 
-// Restore replaces the empty state with the state of a snapshot.
-func (r *Replay) Restore(accounts *SnapshotAccounts, s *record.Snapshot) error {
-	counts := make([]int, len(r.Evicted))
-	for _, part := range accounts.accounts {
-		for i := range part {
-			counts[r.Shard(part[i].id)]++
-		}
-	}
-	for i, count := range counts {
-		r.Evicted[i] = make(map[uint64]evictedAccount, count)
-	}
-	for _, part := range accounts.accounts {
-		for i := range part {
-			r.Evicted[r.Shard(part[i].id)][part[i].id] = part[i].state
-		}
-	}
-	for i, count := range counts {
-		if len(r.Evicted[i]) != count {
-			return errors.New("the snapshot has an account twice")
-		}
-	}
-	r.keyEntries = accounts.keyEntries
-	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, accounts.addresses...)
+// Restore sets the state of a snapshot whose accounts the visitor has taken.
+func (r *Replay) Restore(s *record.Snapshot) {
+	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, r.addresses...)
+	r.addresses = nil
 	r.shareRegistry()
 	r.KeyPolicy, r.monotonic = s.KeyPolicy, s.Monotonic
-	return nil
 }
 
 func (r *Replay) shareRegistry() {
@@ -73,9 +66,6 @@ func (r *Replay) shareRegistry() {
 		r.Registry.ShareCodes()
 	}
 }
-
-// Shard returns the index of the shard that keeps an account.
-func (r *Replay) Shard(account uint64) uint64 { return account % uint64(len(r.Evicted)) }
 
 // Apply applies an event, in the order of the log.
 func (r *Replay) Apply(event any) error {
@@ -111,59 +101,29 @@ func (r *Replay) ObserveWall(at time.Time) {
 	}
 }
 
-// account returns the account of an event. If the account is not in Loaded yet, account decodes or creates it, and adds
-// it to Loaded.
+// account returns the account of an event, and creates it for its first event.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
-	if account := r.Loaded[id]; account != nil {
-		return account, nil
-	}
-	evicted := r.Evicted[r.Shard(id)]
-	a, err := (*account.Account)(nil), error(nil)
-	switch encoded, known := evicted[id]; {
-	case known:
-		a, err = r.load(encoded)
-	default:
-		if _, created := event.(*account.Created); !created {
-			return nil, fmt.Errorf("an event of account %d, which was never created", id)
-		}
+	a := r.Accounts[id]
+	if _, created := event.(*account.Created); a == nil && created {
 		a = account.New(id)
+		r.Accounts[id] = a
 	}
-	if err != nil {
-		return nil, err
+	if a == nil {
+		return nil, fmt.Errorf("an event of account %d, which was never created", id)
 	}
-	delete(evicted, id)
-	r.Loaded[id] = a
 	return a, nil
 }
 
-func (r *Replay) load(encoded evictedAccount) (*account.Account, error) {
-	data, _ := record.SplitAccount(encoded)
-	state, err := r.decoder.Account(data)
-	if err != nil {
-		return nil, err
-	}
-	return account.Restore(state), nil
-}
-
-// finish returns all accounts encoded, by shard, and fills the index of keys.
-func (r *Replay) finish(keys *keyindex.Index) ([]map[uint64]evictedAccount, error) {
+// finish completes the replay on a node, which is 0 without a cluster. now is the start of the process.
+func (r *Replay) finish(node engine.NodeID, now account.ClockReading) {
 	if r.SharedCodes {
 		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Monotonic: r.monotonic})
 	}
-	var keyEntries []keyindex.Entry
-	for id, account := range r.Loaded {
-		state := account.State()
-		r.Evicted[r.Shard(id)][id] = encodeState(state)
-		for i := range state.Record.Keys {
-			keyEntries = append(keyEntries, keyindex.NewEntry(state.Record.Keys[i].Digest, id))
-		}
+	for _, a := range r.Accounts {
+		a.SetNode(node)
+		a.Resume(now)
 	}
-	if id, ok := keys.Fill(append(r.keyEntries, keyEntries)); !ok {
-		return nil, fmt.Errorf("two accounts have a key with the same fingerprint, one of them is account %d", id)
-	}
-	r.Loaded, r.keyEntries = nil, nil
-	return r.Evicted, nil
 }
 
 // monotonicOf returns the monotonic time of an event, or 0 if the event has none.

@@ -21,7 +21,7 @@ type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
 	Full       bool       // includes Accounts and Registry
-	Accounts   [][][]byte // by shard; each account in the format of record.SplitAccount
+	Accounts   [][][]byte // by shard; each an encoded account.State
 	Registry   RegistrySnapshot
 	Done       func(*StateSnapshot) // called once, when PartDone was called for all parts
 
@@ -50,7 +50,7 @@ func (s *SnapshotRequest) SetCurrency(state *engine.CurrencySnapshot) {
 	s.Snapshot.PartDone()
 }
 
-// SetAccount adds the state of an account, in the format of record.SplitAccount, to the snapshot.
+// SetAccount adds the state of an account, an encoded account.State, to the snapshot.
 func (s *SnapshotRequest) SetAccount(state []byte) {
 	s.Snapshot.Accounts[s.Index][s.Position] = state
 	s.Snapshot.PartDone()
@@ -82,13 +82,7 @@ func (s *StateSnapshot) Write(dst io.Writer) error {
 		w.Currency(currency.Saved())
 	}
 	for _, accounts := range s.Accounts {
-		w.Accounts(func(yield func([]byte) bool) {
-			for _, account := range accounts {
-				if state, _ := record.SplitAccount(account); !yield(state) {
-					return
-				}
-			}
-		})
+		w.Accounts(slices.Values(accounts))
 	}
 	if s.Full {
 		w.Registry(&s.Registry.Registry, s.Registry.KeyPolicy, s.Registry.Monotonic)

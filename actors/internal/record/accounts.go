@@ -1,7 +1,6 @@
 package record
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/tasard/tasard/engine"
@@ -23,7 +22,9 @@ func (c *codec) keyCreated(e *account.KeyCreated) {
 }
 
 func (c *codec) key(k *account.KeyRecord) {
-	c.threeTexts(1, &k.ID, &k.Name, &k.Hint)
+	c.text(1, &k.ID)
+	c.text(2, &k.Name)
+	c.text(3, &k.Hint)
 	c.digest(4, &k.Digest)
 	c.instant(5, &k.CreatedAt)
 	c.instant(7, &k.RevokedAt)
@@ -86,32 +87,11 @@ func (c *codec) quotaSet(e *account.QuotaSet) {
 	c.internedText(6, &e.By)
 }
 
-// AppendAccount appends the length of the encoded account as a varint, then the encoded account.
+// AppendAccount appends an encoded account.
 func AppendAccount(dst []byte, state *account.State) []byte {
-	return new(AccountEncoder).Append(dst, state, nil)
-}
-
-// AccountEncoder encodes accounts without allocations. It is not safe for concurrent use.
-type AccountEncoder struct{ codec codec }
-
-// Append appends an account like AppendAccount. If evicted is not nil, it also appends evicted, which is a state that
-// is only kept in memory. It is never written to the log or to a snapshot.
-func (e *AccountEncoder) Append(dst []byte, state *account.State, evicted *account.EvictedState) []byte {
-	c := &e.codec
-	c.writing, c.bytes = true, dst
-	lengthPrefixed(c, state, (*codec).account)
-	if evicted != nil {
-		c.evictedState(evicted)
-	}
-	dst, c.bytes = c.bytes, nil
-	return dst
-}
-
-// SplitAccount splits an output of AccountEncoder into the encoded account.State and the encoded account.EvictedState.
-// evicted is empty if the encoder got no account.EvictedState.
-func SplitAccount(data []byte) (state, evicted []byte) {
-	size, n := binary.Uvarint(data)
-	return data[n : n+int(size)], data[n+int(size):]
+	c := &codec{writing: true, bytes: dst}
+	c.account(state)
+	return c.bytes
 }
 
 // Account decodes an account. Danger: the next call reuses the slices in the result.
@@ -132,13 +112,6 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	return *s, nil
 }
 
-// AccountWithoutText is like Account, but faster: it leaves texts empty.
-func (d *Decoder) AccountWithoutText(data []byte) (account.State, error) {
-	d.codec.skipText = true
-	defer func() { d.codec.skipText = false }()
-	return d.Account(data)
-}
-
 // checkLeaseOrder checks one LeaseState, which describes a quota lease (a reserved part of a quota). previous is the
 // node of the LeaseState before it. The LeaseStates of an account are in this order: first any number that were made
 // without a cluster (node 0), then at most one for each cluster node, by node ID.
@@ -150,14 +123,6 @@ func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 		return fmt.Errorf("a lease of node %d with %d recent and %d unspent", lease.Node, lease.RecentAdmitted, lease.Unspent)
 	}
 	return nil
-}
-
-// EvictedState decodes an account.EvictedState. Danger: the next call reuses the slices in the result.
-func (d *Decoder) EvictedState(data []byte) (account.EvictedState, error) {
-	s := &d.evicted
-	*s = account.EvictedState{Days: s.Days[:0], Uses: s.Uses[:0]}
-	err := decode(d, data, s, (*codec).evictedState)
-	return *s, err
 }
 
 func (c *codec) account(s *account.State) {
@@ -186,16 +151,4 @@ func (c *codec) lease(l *account.LeaseState) {
 	c.count(3, &l.Count)
 	c.node(4, &l.Node)
 	c.count(5, &l.RecentAdmitted)
-}
-
-func (c *codec) evictedState(a *account.EvictedState) {
-	repeated(c, 1, &a.Days, (*codec).evictedDay)
-	c.int64(2, (*int64)(&a.LeaseAskedAt))
-	repeated(c, 3, &a.Uses, (*codec).keyUse)
-}
-
-func (c *codec) evictedDay(d *account.EvictedDay) {
-	c.date(1, &d.Day)
-	c.count(2, &d.Spent)
-	c.count(3, &d.Refunded)
 }

@@ -41,9 +41,6 @@ type codec struct {
 	nextField fieldNumber // the field that comes next in the input; 0 at the end of the message and after an error
 	nextWire  byte        // wire type of nextField
 	scope
-	interned *internTable // texts that were read before, for reuse; nil = copy each text
-	arena    *Arena       // memory for frequent events; nil = allocate each event
-	skipText bool         // leave texts empty
 }
 
 // scope is the state of one message that is being read.

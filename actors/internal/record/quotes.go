@@ -11,9 +11,6 @@ func (c *codec) refreshed(e *engine.Refreshed) {
 	c.sint64(5, &e.Priority)
 	c.bool(6, &e.Manual)
 	c.internedText(7, &e.UpstreamSource)
-	if c.nextField == 8 && c.arena != nil && e.Quotes == nil {
-		e.Quotes = alloc(&c.arena.quotes, c.countRun())[:0]
-	}
 	repeated(c, 8, &e.Quotes, (*codec).acceptedQuote)
 	repeated(c, 9, &e.Quarantined, (*codec).quarantined)
 	c.instant(10, &e.Slot)

@@ -72,20 +72,15 @@ func (e *Encoder) encode(event any, size int) ([]byte, error) {
 }
 
 // Decoder decodes records and snapshots. Only the results of Bundle share memory with the input. A Decoder is not safe
-// for concurrent use. The zero Decoder makes a new copy of each text.
+// for concurrent use.
 type Decoder struct {
 	codec    codec
 	envelope envelope
-
-	state   account.State        // memory for results of Account
-	evicted account.EvictedState // memory for results of EvictedState
+	state    account.State // memory for results of Account
 }
 
-// NewDecoder returns a decoder that keeps only one copy of repeated texts (interns them).
-func NewDecoder() *Decoder { return &Decoder{codec: codec{interned: newInternTable()}} }
-
-// UseArena makes the decoder allocate events in an arena. Danger: Arena.Reset makes these events invalid.
-func (d *Decoder) UseArena(arena *Arena) { d.codec.arena = arena }
+// NewDecoder returns a decoder.
+func NewDecoder() *Decoder { return new(Decoder) }
 
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error {
 	c := &d.codec
@@ -224,13 +219,8 @@ const firstEventKind = 2
 
 // newEvent returns an event without data, of the kind that belongs to the next field, or nil for any other field.
 func (c *codec) newEvent() any {
-	switch {
-	case c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds):
+	if c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds) {
 		return nil
-	case c.arena != nil && c.nextField == 2:
-		return c.arena.newRefreshed()
-	case c.arena != nil && c.nextField == 9:
-		return c.arena.newLeased()
 	}
 	return eventKinds[c.nextField].empty()
 }

@@ -48,7 +48,7 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	}
 }
 
-// Accounts writes accounts. Each is an encoded account.State: the first result of SplitAccount.
+// Accounts writes accounts. Each is an encoded account.State.
 func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
 	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: snapshotVersion, accounts: chunk}) })
 }

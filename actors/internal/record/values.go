@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"time"
+	"unique"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -93,48 +94,22 @@ func (c *codec) instant(n fieldNumber, v *time.Time) {
 	}
 }
 
-// internedText is for a text of which many records have the same value.
-func (c *codec) internedText(n fieldNumber, v *string) { c.string(n, v, c.interned) }
+// internedText is for a text of which many records have the same value. All of them share one copy.
+func (c *codec) internedText(n fieldNumber, v *string) {
+	reads := !c.writing && c.nextField == n
+	if c.text(n, v); reads {
+		*v = unique.Make(*v).Value()
+	}
+}
 
-// text is for a text that seldom occurs twice. It is not interned.
-func (c *codec) text(n fieldNumber, v *string) { c.string(n, v, nil) }
-
-func (c *codec) string(n fieldNumber, v *string, known *internTable) {
+func (c *codec) text(n fieldNumber, v *string) {
 	switch {
 	case c.writing && *v != "":
 		c.putTag(n, wireBytes)
 		c.bytes = append(appendVarint(c.bytes, uint64(len(*v))), *v...)
 	case c.nextField == n:
-		if text := c.value(); !c.skipText {
-			*v = known.text(text)
-		}
+		*v = string(c.value())
 		c.advance()
-	}
-}
-
-// threeTexts is for texts as fields n, n+1 and n+2. When reading, it allocates them together.
-func (c *codec) threeTexts(n fieldNumber, v ...*string) {
-	var room [256]byte
-	all, ends := room[:0], [4]int{}
-	for i := range v {
-		if c.writing {
-			c.text(n+fieldNumber(i), v[i])
-		} else if c.nextField == n+fieldNumber(i) {
-			if text := c.value(); !c.skipText {
-				all = append(all, text...)
-			}
-			c.advance()
-		}
-		ends[i+1] = len(all)
-	}
-	if len(all) == 0 {
-		return
-	}
-	text := string(all)
-	for i := range v {
-		if ends[i+1] > ends[i] {
-			*v[i] = text[ends[i]:ends[i+1]]
-		}
 	}
 }
 
@@ -145,11 +120,14 @@ func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 		text := v.String()
 		c.text(n, &text)
 	case c.nextField == n:
-		value, err := c.interned.decimal(c.value())
-		if err != nil {
-			c.fail(err)
+		*v = engine.Decimal{}
+		if text := c.value(); len(text) > 0 {
+			value, err := engine.ParseDecimal(string(text))
+			if err != nil {
+				c.fail(err)
+			}
+			*v = value
 		}
-		*v = value
 		c.advance()
 	}
 }

@@ -1,0 +1,129 @@
+package accounts
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/actors/internal/record"
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine/account"
+)
+
+// FlushDelay is how long an event of an account may stay in the outbox of its shard if no request waits for the event.
+// During the delay, events of many accounts join one write. Most of them are quota leases. The delay does no harm,
+// because an account usually asks for a lease seconds before it needs the lease.
+const FlushDelay = 50 * time.Millisecond
+
+// outbox collects events of the accounts of a shard. The shard takes them when it receives OutboxFilled: at once if a
+// request waits for an event, else within about FlushDelay.
+type outbox struct {
+	shard   *mailbox.Ref
+	flusher *outboxFlusher
+
+	mu       sync.Mutex
+	notified bool // an OutboxFilled is in the mailbox of the shard
+	events   []pendingEvent
+	returns  int // calls of returned since the last take
+	encoder  record.Encoder
+}
+
+// OutboxFilled tells a shard to take the events from its outbox.
+type OutboxFilled struct{ mailbox.OneWay }
+
+func (o *outbox) post(p pendingEvent, urgent bool) {
+	o.mu.Lock()
+	o.events = append(o.events, p)
+	o.mu.Unlock()
+	if urgent {
+		o.notify()
+	} else {
+		o.flusher.schedule()
+	}
+}
+
+// returned tells the shard that an account has posted its last event before a stop, or has none to post.
+func (o *outbox) returned() {
+	o.mu.Lock()
+	o.returns++
+	o.mu.Unlock()
+	o.notify()
+}
+
+func (o *outbox) encode(event account.Event) ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.encoder.Encode(event)
+}
+
+// notify sends OutboxFilled, unless the outbox is empty or the shard has a notice that it has not handled.
+func (o *outbox) notify() {
+	o.mu.Lock()
+	send := !o.notified && len(o.events)+o.returns > 0
+	o.notified = o.notified || send
+	o.mu.Unlock()
+	if send {
+		o.shard.Send(&OutboxFilled{})
+	}
+}
+
+// take removes all events. An event that is posted later causes another OutboxFilled.
+func (o *outbox) take() (events []pendingEvent, returns int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	events, returns = o.events, o.returns
+	o.events, o.returns, o.notified = nil, 0, false
+	return events, returns
+}
+
+// outboxFlusher is a goroutine that notifies all shards FlushDelay after an event was posted.
+type outboxFlusher struct {
+	outboxes []*outbox // set before start
+	wake     chan struct{}
+	stop     chan struct{}
+	done     sync.WaitGroup
+}
+
+func newOutboxFlusher() *outboxFlusher {
+	return &outboxFlusher{wake: make(chan struct{}, 1), stop: make(chan struct{})}
+}
+
+func (f *outboxFlusher) start() {
+	f.done.Add(1)
+	go f.run()
+}
+
+// schedule makes the shards empty their outboxes after FlushDelay. It does not block.
+func (f *outboxFlusher) schedule() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // scheduled already
+	}
+}
+
+func (f *outboxFlusher) run() {
+	defer f.done.Done()
+	timer := time.NewTimer(FlushDelay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-f.stop:
+			return
+		case <-f.wake:
+			timer.Reset(FlushDelay)
+		}
+		select {
+		case <-f.stop:
+			return
+		case <-timer.C:
+		}
+		for _, outbox := range f.outboxes {
+			outbox.notify()
+		}
+	}
+}
+
+// end stops the flusher. Events that are posted afterwards are written only if a request waits for them.
+func (f *outboxFlusher) end() {
+	close(f.stop)
+	f.done.Wait()
+}
