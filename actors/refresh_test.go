@@ -70,7 +70,7 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	if got := best(t, s); got != "60" {
 		t.Errorf("while 61 is being decided the best is %s", got)
 	}
-	states := mailbox.NewRequest[struct{}, *commitlog.StateSnapshot](struct{}{})
+	states := mailbox.NewRequest[bool, *commitlog.StateSnapshot](false)
 	clock.release <- struct{}{}
 	second.group.Wait()
 	if got := best(t, s); got != "61" {

@@ -26,8 +26,8 @@ func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 // are required.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It allocates only if the account needs its next quota lease. If Config.LimitsOff is set, it counts no
-// requests, and checks API keys only if they are required.
+// Admit implements account.Admitter. It allocates only if the account needs its next quota lease. If Config.LimitsOff
+// is set, it counts no requests, and checks API keys only if they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.host.Available(); err != nil {
 		return account.Admission{}, err

@@ -49,7 +49,7 @@ func TestFirstRequest_AllocatesLittle(t *testing.T) {
 	}
 }
 
-// testShard is a shard without accounts, with an outbox that tells nobody.
+// testShard is a shard without accounts, with an outbox that notifies no shard.
 func testShard(t *testing.T) *ShardActor {
 	t.Helper()
 	clock := newMonotonicClock(func() time.Time { return noon }, func() time.Duration { return 0 })
