@@ -67,9 +67,9 @@ func TestNotFound_Page(t *testing.T) {
 	harness := apitest.Start(t)
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, c := range []struct{ method, path, accept, want string }{
-		{http.MethodGet, "/nope", browser, "Página no encontrada"}, {http.MethodGet, "/docs/", browser, "Página no encontrada"},
+		{http.MethodGet, "/nope", browser, "Página no encontrada"}, {http.MethodGet, "/docs/nope", browser, "Página no encontrada"},
 		{http.MethodGet, "/en/nope", browser, "Page not found"}, {http.MethodGet, "/a//b?x=1", browser, "Página no encontrada"},
-		{http.MethodGet, "/nope", "*/*", `"code":"not_found"`}, {http.MethodGet, "/docs/", "", `"code":"not_found"`},
+		{http.MethodGet, "/nope", "*/*", `"code":"not_found"`}, {http.MethodGet, "/docs/nope", "", `"code":"not_found"`},
 		{http.MethodPost, "/nope", browser, `"code":"not_found"`},
 		{http.MethodGet, "/v1/nope", browser, `"code":"not_found"`}, {http.MethodGet, "/v1", browser, `"code":"not_found"`},
 	} {
