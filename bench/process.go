@@ -112,6 +112,9 @@ func (p *process) awaitLine(ctx context.Context, text string) (line string, err 
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		_, rest, found := strings.Cut(string(p.output), text)
+		if !found {
+			return false
+		}
 		line, _, found = strings.Cut(text+rest, "\n")
 		return found
 	})

@@ -137,18 +137,7 @@ func TestBaseline_Frozen(t *testing.T) {
 // TestBaseline_Real counts what the rules say of real observations of 16 sources. They are about a day apart, so that
 // three runs are three days. Nearly all of the alarms are real.
 func TestBaseline_Real(t *testing.T) {
-	file, err := os.Open("../../shared/data/observations.csv")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the real observations are not here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	lines, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := realLines(t)
 	runs := map[string][]baselineRun{}
 	for _, line := range lines[1:] {
 		at, err := time.Parse(time.RFC3339, line[0])
@@ -206,4 +195,21 @@ func TestBaseline_Real(t *testing.T) {
 	if alarms > 50 || frozen > 15 || planted < 500 || detected != planted {
 		t.Error("the rules are worse than before")
 	}
+}
+
+// realLines returns the lines of the real observations, with the heading.
+func realLines(t *testing.T) [][]string {
+	file, err := os.Open("../../shared/data/observations.csv")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the real observations are not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
 }

@@ -37,17 +37,6 @@ const (
 	MarkInUse MarkState = "in use"
 )
 
-// encodeFile returns the contents of a mark file with two valid slots: m, and m with the previous generation.
-func (m mark) encodeFile() []byte {
-	older := m
-	older.generation--
-	file := make([]byte, markFileBytes)
-	for _, slot := range []mark{older, m} {
-		copy(file[slot.generation%markSlots*markSlotBytes:], slot.encode())
-	}
-	return file
-}
-
 func (m mark) encode() []byte {
 	b := make([]byte, markSlotBytes)
 	copy(b, markMagic)

@@ -101,7 +101,7 @@ func unpackLog(archive io.Reader, dir string) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(f, r)
+		_, err = io.CopyN(f, r, header.Size)
 		if err == nil {
 			err = f.Sync()
 		}

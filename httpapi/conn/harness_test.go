@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 )
@@ -27,57 +26,8 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// Tests have no clock of their own but this: bubbleNow and bubbleSleep are the doors to the time of a bubble, which
-// costs none.
-func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // see above
-
-func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }
-
-// fakeNow is a clock that stands.
-func fakeNow() time.Time { return time.Date(2025, 11, 21, 14, 0, 0, 0, time.UTC) }
-
-// patience bounds what goes over loopback.
-const patience = 20 * time.Second
-
-func eventually(t testing.TB, done func() bool) {
-	t.Helper()
-	look, late := time.NewTicker(time.Millisecond), time.NewTimer(patience)
-	defer look.Stop()
-	defer late.Stop()
-	for !done() {
-		select {
-		case <-look.C:
-		case <-late.C:
-			t.Fatal("it never came")
-		}
-	}
-}
-
 func logTo(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-func listen(t testing.TB) net.Listener {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	return ln
-}
-
-// dial opens a connection that ends with the test.
-func dial(t testing.TB, address string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	ok(t, err)
-	t.Cleanup(func() { conn.Close() })
-	ok(t, conn.SetDeadline(bubbleNow().Add(patience)))
-	return conn
-}
-
-func write(t testing.TB, conn net.Conn, text string) {
-	t.Helper()
-	_, err := io.WriteString(conn, text)
-	ok(t, err)
 }
 
 // rawConn is a connection in memory: it hands out in at once, then EOF.

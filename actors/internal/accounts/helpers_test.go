@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -17,14 +16,6 @@ var noon = time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 func keyOf(id uint64) (d account.Digest) {
 	binary.LittleEndian.PutUint64(d[:], id<<32|id+1)
 	return d
-}
-
-// testAccount is an account with a key and a lease.
-func testAccount(t testing.TB, id uint64) *account.Account {
-	t.Helper()
-	a := newAccount(t, id)
-	a.Apply(&account.Leased{Account: id, Day: engine.DateOf(noon), Count: 16, Monotonic: time.Hour, KeyID: "key_1", At: noon})
-	return a
 }
 
 // newAccount is an account with a key.
