@@ -294,7 +294,7 @@ func stopUnderLoad(t *testing.T, balanced bool, args ...string) *drainResult {
 func TestDrain_NoRequestFails(t *testing.T) {
 	t.Parallel()
 	stops := sweep(4, 20)
-	most := 2 * stops // that arrive between the last accept and the end of the listener
+	most := drainClients * stops // one of each client, between the last accept and the end of the listener
 	var whole, dropped int64
 	for range stops {
 		d := stopUnderLoad(t, false)
