@@ -67,8 +67,8 @@ type quotaNode struct {
 	waiting int
 	widest  int // largest lease of this process
 
-	askedAt time.Duration // of its newest lease
-	mayCost [2]int        // what a crash may cost by its newest lease and the one before it
+	askedAt time.Duration          // of its newest lease
+	mayCost map[engine.Date][2]int // what a crash may cost by the newest lease of a day and the one before it
 }
 
 var testKey = SecretOf("the key of the world").Digest()
@@ -123,7 +123,7 @@ func (m *quotaModel) replay(state *State, from, to int) *Account {
 func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	m := n.model
 	n.start(origin)
-	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account, n.mayCost = nil, 0, 0, 0, 0, account, [2]int{}
+	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account, n.mayCost = nil, 0, 0, 0, 0, account, map[engine.Date][2]int{}
 	for i := range m.log[:n.place] {
 		n.recordDay(&m.log[i])
 	}
@@ -253,7 +253,7 @@ func (n *quotaNode) lease() {
 	switch {
 	case lease != nil:
 		n.widest = max(n.widest, lease.Count)
-		n.mayCost = [2]int{n.leaseBound(left), n.mayCost[0]}
+		n.mayCost[lease.Day] = [2]int{n.leaseBound(left), n.mayCost[lease.Day][0]}
 		n.askedAt = n.now().Monotonic
 		n.offer(lease)
 	case n.waiting > 0:
@@ -267,7 +267,7 @@ func (n *quotaNode) lease() {
 // leaseBound is the largest lease that decision L1 allows now, with so many requests left of the day.
 func (n *quotaNode) leaseBound(left int) int {
 	size := n.model.policy.LeaseSize
-	if n.mayCost[0] > 0 && n.now().Monotonic-n.askedAt < time.Second {
+	if len(n.mayCost) > 0 && n.now().Monotonic-n.askedAt < time.Second {
 		return max(size, min(256, left/10))
 	}
 	return size
@@ -371,17 +371,18 @@ func (n *quotaNode) crash() {
 	if m.pick(2) == 0 {
 		n.commit()
 	}
-	allowed := max(m.policy.LeaseSize, n.mayCost[0], n.mayCost[1])
-	if m.policy.LeaseSize == 1 {
-		allowed = max(1, n.widest) // an exact lease is as large as what waits for it
-	}
-	refunded := map[engine.Date]int{}
+	mayCost, widest, refunded := n.mayCost, n.widest, map[engine.Date]int{}
 	for _, c := range n.account.days.counts {
 		refunded[c.day] = c.refunded
 	}
 	m.pass()
 	n.restart(nil, 0)
-	m.forfeit(n, func(day engine.Date) int { return allowed + refunded[day] })
+	m.forfeit(n, func(day engine.Date) int {
+		if m.policy.LeaseSize == 1 {
+			return refunded[day] + max(1, widest) // an exact lease is as large as what waits for it
+		}
+		return refunded[day] + max(m.policy.LeaseSize, mayCost[day][0], mayCost[day][1])
+	})
 }
 
 // forfeit notes what the last process of a single node has not spent of each day, and compares it with what is allowed.
