@@ -36,7 +36,7 @@ export async function start() {
   const [service, shown] = await Promise.all([
     begin(["serve", "--data", data(), "--import", observations, "--no-collect", "--listen", "127.0.0.1:0",
       "--smtp-addr", `127.0.0.1:${port}`, "--smtp-tls", "off", "--mail-from", "no-reply@tasard.example",
-      "--trusted-proxy", "127.0.0.1/32", "--log-format", "text"], / imported /),
+      "--trusted-proxy", "127.0.0.1/32", "--log-format", "text"], /msg="imported /),
     begin(["demo", "--listen", "127.0.0.1:0", "--step", "1h", "--data", made()], /^Ctrl-C/),
   ]);
   base = service.address;
