@@ -276,7 +276,7 @@ func (l *workload) accountStep(n int) error {
 	if err != nil {
 		return err
 	}
-	from := netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)})
+	from := netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1}) // a network of its own
 	if err := l.system.RequestCode(email, account.Requester{Address: from}); err != nil {
 		return err
 	}
