@@ -15,7 +15,7 @@ import (
 func TestF1_LeasesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, early = 40, 9 // requests, of a lease of 16
-		const few = 3             // writes; as a rule all shards are in the first
+		const few = 6             // writes; as a rule all shards are in the first, and each on its own would need 8
 		n := startNode(t, Config{})
 		var members []*testMember
 		for number := range many {
@@ -61,7 +61,7 @@ func TestF1_LeasesAreGathered(t *testing.T) {
 // First requests that come while a write is under way share the next one, whatever their shards are.
 func TestF1_FirstRequestsShareAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many, few = 200, 4 // each shard on its own would need 8
+		const many, few = 200, 6 // each shard on its own would need 8
 		slow := func([][]byte) error {
 			<-time.NewTimer(time.Millisecond).C // until all goroutines of the bubble wait
 			return nil

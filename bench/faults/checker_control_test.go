@@ -198,13 +198,13 @@ func statesAfterStart() map[string]controlCase {
 	leaseOfOne := func(p *controlSetup) { p.l.limits.lease, p.says[0].remaining = 1, 1000-103-1 }
 	return map[string]controlCase{
 		"nothing":                                 {"", func(*controlSetup) {}},
-		"a lease is forfeited":                    {"", left(-16)},
+		"a lease is forfeited":                    {"", left(-100)},
 		"what was in flight counts":               {"", func(p *controlSetup) { p.a.inDoubt = 2; left(-18)(p) }},
 		"a lease of one, refused while it waited": {"", func(p *controlSetup) { p.a.raced = 1; leaseOfOne(p) }},
 		"a lease of one, and nothing waited":      {overForfeited, leaseOfOne},
 		"a lease after a stop in order":           {overForfeited, func(p *controlSetup) { p.l.stoppedInOrder = true; left(-1)(p) }},
 		"a charge is lost":                        {overGranted, left(1)},
-		"more than a lease is gone":               {overForfeited, left(-17)},
+		"more than a lease is gone":               {overForfeited, left(-101)},
 		"Remaining has risen":                     {wentBack, func(p *controlSetup) { p.a.remainingMin = 890 }},
 		"a key is lost":                           {lostWrite, keys(keyText("gone", "revoked"))},
 		"a revocation is lost":                    {lostWrite, keys(keyText("good", "active"), keyText("gone", "active"))},
