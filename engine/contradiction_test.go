@@ -320,6 +320,9 @@ func TestI3_PublishedAfterItWasObserved(t *testing.T) {
 		if got := f.rate("bhd"); got.PublishedAt.IsZero() == c.kept || (got.DatePrecision == PrecisionDatetime) != c.kept {
 			t.Errorf("%s: served %s, %s", c.published, got.PublishedAt, got.DatePrecision)
 		}
+		if rows := f.historyOn(DateOf(noon), "bhd"); len(rows) != 1 || (rows[0].DatePrecision == PrecisionDatetime) != c.kept {
+			t.Errorf("%s: history has %+v", c.published, rows)
+		}
 	}
 	f.state = NewCurrencyState("USD", testCatalogue(), DefaultRules())
 	f.state.Apply(&Refreshed{Currency: "USD", SourceID: "a", ObservedAt: noon, Quotes: []AcceptedQuote{{

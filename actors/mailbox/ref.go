@@ -64,20 +64,6 @@ func (r *Ref) Deliver(m Message) {
 	}
 }
 
-// TrySend sends a message like Send, and returns true. If the actor has stopped, TrySend returns false and does not
-// reject the message.
-func (r *Ref) TrySend(m Message) bool {
-	isRequest := m.IsRequest()
-	switch err := r.post(m, isRequest, isRequest); err {
-	case nil:
-	case ErrStopped:
-		return false
-	default:
-		r.reject(m, isRequest, err)
-	}
-	return true
-}
-
 // Busy reports whether the actor is running or has messages to handle.
 func (r *Ref) Busy() bool {
 	if !r.mu.TryLock() {
@@ -112,19 +98,6 @@ func (r *Ref) post(m Message, isRequest, direct bool) *engine.Error {
 		r.system.dispatcher.add(r)
 	}
 	return nil
-}
-
-// CloseIdle ends the actor if it is idle and mayClose returns true. After CloseIdle has returned true, the caller may
-// read and change the state of the actor. mayClose may do so too. Use CloseIdle only for actors that were started with
-// System.Init.
-func (r *Ref) CloseIdle(mayClose func() bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed || r.running || r.waiting > 0 || len(r.lifecycle) > 0 || !mayClose() {
-		return false
-	}
-	r.closed = true
-	return true
 }
 
 // Stop stops the actor and waits until all its messages are answered.

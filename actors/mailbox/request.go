@@ -134,15 +134,6 @@ func (a *RequestPool[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, er
 	return q.Wait(deadline)
 }
 
-// AskFirst asks the actor preferred. If preferred is nil or has stopped, it asks the actor fallback instead.
-func (a *RequestPool[Q, A]) AskFirst(preferred, fallback *Ref, query Q, deadline time.Duration) (A, error) {
-	q := a.request(query)
-	if preferred == nil || !preferred.TrySend(q) {
-		fallback.Send(q)
-	}
-	return q.Wait(deadline)
-}
-
 // AskAny asks one of several actors that give the same answer. It prefers the actor that this processor asked last, to
 // avoid cache traffic between processors. If that actor is busy, it asks the next one.
 func (a *RequestPool[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {

@@ -119,8 +119,8 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 }
 
 // Init makes r the address of the actor a. Unlike Spawn it does not register the actor with protoactor, because
-// registration costs more than the rest of the actor. The caller must end the actor with CloseIdle or Stop. The kind
-// must be Transient.
+// registration costs more than the rest of the actor. The caller must end the actor with Stop. The kind must be
+// Transient.
 func (s *System) Init(r *Ref, kind *Kind, a Actor) { r.system, r.kind, r.actor = s, kind, a }
 
 // Close ends the system. All actors must have stopped before.

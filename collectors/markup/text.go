@@ -81,27 +81,6 @@ func IsInvisible(node *html.Node) bool {
 	return node.Type == html.ElementNode && slices.Contains(invisible, node.DataAtom)
 }
 
-// Describe returns a short CSS selector for an element: its name with its id or its first class. If it has neither,
-// the nearest element around it that has one stands before it.
-func Describe(node *html.Node) string {
-	for around := node; around != nil && around.Type == html.ElementNode; around = around.Parent {
-		name := ""
-		if id, _ := Text(around, "id"); strings.TrimSpace(id) != "" {
-			name = "#" + strings.Fields(id)[0]
-		} else if class, _ := Text(around, "class"); strings.TrimSpace(class) != "" {
-			name = around.Data + "." + strings.Fields(class)[0]
-		}
-		switch {
-		case name == "":
-		case around == node:
-			return name
-		default:
-			return name + " " + node.Data
-		}
-	}
-	return node.Data
-}
-
 // isStruckOut reports whether an element is struck out. Some pages strike out the old rate beside the new rate.
 func isStruckOut(node *html.Node) bool {
 	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike

@@ -247,21 +247,6 @@ func formatInstant(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// Since is a time: an instant, or a date, which means the beginning of the day in Santo Domingo.
-func Since(target *time.Time) pflag.Value {
-	parse := func(text string) (time.Time, error) {
-		if date, err := engine.ParseDate(text); err == nil {
-			return date.Start(), nil
-		}
-		instant, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return instant, fmt.Errorf("%q: want a date or an instant, such as 2027-01-31 or 2027-01-31T00:00:00-04:00", text)
-		}
-		return instant, nil
-	}
-	return &value[time.Time]{target, "DATE", parse, formatInstant}
-}
-
 // Side is one side (the buy or the sell price) of a rate, a positive decimal number. It is kept as text, so that
 // nothing is rounded.
 func Side(target *string) pflag.Value {
