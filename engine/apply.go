@@ -89,7 +89,7 @@ const sightingPermille = 10
 
 // addPending stores an implausible value. The source can confirm it by repeating it (see validator.confirmed).
 func (s *quoteStore) addPending(quarantined *Quarantined) {
-	if quarantined.Reason != Jump && quarantined.Reason != OffMarket {
+	if quarantined.Reason != Jump && quarantined.Reason != OffMarket && quarantined.Reason != OutOfBand {
 		return
 	}
 	key := quarantined.Observation.Key()

@@ -210,6 +210,81 @@ func TestI3_OffTheReferenceRate(t *testing.T) {
 	}
 }
 
+// A wrong reference rate neither withdraws the quotes on which institutions agree, nor keeps the right one out.
+func TestI3_AWrongReferenceRate(t *testing.T) {
+	aud := func(id, buy, sell string) Observation {
+		return Observation{InstitutionID: id, Currency: "AUD", Buy: buy, Sell: sell}
+	}
+	reference := func(rate string) Observation {
+		return Observation{InstitutionID: "bcrd", Currency: "AUD", Kind: Reference, Buy: rate, Sell: rate}
+	}
+	start := func(t *testing.T) *fixture {
+		f := newFixture(t)
+		f.state = NewCurrencyState("AUD", testCatalogue(), DefaultRules())
+		return f
+	}
+	wantRanked := func(f *fixture, want int) {
+		t.Helper()
+		if page := f.view().Ranking(RankingQuery{Operation: Sell, PageRequest: PageRequest{LimitMax, 0}}); page.Total != want {
+			t.Errorf("%d are ranked, want %d", page.Total, want)
+		}
+	}
+	t.Run("after the institutions", func(t *testing.T) {
+		f := start(t)
+		for _, id := range others[:3] {
+			f.accept(id+"-site", aud(id, "38.50", "41.00"))
+		}
+		f.advance(time.Minute)
+		f.refuse(OffMarket, "bcrd-currencies", reference("58.50"))
+		wantRanked(f, 3)
+		f.advance(time.Hour)
+		f.accept("bcrd-currencies", reference("39.50"))
+		wantRanked(f, 3)
+	})
+	t.Run("before the institutions", func(t *testing.T) {
+		f := start(t)
+		f.accept("bcrd-currencies", reference("58.50"))
+		for i, id := range others[:3] {
+			f.advance(time.Minute)
+			if i == 2 {
+				f.refuse(Jump, "bcrd-currencies", reference("39.50")) // two are not enough
+				f.advance(time.Minute)
+			}
+			f.refuse(OutOfBand, id+"-site", aud(id, "38.50", "41.00"))
+		}
+		f.advance(time.Hour)
+		f.accept("bcrd-currencies", reference("40.10"))
+		f.advance(time.Hour)
+		f.accept("popular-site", aud("popular", "38.50", "41.00"))
+		wantRanked(f, 1)
+	})
+	for name, quotes := range map[string][]Observation{
+		"institutions that disagree": {aud("popular", "58.10", "59.90"), aud("bdi", "3.85", "4.10"), aud("promerica", "99999.00", "99999.99")},
+		"two of them agree":          {aud("popular", "58.10", "59.90"), aud("bdi", "58.20", "59.80")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t)
+			for _, o := range quotes {
+				f.accept(o.InstitutionID+"-site", o)
+			}
+			f.advance(time.Minute)
+			f.accept("bcrd-currencies", reference("39.50"))
+			wantRanked(f, 0)
+		})
+	}
+	t.Run("one page about many institutions", func(t *testing.T) {
+		f := start(t)
+		var page []Observation
+		for _, id := range others[:5] {
+			page = append(page, aud(id, "58.10", "59.90"))
+		}
+		f.accept("infodolar", page...)
+		f.advance(time.Minute)
+		f.accept("bcrd-currencies", reference("39.50"))
+		wantRanked(f, 0)
+	})
+}
+
 // TestI3_OnlyOneInstitution: three refreshes over a day confirm a step where nothing else is quoted.
 func TestI3_OnlyOneInstitution(t *testing.T) {
 	f := newFixture(t)

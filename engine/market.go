@@ -134,6 +134,38 @@ func (m *market) median(name Operation, count int) Decimal {
 	return decimalOf(prices[len(prices)/2].units)
 }
 
+// consensus returns the median of one side if Rules.MedianQuotesMin institutions, each with a source of its own, have
+// a price near it: one page can be wrong about many institutions.
+func (m *market) consensus(name Operation, rules Rules) (Decimal, bool) {
+	prices, median := m.side(name), m.median(name, rules.MedianQuotesMin)
+	if median.IsNull() {
+		return Decimal{}, false
+	}
+	var by witnesses
+	for _, p := range prices {
+		if within(decimalOf(p.units), median, rules.JumpPermille) {
+			by.add(p.quote.Key.Institution, p.quote.SourceID)
+		}
+	}
+	return median, by.count() >= rules.MedianQuotesMin
+}
+
+// witnesses are the institutions, and the sources, that give similar values.
+type witnesses struct{ institutions, sources []string }
+
+func (w *witnesses) add(institution, source string) {
+	if !slices.Contains(w.institutions, institution) {
+		w.institutions = append(w.institutions, institution)
+	}
+	if !slices.Contains(w.sources, source) {
+		w.sources = append(w.sources, source)
+	}
+}
+
+// count is the number of independent witnesses: institutions that share a source count once, and so do sources about
+// the same institution.
+func (w *witnesses) count() int { return min(len(w.institutions), len(w.sources)) }
+
 // measure compares prices of one institution with those of the others.
 type measure struct {
 	rules       Rules

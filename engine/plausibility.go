@@ -57,6 +57,7 @@ func (v *validator) jump(c *candidate, before *market) (Reason, string) {
 		last, limit := good.of(side.name), c.plausible.JumpPermille
 		switch {
 		case last.IsNull() || within(side.value, last, limit):
+		case c.key.Kind == Reference && v.agreed(c):
 		case c.key.Kind == Commercial && (v.measure(c).supports(before.side(side.name), side.value) || before.contradicted(v.measure(c), good) != ""):
 		default:
 			return Jump, wrongSide(side.name, side.value, limit,
@@ -210,10 +211,10 @@ func (q *quote) freshAt(t time.Time) *SourceQuote {
 
 // offMarket refuses a side of a commercial quote that is too far from the median of the other institutions. If the
 // candidate repeats a published value, only quotes that were checked since that value appeared count: in a devaluation,
-// the first institutions that move are right.
+// the first institutions that move are right. A reference rate is compared with commercial quotes that agree.
 func (v *validator) offMarket(c *candidate, market *market) (Reason, string) {
 	if c.key.Kind != Commercial {
-		return "", ""
+		return v.referenceOffMarket(c, market)
 	}
 	u := v.measure(c)
 	if !c.backfill && c.last != nil && c.repeats(c.last) {
@@ -240,6 +241,28 @@ func (v *validator) offReference(c *candidate, market *market) (Reason, string) 
 		return OutOfBand, detail
 	}
 	return "", ""
+}
+
+// referenceOffMarket refuses a reference rate that the agreeing quotes of the market contradict: accepted, it would
+// withdraw all of them.
+func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, string) {
+	if v.rules.ReferencePermille == 0 {
+		return "", ""
+	}
+	for _, side := range c.sides() {
+		if median, ok := market.consensus(side.name, v.rules); ok && !within(side.value, median, v.rules.ReferencePermille) {
+			return OffMarket, wrongSide(side.name, side.value, v.rules.ReferencePermille, median.String()+", on which the institutions agree")
+		}
+	}
+	return "", ""
+}
+
+// agreed reports whether Rules.MedianQuotesMin institutions, each by a source of its own, give a value that is similar
+// to a reference rate. Values that were refused count too, because a wrong reference rate makes right values be refused.
+func (v *validator) agreed(c *candidate) bool {
+	var by witnesses
+	v.eachSimilar(c, func(q marketQuote) { by.add(q.key.Institution, q.source) })
+	return by.count() >= v.rules.MedianQuotesMin
 }
 
 func offReference(value, reference bidAsk, rules Rules) string {
@@ -357,18 +380,30 @@ func (v *validator) confirmedByFollowing(c *candidate) bool {
 }
 
 // corroboratedElsewhere reports whether a quote of the market, or a value that waits for confirmation, is similar.
-func (v *validator) corroboratedElsewhere(c *candidate) bool {
-	found := false
+func (v *validator) corroboratedElsewhere(c *candidate) (found bool) {
+	v.eachSimilar(c, func(marketQuote) { found = true })
+	return found
+}
+
+// eachSimilar calls visit for the quotes of the market, and the values that wait for confirmation, that support the
+// value of a candidate.
+func (v *validator) eachSimilar(c *candidate, visit func(marketQuote)) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
+	check := func(q marketQuote) {
+		if v.corroborates(q, c) {
+			visit(q)
+		}
+	}
 	v.store.eachQuote(func(q *quote) {
 		if fresh := q.freshAt(v.refresh.ObservedAt); fresh != nil {
-			found = found || v.corroborates(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell}, c)
+			check(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell})
 		}
 		for _, p := range q.pending {
-			found = found || !p.ObservedAt.Before(oldest) && v.corroborates(marketQuote{q.key, p.SourceID, p.Buy, p.Sell}, c)
+			if !p.ObservedAt.Before(oldest) {
+				check(marketQuote{q.key, p.SourceID, p.Buy, p.Sell})
+			}
 		}
 	})
-	return found
 }
 
 // near reports whether two sides differ by at most permille (thousandths). A null side is near every other side.
