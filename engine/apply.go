@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // apply changes the store by an event, both for a new event and in a replay of the log.
@@ -59,7 +60,7 @@ func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
 		Key: quote.Key, SourceID: event.SourceID, Buy: quote.Buy, Sell: quote.Sell,
-		EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, UpstreamSource: event.UpstreamSource,
+		EffectiveDate: quote.EffectiveDate, PublishedAt: pastOnly(quote.PublishedAt, event.ObservedAt), UpstreamSource: event.UpstreamSource,
 		CollectedAt: event.ObservedAt, LastCheckedAt: event.ObservedAt, ExpiresAt: quote.ExpiresAt,
 		Priority: event.Priority, Manual: event.Manual,
 	}
@@ -67,6 +68,15 @@ func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQ
 		next.CollectedAt, next.Released = last.CollectedAt, last.Released
 	}
 	return next
+}
+
+// pastOnly drops the time at which a source published a value if it is after the observation: day and month swapped, or
+// a wrong year. Records of earlier versions hold such times too.
+func pastOnly(publishedAt, observedAt time.Time) time.Time {
+	if publishedAt.After(observedAt) {
+		return time.Time{}
+	}
+	return publishedAt
 }
 
 func (q *SourceQuote) sameValue(quote *AcceptedQuote) bool {

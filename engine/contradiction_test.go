@@ -403,8 +403,14 @@ func TestI3_PublishedAfterItWasObserved(t *testing.T) {
 	f.state.Apply(&Refreshed{Currency: "USD", SourceID: "a", ObservedAt: noon, Quotes: []AcceptedQuote{{
 		Key: QuoteKey{"bhd", Branch, Commercial}, Buy: decimalFrom("57"), PublishedAt: noon.AddDate(4, 0, 0), ExpiresAt: noon.Add(time.Hour),
 	}}}) // of an earlier version
+	if got, rows := f.rate("bhd"), f.historyOn(DateOf(noon), "bhd"); !got.PublishedAt.IsZero() || rows[0].DatePrecision == PrecisionDatetime {
+		t.Errorf("served %s, history has %+v", got.PublishedAt, rows)
+	}
+	saved := f.state.Saved()
+	saved.SourceQuotes[0].PublishedAt = noon.AddDate(4, 0, 0)
+	f.state = RestoreCurrencyState(saved, testCatalogue(), DefaultRules())
 	if got := f.rate("bhd"); !got.PublishedAt.IsZero() {
-		t.Errorf("served %s", got.PublishedAt)
+		t.Errorf("a snapshot of an earlier version: served %s", got.PublishedAt)
 	}
 }
 

@@ -39,6 +39,7 @@ func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *Curre
 func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules) *CurrencyState {
 	c := NewCurrencyState(saved.Currency, catalogue, rules)
 	for _, quote := range saved.SourceQuotes {
+		quote.PublishedAt = pastOnly(quote.PublishedAt, quote.LastCheckedAt)
 		c.store.mutableQuote(quote.Key).accept(&quote)
 		c.store.quotesOf[quote.SourceID]++
 	}

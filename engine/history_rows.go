@@ -33,7 +33,7 @@ func historyRow(event *Refreshed, quote *AcceptedQuote) HistoryEntry {
 	return HistoryEntry{
 		Date: historyDate(quote.EffectiveDate, event.ObservedAt), InstitutionID: quote.Key.Institution, Currency: event.Currency,
 		Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy, Sell: quote.Sell,
-		SourceID: event.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, quote.PublishedAt),
+		SourceID: event.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, pastOnly(quote.PublishedAt, event.ObservedAt)),
 		ObservedAt: event.ObservedAt, Precedence: precedence(event.Manual, event.Priority),
 	}
 }

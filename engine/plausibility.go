@@ -258,7 +258,7 @@ func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, st
 }
 
 // agreed reports whether Rules.MedianQuotesMin institutions, each by a source of its own, give a value that is similar
-// to a reference rate. Values that were refused count too, because a wrong reference rate makes right values be refused.
+// to a reference rate. Refused values count too, because a wrong reference rate makes right ones be refused.
 func (v *validator) agreed(c *candidate) bool {
 	var by witnesses
 	v.eachSimilar(c, func(q marketQuote) { by.add(q.key.Institution, q.source) })

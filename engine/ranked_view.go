@@ -78,19 +78,15 @@ func (s *CurrencySnapshot) rate(q *quote, now time.Time) *Rate {
 		return nil
 	}
 	source := s.catalogue.Source(published.SourceID)
-	publishedAt := published.PublishedAt
-	if publishedAt.After(published.LastCheckedAt) {
-		publishedAt = time.Time{} // in records of earlier versions; a validator drops it
-	}
 	return &Rate{
 		ID: q.key.ID(s.currency), InstitutionID: institution.ID, InstitutionName: institution.Name,
 		InstitutionType: institution.Type, Website: institution.Website, Currency: s.currency,
 		Buy: published.Buy, Sell: published.Sell, Channel: published.Key.Channel, Kind: published.Key.Kind,
-		EffectiveDate: published.EffectiveDate, PublishedAt: publishedAt, UpstreamSource: published.UpstreamSource,
+		EffectiveDate: published.EffectiveDate, PublishedAt: published.PublishedAt, UpstreamSource: published.UpstreamSource,
 		SourceID: source.ID, SourceName: source.Name, SourceURL: source.URL,
 		CollectedAt: published.CollectedAt, LastCheckedAt: published.LastCheckedAt, ExpiresAt: published.ExpiresAt,
 		Priority: published.Priority, Manual: published.Manual, Stale: published.staleAt(now),
-		DatePrecision: precisionOf(published.EffectiveDate, publishedAt),
+		DatePrecision: precisionOf(published.EffectiveDate, published.PublishedAt),
 	}
 }
 

@@ -93,9 +93,6 @@ func (v *validator) read(i int, observation *Observation) {
 	c.buy, buyErr = parseSide(observation.Buy)
 	c.sell, sellErr = parseSide(observation.Sell)
 	c.unreadable = errors.Join(buyErr, sellErr)
-	if c.observation.PublishedAt.After(v.refresh.ObservedAt) {
-		c.observation.PublishedAt = time.Time{} // day and month swapped, or a wrong year
-	}
 	first, repeated := v.firstOfQuote[c.key]
 	if !repeated {
 		first = i
