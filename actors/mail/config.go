@@ -45,8 +45,7 @@ type Config struct {
 	CAFile string
 	// Clock returns the present time. If the time has a monotonic reading, steps of the wall clock do not affect delays.
 	Clock func() time.Time
-	// Random is the source of Message-IDs and random delays, usually crypto/rand.Reader. It need not be safe for
-	// concurrent use.
+	// Random is the source of Message-IDs, usually crypto/rand.Reader. It need not be safe for concurrent use.
 	Random io.Reader
 	// Logger logs. nil = no log.
 	Logger *slog.Logger

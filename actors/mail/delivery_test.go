@@ -16,7 +16,6 @@ import (
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
-	"github.com/wneessen/go-mail/smtp"
 
 	"github.com/tasard/tasard/engine/account"
 )
@@ -206,7 +205,7 @@ func TestMail_LoginNeedsTLS(t *testing.T) {
 			Addr: "localhost:25", TLS: Off, From: email(t, "no-reply@tasard.example"), User: testUser, Password: account.SecretOf(testPassword),
 			dial: lines.dial, attemptTimeout: time.Minute,
 		}
-		if failed := config.withClient(t.Context(), nil); failed == nil || failed.stage != stageSession || said {
+		if failed := config.send(t.Context(), gomail.NewMsg()); failed == nil || failed.stage != stageSession || said {
 			t.Errorf("got %+v, the password was said: %v", failed, said)
 		}
 	})
@@ -332,32 +331,6 @@ func TestMail_Cut(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestMail_HalfText checks that an email that fails in the middle of its text, on a working connection, is not
-// delivered. The control sends QUIT as the library does, and the server keeps the truncated email.
-func TestMail_HalfText(t *testing.T) {
-	for _, control := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newTestMailer(t, &smtpServer{}, nil)
-			message := compose(mailTo(t, "ana@example.do", testCode), messageID{id: "x", boundary: "y"}, b.config)
-			message.AddAlternativeWriter("text/x-broken", func(io.Writer) (int64, error) { return 0, io.ErrNoProgress })
-			failed := b.config.withClient(t.Context(), func(sender *gomail.Client, client *smtp.Client) *failure {
-				err := sender.SendWithSMTPClient(client, message)
-				if control {
-					_ = client.Quit()
-				}
-				return newFailure(t.Context(), stageEmail, err)
-			})
-			if failed == nil || failed.code != 0 {
-				t.Fatalf("got %+v, want a failure without an answer", failed)
-			}
-			synctest.Wait()
-			if half := len(b.server.receivedMails()) > 0; half != control {
-				t.Errorf("the server keeps a truncated email: %v, want %v", half, control)
-			}
-		})
-	}
 }
 
 // failingConn is a connection that fails after a number of bytes written.

@@ -7,9 +7,8 @@
 //	          ├──────────────────────┼──► status 4xx: this email is retried until its code expires
 //	          └──────────────────────┴──► connection, TLS, login, timeout: all emails wait
 //
-// Each email has a connection of its own. The delay before a retry doubles with each failure, up to two minutes, and is
-// shortened at random by up to a half. While the server fails and no email waits, the worker tries only to connect, so
-// that the condition of the node tells when the server is back.
+// Each email has a connection of its own. The delay before a retry doubles with each failure, up to two minutes. The
+// condition of the node ends with the next email that the server answers.
 //
 // # Promises
 //
@@ -30,9 +29,8 @@
 //
 // # Library
 //
-// Package mail uses github.com/wneessen/go-mail for the SMTP dialog and to compose emails. smtp.go opens and closes the
-// connection itself, because the library leaves it open after a failed TLS handshake or login, and because it sends
-// QUIT after a failure within the text, so that the server would accept a truncated email.
+// Package mail uses github.com/wneessen/go-mail to compose emails and for the SMTP dialog. smtp.go opens and closes the
+// connection itself, because the library leaves it open after a failed TLS handshake or login.
 //
 // Start with mailer.go.
 package mail

@@ -63,24 +63,6 @@ tasard
 `
 )
 
-// messageID has the data that is generated once for an email, and then used in every attempt to send it.
-type messageID struct {
-	id       string // the part of the Message-ID before the @
-	boundary string // boundary between the MIME parts
-	date     time.Time
-}
-
-// idBytes is the number of random bytes in an id or boundary. This is enough to make each of them unique.
-const idBytes = 16
-
-func newMessageID(random io.Reader, date time.Time) (messageID, error) {
-	var raw [2 * idBytes]byte
-	if _, err := io.ReadFull(random, raw[:]); err != nil {
-		return messageID{}, fmt.Errorf("make a Message-ID: %w", err)
-	}
-	return messageID{id: hex.EncodeToString(raw[:idBytes]), boundary: hex.EncodeToString(raw[idBytes:]), date: date}, nil
-}
-
 func checkMail(mail account.LoginMail) error {
 	code := mail.Code.Reveal()
 	if mail.To.IsZero() || len(code) != account.CodeDigits || strings.Trim(code, "0123456789") != "" {
@@ -91,17 +73,22 @@ func checkMail(mail account.LoginMail) error {
 
 // compose builds the message that the library go-mail sends. It sets the addresses without the parser of go-mail,
 // because that parser accepts more addresses than account.ParseEmail.
-func compose(mail account.LoginMail, id messageID, config Config) *gomail.Msg {
-	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(id.boundary))
+func compose(mail account.LoginMail, date time.Time, config Config) (*gomail.Msg, error) {
+	var random [16]byte
+	if _, err := io.ReadFull(config.Random, random[:]); err != nil {
+		return nil, fmt.Errorf("make a Message-ID: %w", err)
+	}
+	id := hex.EncodeToString(random[:])
+	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent(), gomail.WithEncoding(gomail.EncodingQP), gomail.WithBoundary(id))
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderFrom, &netmail.Address{Name: "tasard", Address: config.From.String()})
 	m.SetAddrHeaderFromMailAddress(gomail.HeaderTo, &netmail.Address{Address: mail.To.String()})
 	m.Subject(subject)
-	m.SetDateWithValue(id.date.UTC())
-	m.SetMessageIDWithValue(id.id + "@" + config.domain())
+	m.SetDateWithValue(date.UTC())
+	m.SetMessageIDWithValue(id + "@" + config.domain())
 	m.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents vacation notices
 	m.SetGenHeader("Content-Language", "es, en")
 	code := mail.Code.Reveal()
 	m.SetBodyString(gomail.TypeTextPlain, strings.ReplaceAll(plainText, "$CODE", code))
 	m.AddAlternativeString(gomail.TypeTextHTML, strings.ReplaceAll(htmlText, "$CODE", code))
-	return m
+	return m, nil
 }

@@ -23,12 +23,13 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func render(t testing.TB, mail account.LoginMail) []byte {
 	t.Helper()
-	stamp, err := newMessageID(seeded(1), time.Date(2026, 9, 17, 13, 5, 9, 0, time.FixedZone("", -4*3600)))
+	date := time.Date(2026, 9, 17, 13, 5, 9, 0, time.FixedZone("", -4*3600))
+	message, err := compose(mail, date, Config{From: email(t, "no-reply@tasard.example"), Random: seeded(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if _, err := compose(mail, stamp, Config{From: email(t, "no-reply@tasard.example")}).WriteTo(&text); err != nil {
+	if _, err := message.WriteTo(&text); err != nil {
 		t.Fatal(err)
 	}
 	return text.Bytes()

@@ -17,8 +17,8 @@ func wantMail(t *testing.T, m *testMailer, want string) {
 	}
 }
 
-// TestS15_FailingComesAndGoes checks that an unreachable server shows with the first email, and its return at the next
-// attempt, also when no email waits any more.
+// TestS15_FailingComesAndGoes checks that an unreachable server shows with the first email, and until the next email
+// that it answers.
 func TestS15_FailingComesAndGoes(t *testing.T) {
 	for _, waits := range []time.Duration{time.Minute, 20 * time.Minute} { // a code is valid for ten
 		synctest.Test(t, func(t *testing.T) {
@@ -31,15 +31,11 @@ func TestS15_FailingComesAndGoes(t *testing.T) {
 			settleAfter(waits)
 			wantMail(t, m, "failing")
 			m.pipes.down.Store(false)
+			m.mustSend(t, "eva@example.do")
 			settleAfter(backoffMaxDefault)
 			wantMail(t, m, engine.ConditionOK)
-			if stats := m.Stats(); (stats.Sent == 1) != (waits < 10*time.Minute) {
+			if stats := m.Stats(); (stats.Sent == 2) != (waits < 10*time.Minute) {
 				t.Errorf("%+v", stats)
-			}
-			calm := len(m.pipes.tried())
-			settleAfter(10 * time.Minute)
-			if len(m.pipes.tried()) != calm {
-				t.Error("a server that is well is looked for")
 			}
 		})
 	}

@@ -2,14 +2,14 @@ package mail
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
+
+	gomail "github.com/wneessen/go-mail"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -30,18 +30,18 @@ type Mailer struct {
 	failures     int       // consecutive failures of the server
 	failingSince time.Time // time of the first of these; zero = none
 	pausedUntil  time.Time // no attempt before this time, because the server fails
-	fullSince    time.Time // time since which the queue counts as full; zero = it is not full
+	fullSince    time.Time // an email was not accepted, and none has left the queue since; zero = there is room
 	refused      refusals
 }
 
 // entry is an email in the queue.
 type entry struct {
 	mail        account.LoginMail
-	id          messageID
-	nextAttempt time.Time // earliest time of the next attempt
-	attempts    int       // number of finished attempts
-	sending     bool      // the worker is sending the email
-	replaced    bool      // a newer email to the same address was queued while the worker was sending this email
+	message     *gomail.Msg // the same in every attempt, so that a server can find an email that it has twice
+	nextAttempt time.Time   // earliest time of the next attempt
+	attempts    int         // number of finished attempts
+	sending     bool        // the worker is sending the email
+	replaced    bool        // a newer email to the same address was queued while the worker was sending this email
 }
 
 // refusals are the emails that the server has refused since it last accepted one.
@@ -56,8 +56,6 @@ const (
 	// refusedRecipientsMin is the number of recipients whose emails must be refused, while none is accepted, until the
 	// condition says that the server refuses every email. A few users mistype their address.
 	refusedRecipientsMin = 3
-	// fullDivisor: a queue that was full no longer counts as full when 1/fullDivisor of its room is free again.
-	fullDivisor = 10
 	// retryAfter is the time after which the caller of Send should try again. The error of Send has it as RetryAfter.
 	retryAfter = 30 * time.Second
 )
@@ -108,7 +106,7 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 		return overloaded(ErrClosed)
 	}
 	now := m.config.Clock()
-	id, err := newMessageID(m.config.Random, now)
+	message, err := compose(mail, now, m.config)
 	if err != nil {
 		return err
 	}
@@ -119,10 +117,12 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 	m.counts.Replaced += m.remove(func(e *entry) bool { return e.replaced && !e.sending })
 	if len(m.queue) >= m.config.queueMax {
 		m.counts.Dropped++
-		m.updateFull(now)
+		if m.fullSince.IsZero() {
+			m.fullSince = now
+		}
 		return overloaded(ErrFull)
 	}
-	m.queue = append(m.queue, &entry{mail: mail, id: id, nextAttempt: now})
+	m.queue = append(m.queue, &entry{mail: mail, message: message, nextAttempt: now})
 	m.wakeWorker()
 	return nil
 }
@@ -140,6 +140,9 @@ func overloaded(cause error) error {
 func (m *Mailer) remove(match func(*entry) bool) uint64 {
 	before := len(m.queue)
 	m.queue = slices.DeleteFunc(m.queue, match)
+	if len(m.queue) < before {
+		m.fullSince = time.Time{}
+	}
 	return uint64(before - len(m.queue))
 }
 
@@ -202,17 +205,14 @@ func (m *Mailer) work() {
 			return
 		case e == nil:
 			m.wait(wait)
-		case e.mail.To.IsZero():
-			m.finishAttempt(e, m.config.withClient(m.ctx, nil))
 		default:
-			m.finishAttempt(e, m.config.send(m.ctx, compose(e.mail, e.id, m.config)))
+			m.finishAttempt(e, m.config.send(m.ctx, e.message))
 		}
 	}
 }
 
-// next returns the email to send now. If there is none, it returns the time until the next attempt. While the server
-// fails and no email waits, it returns an entry without an address, which only tries whether the server is well again.
-// done means that the mailer is closed and all emails are handled.
+// next returns the email to send now. If there is none, it returns the time until the next attempt. done means that the
+// mailer is closed and all emails are handled.
 func (m *Mailer) next() (first *entry, wait time.Duration, done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,8 +235,6 @@ func (m *Mailer) next() (first *entry, wait time.Duration, done bool) {
 	switch {
 	case first == nil && m.closing:
 		return nil, 0, true
-	case first == nil && m.failures > 0:
-		first = &entry{nextAttempt: m.pausedUntil}
 	case first == nil:
 		return nil, forever, false
 	}
@@ -281,9 +279,6 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 		m.noteServer(fail, now)
 		m.noteRefusal(e.mail.To, fail, now)
 	}
-	if e.mail.To.IsZero() {
-		return
-	}
 	switch {
 	case fail == nil:
 		m.counts.Sent++
@@ -327,7 +322,7 @@ func (m *Mailer) noteServer(fail *failure, now time.Time) {
 func (m *Mailer) noteRefusal(to account.Email, fail *failure, now time.Time) {
 	r := &m.refused
 	switch {
-	case to.IsZero() || fail != nil && fail.isServerFailure():
+	case fail != nil && fail.isServerFailure():
 		return
 	case fail == nil:
 		*r = refusals{}
@@ -341,39 +336,15 @@ func (m *Mailer) noteRefusal(to account.Email, fail *failure, now time.Time) {
 	}
 }
 
-// backoff returns the delay before the next attempt after a number of failures. It is random, so that emails that
-// failed at the same time are retried at different times. The caller must hold mu, because Random is not safe for
-// concurrent use.
+// backoff returns the delay before the next attempt after a number of failures: it doubles up to a maximum.
 func (m *Mailer) backoff(failures int) time.Duration {
-	wait := m.config.backoffFirst
-	for range failures - 1 {
-		if wait *= 2; wait >= m.config.backoffMax {
-			break
-		}
-	}
-	wait = min(wait, m.config.backoffMax)
-	var raw [8]byte
-	if _, err := io.ReadFull(m.config.Random, raw[:]); err != nil {
-		return wait
-	}
-	return wait - time.Duration(binary.BigEndian.Uint64(raw[:])%uint64(wait/2+1))
-}
-
-// updateFull updates fullSince. The caller must hold mu.
-func (m *Mailer) updateFull(now time.Time) {
-	switch size, room := len(m.queue), m.config.queueMax; {
-	case size <= room-(room+fullDivisor-1)/fullDivisor:
-		m.fullSince = time.Time{}
-	case size >= room && m.fullSince.IsZero():
-		m.fullSince = now
-	}
+	return min(m.config.backoffFirst<<min(failures-1, 16), m.config.backoffMax)
 }
 
 // Condition reports whether the mailer can send emails. It does not wait for the server.
 func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.updateFull(m.config.Clock())
 	switch {
 	case !m.fullSince.IsZero():
 		return engine.Condition{

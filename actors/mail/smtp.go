@@ -5,13 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/textproto"
 	"strconv"
 
 	gomail "github.com/wneessen/go-mail"
-	"github.com/wneessen/go-mail/smtp"
 )
 
 // sessionReadBytesMax is the largest number of bytes that are read from the server on one connection. A server usually
@@ -69,11 +67,17 @@ func Check(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	fail := config.withClient(ctx, func(_ *gomail.Client, client *smtp.Client) *failure {
-		if err := client.Mail("<" + config.From.String() + ">"); err != nil {
-			return newFailure(ctx, stageSender, err)
+	step := stageSession
+	fail := config.attempt(ctx, func(ctx context.Context, sender *gomail.Client) (stage, error) {
+		client, err := sender.DialToSMTPClientWithContext(ctx)
+		if err == nil {
+			step = stageSender
+			err = client.Mail("<" + config.From.String() + ">")
 		}
-		return nil
+		if err == nil {
+			_ = client.Quit()
+		}
+		return step, err
 	})
 	if fail != nil {
 		return fail
@@ -83,61 +87,50 @@ func Check(ctx context.Context, config Config) error {
 
 // send sends one email on a connection of its own, within attemptTimeout.
 func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
-	return c.withClient(ctx, func(sender *gomail.Client, client *smtp.Client) *failure {
-		err := sender.SendWithSMTPClient(client, message)
-		if message.IsDelivered() {
-			return nil
+	return c.attempt(ctx, func(ctx context.Context, sender *gomail.Client) (stage, error) {
+		err := sender.DialAndSendWithContext(ctx, message)
+		var sendErr *gomail.SendError
+		switch {
+		case message.IsDelivered(): // then a farewell that fails does not matter
+			return stageEmail, nil
+		case errors.As(err, &sendErr):
+			return stageEmail, err
 		}
-		if err == nil {
-			err = io.ErrUnexpectedEOF
-		}
-		return newFailure(ctx, stageEmail, err)
+		return stageSession, err
 	})
 }
 
-// withClient connects, starts TLS and logs in, calls do unless it is nil, and closes the connection. It sends QUIT only
-// after a reply of the server: if the connection failed within the text of an email, QUIT would end the text, and the
-// server would accept a truncated email. The library leaves a connection open if TLS or the login fail, so withClient
-// closes it.
-func (c Config) withClient(ctx context.Context, do func(*gomail.Client, *smtp.Client) *failure) *failure {
+// attempt calls do with a client of the library, which connects, starts TLS and logs in. It limits the time and the
+// server's answers, and closes the connection, which the library leaves open if TLS or the login fail.
+func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Client) (stage, error)) *failure {
 	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout)
 	defer cancel()
 	var conn net.Conn
-	stop := func() bool { return true }
 	dial := func(dialCtx context.Context, network, addr string) (net.Conn, error) {
 		opened, err := c.dial(dialCtx, network, addr)
 		if err != nil {
 			return nil, err
 		}
 		conn = &boundedConn{Conn: opened, bytesLeft: sessionReadBytesMax}
-		stop = context.AfterFunc(ctx, func() { _ = opened.Close() }) // the library limits the time of each step only
+		context.AfterFunc(ctx, func() { _ = opened.Close() }) // the library limits the time of each step only
 		if c.TLS != Implicit {
 			return conn, nil
 		}
 		encrypted := tls.Client(conn, c.tls())
 		return encrypted, encrypted.HandshakeContext(ctx)
 	}
-	defer func() { stop() }()
+	step := stageConnect
 	sender, err := gomail.NewClient(c.host(), c.clientOptions(dial)...)
-	if err != nil {
-		return newFailure(ctx, stageConnect, err)
+	if err == nil {
+		step, err = do(ctx, sender)
 	}
-	client, err := sender.DialToSMTPClientWithContext(ctx)
-	if conn == nil {
-		return newFailure(ctx, stageConnect, err)
+	switch {
+	case err == nil:
+		return nil
+	case conn == nil:
+		step = stageConnect
 	}
-	defer func() { _ = conn.Close() }() // errors are irrelevant: the server has accepted the email
-	if err != nil {
-		return newFailure(ctx, stageSession, err)
-	}
-	var fail *failure
-	if do != nil {
-		fail = do(sender, client)
-	}
-	if fail == nil || fail.code != 0 {
-		_ = client.Quit()
-	}
-	return fail
+	return newFailure(ctx, step, err)
 }
 
 func (c Config) clientOptions(dial gomail.DialContextFunc) []gomail.Option {
