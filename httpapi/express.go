@@ -189,7 +189,7 @@ func (e *expressPath) expressResponse(a *requestState, get *conn.PlainGet) (r ex
 		}
 		r.etag, r.changesAt = page.rendered.ETag(), page.changesAt
 		if r.status = statusFor(get, r.etag); r.status == fasthttp.StatusOK {
-			r.body, r.coding = page.rendered.Body(&a.now.Second, acceptsGzip)
+			r.body, r.coding = page.rendered.At(&a.now.Second, acceptsGzip)
 		}
 	}
 	e.countAdmission(a)

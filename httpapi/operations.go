@@ -21,13 +21,13 @@ import (
 
 // dataPage is the result of a data operation.
 type dataPage struct {
-	rendered  *rendered.Page
+	rendered  *rendered.Body
 	changesAt time.Time // engine.Page.ChangesAt: the next expiry of a rate in the page, or zero
 }
 
 // renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have
 // this form yet, renderedPage calls body and stores the result in kept.
-func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() rendered.Encoded) *rendered.Page {
+func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() rendered.Encoded) *rendered.Body {
 	form := &memoOf(kept).renderings[f]
 	r := form.Load()
 	if r == nil {
@@ -246,7 +246,7 @@ func (d *dataAPI) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query
 	if d.notModified(ctx, a, page.rendered.ETag(), unchangedFor) {
 		return
 	}
-	body, coding := page.rendered.Body(&a.now.Second, a.acceptsGzip(ctx))
+	body, coding := page.rendered.At(&a.now.Second, a.acceptsGzip(ctx))
 	ctx.Response.SetBodyRaw(body)
 	d.writeHead(ctx, a, page.rendered.ETag(), unchangedFor, coding)
 }

@@ -14,7 +14,7 @@ const rateBytesGuess = 720
 // requests for several paths can share it, and only the body of /v1/rates/best includes the parameter operation (buy or
 // sell).
 type pageMemo struct {
-	renderings  [formCount]atomic.Pointer[rendered.Page]
+	renderings  [formCount]atomic.Pointer[rendered.Body]
 	conversions [operationCount]atomic.Pointer[conversionTemplate]
 }
 

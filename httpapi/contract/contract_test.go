@@ -89,17 +89,17 @@ func TestPublicURL(t *testing.T) {
 	atAddress, atNone := testConfig("https://tasas.example/"), testConfig("")
 	with, without := atAddress.documents(), atNone.documents()
 	for i, document := range with {
-		if !bytes.Contains(document.content().Body(), []byte("https://tasas.example")) || bytes.Contains(document.content().Body(), []byte("tasas.example//")) {
+		if !bytes.Contains(document.content().body.Plain(), []byte("https://tasas.example")) || bytes.Contains(document.content().body.Plain(), []byte("tasas.example//")) {
 			t.Errorf("%s does not name the address, or with two slashes", document.path)
 		}
-		if bytes.Contains(document.content().Body(), []byte(baseServer)) || bytes.Contains(without[i].content().Body(), []byte(baseServer)) {
+		if bytes.Contains(document.content().body.Plain(), []byte(baseServer)) || bytes.Contains(without[i].content().body.Plain(), []byte(baseServer)) {
 			t.Errorf("%s has %s left", document.path, baseServer)
 		}
-		if document.content().ETag() == without[i].content().ETag() {
+		if string(document.content().body.ETag()) == string(without[i].content().body.ETag()) {
 			t.Errorf("%s: another body has the same tag", document.path)
 		}
 	}
-	if yamlAsJSON(t, with[1].content().Body()) != string(with[0].content().Body()) {
+	if yamlAsJSON(t, with[1].content().body.Plain()) != string(with[0].content().body.Plain()) {
 		t.Error("with an address JSON and YAML differ")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tasard/tasard/httpapi/internal/file"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // A document changes only with the version of the program, or when keys are announced or required, so a cache may
@@ -21,7 +22,7 @@ type document struct {
 // content is a document for one keyState.
 type content struct {
 	keys keyState
-	*file.Content
+	body *rendered.Body
 }
 
 // content returns the content for the present keyState. It makes it once.
@@ -30,7 +31,7 @@ func (d *document) content() *content {
 	if newest := d.newest.Load(); newest != nil && newest.keys == keys {
 		return newest
 	}
-	made := &content{keys, file.New([]byte(d.config.localText(d.text, keys)))}
+	made := &content{keys, rendered.Undated([]byte(d.config.localText(d.text, keys)))}
 	d.newest.Store(made)
 	return made
 }
@@ -41,6 +42,6 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
 	(&file.File{
 		MediaType: d.mediaType, CacheControl: cacheControl, Admit: d.config.Admit,
-		Content: func() (*file.Content, error) { return d.content().Content, nil },
+		Content: func() (*rendered.Body, error) { return d.content().body, nil },
 	}).ServeHTTP(w, r)
 }

@@ -1,17 +1,18 @@
 package data
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/file"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Config configures the files. All fields but PublicURL are required.
@@ -25,7 +26,7 @@ type Config struct {
 	// Admit counts a request for its client. If it returns false, the client is at a limit and must wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
 
-	contents *contents
+	bodies *rendered.Cache[string, *rendered.Body] // by name of the file
 }
 
 // How long a file is served before it is made again, and how long caches may keep it.
@@ -39,12 +40,16 @@ const (
 	typeCSV           = "text/csv; charset=utf-8"
 	typeJSON          = "application/json"
 	queryItemPagesMax = 500 // most result pages read for one query, far more than a day has
+
+	// Limits of the files that are kept. There is one for each currency, institution and year, so few are dropped.
+	filesMax = 1024
+	bytesMax = 64 << 20 // not compressed
 )
 
 // Register adds the files to a mux.
 func Register(mux *http.ServeMux, c Config) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
-	c.contents = &contents{made: map[string]*generated{}}
+	c.bodies = rendered.NewCache[string, *rendered.Body](filesMax, bytesMax)
 	mux.Handle("/data/latest.json", c.file("latest.json", typeJSON, latestCache, latestKept, c.latestJSON))
 	mux.Handle("/data/latest.csv", c.file("latest.csv", typeCSV, latestCache, latestKept, c.latestCSV))
 	mux.Handle("/data/history.csv", c.file("history.csv", typeCSV, historyCache, historyKept, c.recentHistory))
@@ -73,7 +78,7 @@ func (c *Config) year(name string) http.Handler {
 
 // named returns a handler for the files of a folder. find returns nil for a name without a file.
 func (c *Config) named(find func(name string) http.Handler) http.Handler {
-	notFound := &file.File{MediaType: typeJSON, CacheControl: latestCache, Admit: c.Admit, Content: func() (*file.Content, error) {
+	notFound := &file.File{MediaType: typeJSON, CacheControl: latestCache, Admit: c.Admit, Content: func() (*rendered.Body, error) {
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such file; /docs lists the files."}
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,52 +93,23 @@ func (c *Config) named(find func(name string) http.Handler) http.Handler {
 // file returns the handler of a file that build makes. Its content is made again when it is older than kept. name
 // identifies the content among those of all files.
 func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, build func() ([]byte, error)) *file.File {
-	return &file.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: func() (*file.Content, error) {
-		content, err := c.contents.of(name).get(c.Clock(), kept, build)
-		if known := new(engine.Error); err != nil && !errors.As(err, &known) {
-			c.Logger.Error("a file of rates could not be made", "file", name, "cause", err)
-		}
-		return content, err
+	return &file.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: func() (*rendered.Body, error) {
+		now := c.Clock()
+		return c.bodies.Get(name, now, func(last *rendered.Body) (rendered.Kept[*rendered.Body], error) {
+			text, err := build()
+			if known := new(engine.Error); err != nil && !errors.As(err, &known) {
+				c.Logger.Error("a file of rates could not be made", "file", name, "cause", err)
+			}
+			if err != nil {
+				return rendered.Kept[*rendered.Body]{}, err
+			}
+			body := last
+			if last == nil || !bytes.Equal(last.Plain(), text) { // the same text is not compressed again
+				body = rendered.Undated(text)
+			}
+			return rendered.Kept[*rendered.Body]{Value: body, Until: now.Add(kept), Bytes: len(text)}, nil
+		})
 	}}
-}
-
-// contents are the contents of all files. There is one for each currency, institution and year, so they are bounded.
-type contents struct {
-	mu   sync.Mutex
-	made map[string]*generated
-}
-
-func (c *contents) of(name string) *generated {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.made[name] == nil {
-		c.made[name] = new(generated)
-	}
-	return c.made[name]
-}
-
-// generated is the content of a file. mu is locked while it is made, so that concurrent requests make it once.
-type generated struct {
-	mu     sync.Mutex
-	newest *file.Content
-	madeAt time.Time // if the present time is earlier, the clock was set back and the content is made again
-}
-
-func (g *generated) get(now time.Time, kept time.Duration, build func() ([]byte, error)) (*file.Content, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.newest != nil && !now.Before(g.madeAt) && now.Sub(g.madeAt) < kept {
-		return g.newest, nil
-	}
-	body, err := build()
-	if err != nil {
-		return nil, err
-	}
-	if g.newest == nil || g.newest.ETag() != file.ETag(body) {
-		g.newest = file.New(body)
-	}
-	g.madeAt = now
-	return g.newest, nil
 }
 
 // rates returns the published rates that match a filter.

@@ -10,6 +10,6 @@
 //
 // The files are beside /v1, because the API ignores Accept. They are made when they are asked for, at most once in a
 // second, those of the history at most once in a minute, and past years once in an hour. A file that did not change
-// keeps its ETag and is not compressed again. Memory is bounded: there is one file for each currency, institution and
-// year, and responses share it. A year of 80 rates has 2.5 MB, and 0.2 MB compressed.
+// keeps its ETag and is not compressed again. Memory is bounded, and responses share a file. A year of 80 rates has
+// 2.5 MB, and 0.2 MB compressed.
 package data

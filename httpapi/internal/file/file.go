@@ -8,7 +8,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/encode"
-	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Values of headers.
@@ -28,7 +28,7 @@ type File struct {
 	Admit func(*http.Request) (wait time.Duration, ok bool)
 	// Content returns the present version. The client gets the code and message of an
 	// *engine.Error, and a 500 for another error.
-	Content func() (*Content, error)
+	Content func() (*rendered.Body, error)
 }
 
 // ServeHTTP implements http.Handler.
@@ -70,25 +70,9 @@ func (f *File) send(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	header := w.Header()
-	header.Set("Cache-Control", f.CacheControl)
-	header.Set("ETag", content.etag)
-	header.Set("Vary", "Accept-Encoding")
-	if fields.IfNoneMatchHits(fields.Lines(r.Header.Values("If-None-Match")), []byte(content.etag)) {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	header.Set("Content-Type", f.MediaType)
-	body := content.body
-	if fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
-		header.Set("Content-Encoding", "gzip")
-		body = content.compressed
-	}
-	if shared, ok := w.(interface{ SetBody(body []byte) }); ok { // package httpapi takes it without a copy
-		shared.SetBody(body)
-		return
-	}
-	_, _ = w.Write(body) // for HEAD too: the server does not send that body
+	w.Header().Set("Cache-Control", f.CacheControl)
+	w.Header().Set("Content-Type", f.MediaType)
+	content.Send(w, r, http.StatusOK)
 }
 
 // fail answers an error of File.Content.

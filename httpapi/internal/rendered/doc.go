@@ -2,8 +2,10 @@
 // copy it. A body may have the field generatedAt, the time of the response in whole seconds. In a later second the body
 // is copied and the copy gets the new time; it is neither encoded nor compressed again:
 //
-//	Encoded --New--> Page --Body(second, acceptsGzip)--> bytes for one response
+//	Encoded --New--> Body --At(second, acceptsGzip)--> bytes for one response
+//	text --Undated--> Body --Send--> response to a request of net/http
 //
-// The ETag of a page does not depend on generatedAt. Bodies are immutable, so that a connection can still write an old
-// one while requests get a newer one. Start reading at Page.
+// The ETag of a body does not depend on generatedAt. Bodies are immutable, so that a connection can still write an old
+// one while requests get a newer one. A Cache keeps a bounded number of bodies, or other values, until they expire.
+// Start reading at Body.
 package rendered

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPage_GzipEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is changed. A
+// TestBody_GzipEqualsPlain: whatever the body, its gzip form unpacks to it, before and after the time is changed. A
 // connection may still write the last second's bodies, so they do not change. The ETag is that of the data.
-func TestPage_GzipEqualsPlain(t *testing.T) {
+func TestBody_GzipEqualsPlain(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		start := time.Date(2026, time.January, 15, 12, 0, 0, 0, time.UTC)
 		head := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(r, "head")

@@ -1,0 +1,105 @@
+package rendered
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// Cache keeps values, such as bodies, until they expire. It is bounded: beyond its limits it drops the values that were
+// not used for the longest time. It is safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	entriesMax, bytesMax int
+
+	mu      sync.Mutex
+	entries map[K]*list.Element // of byUse
+	byUse   list.List           // of *entry[K, V], the most recently used first
+	bytes   int                 // sum of entry.bytes
+}
+
+// Kept is a value for a Cache.
+type Kept[V any] struct {
+	Value V
+	Until time.Time // when the value expires
+	Bytes int       // size of the value
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	bytes int // guarded by Cache.mu
+
+	mu     sync.Mutex // locked while the value is made, so that concurrent requests make it once
+	kept   Kept[V]
+	madeAt time.Time // if the present time is earlier, the clock was set back and the value is made again
+}
+
+// NewCache returns a cache that keeps at most this many values, and this many bytes of them.
+func NewCache[K comparable, V any](entriesMax, bytesMax int) *Cache[K, V] {
+	return &Cache[K, V]{entriesMax: entriesMax, bytesMax: bytesMax, entries: map[K]*list.Element{}}
+}
+
+// Get returns the value of a key. If there is none or it has expired, Get calls build with the last value, or the zero
+// value, and keeps the result. It does not keep errors.
+func (c *Cache[K, V]) Get(key K, now time.Time, build func(last V) (Kept[V], error)) (V, error) {
+	e := c.entryOf(key)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !now.Before(e.madeAt) && now.Before(e.kept.Until) {
+		return e.kept.Value, nil
+	}
+	made, err := build(e.kept.Value)
+	if err != nil {
+		c.drop(e)
+		return *new(V), err
+	}
+	e.kept, e.madeAt = made, now
+	c.resize(e, made.Bytes)
+	return made.Value, nil
+}
+
+// entryOf returns the entry of a key, which is new if there is none.
+func (c *Cache[K, V]) entryOf(key K) *entry[K, V] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	element := c.entries[key]
+	if element == nil {
+		element = c.byUse.PushFront(&entry[K, V]{key: key})
+		c.entries[key] = element
+		c.shrink()
+	}
+	c.byUse.MoveToFront(element)
+	return element.Value.(*entry[K, V])
+}
+
+// resize sets the size of an entry, unless the entry was dropped meanwhile.
+func (c *Cache[K, V]) resize(e *entry[K, V], bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element := c.entries[e.key]; element != nil && element.Value == e {
+		c.bytes += bytes - e.bytes
+		e.bytes = bytes
+		c.shrink()
+	}
+}
+
+func (c *Cache[K, V]) drop(e *entry[K, V]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element := c.entries[e.key]; element != nil && element.Value == e {
+		c.remove(element)
+	}
+}
+
+// shrink drops entries until the cache is within its limits.
+func (c *Cache[K, V]) shrink() {
+	for len(c.entries) > c.entriesMax || c.bytes > c.bytesMax {
+		c.remove(c.byUse.Back())
+	}
+}
+
+func (c *Cache[K, V]) remove(element *list.Element) {
+	e := element.Value.(*entry[K, V])
+	c.byUse.Remove(element)
+	delete(c.entries, e.key)
+	c.bytes -= e.bytes
+}
