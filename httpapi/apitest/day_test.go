@@ -29,7 +29,7 @@ const (
 	dayMinute   = 25
 	dayHours    = 24
 	dayHoursRun = 3                            // of the fast test: a midnight, and the slot that was missed before the start
-	dayLogIns   = 4                            // for one address: a network that logs in often gets four of its ten e-mails a day
+	dayLogIns   = 2                            // for one address: a network gets two of its e-mails a day
 	forfeitMax  = 2 * account.LeaseSizeDefault // a crash forfeits at most the lease being spent and the next one
 )
 
