@@ -9,8 +9,8 @@ import (
 type AccessRecord struct {
 	RequestID string
 	At        time.Time // when the request was complete
-	Route     string    // as in RequestCount
-	Method    string    // as in RequestCount
+	Route     string    // as in the metrics
+	Method    string    // as in the metrics
 	Status    int
 	Duration  time.Duration // from At until the response was ready to be sent
 	Bytes     int           // length of the response body, compressed if it is sent compressed

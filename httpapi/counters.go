@@ -1,27 +1,25 @@
 package httpapi
 
 import (
-	"runtime"
+	"net/http"
 	"slices"
-	"sync/atomic"
+	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Every request is counted. Clients choose paths and methods, so the counters form a table of fixed size that stores no
-// part of a request. There are several such tables, called shards, so that processors do not write the same memory:
-//
-//	a row for each route: methods × statuses | durations up to each bound, and longer | sum of durations in ns
-//	then, once: with or without a key × results of the check of key and quota | error codes
+// Every request is counted. Clients choose paths and methods, so labels are only from fixed lists, and no metric stores
+// a part of a request.
 
-// routeID is the row of the table in which a request is counted.
+// routeID identifies the route under which a request is counted.
 type routeID uint8
 
-// Rows for requests without an operation.
+// Routes of requests without an operation.
 const (
 	routeRefused   routeID = iota // malformed: rejected before the router was called
 	routeUnmatched                // neither an operation nor a page has the path
@@ -29,7 +27,7 @@ const (
 	routeSite                     // pages and documents
 )
 
-// routeNames returns the names of the rows in Stats.
+// routeNames returns the values of the label route.
 func routeNames() []string {
 	names := []string{"refused", "none", "*", "site"}
 	for _, r := range routes() {
@@ -43,169 +41,150 @@ func routeNames() []string {
 	return append(names, livezPath, healthzPath, readyzPath)
 }
 
-// methodLabels returns the methods that are counted separately. The last label is for all other methods.
-func methodLabels() [methodKinds]string {
-	return [...]string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions, "other"}
+// labelOther is the label of methods and statuses that are not counted separately.
+const labelOther = "other"
+
+// methodLabel returns the label of a method.
+func methodLabel(method []byte) string {
+	for _, known := range [...]string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodDelete, fasthttp.MethodOptions} {
+		if string(method) == known {
+			return known
+		}
+	}
+	return labelOther
 }
 
-// methodIndex returns the index of a method in methodLabels. It tries GET first, because almost all requests are GET.
-func methodIndex(method []byte) int {
-	if string(method) == fasthttp.MethodGet {
-		return 0
+func statusLabel(status int) string {
+	if http.StatusText(status) == "" {
+		return labelOther
 	}
-	methods := methodLabels()
-	if index := slices.Index(methods[:], string(method)); index >= 0 {
-		return index
-	}
-	return methodKinds - 1
+	return strconv.Itoa(status)
 }
 
-// statusLabels returns the statuses that are counted separately. All other statuses are counted as 0.
-func statusLabels() []int {
-	return []int{
-		0, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 414, 415, 416, 421,
-		422, 429, 431, 500, 501, 502, 503, 504,
+// callerLabel returns the value of the label caller of admissions.
+func callerLabel(hasKey bool) string {
+	if hasKey {
+		return "key"
 	}
+	return "anonymous"
 }
 
 const (
-	statusMax        = 600
-	counterShardsMax = 32 // a shard has about 50 KiB
-	methodKinds      = 6
-	callerKinds      = 2
-	outcomeKinds     = 8
+	admitted    = "admitted"
+	unavailable = "unavailable" // the admitter is overloaded, starting or stopping, or cannot write
 )
 
-// counterShard is one table. Stats adds up the shards.
-type counterShard []atomic.Uint64
+// admissionOutcomes returns the values of the label outcome: all results of Config.Admitter.
+func admissionOutcomes() []string {
+	outcomes := []string{admitted, unavailable}
+	for _, code := range []engine.Code{
+		engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeMissingKey, engine.CodeInvalidKey, engine.CodeRevokedKey, engine.CodeAccountSuspended,
+	} {
+		outcomes = append(outcomes, string(code))
+	}
+	return outcomes
+}
 
-// counters are the counters of a server. They are safe for concurrent use.
+// counters are the metrics of a server. Those that nearly all requests change are bound to their labels at the start:
+// to find a metric by its labels takes longer than to change it.
 type counters struct {
-	routeNames  []string // by routeID
-	routeIDs    map[string]routeID
-	statuses    [statusMax]uint8 // by status: its index in statusLabels
-	statusCount int              // length of statusLabels
-	answerCells int              // number of method × status cells in a row
-	shards      []counterShard   // the number of shards is a power of two
-	nextState   atomic.Uint32    // for nextShard
-
-	admissionsOffset, codesOffset int // index of the first cell of these counts in a shard
-
-	writeTimeout time.Duration // Limits.WriteTimeout
-	conns        conn.Counts
+	requests, errors, admissions *prometheus.CounterVec
+	durations                    *prometheus.HistogramVec
+	admittedKey, admittedOther   prometheus.Counter // admissions, with a key and without
+	routes                       []routeCounters    // by routeID
+	routeIDs                     map[string]routeID
+	conns                        conn.Counts
 }
 
-func newCounters(writeTimeout time.Duration, oneShard bool) *counters {
-	statuses := statusLabels()
-	t := &counters{writeTimeout: writeTimeout, routeNames: routeNames(), routeIDs: map[string]routeID{}, statusCount: len(statuses)}
-	for i, name := range t.routeNames {
-		t.routeIDs[name] = routeID(i)
-	}
-	for i, status := range statuses {
-		t.statuses[status] = uint8(i)
-	}
-	t.answerCells = methodKinds * t.statusCount
-	t.admissionsOffset = len(t.routeNames) * t.routeCells()
-	t.codesOffset = t.admissionsOffset + callerKinds*outcomeKinds
-	size, shards := t.codesOffset+codesMax, 1
-	for !oneShard && shards < min(2*runtime.GOMAXPROCS(0), counterShardsMax) {
-		shards *= 2
-	}
-	for range shards {
-		t.shards = append(t.shards, make(counterShard, size))
-	}
-	return t
+// routeCounters are the bound metrics of a route.
+type routeCounters struct {
+	name              string
+	got, gotUnchanged prometheus.Counter // GET requests answered 200 and 304
+	durations         prometheus.Observer
 }
 
-func (t *counters) routeCells() int { return t.answerCells + len(durationHistogram{}) }
-
-// nextShard returns the shard for a new requestState. Processors then mostly write to different shards, because
-// sync.Pool usually keeps a requestState on one processor.
-func (t *counters) nextShard() counterShard {
-	return t.shards[int(t.nextState.Add(1))&(len(t.shards)-1)]
-}
-
-// cell returns the index in a shard of the cell for a route, a method index and a status.
-func (t *counters) cell(r routeID, method, status int) int {
-	statusIndex := 0
-	if uint(status) < statusMax {
-		statusIndex = int(t.statuses[status])
+func newCounters() *counters {
+	c := &counters{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tasard_http_requests_total",
+			Help: "Answers by route, method and status. Routes besides operations: site (pages), none (no route), * (OPTIONS *), refused (malformed)."},
+			[]string{"route", "method", "status"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tasard_http_errors_total",
+			Help: "Error answers by the code in their body."}, []string{"code"}),
+		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tasard_admissions_total",
+			Help: "Admissions of data requests by outcome, while quotas or keys are enforced."}, []string{"caller", "outcome"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "tasard_http_request_duration_seconds",
+			Help:    "From the complete request until its answer is ready to be sent.",
+			Buckets: []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, .1, .2, .5, 1, 2, 5}}, []string{"route"}),
+		routeIDs: map[string]routeID{},
 	}
-	return int(r)*t.routeCells() + method*t.statusCount + statusIndex
+	for i, name := range routeNames() {
+		of := func(status int) prometheus.Counter {
+			return c.requests.WithLabelValues(name, fasthttp.MethodGet, statusLabel(status))
+		}
+		c.routes = append(c.routes, routeCounters{name, of(fasthttp.StatusOK), of(fasthttp.StatusNotModified), c.durations.WithLabelValues(name)})
+		c.routeIDs[name] = routeID(i)
+	}
+	for _, hasKey := range []bool{false, true} {
+		for _, outcome := range admissionOutcomes() {
+			c.admissions.WithLabelValues(callerLabel(hasKey), outcome)
+		}
+	}
+	c.admittedKey, c.admittedOther = c.admissions.WithLabelValues(callerLabel(true), admitted), c.admissions.WithLabelValues(callerLabel(false), admitted)
+	for _, known := range codes() {
+		c.errors.WithLabelValues(string(known.code))
+	}
+	return c
 }
 
-// countAnswer counts the response in ctx.
-func (t *counters) countAnswer(ctx *fasthttp.RequestCtx, a *requestState) {
-	t.countStatus(a, ctx.Time(), methodIndex(ctx.Method()), ctx.Response.StatusCode())
-}
-
-// countStatus counts a response. began is when the request had been read completely. method is an index in
-// methodLabels. The connection adds the duration to the histogram later (conn.Conn.RecordDuration).
-func (t *counters) countStatus(a *requestState, began time.Time, method, status int) {
+// countAnswer counts a response that took this long since the request was complete. The time counts only for
+// connections of a conn.Listener.
+func (c *counters) countAnswer(a *requestState, elapsed time.Duration, method []byte, status int) {
+	route := &c.routes[a.route]
 	if a.conn != nil {
-		t.durations(a).Add(time.Since(began)) //nolint:forbidigo // in real time, like the HTTP library
+		route.durations.Observe(max(0, elapsed).Seconds())
 	}
-	a.shard[t.cell(a.route, method, status)].Add(1)
-}
-
-func (t *counters) durations(a *requestState) *durationHistogram {
-	return (*durationHistogram)(a.shard[int(a.route)*t.routeCells()+t.answerCells:])
-}
-
-func (t *counters) countCode(code engine.Code) {
-	if index := codeIndex(code); index >= 0 {
-		t.shards[0][t.codesOffset+index].Add(1)
-	}
-}
-
-// admissionOutcomes returns all results of Config.Admitter: "admitted", "unavailable", and the codes of rejections. The
-// admitter is unavailable while it is overloaded, starting or stopping, or cannot write.
-func admissionOutcomes() [outcomeKinds]string {
-	return [...]string{
-		"admitted", "unavailable", string(engine.CodeRateLimited), string(engine.CodeQuotaExceeded), string(engine.CodeMissingKey),
-		string(engine.CodeInvalidKey), string(engine.CodeRevokedKey), string(engine.CodeAccountSuspended),
+	switch {
+	case string(method) == fasthttp.MethodGet && status == fasthttp.StatusOK:
+		route.got.Inc()
+	case string(method) == fasthttp.MethodGet && status == fasthttp.StatusNotModified:
+		route.gotUnchanged.Inc()
+	default:
+		c.requests.WithLabelValues(route.name, methodLabel(method), statusLabel(status)).Inc()
 	}
 }
 
 // countAdmission counts a result of Config.Admitter, which checks keys and quotas. code is "" if the request was
 // admitted. A code that is not in admissionOutcomes counts as unavailable.
-func (t *counters) countAdmission(a *requestState, keyed bool, code engine.Code) {
-	index := t.admissionsOffset
-	outcomes := admissionOutcomes()
-	if keyed {
-		index += len(outcomes)
+func (c *counters) countAdmission(hasKey bool, code engine.Code) {
+	outcome := string(code)
+	switch {
+	case code == "" && hasKey:
+		c.admittedKey.Inc()
+		return
+	case code == "":
+		c.admittedOther.Inc()
+		return
+	case !slices.Contains(admissionOutcomes(), outcome):
+		outcome = unavailable
 	}
-	if code != "" {
-		index += max(1, slices.Index(outcomes[:], string(code)))
-	}
-	a.shard[index].Add(1)
+	c.admissions.WithLabelValues(callerLabel(hasKey), outcome).Inc()
 }
 
-// durationHistogram has a count for each of DurationBounds, a count of longer durations, and the sum of all durations
-// in nanoseconds. While durations are added, a reader may see a sum that does not match the counts.
-type durationHistogram [durationBoundCount + 2]atomic.Uint64
-
-const durationBoundCount = 18
-
-// DurationBounds returns the upper bounds of RouteDurations.
-func DurationBounds() [durationBoundCount]time.Duration {
-	const us, ms = time.Microsecond, time.Millisecond
-	return [durationBoundCount]time.Duration{
-		10 * us, 20 * us, 50 * us, 100 * us, 200 * us, 500 * us, 1 * ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms,
-		500 * ms, time.Second, 2 * time.Second, 5 * time.Second,
+// collectors returns the metrics. connsMax is Limits.ConnsMax.
+func (c *counters) collectors(connsMax int) []prometheus.Collector {
+	all := []prometheus.Collector{c.requests, c.errors, c.admissions, c.durations}
+	gauge := func(name, help string, value func() float64) {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
-}
-
-// Add counts a duration and adds it to the sum.
-func (d *durationHistogram) Add(elapsed time.Duration) {
-	elapsed = max(0, elapsed)
-	index, bound := 0, 10*time.Microsecond // bound is DurationBounds()[index]
-	for index < durationBoundCount && elapsed > bound {
-		index++
-		if bound *= 2; index%3 == 2 { // 10, 20, 50, 100, …
-			bound += bound / 4
-		}
+	counter := func(name, help string, labels prometheus.Labels, value interface{ Load() uint64 }) {
+		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(value.Load()) }))
 	}
-	d[index].Add(1)
-	d[durationBoundCount+1].Add(uint64(elapsed))
+	gauge("tasard_http_connections", "Open connections.", func() float64 { return float64(c.conns.Open.Load()) })
+	gauge("tasard_http_connections_max", "Maximum of open connections.", func() float64 { return float64(connsMax) })
+	counter("tasard_http_connections_accepted_total", "Accepted connections, including those refused afterwards.", nil, &c.conns.Accepted)
+	counter("tasard_http_connections_refused_total", "Refused connections: their address had reached its limit.",
+		prometheus.Labels{"reason": "address"}, &c.conns.OverClientLimit)
+	counter("tasard_http_connections_idle_closed_total", "Idle connections that were closed at the maximum for new ones.", nil, &c.conns.IdleClosed)
+	counter("tasard_http_accept_failures_total", "Failures to accept a connection for lack of descriptors or memory.", nil, &c.conns.Shortages)
+	return all
 }

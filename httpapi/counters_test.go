@@ -3,14 +3,18 @@ package httpapi
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -22,10 +26,53 @@ type wireClient struct {
 	address string
 	conn    net.Conn
 	reader  *bufio.Reader
-	got     map[RequestCount]uint64 // by what Count is not
+	got     map[string]uint64 // by series
 }
 
-func (c *wireClient) ask(route, method string, request []byte) (status int) {
+// requestSeries returns the name of the series that counts such requests.
+func requestSeries(route, method, status string) string {
+	return fmt.Sprintf("tasard_http_requests_total{method=%q,route=%q,status=%q}", method, route, status)
+}
+
+// series returns the metrics of a server that are not zero. A histogram counts by the number of its values.
+func series(t testing.TB, s *Server) map[string]uint64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(s.Metrics()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]uint64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, label := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", label.GetName(), label.GetValue()))
+			}
+			name := family.GetName()
+			if len(labels) > 0 {
+				name += "{" + strings.Join(labels, ",") + "}"
+			}
+			if count := uint64(m.GetCounter().GetValue()+m.GetGauge().GetValue()) + m.GetHistogram().GetSampleCount(); count > 0 {
+				found[name] = count
+			}
+		}
+	}
+	return found
+}
+
+// sumOf adds up the series of a metric.
+func sumOf(all map[string]uint64, metric string) (sum uint64) {
+	for name, count := range all {
+		if strings.HasPrefix(name, metric) {
+			sum += count
+		}
+	}
+	return sum
+}
+
+func (c *wireClient) ask(route, method string, request []byte) int {
 	c.t.Helper()
 	if c.conn == nil {
 		c.conn = dial(c.t, c.address)
@@ -37,13 +84,7 @@ func (c *wireClient) ask(route, method string, request []byte) (status int) {
 		c.conn.Close()
 		c.conn = nil
 	}
-	if methods := methodLabels(); !slices.Contains(methods[:], method) {
-		method = "other"
-	}
-	if status = a.status; !slices.Contains(statusLabels(), status) {
-		status = 0
-	}
-	c.got[RequestCount{Route: route, Method: method, Status: status}]++
+	c.got[requestSeries(route, methodLabel([]byte(method)), strconv.Itoa(a.status))]++
 	return a.status
 }
 
@@ -108,7 +149,7 @@ func TestCounters_Exact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := serve(t, withLimits(func(c *Config) { c.Site = &fakeSite{} }))
 			change(g.fixture)
-			client := &wireClient{t: t, address: g.address, got: map[RequestCount]uint64{}}
+			client := &wireClient{t: t, address: g.address, got: map[string]uint64{}}
 			errors, unread := uint64(0), uint64(0)
 			for route, exchanges := range countedRequests() {
 				for i, e := range exchanges {
@@ -122,47 +163,26 @@ func TestCounters_Exact(t *testing.T) {
 					}
 				}
 			}
-			stats := g.server.Stats()
-			found, total := map[RequestCount]uint64{}, uint64(0)
-			for _, r := range stats.Requests {
-				total += r.Count
-				count := r.Count
-				r.Count = 0
-				found[r] = count
-			}
+			all := series(t, g.server)
+			found := maps.Clone(all)
+			maps.DeleteFunc(found, func(name string, _ uint64) bool { return !strings.HasPrefix(name, "tasard_http_requests_total") })
 			if !maps.Equal(found, client.got) {
 				t.Errorf("the server counted\n%v\nthe client\n%v", found, client.got)
 			}
-			checkSums(t, &stats, total-unread, errors, g.fixture)
+			for metric, want := range map[string]uint64{
+				"tasard_http_request_duration": sumOf(found, "") - unread, "tasard_http_errors_total": errors, "tasard_admissions_total": uint64(len(g.admitter.callers)),
+				"tasard_http_connections_max": connsDefault, "tasard_http_connections_refused_total": 0, "tasard_http_accept_failures_total": 0,
+			} {
+				if got := sumOf(all, metric); got != want {
+					t.Errorf("%s: %d, want %d", metric, got, want)
+				}
+			}
 		})
 	}
 	for _, status := range []int{200, 201, 202, 204, 304, 400, 401, 404, 405, 413, 415, 429, 431, 500, 503, http.StatusTeapot} {
 		if !statuses[status] {
 			t.Errorf("no request was answered %d", status)
 		}
-	}
-}
-
-// checkSums holds what else is counted against the number of requests.
-func checkSums(t *testing.T, stats *Stats, timed, errors uint64, g *fixture) {
-	t.Helper()
-	times, coded, decided := uint64(0), uint64(0), uint64(0)
-	for _, route := range stats.Durations {
-		for _, count := range route.Counts {
-			times += count
-		}
-	}
-	for _, e := range stats.Errors {
-		coded += e.Count
-	}
-	for _, a := range stats.Admissions {
-		decided += a.Count
-	}
-	if want := uint64(len(g.admitter.callers)); times != timed || coded != errors || decided != want {
-		t.Errorf("%d answers were timed of %d, %d of %d errors have a code, %d of %d admissions are counted", times, timed, coded, errors, decided, want)
-	}
-	if c := stats.Connections; c.Accepted == 0 || c.Max != connsDefault || c.OverClientLimit+c.Shortages != 0 {
-		t.Errorf("connections %+v", c)
 	}
 }
 
@@ -182,23 +202,23 @@ func TestCounters_Admissions(t *testing.T) {
 	}
 	g.admitter.fault = fault(engine.CodeDataUnavailable, "m", 0)
 	g.get(t, bestTarget, bearer(testKey(1)))
-	got := map[string]uint64{}
-	for _, a := range g.server.Stats().Admissions {
-		if a.Count > 0 {
-			got[a.Caller+" "+a.Outcome] = a.Count
-		}
-	}
-	want := map[string]uint64{
+	got := series(t, g.server)
+	for of, count := range map[string]uint64{
 		"key admitted": 2, "key rate_limited": 1, "anonymous admitted": 2, "anonymous rate_limited": 1, "anonymous quota_exceeded": 1,
 		"anonymous missing_key": 1, "anonymous invalid_key": 1, "key revoked_key": 1, "key account_suspended": 1, "key unavailable": 1,
+	} {
+		caller, outcome, _ := strings.Cut(of, " ")
+		if name := fmt.Sprintf("tasard_admissions_total{caller=%q,outcome=%q}", caller, outcome); got[name] != count {
+			t.Errorf("%s: %d, want %d", of, got[name], count)
+		}
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("admissions %v, want %v", got, want)
+	if sum := sumOf(got, "tasard_admissions_total"); sum != 12 {
+		t.Errorf("%d admissions", sum)
 	}
 }
 
-// TestCounters_Tables: each route, method and bound has its place, and refusals of the admitter are codes.
-func TestCounters_Tables(t *testing.T) {
+// TestCounters_Labels: each route has its place, refusals of the admitter are codes, and labels are from fixed lists.
+func TestCounters_Labels(t *testing.T) {
 	names := routeNames()
 	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) || names[routeSite] != "site" || names[routeUnmatched] != "none" {
 		t.Errorf("a route is counted twice, or in another's place: %q", names)
@@ -209,27 +229,9 @@ func TestCounters_Tables(t *testing.T) {
 			t.Errorf("%s is an outcome and no code", outcome)
 		}
 	}
-	for at, bound := range DurationBounds() {
-		var d durationHistogram
-		d.Add(bound)
-		d.Add(bound + 1)
-		if d[at].Load() != 1 || d[at+1].Load() != 1 || d[durationBoundCount+1].Load() != uint64(2*bound+1) {
-			t.Errorf("%s is not the bound %d", bound, at)
-		}
-	}
-	var d durationHistogram
-	if d.Add(-time.Hour); d[0].Load() != 1 || d[durationBoundCount+1].Load() != 0 {
-		t.Error("a clock that was set back takes time away")
-	}
-	for number, method := range methodLabels() {
-		if methodIndex([]byte(method)) != number {
-			t.Errorf("%s is counted as another method", method)
-		}
-	}
-	counters := newCounters(time.Second, false)
-	for _, odd := range []int{-1, 0, 99, 299, 418, 600, 1 << 40} {
-		if got := counters.cell(routeUnmatched, 0, odd); got != int(routeUnmatched)*counters.routeCells() {
-			t.Errorf("status %d is counted in cell %d", odd, got)
+	for _, odd := range []int{-1, 0, 99, 299, 600, 1 << 40} {
+		if label := statusLabel(odd); label != labelOther {
+			t.Errorf("status %d is counted as %s", odd, label)
 		}
 	}
 }
@@ -253,8 +255,10 @@ func TestCounters_Connections(t *testing.T) {
 		}
 		s.clock.set(s.clock.now().Add(30 * time.Second))
 	}
-	if got, want := s.server.Stats().Connections, (ConnectionCounts{Open: 2, Max: 10, Accepted: 6, OverClientLimit: 4}); got != want {
-		t.Errorf("connections %+v, want %+v", got, want)
+	for metric, want := range map[string]uint64{"": 2, "_max": 10, "_accepted_total": 6, `_refused_total{reason="address"}`: 4} {
+		if got := series(t, s.server)["tasard_http_connections"+metric]; got != want {
+			t.Errorf("connections%s: %d, want %d", metric, got, want)
+		}
 	}
 	eventually(t, func() bool { return strings.Count(log.text(), "\n") == 2 })
 	for _, part := range []string{"--connections-per-address", "network=127.0.0.0/24 limit=2 refused=1\n", "refused=2\n"} {
@@ -265,7 +269,7 @@ func TestCounters_Connections(t *testing.T) {
 	for _, conn := range conns {
 		conn.Close()
 	}
-	eventually(t, func() bool { return s.server.Stats().Connections.Open == 0 })
+	eventually(t, func() bool { return series(t, s.server)["tasard_http_connections"] == 0 })
 }
 
 // TestO5_IdleMakesRoom: at the cap each newcomer is served, in the place of the connection that was idle longest.
@@ -310,8 +314,8 @@ func idleOrder(t *testing.T, pause time.Duration) (order []string) {
 		conn, _ := s.dial(t)
 		ask(conn, bestTarget)
 		order = append(order, <-closed)
-		if got := s.server.Stats().Connections; got.IdleClosed != uint64(newcomers+1) {
-			t.Errorf("newcomer %d: %+v", newcomers, got)
+		if closed := series(t, s.server)["tasard_http_connections_idle_closed_total"]; closed != uint64(newcomers+1) {
+			t.Errorf("newcomer %d: %d idle connections are closed", newcomers, closed)
 		}
 	}
 	write(t, served["busy"], " HTTP/1.1\r\nHost: a\r\n\r\n")

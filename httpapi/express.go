@@ -213,10 +213,11 @@ func (e *expressPath) appendExpressHead(out []byte, a *requestState, r *expressR
 	return append(out, "\r\n"...)
 }
 
+var methodGet = []byte(fasthttp.MethodGet)
+
 // countExpress counts a response, and passes it to the access log.
 func (e *expressPath) countExpress(a *requestState, r *expressResponse, began, ready time.Duration) {
-	a.shard[e.counters.cell(a.route, 0, r.status)].Add(1)
-	e.counters.durations(a).Add(ready - began)
+	e.counters.countAnswer(a, ready-began, methodGet, r.status)
 	if e.config.AccessLog != nil {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library
 		e.config.AccessLog(e.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.address))

@@ -83,7 +83,6 @@ type requestData struct {
 // requestScratch is the part of a requestState that the next request reuses. sync.Pool usually keeps a requestState on
 // one processor.
 type requestScratch struct {
-	shard   counterShard
 	numbers numberBlock
 	out     []byte          // buffer for responses of the express path
 	etag    []byte          // buffer for the ETag of a conversion in the express path

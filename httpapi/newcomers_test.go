@@ -106,7 +106,7 @@ func TestO3_ShutdownAndNewcomers(t *testing.T) {
 	within, wire := s.dial(t)
 	write(t, within, "GET /v1/rates HTTP/1.1\r\nHos")
 	still, _ := s.dial(t)
-	eventually(t, func() bool { return s.server.Stats().Connections.Accepted == 2 })
+	eventually(t, func() bool { return series(t, s.server)["tasard_http_connections_accepted_total"] == 2 })
 	ended := make(chan error, 1)
 	go func() { ended <- s.server.Shutdown(context.WithoutCancel(t.Context())) }()
 	if n, err := still.Read(make([]byte, 1)); n > 0 || err == nil {

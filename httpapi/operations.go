@@ -127,9 +127,9 @@ func (d *dataAPI) admit(a *requestState, caller account.Caller) {
 func (d *dataAPI) countAdmission(a *requestState) {
 	switch {
 	case a.admitErr != nil:
-		d.counters.countAdmission(a, a.hasKey, codeOf(a.admitErr))
+		d.counters.countAdmission(a.hasKey, codeOf(a.admitErr))
 	case a.asked:
-		d.counters.countAdmission(a, a.admission.Account != 0, a.admission.DenyCode)
+		d.counters.countAdmission(a.admission.Account != 0, a.admission.DenyCode)
 	}
 }
 

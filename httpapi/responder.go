@@ -47,12 +47,12 @@ type responder struct {
 func newResponder(c Config) *responder {
 	w := &responder{
 		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock},
-		counters:        newCounters(c.Limits.WriteTimeout, c.Harness != nil),
+		counters:        newCounters(),
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
 	fillErrorHeaders(&w.errorHeaders, c.Admitter != nil)
 	fillAccountHeaders(&w.accountHeaders, &w.errorHeaders)
-	w.requestStates.New = func() any { return &requestState{requestScratch: requestScratch{shard: w.counters.nextShard()}} }
+	w.requestStates.New = func() any { return &requestState{} }
 	w.compressors.New = func() any { return rendered.NewCompressor() }
 	if c.Harness != nil {
 		w.harness = &harness{}
@@ -185,7 +185,7 @@ func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}
-	w.counters.countCode(code)
+	w.counters.errors.WithLabelValues(string(code)).Inc()
 	w.startResponse(ctx)
 	ctx.SetStatusCode(answered)
 	ctx.Response.ResetBody()
@@ -421,7 +421,7 @@ func (w *responder) accessRecord(a *requestState, began time.Time, method string
 		began = now
 	}
 	return AccessRecord{
-		RequestID: string(a.id[:]), At: began, Route: w.counters.routeNames[a.route], Method: method, Status: status,
+		RequestID: string(a.id[:]), At: began, Route: w.counters.routes[a.route].name, Method: method, Status: status,
 		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: fields.LoggedNetwork(client),
 	}
 }

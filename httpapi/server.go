@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/router"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -291,7 +292,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
 		s.rejectPanic(ctx, cause)
 	}
-	s.counters.countAnswer(ctx, a)
+	s.counters.countAnswer(a, time.Since(ctx.Time()), ctx.Method(), ctx.Response.StatusCode()) //nolint:forbidigo // in real time, like the HTTP library
 	if a.conn != nil && (a.route == routeSite || a.charged()) {
 		a.conn.MarkCounted()
 	}
@@ -468,48 +469,9 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 // ServeConn; the caller can close the connection.
 func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
 
-// Stats adds up the shards, which are copies of the table of counters. It does not block requests, so counts may change
-// while it reads.
-func (s *Server) Stats() Stats {
-	t := s.counters
-	cells := make([]uint64, len(t.shards[0]))
-	for _, shard := range t.shards {
-		for i := range shard {
-			cells[i] += shard[i].Load()
-		}
-	}
-	next := func() uint64 { // the next cell of the table
-		count := cells[0]
-		cells = cells[1:]
-		return count
-	}
-	var stats Stats
-	for _, name := range t.routeNames {
-		for _, method := range methodLabels() {
-			for _, status := range statusLabels() {
-				if count := next(); count > 0 {
-					stats.Requests = append(stats.Requests, RequestCount{name, method, status, count})
-				}
-			}
-		}
-		durations := RouteDurations{Route: name}
-		for i := range durations.Counts {
-			durations.Counts[i] = next()
-		}
-		durations.Sum = time.Duration(next()) //nolint:gosec // G115: it overflows after 292 years of response time
-		stats.Durations = append(stats.Durations, durations)
-	}
-	for _, caller := range callerNames() {
-		for _, outcome := range admissionOutcomes() {
-			stats.Admissions = append(stats.Admissions, AdmissionCount{caller, outcome, next()})
-		}
-	}
-	for _, code := range codes() {
-		stats.Errors = append(stats.Errors, CodeCount{code.code, next()})
-	}
-	c := &t.conns
-	stats.Connections = ConnectionCounts{c.Open.Load(), s.config.Limits.ConnsMax, c.Accepted.Load(), c.OverClientLimit.Load(), c.IdleClosed.Load(), c.Shortages.Load()}
-	return stats
+// Metrics returns the metrics of the server, which count from its creation on.
+func (s *Server) Metrics() []prometheus.Collector {
+	return s.counters.collectors(s.config.Limits.ConnsMax)
 }
 
 // logAccess passes a record of the response in ctx to Config.AccessLog.
@@ -521,5 +483,5 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	if ctx.IsHead() {
 		length = 0
 	}
-	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabels()[methodIndex(ctx.Method())], ctx.Response.StatusCode(), length, s.clientAddress(ctx)))
+	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabel(ctx.Method()), ctx.Response.StatusCode(), length, s.clientAddress(ctx)))
 }

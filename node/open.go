@@ -191,7 +191,7 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 
 func (n *Node) metricsHandler() http.Handler {
 	config := metrics.Config{
-		Version: n.config.Version, System: n.system, Server: n.core.Server, Health: n.core.Server.Conditions, Sources: n.SourceHealth,
+		Version: n.config.Version, System: n.system, Server: n.core.Server.Metrics(), Health: n.core.Server.Conditions, Sources: n.SourceHealth,
 		Certificates: n.certificate.forMetrics(), DroppedLogLines: n.config.DroppedLogLines,
 		DiskFree: func() (int64, error) { return wal.FreeSpace(n.config.Dir) },
 		Backup:   n.backups.last, Reload: n.reloads.last,

@@ -11,6 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
 )
@@ -45,14 +47,24 @@ func knownMetrics(t *testing.T) metricLabels {
 	all["tasard_condition"] = conditionStates(t)
 	front := httpapi.New(httpapi.Config{
 		Service: struct{ engine.Service }{}, Catalogue: engine.DefaultCatalogue(), Clock: func() time.Time { return time.Unix(0, 0) }, RequestID: httpapi.RequestIDs(1),
-	}).Stats() // every value that can be counted
-	add := func(metric, label, value string) { all[metric][label] = append(all[metric][label], value) }
-	for _, one := range front.Errors {
-		add("tasard_http_errors_total", "code", string(one.Code))
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(front.Metrics()...)
+	families, err := registry.Gather() // every value that can be counted
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, one := range front.Admissions {
-		add("tasard_admissions_total", "caller", one.Caller)
-		add("tasard_admissions_total", "outcome", one.Outcome)
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if values := all[family.GetName()]; values != nil { // nil for the buckets of a histogram
+					values[label.GetName()] = append(values[label.GetName()], label.GetValue())
+				}
+			}
+		}
+	}
+	for _, open := range []string{"method", "status"} { // only some exist before the first request
+		all["tasard_http_requests_total"][open] = nil
 	}
 	return all
 }

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/internal/rendered"
 	"github.com/tasard/tasard/httpapi/data"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // updateFlag is set by make golden.

@@ -15,7 +15,6 @@ import (
 	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
-	"github.com/tasard/tasard/httpapi"
 )
 
 // prefix begins the names of all metrics of this package.
@@ -28,7 +27,7 @@ const scrapesMax = 4
 type Config struct {
 	Version      string // of the program that runs
 	System       System
-	Server       interface{ Stats() httpapi.Stats }
+	Server       []prometheus.Collector // of httpapi.Server
 	Health       func() []engine.Condition
 	Sources      func() []collectors.Health
 	Archive      func() archive.Stats // of fetched documents
@@ -58,12 +57,13 @@ func Handler(c Config) http.Handler {
 // registry returns a registry with the metrics of c, of the Go runtime and of the process.
 func registry(c Config) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(c.Server...)
 	registry.MustRegister(goruntime.NewGoCollector(), goruntime.NewProcessCollector(goruntime.ProcessCollectorOpts{}))
 	for _, part := range []struct {
 		enabled bool
 		collect collectFunc
 	}{
-		{true, c.build}, {c.Sources != nil, c.sources}, {c.Health != nil, c.conditions}, {c.Archive != nil, c.archive}, {c.Mail != nil, c.mail}, {c.Server != nil, c.http},
+		{true, c.build}, {c.Sources != nil, c.sources}, {c.Health != nil, c.conditions}, {c.Archive != nil, c.archive}, {c.Mail != nil, c.mail},
 		{c.System != nil, c.quarantine}, {c.System != nil, c.state}, {c.System != nil, c.log}, {c.Cluster != nil, c.cluster}, {true, c.certificates},
 		{true, c.operator},
 	} {

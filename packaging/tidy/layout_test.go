@@ -71,7 +71,7 @@ var layout = map[string]row{
 	"actors/cluster":             {may: "engine engine/account actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http"},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered valyala/fasthttp fasthttp/router",
+	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered valyala/fasthttp fasthttp/router prometheus/client_golang",
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
 	"httpapi/conn":              {may: "httpapi/internal/fields valyala/fasthttp", exact: true},                // it knows nothing of what is asked
 	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},                            // how a question is written
