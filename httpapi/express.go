@@ -217,7 +217,7 @@ var methodGet = []byte(fasthttp.MethodGet)
 
 // countExpress counts a response, and passes it to the access log.
 func (e *expressPath) countExpress(a *requestState, r *expressResponse, began, ready time.Duration) {
-	e.counters.countAnswer(a, ready-began, methodGet, r.status)
+	e.counters.Answer(int(a.route), methodGet, r.status, true, ready-began)
 	if e.config.AccessLog != nil {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library
 		e.config.AccessLog(e.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.address))

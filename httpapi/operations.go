@@ -46,8 +46,9 @@ type dataAPI struct {
 
 func newDataAPI(w *responder, table params.Table) *dataAPI {
 	d := &dataAPI{responder: w, params: table, dataRoutes: map[string]*dataRoute{}}
+	ids := routeIDs()
 	for _, r := range routes() {
-		d.dataRoutes[r.pattern] = &dataRoute{r, w.counters.routeIDs[r.pattern]}
+		d.dataRoutes[r.pattern] = &dataRoute{r, ids[r.pattern]}
 	}
 	return d
 }
@@ -127,9 +128,9 @@ func (d *dataAPI) admit(a *requestState, caller account.Caller) {
 func (d *dataAPI) countAdmission(a *requestState) {
 	switch {
 	case a.admitErr != nil:
-		d.counters.countAdmission(a.hasKey, codeOf(a.admitErr))
+		d.counters.Admission(a.hasKey, codeOf(a.admitErr))
 	case a.asked:
-		d.counters.countAdmission(a.admission.Account != 0, a.admission.DenyCode)
+		d.counters.Admission(a.admission.Account != 0, a.admission.DenyCode)
 	}
 }
 

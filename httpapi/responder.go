@@ -20,6 +20,7 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/counters"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -30,7 +31,9 @@ type responder struct {
 	config                        Config // with the defaults filled in
 	proxies                       fields.TrustedProxies
 	load                          *serverLoad
-	counters                      *counters
+	counters                      *counters.Counters
+	routeNames                    []string // by routeID
+	conns                         *conn.Counts
 	harness                       *harness // nil without a Harness
 	numbers                       requestNumbers
 	errorHeaders                  fasthttp.ResponseHeader // template; see fillErrorHeaders
@@ -47,9 +50,14 @@ type responder struct {
 func newResponder(c Config) *responder {
 	w := &responder{
 		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock},
-		counters:        newCounters(),
+		routeNames: routeNames(), conns: new(conn.Counts),
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
+	var known []engine.Code
+	for _, row := range codes() {
+		known = append(known, row.code)
+	}
+	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: known, Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
 	fillErrorHeaders(&w.errorHeaders, c.Admitter != nil)
 	fillAccountHeaders(&w.accountHeaders, &w.errorHeaders)
 	w.requestStates.New = func() any { return &requestState{} }
@@ -185,7 +193,7 @@ func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}
-	w.counters.errors.WithLabelValues(string(code)).Inc()
+	w.counters.Error(code)
 	w.startResponse(ctx)
 	ctx.SetStatusCode(answered)
 	ctx.Response.ResetBody()
@@ -421,7 +429,7 @@ func (w *responder) accessRecord(a *requestState, began time.Time, method string
 		began = now
 	}
 	return AccessRecord{
-		RequestID: string(a.id[:]), At: began, Route: w.counters.routes[a.route].name, Method: method, Status: status,
+		RequestID: string(a.id[:]), At: began, Route: w.routeNames[a.route], Method: method, Status: status,
 		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: fields.LoggedNetwork(client),
 	}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -43,6 +44,40 @@ func Routes() []string {
 		all = append(all, op.method+" "+op.pattern)
 	}
 	return append(all, "GET "+livezPath, "GET "+healthzPath, "GET "+readyzPath)
+}
+
+// routeID identifies the route under which a request is counted.
+type routeID uint8
+
+// Routes of requests without an operation.
+const (
+	routeRefused   routeID = iota // malformed: rejected before the router was called
+	routeUnmatched                // neither an operation nor a page has the path
+	routeAsterisk                 // OPTIONS *
+	routeSite                     // pages and documents
+)
+
+// routeNames returns the values of the label route.
+func routeNames() []string {
+	names := []string{"refused", "none", "*", "site"}
+	for _, r := range routes() {
+		names = append(names, r.pattern)
+	}
+	for _, op := range accountOperations() {
+		if !slices.Contains(names, op.pattern) {
+			names = append(names, op.pattern)
+		}
+	}
+	return append(names, livezPath, healthzPath, readyzPath)
+}
+
+// routeIDs returns the routes by name.
+func routeIDs() map[string]routeID {
+	ids := map[string]routeID{}
+	for i, name := range routeNames() {
+		ids[name] = routeID(i) //nolint:gosec // G115: there are some 20
+	}
+	return ids
 }
 
 // endpoint answers all requests for a path, whatever their method is.

@@ -21,6 +21,7 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
+	"github.com/tasard/tasard/httpapi/internal/counters"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -218,7 +219,7 @@ func (s *Server) connConfig() conn.Config {
 	return conn.Config{
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains,
 		IdleTimeout: s.config.Limits.IdleTimeout, WriteTimeout: s.config.Limits.WriteTimeout,
-		TLS: s.tls, Log: s.config.Logger, Clock: s.config.Clock, Counts: &s.counters.conns,
+		TLS: s.tls, Log: s.config.Logger, Clock: s.config.Clock, Counts: s.conns,
 		Express: s.express, OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
 	}
 }
@@ -292,7 +293,8 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
 		s.rejectPanic(ctx, cause)
 	}
-	s.counters.countAnswer(a, time.Since(ctx.Time()), ctx.Method(), ctx.Response.StatusCode()) //nolint:forbidigo // in real time, like the HTTP library
+	elapsed := time.Since(ctx.Time()) //nolint:forbidigo // in real time, like the HTTP library
+	s.counters.Answer(int(a.route), ctx.Method(), ctx.Response.StatusCode(), a.conn != nil, elapsed)
 	if a.conn != nil && (a.route == routeSite || a.charged()) {
 		a.conn.MarkCounted()
 	}
@@ -372,9 +374,9 @@ func (s *Server) wantsBody(ctx *fasthttp.RequestCtx) bool {
 
 // endpoints returns all endpoints by pattern. {id} as the last segment of a pattern matches any segment.
 func (s *Server) endpoints() map[string]endpoint {
-	all := map[string]endpoint{}
+	all, ids := map[string]endpoint{}, routeIDs()
 	add := func(pattern string, answer func(ctx *fasthttp.RequestCtx, a *requestState)) {
-		all[pattern] = endpoint{s.counters.routeIDs[pattern], answer}
+		all[pattern] = endpoint{ids[pattern], answer}
 	}
 	for _, route := range routes() {
 		add(route.pattern, func(ctx *fasthttp.RequestCtx, a *requestState) { s.answer(ctx, &route, a) })
@@ -471,7 +473,7 @@ func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) 
 
 // Metrics returns the metrics of the server, which count from its creation on.
 func (s *Server) Metrics() []prometheus.Collector {
-	return s.counters.collectors(s.config.Limits.ConnsMax)
+	return s.counters.Collectors()
 }
 
 // logAccess passes a record of the response in ctx to Config.AccessLog.
@@ -483,5 +485,5 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	if ctx.IsHead() {
 		length = 0
 	}
-	s.config.AccessLog(s.accessRecord(a, ctx.Time(), methodLabel(ctx.Method()), ctx.Response.StatusCode(), length, s.clientAddress(ctx)))
+	s.config.AccessLog(s.accessRecord(a, ctx.Time(), counters.MethodLabel(ctx.Method()), ctx.Response.StatusCode(), length, s.clientAddress(ctx)))
 }

@@ -71,9 +71,10 @@ var layout = map[string]row{
 	"actors/cluster":             {may: "engine engine/account actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http"},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered valyala/fasthttp fasthttp/router prometheus/client_golang",
+	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered httpapi/internal/counters valyala/fasthttp fasthttp/router prometheus/client_golang",
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
-	"httpapi/conn":              {may: "httpapi/internal/fields valyala/fasthttp", exact: true},                // it knows nothing of what is asked
+	"httpapi/conn":              {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
+	"httpapi/internal/counters": {may: "engine httpapi/conn prometheus/client_golang valyala/fasthttp", never: "os"},
 	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},                            // how a question is written
 	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},                            // JSON
 	"httpapi/internal/rendered": {may: "httpapi/internal/fields klauspost/compress", never: "os", exact: true}, // encoded bodies
@@ -100,7 +101,7 @@ var layout = map[string]row{
 		tests: "HdrHistogram/hdrhistogram-go"},
 	"bench/load":     {may: "HdrHistogram/hdrhistogram-go golang.org/x/sys"},
 	"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
-	"packaging":      {tests: "go.yaml.in/yaml/v3"},
+	"packaging":      {tests: "go.yaml.in/yaml/v3 prometheus/client_golang"},
 	"packaging/tidy": {},
 }
 
