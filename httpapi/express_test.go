@@ -63,7 +63,7 @@ type twoWays struct {
 func newTwoWays(t testing.TB, proxied bool) *twoWays {
 	w := &twoWays{start: fakeNow()}
 	w.fixture = newFixtureWithLimits(t, func(c *Config) {
-		c.RequestID = func(uint64) RequestID { return RequestID{} } // ids differ, whatever the way
+		c.RequestID = func() RequestID { return RequestID{} } // ids differ, whatever the way
 		if proxied {
 			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 		}

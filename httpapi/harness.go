@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"sync"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
@@ -25,20 +23,3 @@ const plantedKey = "planted"
 // are checked before. A request that gets a 429 does not count against the quota, and the rate-limit headers say that
 // no requests remain. Without a Harness, Plant has no effect.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
-
-// harness has the templates that replace Server.errorHeaders and Server.accountHeaders if there is a Harness.
-type harness struct {
-	once           sync.Once
-	errorHeaders   fasthttp.ResponseHeader
-	accountHeaders fasthttp.ResponseHeader
-}
-
-// fill fills in the templates. It copies a header of the HTTP library first, because only the library can set the flag
-// that turns its own Date off.
-func (h *harness) fill(withoutDate *fasthttp.ResponseHeader, hasAdmitter bool) {
-	h.once.Do(func() {
-		withoutDate.CopyTo(&h.errorHeaders)
-		fillErrorHeaders(&h.errorHeaders, hasAdmitter)
-		fillAccountHeaders(&h.accountHeaders, &h.errorHeaders)
-	})
-}

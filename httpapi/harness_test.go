@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,8 +83,9 @@ func eventually(t testing.TB, done func() bool) {
 	}
 }
 
-func countingIDs() func(uint64) RequestID {
-	return func(number uint64) RequestID { return RequestID([]byte(fmt.Sprintf("%016d", number+1))) }
+func countingIDs() func() RequestID {
+	var number atomic.Uint64
+	return func() RequestID { return RequestID([]byte(fmt.Sprintf("%016d", number.Add(1)))) }
 }
 
 // lockedBuffer is a log that is read while it is written.

@@ -25,17 +25,27 @@ import (
 // values of DeprecationLink and SunsetLink make it so long.
 const headBufferBytes = 1536
 
-// constantHeaders are the header lines that are the same in all 200 or all 304 responses.
+// constantHeaders are the header lines that are the same in all responses of a kind, except Content-Type.
 type constantHeaders struct {
-	withBody    []byte // header lines of a 200
-	withoutBody []byte // header lines of a 304
+	withBody    []byte // of a 200 with data
+	withoutBody []byte // of a 304
+	errors      []byte // of errors, and of other responses without data
+	accounts    []byte // of account operations: a web page of another origin must not read the response
 }
 
-func newConstantHeaders(hasAdmitter bool) constantHeaders {
-	var c constantHeaders
+func newConstantHeaders(hasAdmitter bool) (c constantHeaders) {
 	for _, line := range templateLines(hasAdmitter) {
-		if line[0] != headerRequestID && line[0] != fasthttp.HeaderCacheControl {
-			c.withoutBody = appendHeaderLine(c.withoutBody, line[0], bytesOf(line[1]))
+		value := bytesOf(line[1])
+		c.errors = appendHeaderLine(c.errors, line[0], value)
+		if line[0] != fasthttp.HeaderCacheControl {
+			c.withoutBody = appendHeaderLine(c.withoutBody, line[0], value)
+		}
+		switch line[0] {
+		case fasthttp.HeaderAccessControlAllowOrigin, fasthttp.HeaderAccessControlExposeHeaders:
+		case headerResourcePolicy:
+			c.accounts = appendHeaderLine(c.accounts, line[0], bytesOf("same-origin"))
+		default:
+			c.accounts = appendHeaderLine(c.accounts, line[0], value)
 		}
 	}
 	c.withBody = append(appendHeaderLine(nil, fasthttp.HeaderContentType, bytesOf(contentTypeJSON)), c.withoutBody...)
@@ -47,11 +57,11 @@ func appendHeaderLine(dst []byte, name string, value []byte) []byte {
 	return append(append(dst, value...), "\r\n"...)
 }
 
-// setHeaderLines adds whole lines, each with CR LF, to a header. The value of the last line must not contain a colon.
-// Header.Peek does not find these headers.
+// setHeaderLines adds whole lines, each with CR LF, to a header. Header.Peek does not find these headers.
 func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 	lines = lines[:len(lines)-len("\r\n")]
-	colon := bytes.LastIndexByte(lines, ':')
+	colon := max(0, bytes.LastIndexByte(lines, '\n'))
+	colon += bytes.IndexByte(lines[colon:], ':')
 	header.SetCanonical(lines[:colon], lines[colon+len(": "):])
 }
 
@@ -83,12 +93,11 @@ type requestData struct {
 // requestScratch is the part of a requestState that the next request reuses. sync.Pool usually keeps a requestState on
 // one processor.
 type requestScratch struct {
-	numbers numberBlock
-	out     []byte          // buffer for responses of the express path
-	etag    []byte          // buffer for the ETag of a conversion in the express path
-	body    []byte          // buffer for the body of a conversion in the express path
-	holes   []rendered.Span // buffer for the holes of a conversion
-	packed  []byte          // buffer for the compressed body
+	out    []byte          // buffer for responses of the express path
+	etag   []byte          // buffer for the ETag of a conversion in the express path
+	body   []byte          // buffer for the body of a conversion in the express path
+	holes  []rendered.Span // buffer for the holes of a conversion
+	packed []byte          // buffer for the compressed body
 }
 
 // acceptsGzip reports whether the client accepts gzip.

@@ -8,10 +8,11 @@ import (
 
 // Names and values of headers.
 const (
-	headerRequestID   = "X-Request-Id"
-	contentTypeJSON   = "application/json; charset=utf-8"
-	headerDeprecation = "Deprecation"
-	headerSunset      = "Sunset"
+	headerRequestID      = "X-Request-Id"
+	contentTypeJSON      = "application/json; charset=utf-8"
+	headerDeprecation    = "Deprecation"
+	headerSunset         = "Sunset"
+	headerResourcePolicy = "Cross-Origin-Resource-Policy"
 	// keyIgnoredLine is the header line of a response to an unusable API key before keys are required. The request was
 	// answered as an anonymous one.
 	keyIgnoredLine = "X-Key-Status: ignored\r\n"
@@ -31,7 +32,8 @@ const (
 	preflightHeadersWithAuth = preflightHeaders + ", Authorization"
 )
 
-// templateLines returns the names and values of the headers that all responses of the API have, except Content-Type.
+// templateLines returns the names and values of the headers that all responses of the API have, except Content-Type
+// and X-Request-Id.
 // The values are those for an error. hasAdmitter means that API keys are checked. The response then depends on the key,
 // so Vary names Authorization.
 func templateLines(hasAdmitter bool) [][2]string {
@@ -40,7 +42,6 @@ func templateLines(hasAdmitter bool) [][2]string {
 		vary += ", " + fasthttp.HeaderAuthorization
 	}
 	return [][2]string{
-		{headerRequestID, ""},
 		{fasthttp.HeaderCacheControl, noStore},
 		{fasthttp.HeaderVary, vary},
 		{fasthttp.HeaderAccessControlAllowOrigin, "*"},
@@ -48,27 +49,8 @@ func templateLines(hasAdmitter bool) [][2]string {
 		{fasthttp.HeaderXContentTypeOptions, "nosniff"},
 		{fasthttp.HeaderContentSecurityPolicy, contentPolicy},
 		{fasthttp.HeaderReferrerPolicy, "no-referrer"},
-		{"Cross-Origin-Resource-Policy", "cross-origin"},
+		{headerResourcePolicy, "cross-origin"},
 	}
-}
-
-// fillErrorHeaders fills in the header template for errors and for other responses without data. The headers of a 200
-// or 304 with data of the API, such as rates, are set by writeHead in head.go.
-func fillErrorHeaders(header *fasthttp.ResponseHeader, hasAdmitter bool) {
-	header.SetNoDefaultContentType(true)
-	header.SetContentType(contentTypeJSON)
-	for _, line := range templateLines(hasAdmitter) {
-		header.SetCanonical([]byte(line[0]), []byte(line[1]))
-	}
-}
-
-// fillAccountHeaders fills in account, the headers of all responses of account operations (/v1/account). They are those
-// of other errors, without the headers that let a web page of another origin read the response.
-func fillAccountHeaders(account, errors *fasthttp.ResponseHeader) {
-	errors.CopyTo(account)
-	account.Del(fasthttp.HeaderAccessControlAllowOrigin)
-	account.Del(fasthttp.HeaderAccessControlExposeHeaders)
-	account.SetCanonical([]byte("Cross-Origin-Resource-Policy"), []byte("same-origin"))
 }
 
 // bytesOf returns the bytes of a string without a copy. Danger: the caller must not change them.

@@ -107,31 +107,24 @@ func TestF4_NoAllocations(t *testing.T) {
 
 func TestRequestIDs(t *testing.T) {
 	ids := RequestIDs(7)
-	var numbers requestNumbers
-	var mu sync.Mutex
-	seen := map[RequestID]bool{}
+	var all sync.Map
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			var block numberBlock
-			for i := range 3 * numberBlockLength {
-				number := numbers.take(&block)
-				if i%100 == 0 {
-					number = numbers.takeOne()
+			for range 1000 {
+				id := ids()
+				if _, repeated := all.LoadOrStore(id, true); repeated || strings.Trim(string(id[:]), "0123456789abcdef") != "" {
+					t.Errorf("the id %s", id)
 				}
-				id := ids(number)
-				mu.Lock()
-				if seen[id] || strings.Trim(string(id[:]), "0123456789abcdef") != "" {
-					t.Errorf("the id %q is wrong or twice there", id)
-				}
-				seen[id] = true
-				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	if !seen[RequestIDs(7)(5)] || seen[RequestIDs(8)(5)] {
-		t.Error("the ids do not follow from the seed and the numbers")
+	if _, known := all.Load(RequestIDs(7)()); !known {
+		t.Error("the ids do not follow from the seed")
+	}
+	if _, known := all.Load(RequestIDs(8)()); known {
+		t.Error("another seed has the same ids")
 	}
 }
 

@@ -11,11 +11,12 @@ type RequestID [16]byte
 
 // RequestIDs returns a function for Config.RequestID. Its ids are pseudorandom hexadecimal digits and do not repeat.
 // The seed should be random, so that two processes do not have the same ids.
-func RequestIDs(seed uint64) func(number uint64) RequestID {
-	seed = mix(seed)
-	return func(number uint64) (id RequestID) {
+func RequestIDs(seed uint64) func() RequestID {
+	var number atomic.Uint64
+	number.Store(mix(seed))
+	return func() (id RequestID) {
 		var b [len(id) / 2]byte
-		binary.BigEndian.PutUint64(b[:], mix(seed+number))
+		binary.BigEndian.PutUint64(b[:], mix(number.Add(1) - 1))
 		hex.Encode(id[:], b[:])
 		return id
 	}
@@ -27,25 +28,3 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
-
-// requestNumbers generates the numbers for Config.RequestID. Usually it reserves a block of numbers at a time, so that
-// processors rarely write the shared counter.
-type requestNumbers struct{ next atomic.Uint64 }
-
-// numberBlock is a range of reserved numbers that are not used yet.
-type numberBlock struct{ next, end uint64 }
-
-const numberBlockLength = 256
-
-// take returns a number from b. If b is empty, it reserves a new block first.
-func (n *requestNumbers) take(b *numberBlock) uint64 {
-	if b.next == b.end {
-		b.end = n.next.Add(numberBlockLength)
-		b.next = b.end - numberBlockLength
-	}
-	b.next++
-	return b.next - 1
-}
-
-// takeOne returns a number without reserving a block.
-func (n *requestNumbers) takeOne() uint64 { return n.next.Add(1) - 1 }

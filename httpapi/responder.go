@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -34,12 +32,10 @@ type responder struct {
 	counters                      *counters.Counters
 	routeNames                    []string // by routeID
 	conns                         *conn.Counts
-	harness                       *harness // nil without a Harness
-	numbers                       requestNumbers
-	errorHeaders                  fasthttp.ResponseHeader // template; see fillErrorHeaders
-	accountHeaders                fasthttp.ResponseHeader // template; see fillAccountHeaders
 	constantHeaders               constantHeaders
 	privateCaching, sharedCaching cacheControl
+	blank                         fasthttp.ResponseHeader // with a Harness: without the Date of the HTTP library
+	blankOnce                     sync.Once
 	deprecation                   atomic.Pointer[deprecationNotice]
 	currentSecond                 atomic.Pointer[currentSecond]
 	compressors                   sync.Pool
@@ -58,13 +54,8 @@ func newResponder(c Config) *responder {
 		known = append(known, row.code)
 	}
 	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: known, Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
-	fillErrorHeaders(&w.errorHeaders, c.Admitter != nil)
-	fillAccountHeaders(&w.accountHeaders, &w.errorHeaders)
 	w.requestStates.New = func() any { return &requestState{} }
 	w.compressors.New = func() any { return rendered.NewCompressor() }
-	if c.Harness != nil {
-		w.harness = &harness{}
-	}
 	return w
 }
 
@@ -86,66 +77,42 @@ func (w *responder) requestTimeAt(now time.Time) requestTime {
 	return requestTime{now.UnixNano(), m}
 }
 
-func (w *responder) newID(a *requestState) RequestID {
-	if a.conn == nil { // only in tests, which call without a connection and expect consecutive numbers
-		return w.config.RequestID(w.numbers.takeOne())
-	}
-	return w.config.RequestID(w.numbers.take(&a.numbers))
-}
-
-// newIDText returns an id as a string. It is for errors and web pages. For the most frequent responses, those with data
-// of the API, newID is faster.
-func (w *responder) newIDText() string {
-	id := w.config.RequestID(w.numbers.takeOne())
-	return string(id[:])
-}
-
 // startResponse sets the request id and the common headers of a response. It is not for the 200 and 304 responses of
 // data operations: writeHead sets their headers. It does nothing if it was called before for this response.
 func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
-	if w.idOf(ctx) == nil {
-		w.restartResponse(ctx)
+	if w.idOf(ctx) != nil {
+		return
 	}
-}
-
-// restartResponse is like startResponse, but replaces the headers that were set before.
-func (w *responder) restartResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	mustClose := header.ConnectionClose()
-	switch {
-	case w.harness != nil:
-		w.startDatedResponse(ctx)
-	case w.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()):
-		w.accountHeaders.CopyTo(header)
-	default:
-		w.errorHeaders.CopyTo(header)
+	header.SetNoDefaultContentType(true)
+	header.SetContentType(contentTypeJSON)
+	id := w.config.RequestID()
+	header.SetCanonical(bytesOf(headerRequestID), id[:])
+	lines := w.constantHeaders.errors
+	if w.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
+		lines = w.constantHeaders.accounts
 	}
-	if mustClose {
-		header.SetConnectionClose()
-	}
-	header.SetCanonical(bytesOf(headerRequestID), bytesOf(w.newIDText()))
+	w.setHeaderLines(header, lines)
 	w.addDeprecation(header)
 }
 
-// startDatedResponse copies the header template to the response and sets Date. restartResponse calls it if there is a
-// Harness.
-func (w *responder) startDatedResponse(ctx *fasthttp.RequestCtx) {
+// restartResponse is like startResponse, but removes the headers that were set before.
+func (w *responder) restartResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	w.harness.fill(header, w.config.Admitter != nil)
-	template := &w.harness.errorHeaders
-	if w.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
-		template = &w.harness.accountHeaders
+	mustClose := header.ConnectionClose()
+	w.blank.CopyTo(header)
+	if mustClose {
+		header.SetConnectionClose()
 	}
-	template.CopyTo(header)
-	w.date(header)
+	w.startResponse(ctx)
 }
 
-// date sets the Date header by parsing a trailer, because the setters of the HTTP library ignore Date.
-func (w *responder) date(header *fasthttp.ResponseHeader) {
-	line := fasthttp.HeaderDate + ": " + w.config.Clock().UTC().Format(http.TimeFormat) + "\r\n\r\n"
-	if err := header.ReadTrailer(bufio.NewReader(strings.NewReader(line))); err != nil {
-		panic("httpapi: the library rejects " + line)
+// setHeaderLines is like the function setHeaderLines. With a Harness it also adds the Date header.
+func (w *responder) setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
+	if w.config.Harness != nil {
+		lines = appendHeaderLine(slices.Clone(lines), fasthttp.HeaderDate, fasthttp.AppendHTTPDate(nil, w.config.Clock()))
 	}
+	setHeaderLines(header, lines)
 }
 
 // idOf returns the request id that startResponse set, or nil if startResponse was not called.
@@ -271,7 +238,7 @@ func (w *responder) gzipResponse(ctx *fasthttp.RequestCtx) {
 
 // plantedError returns the error of Plant for a request, or nil.
 func (w *responder) plantedError(ctx *fasthttp.RequestCtx) *engine.Error {
-	if w.harness == nil {
+	if w.config.Harness == nil {
 		return nil
 	}
 	err, _ := ctx.UserValue(plantedKey).(*engine.Error)
@@ -287,10 +254,7 @@ func (w *responder) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []
 		constant = w.constantHeaders.withoutBody
 	}
 	ctx.Response.Header.SetNoDefaultContentType(true) // Content-Type is in constantHeaders
-	setHeaderLines(&ctx.Response.Header, append(lines, constant...))
-	if w.harness != nil {
-		w.date(&ctx.Response.Header)
-	}
+	w.setHeaderLines(&ctx.Response.Header, append(lines, constant...))
 	a.headWritten = true
 }
 
@@ -306,7 +270,7 @@ func (w *responder) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag 
 
 // appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".
 func (w *responder) appendHead(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
-	a.id = w.newID(a)
+	a.id = w.config.RequestID()
 	return w.appendCallerHeaders(w.appendPageHeaders(lines, a, etag, unchangedFor, coding), a)
 }
 

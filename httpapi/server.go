@@ -34,9 +34,9 @@ type Config struct {
 	Catalogue *engine.Catalogue
 	// Clock returns the present time.
 	Clock func() time.Time
-	// RequestID returns the id for the request with this number. The server passes each number once. RequestID must be
-	// safe for concurrent use, and an id must be a valid header value. See RequestIDs.
-	RequestID func(number uint64) RequestID
+	// RequestID returns the id for a new request, a valid header value. It must be safe for concurrent use. See
+	// RequestIDs.
+	RequestID func() RequestID
 	// Admitter checks API keys and quotas of requests for data operations. If it is nil, there are no keys and no
 	// limits.
 	Admitter account.Admitter
@@ -243,6 +243,9 @@ func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.requestStateOf(ctx)
 	defer s.finish(ctx, a)
+	if s.config.Harness != nil { // only the HTTP library can set the flag that turns its Date off
+		s.blankOnce.Do(func() { ctx.Response.Header.CopyTo(&s.blank) })
+	}
 	if reason := conn.Malformed(ctx, &a.HeadInfo); reason != "" {
 		closeUnread(ctx)
 		s.reject(ctx, engine.CodeMalformedRequest, reason)
@@ -318,7 +321,6 @@ func (l libraryLog) Printf(format string, _ ...any) {
 // rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection. It
 // closes a connection that was never used without a response.
 func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	s.restartResponse(ctx)
 	ctx.Response.SkipBody = ctx.IsHead()
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error

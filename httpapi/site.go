@@ -96,7 +96,8 @@ func (p *sitePages) HasPage(path, accept string) bool {
 
 // answerSite passes a request to Config.Site and sends the response.
 func (p *sitePages) answerSite(ctx *fasthttp.RequestCtx) {
-	id := p.newIDText()
+	requestID := p.config.RequestID()
+	id := string(requestID[:])
 	request, err := p.pageRequest(ctx, id)
 	if err != nil { // the earlier check, conn.Malformed, accepts some requests that net/http rejects
 		ctx.SetConnectionClose()
@@ -157,11 +158,9 @@ func (p *sitePages) startPage(ctx *fasthttp.RequestCtx, id string, page *pageRes
 		}
 	}
 	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
-	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	header.Del(fasthttp.HeaderXContentTypeOptions)
+	p.setHeaderLines(header, []byte(fasthttp.HeaderXContentTypeOptions+": nosniff\r\n"))
 	p.addDeprecation(header)
-	if p.harness != nil {
-		p.date(header)
-	}
 }
 
 // gzipsPage reports whether to compress a page for this client. It adds Accept-Encoding to Vary if the page is worth
