@@ -58,6 +58,10 @@ type rowspanCell struct {
 	rowsLeft int // number of further rows that it spans
 }
 
+// Grid returns the cells by row and column. A cell that spans several places is at each of them. The caller must not
+// change it.
+func (t *Table) Grid() [][]*html.Node { return t.grid }
+
 // addRows adds the rows of a table, but not the rows of tables within its cells. rowspans has the lowest cell of each
 // column so far.
 func (t *Table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {

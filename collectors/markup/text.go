@@ -55,7 +55,7 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 		b.WriteString(node.Data[:min(len(node.Data), bytesMax-b.Len())])
 		return
 	}
-	if IsInvisible(node) || isStruckOut(node) {
+	if IsInvisible(node) || IsStruckOut(node) {
 		b.WriteByte(' ')
 		return
 	}
@@ -64,7 +64,7 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 		b.WriteByte(' ')
 	}
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
-		if isHidden(child) {
+		if IsHidden(child) {
 			b.WriteByte(' ')
 			continue
 		}
@@ -81,14 +81,14 @@ func IsInvisible(node *html.Node) bool {
 	return node.Type == html.ElementNode && slices.Contains(invisible, node.DataAtom)
 }
 
-// isStruckOut reports whether an element is struck out. Some pages strike out the old rate beside the new rate.
-func isStruckOut(node *html.Node) bool {
+// IsStruckOut reports whether an element is struck out. Some pages strike out the old rate beside the new rate.
+func IsStruckOut(node *html.Node) bool {
 	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike
 }
 
-// isHidden reports whether an attribute hides an element. It must not be called for the element that a locator selects,
+// IsHidden reports whether an attribute hides an element. It must not be called for the element that a locator selects,
 // because a price may be hidden until the user clicks.
-func isHidden(node *html.Node) bool {
+func IsHidden(node *html.Node) bool {
 	for _, attr := range node.Attr {
 		switch attr.Key {
 		case "hidden":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/collectors/suggest"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -83,10 +84,43 @@ func short(value engine.Decimal) string {
 	return value.String()
 }
 
+func misleadingDocuments() []misleading {
+	return slices.Concat(misleadingElements(), misleadingAttributes(), scotiabankTables(), of("lopez-de-haro-site", haroTables()...),
+		of("infodolar", infodolarTables()...), houseCards(), misleadingTexts(), misleadingData())
+}
+
+// A suggested definition reads each side of a currency as people read it in these documents, or not at all.
+func TestSuggest_MisleadingDocuments(t *testing.T) {
+	decimal := func(text string) engine.Decimal {
+		d, err := engine.ParseDecimal(text)
+		must(t, err)
+		return d
+	}
+	last := []suggest.Known{{Currency: "USD", Buy: decimal("58.10"), Sell: decimal("60.10")}, {Currency: "EUR", Buy: decimal("66.10"), Sell: decimal("70.10")}}
+	right := strings.Fields("USD-buy-58.1 USD-sell-60.1 EUR-buy-66.1 EUR-sell-70.1 EUR-buy-66 EUR-sell-70 GBP-buy-75.1 GBP-sell-80.1 CAD-buy-41.1 CAD-sell-44.1")
+	suggested := 0
+	for _, c := range misleadingDocuments() {
+		for _, known := range [][]suggest.Known{nil, last} {
+			at := time.Date(2026, 9, 17, 17, 0, 0, 0, engine.Location())
+			s := suggest.Suggest(source.BuiltInFile(c.source), c.page, &source.Document{Body: []byte(c.body)}, known, engine.DateOf(at))
+			if s.Definition != nil {
+				suggested++
+			}
+			for _, f := range s.Found {
+				if price := short(decimal(f.Price)); !slices.Contains(right, fmt.Sprintf("%s-%s-%s", f.Currency, f.Side, price)) {
+					t.Errorf("%s/%s, known %t: %s %s %s; %q", c.source, c.name, known != nil, f.Currency, f.Side, price, f.Reasons)
+				}
+			}
+		}
+	}
+	if suggested < 60 {
+		t.Errorf("%d suggestions", suggested)
+	}
+}
+
 // Documents that must not become a rate: of each only the rates that people would read in it are served.
 func TestI3_DocumentsThatMustNotBecomeARate(t *testing.T) {
-	all := slices.Concat(misleadingElements(), misleadingAttributes(), scotiabankTables(), of("lopez-de-haro-site", haroTables()...),
-		of("infodolar", infodolarTables()...), houseCards(), misleadingTexts(), misleadingData())
+	all := misleadingDocuments()
 	definitions := map[string]bool{}
 	for _, c := range all {
 		definitions[c.source] = true

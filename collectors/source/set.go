@@ -89,6 +89,15 @@ func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 	return sortedSet(extended), nil
 }
 
+// ReadDefinition reads the text of a file with a whole definition. The error has all problems.
+func ReadDefinition(name string, text []byte) (*Definition, error) {
+	file, err := readDefinitionFile(name, text, false)
+	if err != nil {
+		return nil, err
+	}
+	return file.apply(&Definition{})
+}
+
 // loadDefinitionFile reads a definition file. It checks that the file that the key caFile names exists.
 func loadDefinitionFile(files fs.FS, dir, name string, tested bool) (*definitionFile, error) {
 	data, err := readFile(files, path.Join(dir, name))

@@ -37,7 +37,7 @@ var layout = map[string]row{
 	"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
 		"httpapi/admin engine spf13/cobra spf13/pflag"},
 	"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi/admin engine collectors collectors/archive collectors/source spf13/cobra spf13/pflag"},
+		"node httpapi/admin engine collectors collectors/archive collectors/source collectors/suggest spf13/cobra spf13/pflag"},
 	"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal spf13/cobra spf13/pflag"},
 	"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
 	"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
@@ -88,10 +88,11 @@ var layout = map[string]row{
 	"httpapi/pages":             {may: "engine engine/account httpapi/internal/fields httpapi/internal/rendered maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":     {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":        {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
-	"collectors":                {may: "engine collectors/archive collectors/source", never: "net net/http os", exact: true},
+	"collectors":                {may: "engine collectors/archive collectors/source collectors/suggest", never: "net net/http os", exact: true},
 	"collectors/source":         {may: "engine collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
 	"collectors/markup":         {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
 	"collectors/values":         {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
+	"collectors/suggest":        {may: "engine collectors/markup collectors/source collectors/values golang.org/x/net tidwall/gjson", never: "net net/http os", exact: true},
 	"collectors/archive":        {may: "engine collectors/source klauspost/compress", never: "net net/http", exact: true},
 	"collectors/fetch":          {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":       {may: "xuri/excelize/v2", never: "net net/http os"},

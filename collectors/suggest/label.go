@@ -1,0 +1,301 @@
+package suggest
+
+import (
+	"slices"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/tasard/tasard/collectors/markup"
+)
+
+// Elements with more prices than these say nothing about one of them by their names and texts.
+const (
+	namedPricesMax = 8   // by their names (id, class)
+	smallPricesMax = 4   // noise, and contradictions
+	pairMax        = 2   // a buy and a sell price
+	nameMax        = 500 // bytes of a name
+	noiseTextMax   = 200
+)
+
+// namingAttributes are the attributes of an element that may name its content.
+var namingAttributes = []string{"id", "class", "name", "aria-label", "title", "alt", "data-currency", "data-type", "data-side", "data-label", "headers"}
+
+// label finds the side, the currency and the channel of a price.
+func (p *page) label(s *spot) {
+	s.side = p.wordFor(s, aboutSide)
+	s.currency = p.wordFor(s, aboutCurrency)
+	s.channel = p.channelOf(s)
+	if title, _ := only(p.title, aboutCurrency); title.meaning != "" && s.currency.meaning == "" && s.side.meaning != "" {
+		s.currency = title
+		s.because(aboutCurrency, "the title", title)
+	}
+}
+
+// wordFor climbs from the element of a price until it finds words of a topic. It returns no word if they do not clearly
+// belong to the price.
+func (p *page) wordFor(s *spot, about topic) word {
+	if w, _ := only(wordsOf(s.attribute), about); w.meaning != "" {
+		s.because(about, "the attribute "+s.attribute, w)
+		return w
+	}
+	inTable := false
+	for node := s.node; node != nil && node.Type == html.ElementNode && node.DataAtom != atom.Body; node = node.Parent {
+		if isCell(node) && !inTable {
+			inTable = true
+			if w, where, isUnclear := p.tableWord(node, about); w.meaning != "" {
+				s.because(about, where, w)
+				return w
+			} else if isUnclear {
+				s.isUnclear = true
+				return word{}
+			}
+		}
+		if w, where, done := p.elementWord(node, s, about); done {
+			if w.meaning != "" {
+				s.because(about, where, w)
+			}
+			return w
+		}
+	}
+	return word{}
+}
+
+// elementWord looks for the word of a price in one of the elements around it: in its text or its names.
+// done means that farther elements do not count.
+func (p *page) elementWord(node *html.Node, s *spot, about topic) (w word, where string, done bool) {
+	named := word{}
+	if node == s.node || p.pricesIn(node) <= namedPricesMax {
+		named, _ = only(p.names(node), about)
+	}
+	if words := p.wordsIn(node); has(words, about) && (node.DataAtom != atom.Table || about == aboutCurrency) {
+		w, several := only(words, about)
+		if several || w.meaning != "" && !p.isOutside(node, about) {
+			w = p.aligned(node, s, about)
+		}
+		conflict := named.meaning != "" && named.meaning != w.meaning
+		if w.meaning == "" || about == aboutCurrency && conflict {
+			s.isUnclear = about == aboutSide || conflict || p.pricesIn(node) <= smallPricesMax
+			return word{}, "", true
+		}
+		return w, "the text of " + describe(node), true
+	}
+	if named.meaning != "" {
+		return named, "the names of " + describe(node), true
+	}
+	return word{}, "", false
+}
+
+// names returns the words in the names of an element, and in the label element for it.
+func (p *page) names(node *html.Node) (words []word) {
+	for _, attr := range node.Attr {
+		if slices.Contains(namingAttributes, attr.Key) && len(attr.Val) <= nameMax {
+			words = append(words, wordsOf(attr.Val)...)
+		}
+		if attr.Key == "id" {
+			words = append(words, wordsOf(p.labelsOf[attr.Val])...)
+		}
+	}
+	return words
+}
+
+func (p *page) tokensOf(node *html.Node) []token {
+	span := p.spans[node]
+	return p.stream[span.start:span.end]
+}
+
+func (p *page) wordsIn(node *html.Node) (words []word) {
+	for _, t := range p.tokensOf(node) {
+		if t.spot == nil && t.word.topic != "" {
+			words = append(words, t.word)
+		}
+	}
+	return words
+}
+
+func (p *page) pricesIn(node *html.Node) (count int) {
+	for _, t := range p.tokensOf(node) {
+		if t.spot != nil {
+			count++
+		}
+	}
+	return count
+}
+
+func headingBefore(node *html.Node) *html.Node {
+	for sibling := node.PrevSibling; sibling != nil; sibling = sibling.PrevSibling {
+		switch sibling.DataAtom {
+		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Caption, atom.Legend:
+			return sibling
+		}
+		if sibling.Type == html.ElementNode {
+			return nil
+		}
+	}
+	return nil
+}
+
+// relevant returns the prices of an element and its words of a topic, in their order.
+func (p *page) relevant(node *html.Node, about topic) (tokens []token) {
+	for _, t := range p.tokensOf(node) {
+		if t.spot != nil || t.word.topic == about && t.word.meaning != pesos {
+			tokens = append(tokens, t)
+		}
+	}
+	return tokens
+}
+
+// isOutside reports whether a word of an element stands before or behind all of its prices.
+func (p *page) isOutside(node *html.Node, about topic) bool {
+	tokens := p.relevant(node, about)
+	return len(tokens) > 0 && (tokens[0].spot == nil || tokens[len(tokens)-1].spot == nil)
+}
+
+// aligned returns the one of several words in an element that belongs to a price: single words and equally many prices
+// must alternate.
+func (p *page) aligned(node *html.Node, s *spot, about topic) word {
+	var runs [][]token // words, prices, words ...
+	for _, t := range p.relevant(node, about) {
+		last := len(runs) - 1
+		switch {
+		case last < 0 || (runs[last][0].spot == nil) != (t.spot == nil):
+			runs = append(runs, []token{t})
+		case t.spot == nil && runs[last][len(runs[last])-1].word.meaning == t.word.meaning: // "US$ Dólar"
+		default:
+			runs[last] = append(runs[last], t)
+		}
+	}
+	if len(runs) < 2 || len(runs)%2 != 0 {
+		return word{}
+	}
+	words, prices := 0, 1 // the place of each in a pair of runs
+	if runs[0][0].spot != nil {
+		words, prices = 1, 0
+	}
+	var own word
+	for pair := range slices.Chunk(runs, 2) {
+		if len(pair[words]) != 1 || len(pair[prices]) != len(runs[prices]) {
+			return word{}
+		}
+		if slices.ContainsFunc(pair[prices], func(t token) bool { return t.spot == s }) {
+			own = pair[words][0].word
+		}
+	}
+	return own
+}
+
+func isCell(node *html.Node) bool { return node.DataAtom == atom.Td || node.DataAtom == atom.Th }
+
+func cellOf(node *html.Node) *html.Node {
+	for ; node != nil; node = node.Parent {
+		if isCell(node) {
+			return node
+		}
+	}
+	return nil
+}
+
+// gridOf returns the cells of the table around a cell, by row and column, and the place of the cell. A cell that spans
+// several places is at each of them.
+func (p *page) gridOf(cell *html.Node) (grid [][]*html.Node, row, column int) {
+	table := markup.EnclosingTable(cell)
+	if p.tables[table] == nil {
+		p.tables[table] = markup.ReadTable(table, nil).Grid()
+	}
+	for i, cells := range p.tables[table] {
+		if j := slices.Index(cells, cell); j >= 0 {
+			return p.tables[table], i, j
+		}
+	}
+	return nil, 0, 0
+}
+
+// tableWord finds a word in a cell, in the heading of its column, or in its row. isUnclear means that the table has
+// words which do not clearly belong to the cell.
+func (p *page) tableWord(cell *html.Node, about topic) (w word, where string, isUnclear bool) {
+	grid, row, column := p.gridOf(cell)
+	if grid == nil {
+		return word{}, "", true
+	}
+	var rowWords []word
+	for _, other := range grid[row] {
+		if p.pricesIn(other) == 0 {
+			rowWords = append(rowWords, p.wordsIn(other)...)
+		}
+	}
+	inRow, _ := only(rowWords, about)
+	switch own, several := only(p.wordsIn(cell), about); {
+	case several:
+		return word{}, "", p.pricesIn(cell) == 1
+	case own.meaning != "" && about == aboutCurrency && inRow.meaning != "" && inRow.meaning != own.meaning:
+		return word{}, "", true // "USD 66.10" in the row of the euro
+	case own.meaning != "":
+		return own, "the cell", false
+	}
+	for i := row - 1; i >= 0; i-- {
+		if column >= len(grid[i]) || p.pricesIn(grid[i][column]) > 0 {
+			continue
+		}
+		heading, several := only(p.wordsIn(grid[i][column]), about)
+		isShifted := len(grid[i]) != len(grid[row]) || isWide(grid[i], grid[i][column]) || isWide(grid[row], cell)
+		if several || heading.meaning != "" && isShifted {
+			return word{}, "", true // a cell too few, too many or too wide
+		}
+		if heading.meaning != "" {
+			return heading, "the heading of the column", false
+		}
+	}
+	if inRow.meaning == "" {
+		return word{}, "", false
+	}
+	return inRow, "the row", false
+}
+
+// isWide reports whether a cell is in several columns of a row.
+func isWide(row []*html.Node, cell *html.Node) bool {
+	first := slices.Index(row, cell)
+	return first >= 0 && slices.Contains(row[first+1:], cell)
+}
+
+// channelOf finds the channel in the row, the heading, or the small element around a price.
+func (p *page) channelOf(s *spot) word {
+	if cell := cellOf(s.node); cell != nil {
+		w, _, _ := p.tableWord(cell, aboutChannel)
+		return w
+	}
+	for node := s.node; node != nil && node.DataAtom != atom.Body && p.pricesIn(node) <= pairMax; node = node.Parent {
+		if w, _ := only(p.wordsIn(node), aboutChannel); w.meaning != "" {
+			return w
+		}
+	}
+	return word{}
+}
+
+// isNoise reports whether words beside a price say that it is not a rate of today.
+func (p *page) isNoise(s *spot) bool {
+	if cell := cellOf(s.node); cell != nil {
+		grid, row, column := p.gridOf(cell)
+		for i := range row {
+			if column < len(grid[i]) && p.pricesIn(grid[i][column]) == 0 && has(p.wordsIn(grid[i][column]), aboutNoise) {
+				return true
+			}
+		}
+	}
+	isPair := false
+	for node := s.node; node != nil && node.Type == html.ElementNode && node.DataAtom != atom.Body; node = node.Parent {
+		if heading := headingBefore(node); heading != nil && has(wordsOf(markup.VisibleText(heading)), aboutNoise) {
+			return true
+		}
+		count := p.pricesIn(node)
+		if count <= pairMax && !isPair || node.DataAtom == atom.Tr || node.DataAtom == atom.Li {
+			isPair = count == pairMax
+			if text := markup.VisibleText(node); len(text) < noiseTextMax && has(wordsOf(text), aboutNoise) {
+				return true
+			}
+		}
+		if count <= smallPricesMax && has(p.names(node), aboutNoise) {
+			return true
+		}
+	}
+	return false
+}

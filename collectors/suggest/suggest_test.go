@@ -1,0 +1,269 @@
+package suggest_test
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/collectors/suggest"
+	"github.com/tasard/tasard/engine"
+)
+
+// noon is a Monday, so that the reference rate of Friday counts.
+var noon = time.Date(2026, 9, 21, 16, 0, 0, 0, time.UTC)
+
+// pages are the pages of the enabled definitions that the simulated sites have, but workbooks.
+type sourcePage struct {
+	d     *source.Definition
+	index int
+}
+
+func (p sourcePage) String() string { return fmt.Sprintf("%s/%d", p.d.ID, p.index) }
+
+func sourcePages(site *simulated.Site) (pages []sourcePage) {
+	for _, d := range source.DefaultSet().Definitions() {
+		for i := range d.Pages {
+			if doc := site.Document(d.ID, i); doc != nil && d.Pages[i].Extract.Method != source.XLSXRows {
+				pages = append(pages, sourcePage{d, i})
+			}
+		}
+	}
+	return pages
+}
+
+// prices are the prices of a document by currency, channel and side.
+func prices(d *source.Definition, observations []engine.Observation) map[string]string {
+	all := map[string]string{}
+	for _, o := range observations {
+		for side, price := range map[string]string{"buy": o.Buy, "sell": o.Sell} {
+			if price != "" {
+				channel := o.Channel
+				if channel == d.Channel {
+					channel = ""
+				}
+				all[fmt.Sprint(o.Currency, " ", channel, " ", side)] = plain(price)
+			}
+		}
+	}
+	return all
+}
+
+func plain(price string) string {
+	d, err := engine.ParseDecimal(price)
+	if err != nil {
+		return price
+	}
+	text := d.String()
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+// knownOf are the last prices of a source.
+func knownOf(observations []engine.Observation) (known []suggest.Known) {
+	for _, o := range observations {
+		if slices.ContainsFunc(known, func(k suggest.Known) bool { return k.Currency == o.Currency }) {
+			continue
+		}
+		k := suggest.Known{Currency: o.Currency}
+		k.Buy, _ = engine.ParseDecimal(o.Buy)
+		k.Sell, _ = engine.ParseDecimal(o.Sell)
+		known = append(known, k)
+	}
+	return known
+}
+
+// sites are two sites of one market: one of them gets faults.
+type sites struct {
+	market        *simulated.Market
+	good, changed *simulated.Site
+	pages         []sourcePage // that the good site has, and that their definitions read
+}
+
+func newSites() *sites {
+	market := simulated.NewMarket(1)
+	market.Step(noon)
+	s := &sites{market, simulated.NewSite(market), simulated.NewSite(market), nil}
+	for _, p := range sourcePages(s.good) {
+		if _, err := p.d.Parse(p.index, s.good.Document(p.d.ID, p.index)); err == nil {
+			s.pages = append(s.pages, p)
+		}
+	}
+	return s
+}
+
+func (s *sites) suggest(t *testing.T, p sourcePage, fault simulated.Fault) (suggested suggest.Suggestion, want map[string]string) {
+	t.Helper()
+	good, err := p.d.Parse(p.index, s.good.Document(p.d.ID, p.index))
+	must(t, err)
+	must(t, s.changed.SetFault(p.d.ID, fault))
+	doc := s.changed.Document(p.d.ID, p.index)
+	return suggest.Suggest(source.BuiltInFile(p.d.ID), p.index, doc, knownOf(good.Observations), engine.DateOf(noon)), prices(p.d, good.Observations)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// key is how prices names the side of a finding.
+func key(f suggest.Finding) string { return fmt.Sprint(f.Currency, " ", f.Channel, " ", f.Side) }
+
+// TestSuggest_Layout renames the classes, ids, keys and headings of every page, which no definition survives.
+func TestSuggest_Layout(t *testing.T) {
+	s, right := newSites(), 0
+	for _, p := range s.pages {
+		suggested, want := s.suggest(t, p, simulated.Layout)
+		if suggested.Definition != nil && len(suggested.Found) == len(want) {
+			right++
+		}
+	}
+	if t.Logf("%d of %d pages are read again", right, len(s.pages)); right < 30 {
+		t.Error("want 30")
+	}
+}
+
+// TestSuggest_Faults wants no finding that is not a price of the page as it should be, whatever is wrong with it.
+func TestSuggest_Faults(t *testing.T) {
+	s, suggestions := newSites(), 0
+	for _, fault := range simulated.Faults() {
+		if fault == simulated.Hang {
+			continue
+		}
+		for _, p := range s.pages {
+			suggested, want := s.suggest(t, p, fault)
+			if suggested.Definition != nil {
+				suggestions++
+			}
+			for _, f := range suggested.Found {
+				if want[key(f)] != plain(f.Price) {
+					t.Errorf("%s, %s: found %s %s at %s, want %q; %q", p, fault, key(f), f.Price, f.Place, want[key(f)], f.Reasons)
+				}
+			}
+		}
+	}
+	if suggestions < 100 {
+		t.Errorf("%d suggestions", suggestions)
+	}
+}
+
+// TestSuggest_LaterDocuments reads 60 later documents of each page with the definition that was suggested.
+func TestSuggest_LaterDocuments(t *testing.T) {
+	s, read, failed := newSites(), 0, 0
+	definitions := map[sourcePage]*source.Definition{}
+	for _, p := range s.pages {
+		if suggested, _ := s.suggest(t, p, simulated.Layout); suggested.Definition != nil {
+			d, err := source.ReadDefinition("suggested.json", suggested.Definition)
+			must(t, err)
+			definitions[p] = d
+		}
+	}
+	const documents = 60
+	steps := 12 // five hours each
+	if os.Getenv("SWEEP") == "whole" {
+		steps = documents
+	}
+	for step := range steps {
+		s.market.Step(noon.Add(time.Duration((step+1)*documents/steps) * time.Hour))
+		for p, d := range definitions {
+			good, err := p.d.Parse(p.index, s.good.Document(p.d.ID, p.index))
+			if err != nil {
+				continue // the institution is silent today
+			}
+			later, err := d.Parse(p.index, s.changed.Document(p.d.ID, p.index))
+			if err != nil {
+				failed++
+				continue
+			}
+			want := prices(p.d, good.Observations)
+			for side, price := range prices(p.d, later.Observations) {
+				if read++; want[side] != price {
+					t.Errorf("%s, step %d: read %s %s, want %q", p, step, side, price, want[side])
+				}
+			}
+		}
+	}
+	t.Logf("%d prices read by %d definitions, %d documents not read", read, len(definitions), failed)
+	if len(definitions) < 30 || read < 100*steps || failed > read/50 {
+		t.Error("want 30 definitions, a hundred prices in each step, and nearly all documents read")
+	}
+}
+
+// TestSuggest_Refuses wants no definition where the words are missing or contradict each other.
+func TestSuggest_Refuses(t *testing.T) {
+	for name, c := range map[string]struct{ body, note string }{
+		"a side without a word":  {`<table><tr><th>Moneda</th><th>A</th><th>B</th></tr><tr><td>Dólar</td><td>58.10</td><td>60.10</td></tr></table>`, "no price has clear words"},
+		"two prices of one side": {`<p>Dólar compra 58.10 venta 60.10</p><p>Dólar compra 57.10 venta 60.10</p>`, "USD: buy is 58.10 and 57.10"},
+		"sides exchanged":        {`<p>Dólar compra 60.10 venta 58.10</p>`, "USD: buy 60.10 is not below sell 58.10"},
+		"another currency":       {`<b class="eur_compra">US$ 58.10</b><b class="eur_venta">US$ 60.10</b>`, "no price has clear words"},
+		"no prices":              {`<p>Ha ocurrido un error inesperado</p>`, "no price has clear words"},
+		"remittances":            {`<h3>Remesas</h3><p>Dólar compra 58.10 venta 60.10</p>`, "no price has clear words"},
+		"too large":              {`<p>Dólar compra 58.10 venta 60.10</p>` + strings.Repeat(" ", 256<<10), "at most 262144 are searched"},
+		"too many prices":        {strings.Repeat(`<p>58.10</p>`, 401), "more than 400 prices"},
+		"a challenge":            {`<html><script src="/_Incapsula_Resource?x"></script>Request unsuccessful. Incapsula incident ID: 1</html>`, "bot protection"},
+		"not JSON":               {`{"USD":{"compra":58.10`, "the JSON can't be read"},
+	} {
+		s := suggest.Suggest(source.BuiltInFile("bdi-site"), 0, &source.Document{Body: []byte(c.body)}, nil, engine.DateOf(noon))
+		if s.Definition != nil || !strings.Contains(strings.Join(s.Notes, "\n"), c.note) {
+			t.Errorf("%s: found %+v, %q, want no definition and %q", name, s.Found, s.Notes, c.note)
+		}
+	}
+}
+
+// TestSuggest_Keeps wants all of the definition as it was, but for how the page is read and the evidence.
+func TestSuggest_Keeps(t *testing.T) {
+	body := `<p>Dólar compra 58.10 venta 60.10</p><small>Actualizado: 21/09/2026 12:00</small>`
+	s := suggest.Suggest(source.BuiltInFile("bdi-site"), 0, &source.Document{Body: []byte(body)}, nil, engine.DateOf(noon))
+	d, err := source.ReadDefinition("bdi-site.json", s.Definition)
+	must(t, err)
+	base, _ := source.DefaultSet().Find("bdi-site")
+	if d.Pages[0].Extract.Date == nil || d.Evidence.Seen != "2026-09-21" {
+		t.Errorf("date %+v, evidence %+v", d.Pages[0].Extract.Date, d.Evidence)
+	}
+	d.Pages[0].Extract, d.Evidence = base.Pages[0].Extract, base.Evidence
+	if !reflect.DeepEqual(d, base) {
+		t.Errorf("got  %+v\nwant %+v", d, base)
+	}
+}
+
+// TestFind_Bounds: hostile documents take a bounded amount of memory, which stands for the time too.
+func TestFind_Bounds(t *testing.T) {
+	const allocatedMax = 256 << 20
+	for name, body := range map[string]string{
+		"nested":  strings.Repeat("<div class=compra>Dólar ", 500) + "58.10" + strings.Repeat("</div>", 500),
+		"prices":  `<div class="compra usd">` + strings.Repeat("<i>58.10 Dólar compra</i>", 400) + `</div>`,
+		"words":   "<p>58.10 " + strings.Repeat("compra dólar ", 15_000),
+		"joined":  "<p>58.10 " + strings.Repeat("dollarbuy", 25_000),
+		"table":   "<table>" + strings.Repeat("<tr>"+strings.Repeat("<td>58.10", 4)+"<td>Dólar compra", 100),
+		"script":  "<script>" + strings.Repeat(`usdCompra="58.10";`, 390) + strings.Repeat("{[", 50_000),
+		"lists":   `{"compra":[` + strings.Repeat(`{"usd":58.1},`, 399) + `{"usd":58.1}]}`,
+		"digits":  "<p>" + strings.Repeat("58.10", 50_000),
+		"classes": `<p class="` + strings.Repeat("compra ", 30_000) + `">58.10`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		suggest.Find(&source.Document{Body: []byte(body)}, nil)
+		runtime.ReadMemStats(&after)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > allocatedMax {
+			t.Errorf("%s: %d MiB", name, allocated>>20)
+		}
+	}
+}
+
+// BenchmarkFind takes the document that takes the longest.
+func BenchmarkFind(b *testing.B) {
+	body := []byte("<p>58.10 " + strings.Repeat("compra dólar ", 15_000))
+	for b.Loop() {
+		suggest.Find(&source.Document{Body: body}, nil)
+	}
+}
