@@ -37,8 +37,9 @@ program has one for every institution that publishes rates. With --sources DIR, 
 replace some, or turn some off.`,
 		Example: `  tasard sources list --data ./data
   tasard sources check bhd-site
-  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx`,
-		Subcommands: []*cobra.Command{newList(p), newCheck(p), newRun(p), newParse(p)},
+  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
+  tasard sources suggest bhd-site --data ./data > ./definitions/bhd-site.json`,
+		Subcommands: []*cobra.Command{newList(p), newCheck(p), newRun(p), newParse(p), newSuggest(p)},
 	}.Command(p)
 }
 

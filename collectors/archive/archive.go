@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -203,6 +205,31 @@ func writeFile(path string, data []byte) (err error) {
 		return err
 	}
 	return errors.Join(opened.Sync(), opened.Close())
+}
+
+// Document is a document of an archive.
+type Document struct {
+	Path string
+	Page int // index in Definition.Pages
+	Day  string
+}
+
+// Documents returns the documents of a source, the newest first.
+func Documents(dir, sourceID string) (documents []Document, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*", sourceID, "*.zst"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(paths) // by day and time
+	slices.Reverse(paths)
+	for _, path := range paths {
+		name, _ := filepath.Rel(dir, path)
+		if match := fileNames.FindStringSubmatch(filepath.ToSlash(name)); match != nil {
+			page, _ := strconv.Atoi(match[4])
+			documents = append(documents, Document{path, page, match[1]})
+		}
+	}
+	return documents, nil
 }
 
 // Unpack returns the document in a file of an archive. A file that is not packed is returned as it is.

@@ -14,25 +14,28 @@ import (
 
 // Exit codes, as in sysexits.h.
 const (
-	OK          = 0   // success, or a requested stop
-	CheckFailed = 1   // the doctor has found a fault
-	SourcesMax  = 60  // sources check: 1 to SourcesMax is the number of sources that are not ok
-	Usage       = 64  // unknown command, flag or argument, or a bad value of a flag or argument
-	Rejected    = 65  // a manual rate, lines of an observation file or all its prices were rejected; the other lines were imported
-	NoInput     = 66  // an input file or directory can't be read, or has the wrong kind
-	Unavailable = 69  // no node is running, the running node can't answer now, or no source can be reached
-	FailStop    = 70  // a write failed while the node ran, or an internal error
-	CannotWrite = 73  // the data directory or an output can't be created or written
-	IOError     = 74  // reading or writing failed after it had begun
-	Busy        = 75  // another process holds the directory or the address: try again later
-	BadData     = 78  // bad variable, configuration, catalogue, definition or secret file, or damaged data
-	Interrupted = 130 // a signal ended the work early
+	OK          = 0 // success, or a requested stop
+	CheckFailed = 1 // the doctor has found a fault
+
+	SourcesMax   = 60  // sources check: 1 to SourcesMax is the number of sources that are not ok
+	NothingFound = 61  // sources suggest found no rates whose words are clear
+	Usage        = 64  // unknown command, flag or argument, or a bad value of a flag or argument
+	Rejected     = 65  // a manual rate, lines of an observation file or all its prices were rejected; the other lines were imported
+	NoInput      = 66  // an input file or directory can't be read, or has the wrong kind
+	Unavailable  = 69  // no node is running, the running node can't answer now, or no source can be reached
+	FailStop     = 70  // a write failed while the node ran, or an internal error
+	CannotWrite  = 73  // the data directory or an output can't be created or written
+	IOError      = 74  // reading or writing failed after it had begun
+	Busy         = 75  // another process holds the directory or the address: try again later
+	BadData      = 78  // bad variable, configuration, catalogue, definition or secret file, or damaged data
+	Interrupted  = 130 // a signal ended the work early
 )
 
 // Help explains the codes in the help of tasard.
 const Help = `Exit codes:
   0    done, or stopped by SIGINT or SIGTERM
   1    doctor has found a fault; 1 to 60 of sources check: so many sources are not ok (60: or more)
+  61   sources suggest found no rates that are clear
   64   unknown command, flag or argument, or a bad value of one
   65   some lines of an observation file, or a manual rate, were rejected; the rest was imported
   66   an input file or directory can't be read, or has the wrong kind
