@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/collectors/suggest"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -172,11 +173,23 @@ func (c *Collector) readPage(
 	result, err = c.parse(d, page, doc)
 	switch {
 	case err != nil:
-		return source.Result{}, failureOf(err, "read")
+		return source.Result{}, withPlaces(failureOf(err, "read"), d, page, doc)
 	case len(result.Observations) == 0 && len(result.History) == 0:
 		return source.Result{}, source.Failf(source.Empty, "the page was read and has no rates")
 	}
 	return result, nil
+}
+
+// withPlaces adds to the failure of a page that has changed where its rates stand now, if they are found.
+func withPlaces(failure *source.Failure, d *source.Definition, page int, doc *source.Document) *source.Failure {
+	isOfOne := d.Institution != "" || d.Pages[page].Institution != ""
+	if !isOfOne || failure.Kind != source.Layout && failure.Kind != source.Value && failure.Kind != source.Empty {
+		return failure
+	}
+	if found, _ := suggest.Find(doc, nil); len(found) > 0 {
+		failure.Detail += fmt.Sprintf("; the rates seem to have moved: %s; try: tasard sources suggest %s", suggest.Describe(found), d.ID)
+	}
+	return failure
 }
 
 // panicFailure logs a panic with its stack and returns it as a failure.
