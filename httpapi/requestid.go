@@ -16,7 +16,7 @@ func RequestIDs(seed uint64) func() RequestID {
 	number.Store(mix(seed))
 	return func() (id RequestID) {
 		var b [len(id) / 2]byte
-		binary.BigEndian.PutUint64(b[:], mix(number.Add(1) - 1))
+		binary.BigEndian.PutUint64(b[:], mix(number.Add(1)-1))
 		hex.Encode(id[:], b[:])
 		return id
 	}

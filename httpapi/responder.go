@@ -38,7 +38,7 @@ type responder struct {
 	blankOnce                     sync.Once
 	deprecation                   atomic.Pointer[deprecationNotice]
 	currentSecond                 atomic.Pointer[currentSecond]
-	compressors                   sync.Pool
+	compressor                    rendered.Compressor
 	requestStates                 sync.Pool // of *requestState
 }
 
@@ -55,7 +55,6 @@ func newResponder(c Config) *responder {
 	}
 	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: known, Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
 	w.requestStates.New = func() any { return &requestState{} }
-	w.compressors.New = func() any { return rendered.NewCompressor() }
 	return w
 }
 
@@ -222,18 +221,12 @@ func (w *responder) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
 
 // gzipError compresses the body of an error if it is long enough and the client accepts gzip.
 func (w *responder) gzipError(ctx *fasthttp.RequestCtx) {
-	if len(ctx.Response.Body()) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+	body := ctx.Response.Body()
+	if len(body) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
-	w.gzipResponse(ctx)
+	ctx.Response.SetBodyRaw(w.compressor.Compress(body))
 	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
-}
-
-// gzipResponse compresses the body of a response. Danger: the body must belong to this response only.
-func (w *responder) gzipResponse(ctx *fasthttp.RequestCtx) {
-	c := w.compressors.Get().(*rendered.Compressor)
-	ctx.Response.SwapBody(c.Swap(ctx.Response.SwapBody(nil)))
-	w.compressors.Put(c)
 }
 
 // plantedError returns the error of Plant for a request, or nil.

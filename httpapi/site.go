@@ -117,9 +117,7 @@ func (p *sitePages) answerSite(ctx *fasthttp.RequestCtx) {
 	}
 	if p.gzipsPage(ctx, &page) {
 		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, rendered.Gzip)
-		c := p.compressors.Get().(*rendered.Compressor)
-		body = c.Append(nil, body)
-		p.compressors.Put(c)
+		body = p.compressor.Compress(body)
 	}
 	ctx.Response.SetBodyRaw(body)
 }

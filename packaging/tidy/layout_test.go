@@ -77,7 +77,7 @@ var layout = map[string]row{
 	"httpapi/internal/counters": {may: "engine httpapi/conn prometheus/client_golang valyala/fasthttp", never: "os"},
 	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},                            // how a question is written
 	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},                            // JSON
-	"httpapi/internal/rendered": {may: "httpapi/internal/fields klauspost/compress", never: "os", exact: true}, // encoded bodies
+	"httpapi/internal/rendered": {may: "httpapi/internal/fields", never: "os", exact: true}, // encoded bodies
 	"httpapi/internal/fields":   {never: "net/http os", exact: true},                                           // values of header fields
 	"httpapi/apitest":           {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/client":            {never: "os", exact: true, standalone: true},

@@ -51,22 +51,26 @@ func (e Encoded) ETag() []byte {
 // Body is a response body in its encoded forms. It is safe for concurrent use; two requests may make equal copies at
 // the same time.
 type Body struct {
-	etag        []byte
-	generatedAt int // offset of its value in the plain body, or NoGeneratedAt
-	plain       atomic.Pointer[version]
-	gzip        atomic.Pointer[gzipVersion]
+	etag   []byte
+	holes  []Span // generatedAt; empty if the body does not have this field
+	newest atomic.Pointer[version]
+	packed atomic.Pointer[Holed]
 }
 
 // version is a body for one value of generatedAt.
 type version struct {
 	second int64 // generatedAt as Unix time
-	body   []byte
+	plain  []byte
+	gzip   atomic.Pointer[[]byte]
 }
 
 // New returns a body that was encoded in this second.
 func New(e Encoded, second *Second) *Body {
-	b := &Body{etag: e.ETag(), generatedAt: e.GeneratedAt}
-	b.plain.Store(&version{second.Unix, bytes.Clone(e.Body)})
+	b := &Body{etag: e.ETag()}
+	if e.GeneratedAt != NoGeneratedAt {
+		b.holes = []Span{{e.GeneratedAt, e.GeneratedAt + len(Text{})}}
+	}
+	b.newest.Store(&version{second: second.Unix, plain: bytes.Clone(e.Body)})
 	return b
 }
 
@@ -79,14 +83,20 @@ func (b *Body) ETag() []byte { return b.etag }
 // At returns the body, generated in this second, and its content coding: Gzip or "". It is compressed if the client
 // accepts gzip and the body has at least GzipBytesMin bytes. The caller must not change the result.
 func (b *Body) At(second *Second, acceptsGzip bool) (body []byte, coding string) {
-	if body = b.plainBody(second); acceptsGzip && len(body) >= GzipBytesMin {
-		return b.gzipBody(second), Gzip
+	v := b.version(second)
+	if !acceptsGzip || len(v.plain) < GzipBytesMin {
+		return v.plain, ""
 	}
-	return body, ""
+	packed := v.gzip.Load()
+	if packed == nil {
+		packed = new(b.compress(v.plain))
+		v.gzip.Store(packed)
+	}
+	return *packed, Gzip
 }
 
 // Plain returns an undated body, not compressed. The caller must not change it.
-func (b *Body) Plain() []byte { return b.plain.Load().body }
+func (b *Body) Plain() []byte { return b.newest.Load().plain }
 
 // Send answers a request of net/http with an undated body. A 200 has an ETag, and becomes a 304 if the client has the
 // body. The caller must set all headers but ETag, Vary and Content-Encoding before.
@@ -113,28 +123,24 @@ func (b *Body) Send(w http.ResponseWriter, r *http.Request, status int) {
 	_, _ = w.Write(body) // for HEAD too: the server does not send that body
 }
 
-func (b *Body) plainBody(second *Second) []byte {
-	last := b.plain.Load()
-	if b.generatedAt == NoGeneratedAt || last.second == second.Unix {
-		return last.body
+// version returns the version for a second.
+func (b *Body) version(second *Second) *version {
+	last := b.newest.Load()
+	if len(b.holes) == 0 || last.second == second.Unix {
+		return last
 	}
-	body := bytes.Clone(last.body)
-	copy(body[b.generatedAt:], second.Text[:])
-	b.plain.Store(&version{second.Unix, body})
-	return body
+	next := &version{second: second.Unix, plain: bytes.Clone(last.plain)}
+	copy(next.plain[b.holes[0].Start:], second.Text[:])
+	b.newest.Store(next)
+	return next
 }
 
-func (b *Body) gzipBody(second *Second) []byte {
-	last := b.gzip.Load()
-	if last == nil {
-		last = compress(Encoded{b.plainBody(second), b.generatedAt}, second.Unix)
-		b.gzip.Store(last)
+// compress compresses a version. All of it but the time is compressed only once.
+func (b *Body) compress(plain []byte) []byte {
+	packed := b.packed.Load()
+	if packed == nil {
+		packed = NewHoled(plain, b.holes)
+		b.packed.Store(packed)
 	}
-	if b.generatedAt == NoGeneratedAt || last.second == second.Unix {
-		return last.body
-	}
-	next := &gzipVersion{version{second.Unix, bytes.Clone(last.body)}, last.generatedAt, last.headCRC}
-	next.setTime(second.Text)
-	b.gzip.Store(next)
-	return next.body
+	return packed.Append(nil, plain, b.holes)
 }

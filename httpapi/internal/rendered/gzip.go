@@ -2,10 +2,11 @@ package rendered
 
 import (
 	"bytes"
+	"compress/flate"
+	"compress/gzip"
 	"encoding/binary"
 	"hash/crc32"
-
-	"github.com/klauspost/compress/flate"
+	"sync"
 )
 
 // Gzip is the content coding of compressed bodies.
@@ -13,116 +14,79 @@ const Gzip = "gzip"
 
 const (
 	// GzipBytesMin is the length of the smallest body that is worth compressing.
-	GzipBytesMin  = 1 << 10
-	gzipLevelKept = 6 // for a body that is sent in many responses
-	gzipLevelOnce = 1 // for a body that is sent once
+	GzipBytesMin = 1 << 10
 
-	gzipTrailerBytes = 8 // CRC-32 and length
+	gzipLevel = 6 // a body is compressed once and sent in many responses
 )
 
-// gzipVersion is a version compressed with gzip. The last block begins at generatedAt and is not compressed, so that
-// setTime can write a new time and checksum.
-type gzipVersion struct {
-	version
-	generatedAt int    // offset of its value in the compressed body, or NoGeneratedAt
-	headCRC     uint32 // checksum of the uncompressed body before generatedAt
-}
+// Span is a part of a body: from offset Start up to End.
+type Span struct{ Start, End int }
 
-// compress compresses a body so that setTime can change generatedAt without compressing the body again. The bytes from
-// that field to the end of the body, fewer than a hundred, are stored uncompressed:
+// Holed is a body compressed with gzip that has holes: parts whose content differs in each response, but not their
+// lengths. The rest is compressed once. In a response each hole is a stored (uncompressed) deflate block:
 //
-//	gzip header | deflate blocks of Body[:GeneratedAt] | empty block, which ends at a byte boundary
-//	last block, stored: Body[GeneratedAt:] | CRC-32, length
-func compress(e Encoded, second int64) *gzipVersion {
-	split := e.GeneratedAt
-	if split == NoGeneratedAt {
-		split = len(e.Body)
+//	gzip header | deflate blocks up to a hole | the hole, stored | deflate blocks … | last block, empty | CRC-32, length
+type Holed struct {
+	pieces [][]byte // the deflate blocks before each hole and after the last
+}
+
+// NewHoled compresses a body around its holes, which may be none.
+func NewHoled(body []byte, holes []Span) *Holed {
+	h, start := &Holed{}, 0
+	var out bytes.Buffer
+	// That of the standard library: klauspost's forgets what it has seen when it is flushed with few bytes.
+	w, _ := flate.NewWriter(&out, gzipLevel)
+	for i := 0; i <= len(holes); i++ {
+		end := len(body)
+		if i < len(holes) {
+			end = holes[i].Start
+		}
+		_, _ = w.Write(body[start:end]) // bytes.Buffer returns no errors
+		_ = w.Flush()                   // ends at a byte boundary
+		h.pieces = append(h.pieces, bytes.Clone(out.Bytes()))
+		out.Reset()
+		if i < len(holes) { // keeps the distances right; JSON has no zero bytes, so nothing refers to these
+			start = holes[i].End
+			_, _ = w.Write(make([]byte, start-end))
+			_ = w.Flush()
+			out.Reset()
+		}
 	}
-	packed := newCompressor(gzipLevelKept).appendDeflated(appendGzipHeader(nil), e.Body[:split])
-	headCRC := crc32.ChecksumIEEE(e.Body[:split])
-	tail := e.Body[split:]
-	packed = append(packed, 1)  // last block, stored
-	length := uint16(len(tail)) //nolint:gosec // G115: fewer than a hundred
-	packed = binary.LittleEndian.AppendUint16(packed, length)
-	packed = binary.LittleEndian.AppendUint16(packed, ^length)
-	offset := NoGeneratedAt
-	if e.GeneratedAt != NoGeneratedAt {
-		offset = len(packed)
-	}
-	packed = append(packed, tail...)
-	packed = appendGzipTrailer(packed, crc32.Update(headCRC, crc32.IEEETable, tail), len(e.Body))
-	return &gzipVersion{version{second, bytes.Clone(packed)}, offset, headCRC}
+	return h
 }
 
-// setTime writes a new generatedAt and the checksum.
-func (v *gzipVersion) setTime(text Text) {
-	copy(v.body[v.generatedAt:], text[:])
-	trailer := len(v.body) - gzipTrailerBytes
-	sum := crc32.Update(v.headCRC, crc32.IEEETable, v.body[v.generatedAt:trailer])
-	binary.LittleEndian.PutUint32(v.body[trailer:], sum)
-}
-
-// Compressor compresses bodies that are sent once. It is reusable, but not safe for concurrent use.
-type Compressor struct {
-	out    bytesWriter
-	flate  *flate.Writer
-	buffer []byte // for the next result of Swap
-}
-
-// bytesWriter is an io.Writer that appends to a slice.
-type bytesWriter struct{ bytes []byte }
-
-func (w *bytesWriter) Write(p []byte) (int, error) {
-	w.bytes = append(w.bytes, p...)
-	return len(p), nil
-}
-
-// NewCompressor returns a Compressor.
-func NewCompressor() *Compressor { return newCompressor(gzipLevelOnce) }
-
-func newCompressor(level int) *Compressor {
-	c := new(Compressor)
-	writer, err := flate.NewWriter(&c.out, level)
-	if err != nil {
-		panic("rendered: invalid compression level: " + err.Error())
-	}
-	c.flate = writer
-	return c
-}
-
-// Append appends body, compressed with gzip, to dst.
-func (c *Compressor) Append(dst, body []byte) []byte {
-	dst = c.appendDeflated(appendGzipHeader(dst), body)
-	dst = append(dst, 1, 0, 0, 0xff, 0xff) // last block, stored, empty
-	return appendGzipTrailer(dst, crc32.ChecksumIEEE(body), len(body))
-}
-
-// Swap compresses body into a buffer of the Compressor, and keeps body as the buffer of the next call. Danger: the
-// caller must not use body afterwards.
-func (c *Compressor) Swap(body []byte) []byte {
-	packed := c.Append(c.buffer[:0], body)
-	c.buffer = body
-	return packed
-}
-
-// appendDeflated appends body as deflate blocks that end at a byte boundary. None of them is marked as the last block.
-func (c *Compressor) appendDeflated(dst, body []byte) []byte {
-	c.out.bytes = dst
-	c.flate.Reset(&c.out)
-	_, _ = c.flate.Write(body) // bytesWriter returns no errors
-	_ = c.flate.Flush()
-	packed := c.out.bytes
-	c.out.bytes = nil
-	return packed
-}
-
-// appendGzipHeader appends the header of a gzip member (RFC 1952) without file name and time.
-func appendGzipHeader(dst []byte) []byte {
+// Append appends body, compressed with gzip, to dst. It differs from the body of NewHoled only in the content of holes.
+func (h *Holed) Append(dst, body []byte, holes []Span) []byte {
 	const deflate, unknownSystem = 8, 255
-	return append(dst, 0x1f, 0x8b, deflate, 0, 0, 0, 0, 0, 0, unknownSystem)
+	dst = append(dst, 0x1f, 0x8b, deflate, 0, 0, 0, 0, 0, 0, unknownSystem) // RFC 1952, without file name and time
+	for i, piece := range h.pieces {
+		if dst = append(dst, piece...); i < len(holes) {
+			text := body[holes[i].Start:holes[i].End]
+			length := uint16(len(text)) //nolint:gosec // G115: an amount or a time
+			dst = binary.LittleEndian.AppendUint16(append(dst, 0), length)
+			dst = binary.LittleEndian.AppendUint16(dst, ^length)
+			dst = append(dst, text...)
+		}
+	}
+	dst = append(dst, 1, 0, 0, 0xff, 0xff) // last block, stored, empty
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(body))
+	return binary.LittleEndian.AppendUint32(dst, uint32(len(body))) //nolint:gosec // G115: modulo 2^32, as RFC 1952 says
 }
 
-func appendGzipTrailer(dst []byte, sum uint32, length int) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, sum)
-	return binary.LittleEndian.AppendUint32(dst, uint32(length)) //nolint:gosec // G115: modulo 2^32, as RFC 1952 says
+// Compressor compresses bodies that are sent once. The zero value is ready for use. It is safe for concurrent use.
+type Compressor struct{ writers sync.Pool }
+
+// Compress returns a body compressed with gzip.
+func (c *Compressor) Compress(body []byte) []byte {
+	var out bytes.Buffer
+	w, reused := c.writers.Get().(*gzip.Writer)
+	if reused {
+		w.Reset(&out)
+	} else {
+		w, _ = gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	}
+	_, _ = w.Write(body) // bytes.Buffer returns no errors
+	_ = w.Close()
+	c.writers.Put(w)
+	return out.Bytes()
 }
