@@ -392,7 +392,7 @@ func (a *accountAPI) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation,
 		return &contentError{code: engine.CodeUnsupportedMediaType, message: bodyMedia}
 	}
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
-	_, problems := a.params.Read(params.None, path, text, params.Options{Catalogue: a.config.Catalogue, AllowUnknown: a.config.AllowUnknownParameters})
+	problems := a.params.Read(new(params.Query), params.None, path, text, params.Options{Catalogue: a.config.Catalogue, AllowUnknown: a.config.AllowUnknownParameters})
 	if op.pattern == keyPath {
 		id, ok := params.PathID(path[len(keysPath)+1:])
 		if !ok {

@@ -1,6 +1,6 @@
 // Package httpapi is the HTTP server of /v1: routes, parameters, JSON, errors and rate limits. It has no rates and no
-// rules about rates; these are in engine.Service and account.Service. Only this package and package conn import
-// fasthttp, which the comments call the HTTP library.
+// rules about rates; these are in engine.Service and account.Service. Only this package, conn and
+// internal/counters import fasthttp, which the comments call the HTTP library.
 //
 // # The path of a request
 //

@@ -188,7 +188,7 @@ func (d *openAPI) parameterProblems() (problems []string) {
 			query, _ := p["name"].(string)
 			found[query] = true
 			row := table.Find(op, []byte(query))
-			if row == params.ParamCount {
+			if row < 0 {
 				problems = append(problems, name+": "+query+" is only in the document")
 				continue
 			}
@@ -197,9 +197,9 @@ func (d *openAPI) parameterProblems() (problems []string) {
 			}
 			problems = append(problems, d.grammarProblems(name, op, row, p, pointer)...)
 		}
-		for p := range params.ParamCount {
-			if table[p].AllowedBy&op != 0 && !found[table[p].Name] {
-				problems = append(problems, name+": "+table[p].Name+" is missing")
+		for _, row := range table {
+			if row.AllowedBy&op != 0 && !found[row.Name] {
+				problems = append(problems, name+": "+row.Name+" is missing")
 			}
 		}
 	}
@@ -219,27 +219,28 @@ func probes() []string {
 }
 
 // grammarProblems asks schema and program which values they take, and what they do without one.
-func (d *openAPI) grammarProblems(name string, op params.Operation, row params.Param, p object, pointer string) (problems []string) {
+func (d *openAPI) grammarProblems(name string, op params.Operation, index int, p object, pointer string) (problems []string) {
 	table := params.NewTable()
+	row, q := &table[index], new(params.Query)
 	refused := func(value string) bool {
-		_, details := table.Read(op, []byte(params.InstitutionPath+"x"), []byte(table[row].Name+"="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(value)), d.options)
+		details := table.Read(q, op, []byte(params.InstitutionPath+"x"), []byte(row.Name+"="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(value)), d.options)
 		return slices.ContainsFunc(details, func(d params.Problem) bool {
-			return d.Name == table[row].Name && strings.HasPrefix(d.Message, table[row].Grammar)
+			return d.Name == row.Name && strings.HasPrefix(d.Message, row.Grammar)
 		})
 	}
 	for _, value := range probes() {
 		if taken := d.takes(pointer+"/schema", value); taken == refused(value) {
-			problems = append(problems, fmt.Sprintf("%s: %s=%s: the document takes it: %t, the program the other way", name, table[row].Name, value, taken))
+			problems = append(problems, fmt.Sprintf("%s: %s=%s: the document takes it: %t, the program the other way", name, row.Name, value, taken))
 		}
 	}
 	if text, _ := p["example"].(string); p["example"] == nil || refused(comparableText(text, p["example"])) {
-		problems = append(problems, fmt.Sprintf("%s: %s: the example %v is none, or not taken", name, table[row].Name, p["example"]))
+		problems = append(problems, fmt.Sprintf("%s: %s: the example %v is none, or not taken", name, row.Name, p["example"]))
 	}
 	schema, _ := d.follow(p["schema"], "")
-	q, _ := table.Read(op, []byte(params.InstitutionPath+"x"), nil, d.options)
-	want := map[params.Param]string{params.ParamLimit: strconv.Itoa(q.Limit), params.ParamCursor: strconv.Itoa(q.Cursor)}[row]
+	table.Read(q, op, []byte(params.InstitutionPath+"x"), nil, d.options)
+	want := map[string]string{"limit": strconv.Itoa(q.Limit), "cursor": strconv.Itoa(q.Cursor)}[row.Name]
 	if got := fmt.Sprint(schema["default"]); schema["default"] != nil && got != want || schema["default"] == nil && want != "" {
-		problems = append(problems, fmt.Sprintf("%s: %s has the default %s, want %q", name, table[row].Name, got, want))
+		problems = append(problems, fmt.Sprintf("%s: %s has the default %s, want %q", name, row.Name, got, want))
 	}
 	return problems
 }

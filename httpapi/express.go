@@ -12,8 +12,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
-	"github.com/tasard/tasard/httpapi/internal/params"
-	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // The express path answers nearly all requests for data: plain GETs (conn.PlainGet) whose answer is a 200 or 304. It
@@ -46,22 +44,6 @@ func (a *requestState) repanic() {
 	if a.panicked != nil {
 		panic(a.panicked)
 	}
-}
-
-// expressResponse has the parts of a response that depend on the page of results or on the amount of a conversion.
-type expressResponse struct {
-	status     int // 200 or 304
-	etag, body []byte
-	coding     string // "" or "gzip"
-	changesAt  time.Time
-	closes     bool // the server is shutting down
-}
-
-func statusFor(get *conn.PlainGet, etag []byte) int {
-	if get.IfNoneMatch != nil && fields.IfNoneMatchHits([][]byte{get.IfNoneMatch}, etag) {
-		return fasthttp.StatusNotModified
-	}
-	return fasthttp.StatusOK
 }
 
 // dataRoute is a route with its row in the counters.
@@ -99,25 +81,25 @@ func (e *expressPath) express(c *conn.Conn, read []byte) (used int, err error) {
 		}
 		a.begin(c)
 		began := c.Now()
-		r, answered := e.expressResponse(a, &get)
-		if !answered {
+		if !e.answered(a, &get) {
 			leaves = a.panicked != nil || a.admitDone
 			break
 		}
 		used += get.Length
-		if r.closes = e.load.draining.Load() != nil; r.closes {
+		closes := e.load.draining.Load() != nil
+		if closes {
 			_ = c.Close() // after the response
 		}
-		out = e.appendExpressHead(out, a, &r)
+		out = e.appendExpressHead(out, a, closes)
 		ready := c.Now()
 		c.Extend(ready)
-		e.countExpress(a, &r, began, ready)
+		e.countExpress(a, began, ready)
 		switch {
-		case len(r.body) > oneWriteBytesMax:
-			err = c.WriteBoth(out, r.body)
+		case len(a.response.body) > oneWriteBytesMax:
+			err = c.WriteBoth(out, a.response.body)
 			out = out[:0]
 		default:
-			if out = append(out, r.body...); len(out) >= writeBytesMax {
+			if out = append(out, a.response.body...); len(out) >= writeBytesMax {
 				_, err = c.Write(out)
 				out = out[:0]
 			}
@@ -137,18 +119,18 @@ func (e *expressPath) express(c *conn.Conn, read []byte) (used int, err error) {
 	return used, err
 }
 
-// expressResponse returns the response to a request. If the response would be an error, expressResponse returns false.
-// After a panic it also sets a.panicked.
-func (e *expressPath) expressResponse(a *requestState, get *conn.PlainGet) (r expressResponse, answered bool) {
+// answered sets a.response for a request. If the response would be an error, answered returns false. After a panic it
+// also sets a.panicked.
+func (e *expressPath) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			a.panicked, answered = &expressPanic{cause, debug.Stack()}, false
+			a.panicked, ok = &expressPanic{cause, debug.Stack()}, false
 		}
 	}()
 	path, text, _ := bytes.Cut(get.Target, []byte("?"))
 	found := e.dataRoute(path)
 	if found == nil {
-		return r, false
+		return false
 	}
 	address := a.conn.Peer()
 	if a.conn.Trusted() && get.XForwardedFor != nil {
@@ -157,47 +139,24 @@ func (e *expressPath) expressResponse(a *requestState, get *conn.PlainGet) (r ex
 	a.route = found.id
 	e.admit(a, callerFrom(address, get.Authorization))
 	if !a.charged() {
-		return r, false
-	}
-	var problems []params.Problem
-	a.query, problems = e.params.Read(found.operation, path, text, params.Options{
-		Catalogue: e.config.Catalogue, Today: a.now.today, AllowUnknown: e.config.AllowUnknownParameters,
-	})
-	if len(problems) > 0 {
-		return r, false
+		return false
 	}
 	acceptsGzip := get.AcceptEncoding != nil && fields.AcceptsGzip([][]byte{get.AcceptEncoding})
-	if found.page == nil {
-		page, template, err := e.conversion(&a.query, a.now)
-		if err != nil {
-			return r, false
-		}
-		a.etag = template.appendETag(a.etag[:0], a.query.Amount)
-		r.etag, r.changesAt = a.etag, page.ChangesAt
-		if r.status = statusFor(get, r.etag); r.status == fasthttp.StatusOK {
-			a.holes = a.holes[:0]
-			a.body = template.appendBody(a.body[:0], page.Items, &a.query, a.now, &a.holes)
-			if r.body = a.body; acceptsGzip && len(r.body) >= rendered.GzipBytesMin {
-				a.packed = template.appendPacked(a.packed[:0], a.body, a.holes)
-				r.body, r.coding = a.packed, rendered.Gzip
-			}
-		}
-	} else {
-		page, err := found.page(e.dataAPI, &a.query, a.now)
-		if err != nil {
-			return r, false
-		}
-		r.etag, r.changesAt = page.rendered.ETag(), page.changesAt
-		if r.status = statusFor(get, r.etag); r.status == fasthttp.StatusOK {
-			r.body, r.coding = page.rendered.At(&a.now.Second, acceptsGzip)
-		}
+	var ifNoneMatch [][]byte
+	if get.IfNoneMatch != nil {
+		ifNoneMatch = [][]byte{get.IfNoneMatch}
+	}
+	problems, err := e.respond(a, &found.route, path, text, ifNoneMatch, acceptsGzip)
+	if len(problems) > 0 || err != nil {
+		return false
 	}
 	e.countAdmission(a)
-	return r, true
+	return true
 }
 
 // appendExpressHead appends the head of a response, formatted as by the HTTP library.
-func (e *expressPath) appendExpressHead(out []byte, a *requestState, r *expressResponse) []byte {
+func (e *expressPath) appendExpressHead(out []byte, a *requestState, closes bool) []byte {
+	r := &a.response
 	constant := e.constantHeaders.withoutBody
 	if r.status == fasthttp.StatusOK {
 		constant = e.constantHeaders.withBody
@@ -206,8 +165,8 @@ func (e *expressPath) appendExpressHead(out []byte, a *requestState, r *expressR
 	} else {
 		out = append(append(out, "HTTP/1.1 304 Not Modified\r\nDate: "...), a.now.date...)
 	}
-	out = e.appendHead(append(out, "\r\n"...), a, r.etag, a.now.unchangedFor(r.changesAt), r.coding)
-	if out = append(out, constant...); r.closes {
+	out = e.appendHead(append(out, "\r\n"...), a)
+	if out = append(out, constant...); closes {
 		out = append(out, "Connection: close\r\n"...)
 	}
 	return append(out, "\r\n"...)
@@ -216,7 +175,8 @@ func (e *expressPath) appendExpressHead(out []byte, a *requestState, r *expressR
 var methodGet = []byte(fasthttp.MethodGet)
 
 // countExpress counts a response, and passes it to the access log.
-func (e *expressPath) countExpress(a *requestState, r *expressResponse, began, ready time.Duration) {
+func (e *expressPath) countExpress(a *requestState, began, ready time.Duration) {
+	r := &a.response
 	e.counters.Answer(int(a.route), methodGet, r.status, true, ready-began)
 	if e.config.AccessLog != nil {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library

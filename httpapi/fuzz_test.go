@@ -66,7 +66,8 @@ func FuzzQuery(f *testing.F) {
 	options := params.Options{Catalogue: fakeCatalogue(), Today: engine.DateOf(fakeNow())}
 	f.Fuzz(func(t *testing.T, text string, which uint8) {
 		op := params.Operation(1) << (which % 7)
-		q, problems := table.Read(op, []byte(params.InstitutionPath+"bhd"), []byte(text), options)
+		var q params.Query
+		problems := table.Read(&q, op, []byte(params.InstitutionPath+"bhd"), []byte(text), options)
 		if len(problems) >= params.ProblemsMax {
 			return
 		}

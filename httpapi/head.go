@@ -77,6 +77,7 @@ type requestData struct {
 	address        netip.Addr // of the client
 	now            requestTime
 	query          params.Query
+	response       dataResponse
 	admitDone      bool // admit was called
 	asked, hasKey  bool // Config.Admitter was asked, about a key
 	admission      account.Admission

@@ -17,12 +17,29 @@ import (
 )
 
 // A data operation answers requests for currencies, institutions or rates. It gets a page of results from
-// Config.Service and returns the page in encoded form. Only convert is different: it writes the response itself.
+// Config.Service and returns the page in encoded form. Only convert is different: its body depends on the amount.
 
 // dataPage is the result of a data operation.
 type dataPage struct {
 	rendered  *rendered.Body
 	changesAt time.Time // engine.Page.ChangesAt: the next expiry of a rate in the page, or zero
+}
+
+// dataResponse is a 200 or 304 with data.
+type dataResponse struct {
+	status     int
+	etag, body []byte
+	coding     string // "" or "gzip"
+	changesAt  time.Time
+}
+
+// setStatus sets the status: 304 if the client has the response with this ETag. It returns false for a 304.
+func (r *dataResponse) setStatus(ifNoneMatch [][]byte) bool {
+	r.status = fasthttp.StatusOK
+	if fields.IfNoneMatchHits(ifNoneMatch, r.etag) {
+		r.status = fasthttp.StatusNotModified
+	}
+	return r.status == fasthttp.StatusOK
 }
 
 // renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have
@@ -201,19 +218,49 @@ func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState
 	}
 	a.repanic()
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
-	var problems []params.Problem
-	a.query, problems = d.params.Read(r.operation, path, text, params.Options{
+	var ifNoneMatch [][]byte
+	if a.HasIfNoneMatch {
+		ifNoneMatch = ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch)
+	}
+	problems, err := d.respond(a, r, path, text, ifNoneMatch, a.acceptsGzip(ctx))
+	switch {
+	case len(problems) > 0:
+		d.rejectParameters(ctx, r, problems)
+		return
+	case err != nil:
+		d.answerError(ctx, err)
+		return
+	case r.page == nil:
+		ctx.Response.SetBody(a.response.body) // a copy, because the next request reuses its buffer
+	default:
+		ctx.Response.SetBodyRaw(a.response.body)
+	}
+	ctx.SetStatusCode(a.response.status)
+	d.writeHead(ctx, a)
+}
+
+// respond sets a.response for an admitted request, or returns the problems of its parameters or an error of the
+// service. path and text are the encoded path and the query, and ifNoneMatch the values of If-None-Match.
+func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMatch [][]byte, acceptsGzip bool) (problems []params.Problem, err error) {
+	problems = d.params.Read(&a.query, r.operation, path, text, params.Options{
 		Catalogue: d.config.Catalogue, Today: a.now.today, AllowUnknown: d.config.AllowUnknownParameters,
 	})
 	if len(problems) > 0 {
-		d.rejectParameters(ctx, r, problems)
-		return
+		return problems, nil
 	}
 	if r.page == nil {
-		d.convert(ctx, &a.query, a)
-		return
+		return nil, d.convert(a, ifNoneMatch, acceptsGzip)
 	}
-	d.answerPage(ctx, r, &a.query, a)
+	page, err := r.page(d, &a.query, a.now)
+	if err != nil {
+		return nil, err
+	}
+	response := &a.response
+	response.etag, response.changesAt = page.rendered.ETag(), page.changesAt
+	if response.setStatus(ifNoneMatch) {
+		response.body, response.coding = page.rendered.At(&a.now.Second, acceptsGzip)
+	}
+	return nil, nil
 }
 
 // rejectParameters answers 400, or 503 if the operation is not ready yet. A request with valid parameters gets the 503
@@ -236,44 +283,25 @@ func (d *dataAPI) notReadyError(r *route) error {
 	return err
 }
 
-// answerPage answers with the page of a route, with 304 if the client has it, or with an error of the service.
-func (d *dataAPI) answerPage(ctx *fasthttp.RequestCtx, r *route, q *params.Query, a *requestState) {
-	page, err := r.page(d, q, a.now)
-	if err != nil {
-		d.answerError(ctx, err)
-		return
-	}
-	unchangedFor := a.now.unchangedFor(page.changesAt)
-	if d.notModified(ctx, a, page.rendered.ETag(), unchangedFor) {
-		return
-	}
-	body, coding := page.rendered.At(&a.now.Second, a.acceptsGzip(ctx))
-	ctx.Response.SetBodyRaw(body)
-	d.writeHead(ctx, a, page.rendered.ETag(), unchangedFor, coding)
-}
-
-// convert answers a conversion. It does not keep the body, because few requests have the same amount.
-func (d *dataAPI) convert(ctx *fasthttp.RequestCtx, q *params.Query, a *requestState) {
+// convert sets a.response for a conversion. Its body is in a buffer of a: few requests have the same amount.
+func (d *dataAPI) convert(a *requestState, ifNoneMatch [][]byte, acceptsGzip bool) error {
+	q, response := &a.query, &a.response
 	page, template, err := d.conversion(q, a.now)
 	if err != nil {
-		d.answerError(ctx, err)
-		return
+		return err
 	}
-	var room [len(`W/""`) + 2*fields.ETagDigestBytes]byte
-	etag, unchangedFor := template.appendETag(room[:0], q.Amount), a.now.unchangedFor(page.ChangesAt)
-	if d.notModified(ctx, a, etag, unchangedFor) {
-		return
+	a.etag = template.appendETag(a.etag[:0], q.Amount)
+	response.etag, response.changesAt = a.etag, page.ChangesAt
+	if !response.setStatus(ifNoneMatch) {
+		return nil
 	}
 	a.holes = a.holes[:0]
 	a.body = template.appendBody(a.body[:0], page.Items, q, a.now, &a.holes)
-	body, coding := ctx.Response.SwapBody(nil)[:0], ""
-	if len(a.body) >= rendered.GzipBytesMin && a.acceptsGzip(ctx) {
-		body, coding = template.appendPacked(body, a.body, a.holes), rendered.Gzip
-	} else {
-		body = append(body, a.body...)
+	if response.body = a.body; acceptsGzip && len(a.body) >= rendered.GzipBytesMin {
+		a.packed = template.appendPacked(a.packed[:0], a.body, a.holes)
+		response.body, response.coding = a.packed, rendered.Gzip
 	}
-	ctx.Response.SwapBody(body)
-	d.writeHead(ctx, a, etag, unchangedFor, coding)
+	return nil
 }
 
 // conversion returns the page of rates for a conversion, and the template of the response body: the body without

@@ -238,53 +238,32 @@ func (w *responder) plantedError(ctx *fasthttp.RequestCtx) *engine.Error {
 	return err
 }
 
-// writeHead sets the header lines of a 200 or 304. coding is "" or "gzip".
-func (w *responder) writeHead(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int, coding string) {
+// writeHead sets the header lines of a 200 or 304.
+func (w *responder) writeHead(ctx *fasthttp.RequestCtx, a *requestState) {
 	var room [headBufferBytes]byte
-	lines := w.appendHead(room[:0], a, etag, unchangedFor, coding)
 	constant := w.constantHeaders.withBody
-	if ctx.Response.StatusCode() == fasthttp.StatusNotModified {
+	if a.response.status == fasthttp.StatusNotModified {
 		constant = w.constantHeaders.withoutBody
 	}
 	ctx.Response.Header.SetNoDefaultContentType(true) // Content-Type is in constantHeaders
-	w.setHeaderLines(&ctx.Response.Header, append(lines, constant...))
+	w.setHeaderLines(&ctx.Response.Header, append(w.appendHead(room[:0], a), constant...))
 	a.headWritten = true
 }
 
-// notModified answers 304 and returns true if the client has the response with this ETag.
-func (w *responder) notModified(ctx *fasthttp.RequestCtx, a *requestState, etag []byte, unchangedFor int) bool {
-	if !a.HasIfNoneMatch || !fields.IfNoneMatchHits(ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), etag) {
-		return false
-	}
-	ctx.SetStatusCode(fasthttp.StatusNotModified)
-	w.writeHead(ctx, a, etag, unchangedFor, "")
-	return true
-}
-
-// appendHead appends the header lines of a 200 or 304 that are not in constantHeaders. coding is "" or "gzip".
-func (w *responder) appendHead(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
+// appendHead appends the header lines of a 200 or 304 that are not in constantHeaders.
+func (w *responder) appendHead(lines []byte, a *requestState) []byte {
+	r := &a.response
 	a.id = w.config.RequestID()
-	return w.appendCallerHeaders(w.appendPageHeaders(lines, a, etag, unchangedFor, coding), a)
-}
-
-// appendPageHeaders appends the header line with the request id, and those that are the same for all callers.
-func (w *responder) appendPageHeaders(lines []byte, a *requestState, etag []byte, unchangedFor int, coding string) []byte {
 	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
 	caching := &w.privateCaching
 	if a.isShared {
 		caching = &w.sharedCaching
 	}
-	lines = append(lines, caching[unchangedFor]...)
-	lines = appendHeaderLine(lines, fasthttp.HeaderETag, etag)
-	if coding != "" {
-		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(coding))
+	lines = append(lines, caching[a.now.unchangedFor(r.changesAt)]...)
+	lines = appendHeaderLine(lines, fasthttp.HeaderETag, r.etag)
+	if r.coding != "" {
+		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(r.coding))
 	}
-	return lines
-}
-
-// appendCallerHeaders appends the header lines that depend on the caller: those of the quotas, and a notice that keys
-// will be required.
-func (w *responder) appendCallerHeaders(lines []byte, a *requestState) []byte {
 	if a.limitsEnforced {
 		lines = w.appendLimits(lines, a)
 	}

@@ -75,10 +75,10 @@ var layout = map[string]row{
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
 	"httpapi/conn":              {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
 	"httpapi/internal/counters": {may: "engine httpapi/conn prometheus/client_golang valyala/fasthttp", never: "os"},
-	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},                            // how a question is written
-	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},                            // JSON
+	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},         // how a question is written
+	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},         // JSON
 	"httpapi/internal/rendered": {may: "httpapi/internal/fields", never: "os", exact: true}, // encoded bodies
-	"httpapi/internal/fields":   {never: "net/http os", exact: true},                                           // values of header fields
+	"httpapi/internal/fields":   {never: "net/http os", exact: true},                        // values of header fields
 	"httpapi/apitest":           {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/client":            {never: "os", exact: true, standalone: true},
 	"httpapi/internal/file":     {may: "engine httpapi/internal/encode httpapi/internal/rendered", never: "os"},                                      // generated files over HTTP

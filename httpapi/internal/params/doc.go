@@ -2,8 +2,8 @@
 // has no pointer into the request. All problems of a request are reported at once. For an unknown name, the message
 // suggests the most similar known name.
 //
-//	params.go  the table of parameters: names, grammars, and the operations that allow or require them
-//	query.go   parsing of each value
+//	params.go  the table of parameters: names, grammars, parse functions, and the operations that allow or require them
+//	query.go   the Query, and parsing of some values
 //	decode.go  percent-decoding
 //	reader.go  parsing of a request: Table.Read
 package params

@@ -21,48 +21,67 @@ const (
 	opLists             = opFilters | Institutions
 )
 
-// Param is the index of a query parameter in a Table.
-type Param uint8
-
-// Query parameters. Frequent ones come first, because Find searches in this order.
-const (
-	ParamCurrency Param = iota
-	ParamOperation
-	ParamLimit
-	ParamAmount
-	ParamCursor
-	ParamInstitution
-	ParamChannel
-	ParamKind
-	ParamFrom
-	ParamTo
-	ParamCount
-)
-
-// Row describes a query parameter.
+// Row is a query parameter.
 type Row struct {
 	Name       string
 	Grammar    string // the message for an invalid value, without the name
 	AllowedBy  Operation
 	RequiredBy Operation
+
+	// set parses a value, already percent-decoded, into its field of q. It returns false if the value is invalid.
+	set func(q *Query, value []byte, catalogue *engine.Catalogue) bool
+	// nearest returns the known value that is most similar to an invalid one, or "". It may be nil.
+	nearest func(catalogue *engine.Catalogue, value string) string
 }
 
-// Table has a Row for each Param.
-type Table [ParamCount]Row
+// rowsMax is the number of query parameters.
+const rowsMax = 10
 
-// NewTable returns the table of all query parameters. A new parameter also needs a case in Query.set.
+// Table has the query parameters. Frequent ones come first, because Find searches in this order.
+type Table [rowsMax]Row
+
+// Names of the parameters of a range.
+const (
+	fromName = "from"
+	toName   = "to"
+)
+
+// NewTable returns the table of all query parameters. docs/contributing.md says what a new one needs besides its row.
 func NewTable() Table {
 	return Table{
-		ParamCurrency:    {"currency", "must be three capital letters, as USD", opLists, opRanking},
-		ParamOperation:   {"operation", "must be buy or sell, seen from the caller", opRanking, opRanking},
-		ParamLimit:       {"limit", "must be a whole number from 1 to 200, without sign or leading zero", opLists, None},
-		ParamAmount:      {"amount", "must be up to 12 digits, optionally a point and 1 or 2 decimals, as 250.00", Convert, Convert},
-		ParamCursor:      {"cursor", "must be a whole number from 0 to 100000, without sign or leading zero", opLists, None},
-		ParamInstitution: {"institution", "must be an institution id of small letters, digits and hyphens", opFilters, None},
-		ParamChannel:     {"channel", "must be one of unspecified, branch, digital, cash, transfer", opFilters, None},
-		ParamKind:        {"kind", "must be commercial or reference", opFilters, None},
-		ParamFrom:        {"from", "must be a calendar date, as 2025-01-31", History, None},
-		ParamTo:          {"to", "must be a calendar date, as 2025-01-31", History, None},
+		{"currency", "must be three capital letters, as USD", opLists, opRanking, (*Query).setCurrency, (*engine.Catalogue).NearestCurrency},
+		{"operation", "must be buy or sell, seen from the caller", opRanking, opRanking, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
+			q.Operation, ok = oneOf(value, []engine.Operation{engine.Buy, engine.Sell})
+			return ok
+		}, nil},
+		{"limit", "must be a whole number from 1 to 200, without sign or leading zero", opLists, None, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
+			q.Limit, ok = wholeValue(value, 1, engine.LimitMax)
+			return ok
+		}, nil},
+		{"amount", "must be up to 12 digits, optionally a point and 1 or 2 decimals, as 250.00", Convert, Convert, func(q *Query, value []byte, _ *engine.Catalogue) bool {
+			var err error
+			q.Amount, err = engine.ParseAmount(string(value))
+			return err == nil
+		}, nil},
+		{"cursor", "must be a whole number from 0 to 100000, without sign or leading zero", opLists, None, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
+			q.Cursor, ok = wholeValue(value, 0, engine.CursorMax)
+			return ok
+		}, nil},
+		{"institution", "must be an institution id of small letters, digits and hyphens", opFilters, None, (*Query).setInstitution, (*engine.Catalogue).NearestInstitution},
+		{"channel", "must be one of unspecified, branch, digital, cash, transfer", opFilters, None, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
+			q.Channel, ok = oneOf(value, engine.Channels())
+			return ok
+		}, nil},
+		{"kind", "must be commercial or reference", opFilters, None, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
+			q.Kind, ok = oneOf(value, engine.Kinds())
+			return ok
+		}, nil},
+		{fromName, "must be a calendar date, as 2025-01-31", History, None, func(q *Query, value []byte, _ *engine.Catalogue) bool {
+			return setDate(&q.From, value)
+		}, nil},
+		{toName, "must be a calendar date, as 2025-01-31", History, None, func(q *Query, value []byte, _ *engine.Catalogue) bool {
+			return setDate(&q.To, value)
+		}, nil},
 	}
 }
 
@@ -76,28 +95,25 @@ var (
 	_ [365 - engine.HistoryRangeDaysMax]struct{}
 )
 
-// Find returns the parameter with a name, or ParamCount if the operation has no such parameter.
-func (t *Table) Find(op Operation, name []byte) Param {
-	for p := range ParamCount {
-		if string(name) == t[p].Name {
-			if t[p].AllowedBy&op == 0 {
-				return ParamCount
-			}
-			return p
+// Find returns the index of the parameter with a name, or -1 if the operation has no such parameter.
+func (t *Table) Find(op Operation, name []byte) int {
+	for i := range t {
+		if row := &t[i]; string(name) == row.Name && row.AllowedBy&op != 0 {
+			return i
 		}
 	}
-	return ParamCount
+	return -1
 }
 
 // nearest returns the allowed name with the smallest edit distance to name, or "" if the operation has no parameters.
 func (t *Table) nearest(op Operation, name string) string {
 	best, bestDistance := "", 0
-	for p := range ParamCount {
-		if t[p].AllowedBy&op == 0 {
+	for i := range t {
+		if t[i].AllowedBy&op == 0 {
 			continue
 		}
-		if distance := engine.EditDistance(name, t[p].Name); best == "" || distance < bestDistance {
-			best, bestDistance = t[p].Name, distance
+		if distance := engine.EditDistance(name, t[i].Name); best == "" || distance < bestDistance {
+			best, bestDistance = t[i].Name, distance
 		}
 	}
 	return best

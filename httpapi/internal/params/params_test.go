@@ -2,7 +2,9 @@ package params
 
 import (
 	"net/url"
+	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +18,8 @@ func TestQuery_OwnsItsMemory(t *testing.T) {
 	table := NewTable()
 	text := []byte("currency=USD&operation=sell&amount=12.50&institution=bhd&channel=cash&kind=reference&limit=7&cursor=8")
 	options := Options{Catalogue: engine.DefaultCatalogue(), Today: engine.DateOf(time.Date(2025, 11, 21, 14, 0, 0, 0, time.UTC))}
-	q, problems := table.Read(Convert, nil, text, options)
-	if problems != nil {
+	var q Query
+	if problems := table.Read(&q, Convert, nil, text, options); problems != nil {
 		t.Fatal(problems)
 	}
 	amount, err := engine.ParseAmount("12.50")
@@ -33,10 +35,24 @@ func TestQuery_OwnsItsMemory(t *testing.T) {
 		t.Errorf("the query is %+v, want %+v", q, want)
 	}
 	path := []byte("/v1/institutions/no-such")
-	q, _ = table.Read(Institution, path, nil, options)
+	table.Read(&q, Institution, path, nil, options)
 	copy(path, "########################")
 	if q.ID != "no-such" {
 		t.Errorf("the id is %q", q.ID)
+	}
+}
+
+// TestTable_Client: the Go client sends every parameter. Other tests compare the table with openapi.yaml, and that with
+// the documentation.
+func TestTable_Client(t *testing.T) {
+	source, err := os.ReadFile("../../client/operations.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range NewTable() {
+		if !strings.Contains(string(source), strconv.Quote(row.Name)) {
+			t.Errorf("the client does not know %s", row.Name)
+		}
 	}
 }
 

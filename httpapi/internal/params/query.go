@@ -32,64 +32,33 @@ func (q *Query) Ranking(now int64, forConvert bool) engine.RankingQuery {
 	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: forConvert, At: now}
 }
 
-// set parses a value into its field of q. The value must be percent-decoded already. It returns false if the value is
-// invalid.
-func (q *Query) set(p Param, value []byte, catalogue *engine.Catalogue) (ok bool) {
-	switch p {
-	case ParamCurrency:
-		q.Currency, ok = currencyValue(value, catalogue)
-	case ParamInstitution:
-		q.Institution, ok = institutionValue(value, catalogue)
-	case ParamChannel:
-		q.Channel, ok = oneOf(value, engine.Channels())
-	case ParamKind:
-		q.Kind, ok = oneOf(value, engine.Kinds())
-	case ParamOperation:
-		q.Operation, ok = oneOf(value, []engine.Operation{engine.Buy, engine.Sell})
-	case ParamAmount:
-		q.Amount, ok = amountValue(value)
-	case ParamFrom:
-		q.From, ok = dateValue(value)
-	case ParamTo:
-		q.To, ok = dateValue(value)
-	case ParamLimit:
-		q.Limit, ok = wholeValue(value, 1, engine.LimitMax)
-	case ParamCursor:
-		q.Cursor, ok = wholeValue(value, 0, engine.CursorMax)
-	}
-	return ok
-}
-
-// currencyValue parses ^[A-Z]{3}$. The currency need not be in the catalogue of known currencies.
-func currencyValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
+// setCurrency parses ^[A-Z]{3}$. The currency need not be in the catalogue of known currencies.
+func (q *Query) setCurrency(value []byte, catalogue *engine.Catalogue) (ok bool) {
 	if len(value) != len(engine.QuoteCurrency) {
-		return "", false
+		return false
 	}
 	for _, c := range value {
 		if c < 'A' || c > 'Z' {
-			return "", false
+			return false
 		}
 	}
-	if known, ok := catalogue.InternCurrency(value); ok {
-		return known, true
+	if q.Currency, ok = catalogue.InternCurrency(value); !ok {
+		q.Currency = string(value)
 	}
-	return string(value), true
+	return true
 }
 
-// institutionValue parses ^[a-z0-9-]+$. The institution need not be in the catalogue of known institutions.
-func institutionValue(value []byte, catalogue *engine.Catalogue) (string, bool) {
-	if len(value) == 0 {
-		return "", false
-	}
+// setInstitution parses ^[a-z0-9-]+$. The institution need not be in the catalogue of known institutions.
+func (q *Query) setInstitution(value []byte, catalogue *engine.Catalogue) (ok bool) {
 	for _, c := range value {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return "", false
+			return false
 		}
 	}
-	if known, ok := catalogue.InternInstitution(value); ok {
-		return known, true
+	if q.Institution, ok = catalogue.InternInstitution(value); !ok {
+		q.Institution = string(value)
 	}
-	return string(value), true
+	return len(value) > 0
 }
 
 // oneOf returns the element of words that equals value. It does not allocate.
@@ -102,14 +71,10 @@ func oneOf[T ~string](value []byte, words []T) (T, bool) {
 	return "", false
 }
 
-func amountValue(value []byte) (engine.Amount, bool) {
-	amount, err := engine.ParseAmount(string(value))
-	return amount, err == nil
-}
-
-func dateValue(value []byte) (engine.Date, bool) {
+func setDate(to *engine.Date, value []byte) bool {
 	date, err := engine.ParseDate(string(value))
-	return date, err == nil
+	*to = date
+	return err == nil
 }
 
 // wholeValue parses a whole number from minimum to maximum, without sign or leading zero.

@@ -51,15 +51,16 @@ type queryReader struct {
 	table    *Table
 	op       Operation
 	options  Options
-	query    Query
-	seen     [ParamCount]int
+	query    *Query
+	seen     [rowsMax]int
 	problems []Problem
 }
 
-// Read parses a request for an operation. path is the encoded path, and text is the query string. Read reports all
-// problems at once.
-func (t *Table) Read(op Operation, path, text []byte, options Options) (Query, []Problem) {
-	r := queryReader{table: t, op: op, options: options, query: Query{Limit: engine.LimitDefault}}
+// Read parses a request for an operation into q. path is the encoded path, and text is the query string. Read reports
+// all problems at once.
+func (t *Table) Read(q *Query, op Operation, path, text []byte, options Options) []Problem {
+	*q = Query{Limit: engine.LimitDefault}
+	r := queryReader{table: t, op: op, options: options, query: q}
 	if op == Institution {
 		r.readID(path[len(InstitutionPath):])
 	}
@@ -78,7 +79,7 @@ func (t *Table) Read(op Operation, path, text []byte, options Options) (Query, [
 	if op == History {
 		r.completeRange()
 	}
-	return r.query, r.problems
+	return r.problems
 }
 
 func (r *queryReader) report(name string, index int, message string) {
@@ -109,14 +110,14 @@ func (r *queryReader) readPair(pair []byte) {
 		r.report(TruncatedName(name), 0, problemEncoding)
 		return
 	}
-	p := r.table.Find(r.op, name)
-	if p == ParamCount {
+	found := r.table.Find(r.op, name)
+	if found < 0 {
 		r.readUnknown(TruncatedName(name))
 		return
 	}
-	row := &r.table[p]
-	index := r.seen[p]
-	r.seen[p]++
+	row := &r.table[found]
+	index := r.seen[found]
+	r.seen[found]++
 	if index > 0 {
 		r.report(row.Name, index, ProblemRepeated)
 		return
@@ -125,25 +126,20 @@ func (r *queryReader) readPair(pair []byte) {
 	switch {
 	case !ok:
 		r.report(row.Name, 0, problemEncoding)
-	case !r.query.set(p, value, r.options.Catalogue):
-		r.report(row.Name, 0, row.Grammar+r.suggestion(p, value))
+	case !row.set(r.query, value, r.options.Catalogue):
+		r.report(row.Name, 0, row.Grammar+row.suggestion(value, r.options.Catalogue))
 	}
 }
 
-// suggestion returns the end of the message for an invalid currency or institution: the known one that is most similar
-// to the value, if one is similar.
-func (r *queryReader) suggestion(p Param, value []byte) string {
-	var nearest string
-	switch text := TruncatedName(value); p {
-	case ParamCurrency:
-		nearest = r.options.Catalogue.NearestCurrency(text)
-	case ParamInstitution:
-		nearest = r.options.Catalogue.NearestInstitution(text)
+// suggestion returns the end of the message for an invalid value: the known value that is most similar, if there is
+// one.
+func (r *Row) suggestion(value []byte, catalogue *engine.Catalogue) string {
+	if r.nearest != nil {
+		if nearest := r.nearest(catalogue, TruncatedName(value)); nearest != "" {
+			return "; the nearest known one is " + nearest
+		}
 	}
-	if nearest == "" {
-		return ""
-	}
-	return "; the nearest known one is " + nearest
+	return ""
 }
 
 // readUnknown reports an unknown name once. If it may be the name of a credential, the message says where keys go.
@@ -167,9 +163,9 @@ func (r *queryReader) readUnknown(name string) {
 
 // findMissing reports the required parameters that the request lacks.
 func (r *queryReader) findMissing() {
-	for p := range ParamCount {
-		if r.table[p].RequiredBy&r.op != 0 && r.seen[p] == 0 {
-			r.report(r.table[p].Name, 0, ProblemMissing+r.table[p].Grammar)
+	for i := range r.table {
+		if row := &r.table[i]; row.RequiredBy&r.op != 0 && r.seen[i] == 0 {
+			r.report(row.Name, 0, ProblemMissing+row.Grammar)
 		}
 	}
 }
@@ -178,18 +174,18 @@ func (r *queryReader) findMissing() {
 // and has no end is empty, not an error.
 func (r *queryReader) completeRange() {
 	if slices.ContainsFunc(r.problems, func(d Problem) bool {
-		return d.Name == r.table[ParamFrom].Name || d.Name == r.table[ParamTo].Name
+		return d.Name == fromName || d.Name == toName
 	}) {
 		return
 	}
-	q := &r.query
+	q := r.query
 	bothGiven := !q.From.IsZero() && !q.To.IsZero()
 	q.From, q.To = engine.ResolveHistoryRange(q.From, q.To, r.options.Today)
 	switch {
 	case bothGiven && q.From > q.To:
-		r.report(r.table[ParamFrom].Name, 0, ProblemRangeReversed)
+		r.report(fromName, 0, ProblemRangeReversed)
 	case int(q.To)-int(q.From) > engine.HistoryRangeDaysMax:
-		r.report(r.table[ParamFrom].Name, 0, ProblemRangeTooLong)
+		r.report(fromName, 0, ProblemRangeTooLong)
 	}
 }
 
