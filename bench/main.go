@@ -162,7 +162,7 @@ func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (e
 	defer func() { err = errors.Join(err, r.close()) }()
 	o := &s.options
 	_, _ = fmt.Fprintf(out, "%s, %s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: 95 %% interval of the median.\nFlags of tasard serve: %s\n\n| | | Result | Goal | Medians |\n|---|---|---|---|---|\n",
-		thisMachine(), time.Now().UTC().Format(time.DateOnly), o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts, strings.Join(nodeFlags(), " "))
+		thisMachine(), time.Now().UTC().Format(time.DateOnly), o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts, strings.Join(measuredFlags(), " "))
 	for i := range s.goals {
 		if err := r.measureGoal(ctx, &s.goals[i], out); err != nil {
 			return err

@@ -97,7 +97,7 @@ func (r *runner) standardNode(ctx context.Context) (*server, []string, error) {
 	size.accounts = r.options.Accounts
 	f, err := r.fixture(size)
 	if err == nil && r.node == nil {
-		r.node, err = startNode(ctx, r.tasard, f, serverCore)
+		r.node, err = startNode(ctx, r.tasard, f, serverCore, measuredFlags()...)
 		r.keys = f.keys
 	}
 	return r.node, r.keys, err
@@ -172,7 +172,7 @@ func (r *runner) sides(ctx context.Context, s *scenario) (node, other side, err 
 			f, err = f.withTLS(s.mode == encrypted)
 		}
 		if err == nil {
-			node.server, err = r.track(startNode(ctx, r.tasard, f, serverCore))
+			node.server, err = r.track(startNode(ctx, r.tasard, f, serverCore, measuredFlags()...))
 			node.keys = f.keys
 		}
 	}

@@ -45,11 +45,12 @@ type missingError struct{ name, why string }
 func (e *missingError) Error() string { return e.name + ": " + e.why }
 
 // nodeFlags are the flags with which a node is measured. A load from one address needs the first three; all others have
-// their default values.
+// their default values. measuredFlags trust the proxy of F1p too.
 func nodeFlags() []string {
-	return []string{"--connections-per-address", "0", "--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute, "--trusted-proxy", "127.0.0.0/8",
-		"--no-collect", "--listen", "127.0.0.1:0", "--log-format", "text"}
+	return []string{"--connections-per-address", "0", "--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute, "--no-collect", "--listen", "127.0.0.1:0", "--log-format", "text"}
 }
+
+func measuredFlags() []string { return append(nodeFlags(), "--trusted-proxy", "127.0.0.0/8") }
 
 // startNode runs tasard serve on the data of a fixture and waits until the node returns rates. program is the path of
 // tasard. flags are further flags of tasard serve. A flag in flags overrides the same flag in nodeFlags.

@@ -53,7 +53,7 @@ func oneAnswer(wire *bufio.Reader, method string) (closes bool, problem string) 
 	}
 	defer response.Body.Close()
 	switch {
-	case response.Proto != "HTTP/1.1" || response.StatusCode >= 500 || response.StatusCode < 200:
+	case response.Proto != "HTTP/1.1" || response.StatusCode >= 500 && response.StatusCode != http.StatusNotImplemented || response.StatusCode < 200:
 		return false, response.Status
 	case len(response.TransferEncoding) > 0 || len(response.Header.Values("Content-Length")) > 1:
 		return false, "it is chunked, or has two lengths"
