@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/tasard/tasard/httpapi/internal/counters"
 )
 
 const (
@@ -30,9 +32,9 @@ const (
 // proxyBackend is what the node behind a proxy saw: the method of each request, or unreadWord. A request that is in the
 // access log and that the handler did not see was answered by the express path.
 type proxyBackend struct {
-	mu              sync.Mutex
-	seen            []string
-	logged, handled int
+	mu     sync.Mutex
+	seen   []string
+	logged map[string]int // requests in the access log that the handler did not see, by method
 }
 
 func (b *proxyBackend) note(method string) {
@@ -41,16 +43,20 @@ func (b *proxyBackend) note(method string) {
 	b.seen = append(b.seen, method)
 }
 
-func (b *proxyBackend) handle() {
+func (b *proxyBackend) log(method string, count int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.handled++
+	b.logged[method] += count
 }
 
 func (b *proxyBackend) list() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Concat(b.seen, slices.Repeat([]string{"GET"}, max(b.logged-b.handled, 0)))
+	all := slices.Clone(b.seen)
+	for method, count := range b.logged {
+		all = append(all, slices.Repeat([]string{method}, max(count, 0))...)
+	}
+	return all
 }
 
 func (b *proxyBackend) since(before []string) []string {
@@ -66,23 +72,19 @@ func (b *proxyBackend) since(before []string) []string {
 // startProxyBackend serves as the corpus is played against, and notes what it sees.
 func startProxyBackend(t *testing.T) (address string, b *proxyBackend) {
 	t.Helper()
-	b = &proxyBackend{}
+	b = &proxyBackend{logged: map[string]int{}}
 	f := rawFixture(t, nil)
 	handler, unread := f.server.http.Handler, f.server.http.ErrorHandler
-	f.server.config.AccessLog = func(AccessRecord) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.logged++
-	}
+	f.server.config.AccessLog = func(r AccessRecord) { b.log(r.Method, 1) }
 	f.server.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		b.note(string(ctx.Method()))
 		handler(ctx)
-		b.handle()
+		b.log(counters.MethodLabel(ctx.Method()), -1)
 	}
 	f.server.http.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
 		b.note(unreadWord)
 		if unread(ctx, err); len(ctx.Response.Body()) > 0 { // else the connection is closed without a response
-			b.handle()
+			b.log(counters.MethodLabel(ctx.Method()), -1)
 		}
 	}
 	return serveFixture(t, f).address, b
