@@ -34,27 +34,27 @@ func TestS15_Readiness(t *testing.T) {
 	well := engine.HealthyCondition("log")
 	slow := engine.Condition{Name: "disk", State: "slow", Since: fakeNow(), Detail: `say "why"`}
 	empty := engine.Condition{Name: "data", State: "empty", Down: true}
-	for _, test := range []struct {
+	for name, test := range map[string]struct {
 		conditions reportedHealth
 		want       string
 		status     int
 		first      string
 	}{
-		{nil, "ready", 200, "server"}, {reportedHealth{well}, "ready", 200, "log"},
-		{reportedHealth{well, slow}, "degraded", 200, "disk"}, {reportedHealth{well, slow, empty}, "unavailable", 503, "data"},
+		"only the server's": {nil, "ready", 200, "server"}, "all well": {reportedHealth{well}, "ready", 200, "log"},
+		"one is bad": {reportedHealth{well, slow}, "degraded", 200, "disk"}, "one is down": {reportedHealth{well, slow, empty}, "unavailable", 503, "data"},
 	} {
 		f := newFixture(t, func(c *Config) { c.Health = test.conditions })
 		got, body := f.readiness(t)
 		if got.status != test.status || body.Status != test.want || body.Conditions[0].Name != test.first || len(body.Conditions) != len(test.conditions)+3 {
-			t.Errorf("%d, %+v", got.status, body)
+			t.Errorf("%s: %d, %+v", name, got.status, body)
 		}
 		if retry := got.header.Get("Retry-After"); (retry == readyRetry) != (test.status == 503) {
-			t.Errorf("%s: Retry-After %q", test.want, retry)
+			t.Errorf("%s: Retry-After %q", name, retry)
 		}
 		f.service.panics = "planted"
 		for _, path := range []string{livezPath, healthzPath} {
 			if got := f.get(t, path); got.status != 200 || string(got.body) != liveBody {
-				t.Errorf("%s: %d %s", path, got.status, got.body)
+				t.Errorf("%s, %s: %d %s", name, path, got.status, got.body)
 			}
 		}
 	}

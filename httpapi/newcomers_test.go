@@ -2,63 +2,11 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 )
-
-const (
-	chunkedPost = "POST /v1/rates HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
-	expecting   = "POST /v1/rates HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
-)
-
-// TestO3_FirstInPieces: wherever a client pauses in what it says first, it gets one answer to each request.
-func TestO3_FirstInPieces(t *testing.T) {
-	t.Parallel()
-	get := request("/v1/currencies")
-	const post = "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
-	long := "GET /v1/currencies HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"
-	s := serve(t, nil)
-	for name, one := range map[string]struct {
-		said     string
-		statuses string
-		cuts     int // 0: everywhere
-	}{
-		"one":               {get, "200", 0},
-		"two":               {get + get, "200 200", 0},
-		"an empty line":     {"\r\n" + get, "200", 0},
-		"a body":            {post, "405", 0},
-		"chunks":            {chunkedPost, "501", 0},
-		"a head, expecting": {expecting, "405", len(expecting) - len("hello")},
-		"a bare LF":         {"GET / HTTP/1.1\nHost: a\r\n\r\n", "404", 0},
-		"what is no HTTP":   {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400", 0},
-		"too long":          {long, "431", 9 << 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for cut := range len(one.said) {
-				if one.cuts != 0 && cut != one.cuts || one.cuts == 0 && cut%7 != 1 {
-					continue
-				}
-				conn, wire := s.dial(t)
-				write(t, conn, one.said[:cut])
-				bubbleSleep(time.Millisecond)             // so that it is read by itself
-				_, _ = conn.Write([]byte(one.said[cut:])) // it may have been refused by now
-				var statuses []string
-				for range strings.Fields(one.statuses) {
-					statuses = append(statuses, fmt.Sprint(parseAnswer(t, wire, "GET").status))
-				}
-				if got := strings.Join(statuses, " "); got != one.statuses {
-					t.Errorf("cut at %d: got %s, want %s", cut, got, one.statuses)
-				}
-				conn.Close()
-			}
-		})
-	}
-}
 
 // TestO3_FirstInTime: the first request has its time, however often something of it comes. A connection that was never
 // used is closed without a word.

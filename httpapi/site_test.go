@@ -1,18 +1,22 @@
 package httpapi
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // fakeSite has a page that notes the questions, and others.
 type fakeSite struct {
 	seen    []string
-	overTLS bool // the newest request
+	overTLS bool   // the newest request
+	text    string // of the page "/"
 }
 
 func (f *fakeSite) Has(path, accept string) bool {
@@ -40,6 +44,7 @@ func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTeapot) // a status of no other answer
 	case "/":
 		w.WriteHeader(http.StatusAccepted)
+		text = cmp.Or(f.text, text)
 	}
 	must(io.WriteString(w, text))
 }
@@ -109,5 +114,21 @@ func TestSite(t *testing.T) {
 	g.admitter.transition = pending
 	for _, problem := range deprecationProblems(g.get(t, "/"), &pending) {
 		t.Error(problem)
+	}
+}
+
+// TestSite_HeaderOrder: the headers of a page come in the same order each time.
+func TestSite_HeaderOrder(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.Site, c.RequestID = &fakeSite{}, func() RequestID { return RequestID{'1'} } })
+	first := ""
+	for range 50 {
+		var ctx fasthttp.RequestCtx
+		readRequest(t, &ctx, []byte(request("/")))
+		f.server.Handler()(&ctx)
+		if got := ctx.Response.Header.String(); first == "" {
+			first = got
+		} else if got != first {
+			t.Fatalf("%s\nthen\n%s", first, got)
+		}
 	}
 }

@@ -3,12 +3,10 @@ package conn
 import (
 	"bufio"
 	"bytes"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
-	"pgregory.net/rapid"
 )
 
 const guardRequest = "GET /v1/rates/best?currency=USD&operation=buy&limit=10 HTTP/1.1\r\n" +
@@ -107,14 +105,6 @@ func TestE1_TargetBytes(t *testing.T) {
 			}
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		target := rapid.SliceOfN(rapid.ByteRange(0x1f, 0x81), 0, 40).Draw(t, "target")
-		bad := func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '#' }
-		want := len(target) > 0 && !slices.ContainsFunc(target, bad)
-		if got := visibleTarget(target); got != want {
-			t.Fatalf("%q: %v, want %v", target, got, want)
-		}
-	})
 }
 
 // TestF4_GuardAllocatesNothing, refusals included.

@@ -180,3 +180,33 @@ func TestO1_CapHoldsAcceptBack(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// blockingConn is a connection whose Close blocks, as that of TLS does while it sends its alert to a peer that does
+// not read.
+type blockingConn struct{ net.Conn }
+
+func (*blockingConn) Close() error { select {} }
+
+// TestO5_EvictionBelowTLS: a newcomer takes the place of an idle connection whose peer does not read. Without that,
+// Accept never returns here.
+func TestO5_EvictionBelowTLS(t *testing.T) {
+	below := must(net.Listen("tcp", "127.0.0.1:0"))
+	ln := Listen(below, Config{MaxConns: 1})
+	accept := func() *Conn {
+		client := must(net.Dial("tcp", below.Addr().String()))
+		t.Cleanup(func() { client.Close() })
+		return must(ln.Accept()).(*Conn)
+	}
+	idle, ended := accept(), make(chan error, 1)
+	idle.Conn = &blockingConn{idle.Conn}
+	go func() {
+		_, err := idle.Read(make([]byte, 1))
+		ended <- err
+	}()
+	newcomer := accept()
+	if err := <-ended; err == nil {
+		t.Error("the idle connection goes on")
+	}
+	ok(t, newcomer.Close())
+	ok(t, ln.Close())
+}
