@@ -10,8 +10,6 @@ import (
 const (
 	headerRequestID      = "X-Request-Id"
 	contentTypeJSON      = "application/json; charset=utf-8"
-	headerDeprecation    = "Deprecation"
-	headerSunset         = "Sunset"
 	headerResourcePolicy = "Cross-Origin-Resource-Policy"
 	// keyIgnoredLine is the header line of a response to an unusable API key before keys are required. The request was
 	// answered as an anonymous one.

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
@@ -25,7 +26,7 @@ const (
 	methodsHealth  = "GET, HEAD"
 	readyRetry     = "2" // Retry-After of a 503, in seconds
 	overloadedText = "Requests are refused because more come in than can be answered; spread them, or add a node."
-	fullText       = "As many connections are open as may be; a new one takes the place of the longest idle, or gets 503 if none is. Raise the cap, or look for clients that keep many."
+	fullText       = "As many connections are open as may be; a new one takes the place of the longest idle, or waits while none is. Raise the cap, or look for clients that keep many."
 	shortageText   = "No descriptor or memory is left to accept a connection with; raise the limit of open files, or lower the connection cap."
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )
@@ -34,16 +35,16 @@ const (
 // concurrent use.
 type serverLoad struct {
 	clock     func() time.Time
+	conns     *conn.Counts
+	connsMax  int                       // Limits.ConnsMax
 	shortage  engine.Fault              // descriptors or memory for connections ran out
-	connsFull engine.Fault              // Limits.ConnsMax is reached
+	connsFull engine.Fault              // connsMax is reached
 	shedding  engine.Fault              // requests are rejected with the code overloaded
 	draining  atomic.Pointer[time.Time] // when Drain was called, or nil
 }
 
-// The listeners call these functions; see OnShortage, OnFull and OnRoom in conn.Config.
+// noteShortage is called by the listeners; see OnShortage in conn.Config.
 func (s *serverLoad) noteShortage() { s.shortage.Report(s.clock()) }
-func (s *serverLoad) noteFull()     { s.connsFull.Begin(s.clock()) }
-func (s *serverLoad) noteRoom()     { s.connsFull.Recover(s.clock()) }
 
 func (s *serverLoad) noteShed() { s.shedding.Report(s.clock()) }
 
@@ -69,6 +70,9 @@ func (s *serverLoad) connectionsCondition() engine.Condition {
 			s.shortage.ReportSince(since, now) // otherwise the fault would end if no client connects
 		}
 		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortageText}
+	}
+	if s.conns.Open.Load() >= int64(s.connsMax) {
+		s.connsFull.Report(now)
 	}
 	if since, on := s.connsFull.Since(now); on {
 		return engine.Condition{Name: "connections", State: "full", Since: since, Detail: fullText}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 type reportedHealth []engine.Condition
@@ -108,7 +109,7 @@ func TestS15_Load(t *testing.T) {
 // TestS15_Short: a shortage of descriptors shows when it is met, and lasts until one is to be had.
 func TestS15_Short(t *testing.T) {
 	now := fakeNow()
-	s := &serverLoad{clock: func() time.Time { return now }}
+	s := &serverLoad{clock: func() time.Time { return now }, conns: new(conn.Counts), connsMax: 2}
 	s.noteShortage()
 	if got := s.connectionsCondition().State; got != "short" {
 		t.Errorf("%q", got)
@@ -116,5 +117,8 @@ func TestS15_Short(t *testing.T) {
 	now = now.Add(4 * time.Second)
 	if got := s.connectionsCondition().State; got != "ok" {
 		t.Errorf("after four seconds with descriptors to be had: %q", got)
+	}
+	if s.conns.Open.Store(2); s.connectionsCondition().State != "full" {
+		t.Error("at the cap it is not full")
 	}
 }

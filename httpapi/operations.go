@@ -93,7 +93,7 @@ func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestS
 	}
 	d.countAdmission(a)
 	if a.admitErr != nil {
-		d.rejectCaller(ctx, a.admitErr)
+		d.answerError(ctx, a.admitErr)
 		return
 	}
 	if !a.limitsEnforced {
@@ -148,14 +148,6 @@ func (d *dataAPI) countAdmission(a *requestState) {
 		d.counters.Admission(a.hasKey, codeOf(a.admitErr))
 	case a.asked:
 		d.counters.Admission(a.admission.Account != 0, a.admission.DenyCode)
-	}
-}
-
-// rejectCaller answers with an error of the admitter: 401 or 503.
-func (d *dataAPI) rejectCaller(ctx *fasthttp.RequestCtx, err error) {
-	d.answerError(ctx, err)
-	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
-		d.removeDeprecation(&ctx.Response.Header)
 	}
 }
 

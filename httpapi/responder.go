@@ -44,9 +44,10 @@ type responder struct {
 
 // newResponder returns a responder. c has its defaults filled in.
 func newResponder(c Config) *responder {
+	conns := new(conn.Counts)
 	w := &responder{
-		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock},
-		routeNames: routeNames(), conns: new(conn.Counts),
+		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock, conns: conns, connsMax: c.Limits.ConnsMax},
+		routeNames: routeNames(), conns: conns,
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
 	var known []engine.Code
@@ -91,8 +92,7 @@ func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
 	if w.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
 		lines = w.constantHeaders.accounts
 	}
-	w.setHeaderLines(header, lines)
-	w.addDeprecation(header)
+	w.setHeaderLines(header, append(lines[:len(lines):len(lines)], w.deprecationLines()...))
 }
 
 // restartResponse is like startResponse, but removes the headers that were set before.
@@ -267,10 +267,7 @@ func (w *responder) appendHead(lines []byte, a *requestState) []byte {
 	if a.limitsEnforced {
 		lines = w.appendLimits(lines, a)
 	}
-	if n := w.deprecationNotice(); n != nil {
-		lines = append(lines, n.lines...)
-	}
-	return lines
+	return append(lines, w.deprecationLines()...)
 }
 
 // appendLimits appends the rate-limit header lines. They describe the tighter of the two quota windows, day and
@@ -286,28 +283,9 @@ func (w *responder) appendLimits(dst []byte, a *requestState) []byte {
 	return append(dst, "\r\n"...)
 }
 
-func (w *responder) newDeprecationNotice(policy account.KeyPolicy) *deprecationNotice {
-	n := &deprecationNotice{keyPolicy: policy, headers: [][2]string{
-		{headerDeprecation, "@" + strconv.FormatInt(policy.AnnouncedAt.Unix(), 10)}, // the type Date of RFC 9651, see RFC 9745
-		{headerSunset, string(fasthttp.AppendHTTPDate(nil, policy.RequiredAt))},     // RFC 8594
-	}}
-	var links []string
-	for _, page := range [][2]string{{w.config.DeprecationLink, "deprecation"}, {w.config.SunsetLink, "sunset"}} {
-		if page[0] != "" {
-			links = append(links, "<"+page[0]+`>; rel="`+page[1]+`"`)
-		}
-	}
-	if len(links) > 0 {
-		n.headers = append(n.headers, [2]string{fasthttp.HeaderLink, strings.Join(links, ", ")})
-	}
-	for _, header := range n.headers {
-		n.lines = appendHeaderLine(n.lines, header[0], bytesOf(header[1]))
-	}
-	return n
-}
-
-// deprecationNotice returns the headers if the end of anonymous access is announced and has not come yet, else nil.
-func (w *responder) deprecationNotice() *deprecationNotice {
+// deprecationLines returns the header lines that announce the end of anonymous access, or nil unless it is announced
+// and has not come yet.
+func (w *responder) deprecationLines() []byte {
 	if w.config.Admitter == nil {
 		return nil
 	}
@@ -317,29 +295,26 @@ func (w *responder) deprecationNotice() *deprecationNotice {
 	}
 	n := w.deprecation.Load()
 	if n == nil || n.keyPolicy != policy {
-		n = w.newDeprecationNotice(policy)
+		n = &deprecationNotice{policy, w.newDeprecationLines(policy)}
 		w.deprecation.Store(n)
 	}
-	return n
+	return n.lines
 }
 
-// addDeprecation adds the headers of the deprecationNotice, if there is one. It keeps a Link that was set before.
-func (w *responder) addDeprecation(header *fasthttp.ResponseHeader) {
-	n := w.deprecationNotice()
-	if n == nil {
-		return
+func (w *responder) newDeprecationLines(policy account.KeyPolicy) (lines []byte) {
+	lines = strconv.AppendInt(append(lines, "Deprecation: @"...), policy.AnnouncedAt.Unix(), 10) // the type Date of RFC 9651, see RFC 9745
+	lines = fasthttp.AppendHTTPDate(append(lines, "\r\nSunset: "...), policy.RequiredAt)         // RFC 8594
+	lines = append(lines, "\r\n"...)
+	var links []string
+	for _, page := range [][2]string{{w.config.DeprecationLink, "deprecation"}, {w.config.SunsetLink, "sunset"}} {
+		if page[0] != "" {
+			links = append(links, "<"+page[0]+`>; rel="`+page[1]+`"`)
+		}
 	}
-	for _, line := range n.headers {
-		header.AddBytesV(line[0], bytesOf(line[1]))
+	if len(links) > 0 {
+		lines = appendHeaderLine(lines, fasthttp.HeaderLink, bytesOf(strings.Join(links, ", ")))
 	}
-}
-
-// removeDeprecation removes the headers of addDeprecation from a 401. A 401 means that anonymous access has ended, so
-// its end must not be announced any more. The headers can be there if it ended while the request was answered.
-func (w *responder) removeDeprecation(header *fasthttp.ResponseHeader) {
-	header.Del(headerDeprecation)
-	header.Del(headerSunset)
-	header.Del(fasthttp.HeaderLink)
+	return lines
 }
 
 // clientAddress returns the address of the peer, or if the peer is a trusted proxy, the client address from
@@ -370,10 +345,9 @@ func (w *responder) accessRecord(a *requestState, began time.Time, method string
 	}
 }
 
-// deprecationNotice has the headers that announce the end of anonymous access, from which on each request needs an API
-// key. The times are in keyPolicy.
+// deprecationNotice has the header lines that announce the end of anonymous access, from which on each request needs an
+// API key. The times are in keyPolicy.
 type deprecationNotice struct {
 	keyPolicy account.KeyPolicy
-	headers   [][2]string // Deprecation, Sunset and, if there is a page to link to, Link
-	lines     []byte      // the same headers as complete header lines, for appendHead
+	lines     []byte // Deprecation, Sunset and, if there is a page to link to, Link
 }

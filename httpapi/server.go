@@ -220,7 +220,7 @@ func (s *Server) connConfig() conn.Config {
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains,
 		IdleTimeout: s.config.Limits.IdleTimeout, WriteTimeout: s.config.Limits.WriteTimeout,
 		TLS: s.tls, Log: s.config.Logger, Clock: s.config.Clock, Counts: s.conns,
-		Express: s.express, OnShortage: s.load.noteShortage, OnFull: s.load.noteFull, OnRoom: s.load.noteRoom,
+		Express: s.express, OnShortage: s.load.noteShortage,
 	}
 }
 

@@ -157,8 +157,7 @@ func (p *sitePages) startPage(ctx *fasthttp.RequestCtx, id string, page *pageRes
 	}
 	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
 	header.Del(fasthttp.HeaderXContentTypeOptions)
-	p.setHeaderLines(header, []byte(fasthttp.HeaderXContentTypeOptions+": nosniff\r\n"))
-	p.addDeprecation(header)
+	p.setHeaderLines(header, append([]byte(fasthttp.HeaderXContentTypeOptions+": nosniff\r\n"), p.deprecationLines()...))
 }
 
 // gzipsPage reports whether to compress a page for this client. It adds Accept-Encoding to Vary if the page is worth

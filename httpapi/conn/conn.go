@@ -241,7 +241,6 @@ func (c *Conn) release() {
 	l := c.listener
 	l.idle.remove(c)
 	<-l.permits
-	l.reportRoom()
 	l.config.Counts.Open.Add(-1)
 	l.clientLimit.release(c.clientKey)
 }

@@ -68,9 +68,6 @@ type Config struct {
 	// OnShortage is called for each error of Accept because of a lack of file descriptors or memory. It must not block,
 	// and may be nil.
 	OnShortage func()
-	// OnFull is called when the cap is reached, and OnRoom when a connection can be accepted below the cap again. They
-	// must not block, and may be nil.
-	OnFull, OnRoom func()
 }
 
 // Counts counts the connections of any number of listeners.
@@ -90,11 +87,8 @@ type Counts struct {
 // it was accepted (ECONNABORTED, EPROTO and the network errors of accept(2)), it retries after 5 ms. It returns all
 // other errors.
 func Listen(ln net.Listener, c Config) *Listener {
-	noop := func() {}
-	for _, callback := range []*func(){&c.OnShortage, &c.OnFull, &c.OnRoom} {
-		if *callback == nil {
-			*callback = noop
-		}
+	if c.OnShortage == nil {
+		c.OnShortage = func() {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -120,7 +114,6 @@ type Listener struct {
 	permits     chan struct{} // one token for each connection
 	clientLimit *clientLimit
 	idle        idleConns
-	full        atomic.Bool // OnFull was called, and OnRoom was not called since
 	closed      chan struct{}
 	closeOnce   sync.Once
 	closeErr    error
@@ -157,7 +150,6 @@ func (l *Listener) Accept() (net.Conn, error) {
 // makeRoom takes a permit, the right to one connection below the cap.
 func (l *Listener) makeRoom() error {
 	for !l.tryAcquire() {
-		l.reportFull()
 		if c := l.idle.evict(int64(l.now())); c != nil {
 			l.config.Counts.IdleClosed.Add(1)
 			c.abort() // the goroutine that serves the connection gets an error
@@ -167,7 +159,6 @@ func (l *Listener) makeRoom() error {
 		case <-l.closed:
 			return net.ErrClosed
 		case l.permits <- struct{}{}:
-			l.reportRoom()
 			return nil
 		case <-l.config.After(roomPause):
 		}
@@ -358,22 +349,6 @@ func isConnError(err error) bool {
 		return true
 	}
 	return false
-}
-
-// reportFull calls Config.OnFull when the cap of connections is reached. Repeated calls have no effect until reportRoom
-// is called.
-func (l *Listener) reportFull() {
-	if l.full.CompareAndSwap(false, true) {
-		l.config.OnFull()
-	}
-}
-
-// reportRoom calls Config.OnRoom when a connection can be accepted below the cap again, if reportFull was called
-// before.
-func (l *Listener) reportRoom() {
-	if l.full.CompareAndSwap(true, false) {
-		l.config.OnRoom()
-	}
 }
 
 // TLSConfig returns a configuration for HTTP/1.1 over TLS 1.2 or later. It returns nil if certificate is nil.
