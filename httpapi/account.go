@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,38 +72,22 @@ func accountOperations() []accountOperation {
 }
 
 // accountPath has the operations of one path: one for each method.
-type accountPath struct {
-	operations []accountOperation
-	allow      string // value of the header Allow
-}
+type accountPath []accountOperation
 
 // operation returns the operation with a method, or nil.
-func (p *accountPath) operation(method string) *accountOperation {
-	index := slices.IndexFunc(p.operations, func(op accountOperation) bool { return op.method == method })
-	if index < 0 {
-		return nil
-	}
-	return &p.operations[index]
-}
-
-// accountPaths returns the paths of the account operations by pattern.
-func accountPaths() map[string]*accountPath {
-	paths := map[string]*accountPath{}
-	for _, op := range accountOperations() {
-		if paths[op.pattern] == nil {
-			paths[op.pattern] = &accountPath{}
+func (p accountPath) operation(method string) *accountOperation {
+	for i := range p {
+		if p[i].method == method {
+			return &p[i]
 		}
-		path := paths[op.pattern]
-		path.operations = append(path.operations, op)
-		path.allow = allowed(path.operations)
 	}
-	return paths
+	return nil
 }
 
-// allowed returns the value of the header Allow for the operations of a path.
-func allowed(operations []accountOperation) string {
+// allow returns the value of the header Allow.
+func (p accountPath) allow() string {
 	var methods []string
-	for _, op := range operations {
+	for _, op := range p {
 		methods = append(methods, op.method)
 		if op.method == fasthttp.MethodGet {
 			methods = append(methods, fasthttp.MethodHead)
@@ -165,19 +148,21 @@ func foreignHeader(header *fasthttp.RequestHeader) string {
 type accountAPI struct {
 	*responder
 	params       params.Table
-	accountPaths map[string]*accountPath // by pattern; empty without Config.Accounts
+	accountPaths map[string]accountPath // by pattern; empty without Config.Accounts
 }
 
 func newAccountAPI(w *responder, table params.Table) *accountAPI {
-	a := &accountAPI{responder: w, params: table}
+	a := &accountAPI{responder: w, params: table, accountPaths: map[string]accountPath{}}
 	if w.config.Accounts != nil {
-		a.accountPaths = accountPaths()
+		for _, op := range accountOperations() {
+			a.accountPaths[op.pattern] = append(a.accountPaths[op.pattern], op)
+		}
 	}
 	return a
 }
 
 // accountPathOf returns the account operations of a path, or nil.
-func (a *accountAPI) accountPathOf(path []byte) *accountPath {
+func (a *accountAPI) accountPathOf(path []byte) accountPath {
 	found := a.accountPaths[string(path)]
 	if found == nil && bytes.HasPrefix(path, []byte(keysPath+"/")) && oneSegment(path) {
 		found = a.accountPaths[keyPath]
@@ -187,11 +172,11 @@ func (a *accountAPI) accountPathOf(path []byte) *accountPath {
 
 // answerAccount checks method, origin, credential and content of an account request, in this order, and answers it.
 // Account requests do not count against a quota.
-func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) {
+func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
 	a.startResponse(ctx)
 	method := string(ctx.Method())
 	if method == fasthttp.MethodOptions {
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow)
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, path.allow())
 		a.answerEmpty(ctx, fasthttp.StatusNoContent)
 		return
 	}
@@ -200,7 +185,7 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) 
 	}
 	op := path.operation(method)
 	if op == nil {
-		a.rejectMethod(ctx, "operation", path.allow)
+		a.rejectMethod(ctx, "operation", path.allow())
 		return
 	}
 	if method != fasthttp.MethodGet && a.rejectCrossSite(ctx) {
@@ -231,7 +216,7 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path *accountPath) 
 
 // wantsAccountBody reports whether the answer to an account request depends on its body: the checks before that of the
 // content pass, and the operation takes JSON.
-func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path *accountPath) bool {
+func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path accountPath) bool {
 	op := path.operation(string(ctx.Method()))
 	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
 		return false

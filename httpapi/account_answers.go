@@ -7,7 +7,6 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/internal/encode"
-	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // appendKey appends an API key as JSON, without its secret and without the closing brace.
@@ -30,7 +29,7 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = append(encode.Name(dst, name), '{')
 	dst = encode.Int(dst, "limit", int64(w.Limit))
 	dst = encode.Int(dst, "remaining", int64(w.Remaining))
-	return append(encode.Time(dst, "resetAt", time.Unix(fields.EpochSeconds(w.Reset), 0)), '}')
+	return append(encode.Time(dst, "resetAt", time.Unix(epochSeconds(w.Reset), 0)), '}')
 }
 
 // codeOf returns the code of an engine.Error, or "" for other errors.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -161,7 +162,7 @@ func (e *expressPath) appendExpressHead(out []byte, a *requestState, closes bool
 	if r.status == fasthttp.StatusOK {
 		constant = e.constantHeaders.withBody
 		out = append(append(out, "HTTP/1.1 200 OK\r\nDate: "...), a.now.date...)
-		out = fields.AppendNumber(append(out, "\r\nContent-Length: "...), int64(len(r.body)))
+		out = strconv.AppendInt(append(out, "\r\nContent-Length: "...), int64(len(r.body)), 10)
 	} else {
 		out = append(append(out, "HTTP/1.1 304 Not Modified\r\nDate: "...), a.now.date...)
 	}

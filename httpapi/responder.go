@@ -277,10 +277,18 @@ func (w *responder) appendLimits(dst []byte, a *requestState) []byte {
 		dst = append(dst, keyIgnoredLine...)
 	}
 	tighter := a.admission.TighterWindow()
-	dst = fields.AppendNumber(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit))
-	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining))
-	dst = fields.AppendNumber(append(dst, "\r\nX-RateLimit-Reset: "...), fields.EpochSeconds(tighter.Reset))
+	dst = strconv.AppendInt(append(dst, "X-RateLimit-Limit: "...), int64(tighter.Limit), 10)
+	dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Remaining: "...), int64(tighter.Remaining), 10)
+	dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Reset: "...), epochSeconds(tighter.Reset), 10)
 	return append(dst, "\r\n"...)
+}
+
+// epochSeconds returns a Unix time in seconds, rounded up.
+func epochSeconds(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
 }
 
 // deprecationLines returns the header lines that announce the end of anonymous access, or nil unless it is announced

@@ -4,6 +4,5 @@
 //	encoding.go   Accept-Encoding: RFC 9110, section 12.5.3
 //	etag.go       ETag and If-None-Match: RFC 9110, sections 8.8.3 and 13.1.2
 //	forwarded.go  X-Forwarded-For behind trusted proxies
-//	limits.go     RateLimit: draft-ietf-httpapi-ratelimit-headers
 //	syntax.go     case-insensitive comparison, spaces and tabs, ports
 package fields
