@@ -58,19 +58,60 @@ type Account struct {
 	node          engine.NodeID
 	leasePending  bool         // a quota lease is being written to the log
 	nodeLeases    []LeaseState // in a cluster: the leases of all nodes, sorted by node
-	record        Record       // without its Keys, which are in keys
+	id            uint64
+	email         EmailID
+	createdAt     instant
+	special       *special // nil for most accounts
 
-	leaseAskedAt time.Duration // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
-	grownLease   int           // size of that lease; 0 = none yet
-	leases       []LeaseState  // without a cluster: recent leases, oldest first
-	firstLeases  [1]LeaseState // backing array of leases
-	keysPending  int           // keys that are being written to the log
-	ownTokens    *tokenLease   // see tokens
+	leaseAskedAt time.Duration  // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
+	grownLease   int            // size of that lease; 0 = none yet
+	leases       []recentLease  // without a cluster: oldest first
+	firstLeases  [2]recentLease // backing array of leases
+	keysPending  int            // keys that are being written to the log
+	ownTokens    *tokenLease    // see tokens
 }
 
+// special is what few accounts have: a suspension, and a quota of their own.
+type special struct {
+	suspendedAt time.Time
+	reason      string
+	quota       Quota
+}
+
+// accountKey is a KeyRecord in half of its memory.
 type accountKey struct {
-	record KeyRecord
-	used   time.Time // time of the newest use; copied to record with the next lease
+	id, name, hint       string
+	digest               Digest
+	createdAt, revokedAt instant
+	lastUsed             instant // as the log has it
+	used                 instant // time of the newest use; copied to lastUsed with the next lease
+}
+
+func keyOf(k *KeyRecord) accountKey {
+	return accountKey{k.ID, k.Name, k.Hint, k.Digest, instantOf(k.CreatedAt), instantOf(k.RevokedAt), instantOf(k.LastUsed), 0}
+}
+
+func (k *accountKey) record() KeyRecord {
+	return KeyRecord{k.id, k.name, k.hint, k.createdAt.time(), k.lastUsed.time(), k.digest, k.revokedAt.time()}
+}
+
+func (k *accountKey) active() bool { return k.revokedAt == 0 }
+
+// instant is a time in nanoseconds since 1970, or 0 for the zero time.
+type instant int64
+
+func instantOf(t time.Time) instant {
+	if t.IsZero() {
+		return 0
+	}
+	return instant(t.UnixNano())
+}
+
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i)).UTC()
 }
 
 // Event is a change of one account.
@@ -183,22 +224,39 @@ func New(id uint64) *Account {
 
 // Record returns a copy of the account's data, with the newest use of each key.
 func (a *Account) Record() Record {
-	record := a.durableRecord()
+	record := a.durableRecord(nil)
 	for i := range record.Keys {
-		if used := a.keys[i].used; used.After(record.Keys[i].LastUsed) {
-			record.Keys[i].LastUsed = used
-		}
+		record.Keys[i].LastUsed = max(a.keys[i].used, a.keys[i].lastUsed).time()
 	}
 	return record
 }
 
-// durableRecord returns a copy of the account's data as the log has it, without newer uses of keys.
-func (a *Account) durableRecord() Record {
-	record := a.record
+// durableRecord returns a copy of the account's data as the log has it, without newer uses of keys. It reuses the slice
+// keys.
+func (a *Account) durableRecord(keys []KeyRecord) Record {
+	record := Record{ID: a.id, Email: a.email, CreatedAt: a.createdAt.time(), Keys: keys}
+	if s := a.special; s != nil {
+		record.SuspendedAt, record.Reason, record.Quota = s.suspendedAt, s.reason, s.quota
+	}
 	for i := range a.keys {
-		record.Keys = append(record.Keys, a.keys[i].record)
+		record.Keys = append(record.Keys, a.keys[i].record())
 	}
 	return record
+}
+
+func (a *Account) suspended() bool { return a.special != nil && !a.special.suspendedAt.IsZero() }
+
+// setSpecial changes what few accounts have.
+func (a *Account) setSpecial(change func(*special)) {
+	var s special
+	if a.special != nil {
+		s = *a.special
+	}
+	if change(&s); s == (special{}) {
+		a.special = nil
+	} else {
+		a.special = &s
+	}
 }
 
 // Apply changes the account by a durable event. Outside a replay of the log the event must be one that this process
@@ -206,24 +264,24 @@ func (a *Account) durableRecord() Record {
 func (a *Account) Apply(event Event) {
 	switch e := event.(type) {
 	case *Created:
-		a.record.Email, a.record.CreatedAt = e.Email, e.At
+		a.email, a.createdAt = e.Email, instantOf(e.At)
 	case *KeyCreated:
 		a.keysPending = max(0, a.keysPending-1)
 		a.addKey(e.Key)
 	case *KeyRevoked:
-		if key := a.key(e.KeyID); key != nil && key.record.Active() {
-			key.record.RevokedAt = e.At
+		if key := a.key(e.KeyID); key != nil && key.active() {
+			key.revokedAt = instantOf(e.At)
 		}
 	case *Leased:
 		a.applyLease(e)
 	case *Returned:
 		a.applyReturn(e)
 	case *Suspended:
-		a.record.SuspendedAt, a.record.Reason = e.At, e.Reason
+		a.setSpecial(func(s *special) { s.suspendedAt, s.reason = e.At, e.Reason })
 	case *Restored:
-		a.record.SuspendedAt, a.record.Reason = time.Time{}, ""
+		a.setSpecial(func(s *special) { s.suspendedAt, s.reason = time.Time{}, "" })
 	case *QuotaSet:
-		a.record.Quota = e.Quota
+		a.setSpecial(func(s *special) { s.quota = e.Quota })
 	default:
 		panic(fmt.Sprintf("engine: no rule applies an event of type %T", event))
 	}
@@ -232,9 +290,9 @@ func (a *Account) Apply(event Event) {
 // addKey adds a key. If there are more than keysMax, it drops the oldest revoked key, which is denied as unknown from
 // then on.
 func (a *Account) addKey(key KeyRecord) {
-	a.keys = append(a.keys, accountKey{record: key})
+	a.keys = append(a.keys, keyOf(&key))
 	for len(a.keys) > keysMax {
-		i := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.record.Active() })
+		i := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.active() })
 		if i < 0 {
 			return
 		}
@@ -245,7 +303,7 @@ func (a *Account) addKey(key KeyRecord) {
 // key returns the key with an id, or nil.
 func (a *Account) key(id string) *accountKey {
 	for i := range a.keys {
-		if a.keys[i].record.ID == id {
+		if a.keys[i].id == id {
 			return &a.keys[i]
 		}
 	}
@@ -255,7 +313,7 @@ func (a *Account) key(id string) *accountKey {
 // byDigest returns the key with a digest, or nil. It searches the newest keys first, because those are in use.
 func (a *Account) byDigest(digest Digest) *accountKey {
 	for i := len(a.keys) - 1; i >= 0; i-- {
-		if a.keys[i].record.Digest.equal(&digest) {
+		if a.keys[i].digest.equal(&digest) {
 			return &a.keys[i]
 		}
 	}
@@ -264,8 +322,8 @@ func (a *Account) byDigest(digest Digest) *accountKey {
 
 func (a *Account) setKeyUses(uses ...KeyUse) {
 	for _, use := range uses {
-		if key := a.key(use.KeyID); key != nil && use.At.After(key.record.LastUsed) {
-			key.record.LastUsed = use.At
+		if key := a.key(use.KeyID); key != nil {
+			key.lastUsed = max(key.lastUsed, instantOf(use.At))
 		}
 	}
 }
@@ -273,14 +331,14 @@ func (a *Account) setKeyUses(uses ...KeyUse) {
 // EachKey calls visit with the digest of each key, including revoked ones.
 func (a *Account) EachKey(visit func(Digest)) {
 	for i := range a.keys {
-		visit(a.keys[i].record.Digest)
+		visit(a.keys[i].digest)
 	}
 }
 
 // Key returns the record of the key with a digest, active or revoked. It returns false for an unknown digest.
 func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 	if key := a.byDigest(digest); key != nil {
-		return key.record, true
+		return key.record(), true
 	}
 	return KeyRecord{}, false
 }
@@ -288,12 +346,12 @@ func (a *Account) Key(digest Digest) (KeyRecord, bool) {
 // CreateKey returns the event that adds a key. Keys that are being written to the log count towards KeysActiveMax. The
 // caller must write the event to the log and then call Apply, or else AbortKey. A suspended account gets no new keys.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
-	if !a.record.SuspendedAt.IsZero() {
+	if a.suspended() {
 		return nil, &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account is suspended and gets no new keys"}
 	}
 	active := a.keysPending
 	for i := range a.keys {
-		if a.keys[i].record.Active() {
+		if a.keys[i].active() {
 			active++
 		}
 	}
@@ -302,7 +360,7 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	}
 	a.keysPending++
 	key.CreatedAt = plainUTC(key.CreatedAt)
-	return &KeyCreated{a.record.ID, key}, nil
+	return &KeyCreated{a.id, key}, nil
 }
 
 // AbortKey must be called if the event of CreateKey will not become durable.
@@ -313,8 +371,8 @@ func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	switch key := a.key(id); {
 	case key == nil:
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "the account has no key with this id"}
-	case key.record.Active():
-		return &KeyRevoked{a.record.ID, id, plainUTC(now), by}, nil
+	case key.active():
+		return &KeyRevoked{a.id, id, plainUTC(now), by}, nil
 	}
 	return nil, nil
 }
@@ -328,5 +386,5 @@ func (a *Account) SetQuota(quota Quota, by string, now time.Time) (Event, error)
 			Message: fmt.Sprintf("limits of %d a day and %d a minute: write 0 for the node's default, or more", quota.Day, quota.Minute),
 		}
 	}
-	return &QuotaSet{a.record.ID, quota, plainUTC(now), by}, nil
+	return &QuotaSet{a.id, quota, plainUTC(now), by}, nil
 }

@@ -10,7 +10,10 @@ type QuotaPolicy struct {
 }
 
 func (a *Account) quota(policy QuotaPolicy) Quota {
-	quota := a.record.Quota
+	var quota Quota
+	if a.special != nil {
+		quota = a.special.quota
+	}
 	if quota.Day == 0 {
 		quota.Day = policy.DefaultQuota.Day
 	}
@@ -36,7 +39,7 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 	if count == nil || a.spendable(*count, now) <= 0 {
 		return QuotaResult{}, true
 	}
-	key.used = plainUTC(now.Wall)
+	key.used = instantOf(now.Wall)
 	count.spent++
 	if a.node != 0 {
 		t := a.tokens()
@@ -53,9 +56,9 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 	switch key := a.byDigest(digest); {
 	case key == nil:
 		return nil, engine.CodeInvalidKey
-	case !key.record.Active():
+	case !key.active():
 		return nil, engine.CodeRevokedKey
-	case !a.record.SuspendedAt.IsZero():
+	case a.suspended():
 		return nil, engine.CodeAccountSuspended
 	default:
 		return key, ""

@@ -2,6 +2,7 @@ package account
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -118,7 +119,7 @@ func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	if others == 0 {
 		return w
 	}
-	used := len(a.minute.active()) + others
+	used := a.minute.count() + others
 	w.Remaining = max(0, limit-used)
 	w.Reset = now.Wall.Add(a.leaveTime(max(1, used-limit+1), now.Monotonic) - now.Monotonic)
 	return w
@@ -127,12 +128,8 @@ func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 // leaveTime returns the monotonic time at which count requests will have left the minute window (the last 60 seconds).
 func (a *Account) leaveTime(count int, now time.Duration) time.Duration {
 	earliest := now + LeaseSpan + MinuteSpan + clockRateMargin // by then all requests have left
-	active := a.minute.active()
-	i, _ := slices.BinarySearchFunc(active, count, func(admittedAt time.Duration, count int) int {
-		return a.leftBy(now, admittedAt+MinuteSpan) - count
-	})
-	if i < len(active) {
-		earliest = min(earliest, active[i]+MinuteSpan)
+	if i := sort.Search(a.minute.count(), func(i int) bool { return a.leftBy(now, a.minute.at(i)+MinuteSpan) >= count }); i < a.minute.count() {
+		earliest = min(earliest, a.minute.at(i)+MinuteSpan)
 	}
 	for i := range a.nodeLeases {
 		for _, end := range [...]time.Duration{a.nodeLeases[i].recentUntil(), a.nodeLeases[i].countUntil()} {
@@ -146,11 +143,7 @@ func (a *Account) leaveTime(count int, now time.Duration) time.Duration {
 
 // leftBy returns the number of requests in the current minute window that will have left it by a later time.
 func (a *Account) leftBy(now, later time.Duration) int {
-	active := a.minute.active()
-	sum, found := slices.BinarySearch(active, later-MinuteSpan)
-	for found && sum < len(active) && active[sum] == later-MinuteSpan {
-		sum++
-	}
+	sum := a.minute.leftBy(later)
 	for i := range a.nodeLeases {
 		if s := &a.nodeLeases[i]; s.Node != a.node {
 			sum += s.admittedMax(now) - s.admittedMax(later)

@@ -1,27 +1,30 @@
 package account
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // leaseMergeSpan is a span of monotonic time (ClockReading.Monotonic). A quota lease is a part of an
 // account's daily quota that is taken with one event in the log and then spent in memory. All leases in one span are
 // merged into one LeaseState. This bounds the number of LeaseStates when each request has its own lease.
 const leaseMergeSpan = 5 * time.Second
 
+// recentLease is a LeaseState without a cluster.
+type recentLease struct {
+	at             time.Duration
+	unspent, count int32
+}
+
 // recordLease adds a lease. It drops the leases older than a minute, but keeps the newest of them, because requests of
 // that lease may have been admitted in the last minute. The Unspent of that lease includes the unspent requests of all
 // leases before it.
-func (a *Account) recordLease(lease LeaseState) {
-	if n := len(a.leases); n > 0 && a.leases[n-1].Monotonic/leaseMergeSpan == lease.Monotonic/leaseMergeSpan {
-		a.leases[n-1].Monotonic = lease.Monotonic
-		a.leases[n-1].Count += lease.Count
+func (a *Account) recordLease(lease recentLease) {
+	if n := len(a.leases); n > 0 && a.leases[n-1].at/leaseMergeSpan == lease.at/leaseMergeSpan {
+		a.leases[n-1].at = lease.at
+		a.leases[n-1].count += lease.count
 	} else {
 		a.leases = append(a.leases, lease)
 	}
 	first := 0
-	for first+1 < len(a.leases) && lease.Monotonic-a.leases[first+1].Monotonic >= MinuteSpan {
+	for first+1 < len(a.leases) && lease.at-a.leases[first+1].at >= MinuteSpan {
 		first++
 	}
 	a.leases = a.leases[:copy(a.leases, a.leases[first:])]
@@ -31,15 +34,15 @@ func (a *Account) recordLease(lease LeaseState) {
 func (a *Account) recentAdmittedMax(now time.Duration) int {
 	first, sum := 0, 0
 	for i, lease := range a.leases {
-		if now-lease.Monotonic >= MinuteSpan {
+		if now-lease.at >= MinuteSpan {
 			first = i
 		}
 	}
 	for i, lease := range a.leases[first:] {
 		if i == 0 {
-			sum = lease.Unspent
+			sum = int(lease.unspent)
 		}
-		sum += lease.Count
+		sum += int(lease.count)
 	}
 	return sum
 }
@@ -53,7 +56,7 @@ func (a *Account) applyLease(e *Leased) {
 		count.spent -= refunded
 	}
 	if e.Node == 0 {
-		a.recordLease(LeaseState{Monotonic: e.Monotonic, Unspent: e.Unspent, Count: e.Count + e.Refunded})
+		a.recordLease(recentLease{e.Monotonic, int32(e.Unspent), int32(e.Count + e.Refunded)})
 	} else {
 		a.applyNodeLease(e)
 	}
@@ -73,7 +76,7 @@ func (a *Account) applyReturn(e *Returned) {
 	} else {
 		a.leases, a.nodeLeases = nil, nil
 		if e.RecentAdmitted > 0 {
-			a.leases = []LeaseState{{Monotonic: e.Monotonic, Count: e.RecentAdmitted}, {Monotonic: e.Monotonic}}
+			a.leases = append(a.firstLeases[:0], recentLease{e.Monotonic, 0, int32(e.RecentAdmitted)}, recentLease{e.Monotonic, 0, 0})
 		}
 	}
 	a.setKeyUses(e.Uses...)
@@ -85,11 +88,7 @@ func (a *Account) applyReturn(e *Returned) {
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.leasePending, a.keysPending, a.leaseAskedAt, a.grownLease, a.ownTokens = false, 0, now.Monotonic, 0, nil
-	recent := a.recentAdmittedMax(now.Monotonic)
-	a.minute = minuteWindow{admitted: slices.Grow(a.firstAdmitted[:0], recent+1)}
-	for range recent {
-		a.minute.add(now)
-	}
+	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.recentAdmittedMax(now.Monotonic), restoredAt: now.Monotonic}
 	a.resumeNodeLeases(now)
 }
 
@@ -138,7 +137,7 @@ func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
 // newLease completes the fields of a lease, and remembers that a lease is being written to the log.
 func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
 	key, _ := a.Key(digest)
-	lease.Account, lease.Node, lease.KeyID = a.record.ID, a.node, key.ID
+	lease.Account, lease.Node, lease.KeyID = a.id, a.node, key.ID
 	lease.Monotonic, lease.At = now.Monotonic, plainUTC(now.Wall)
 	a.leasePending, a.leaseAskedAt = true, now.Monotonic
 	return &lease
@@ -147,8 +146,8 @@ func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Lease
 // appendKeyUses appends the key uses that are not in the log yet.
 func (a *Account) appendKeyUses(uses []KeyUse) []KeyUse {
 	for i := range a.keys {
-		if key := &a.keys[i]; key.used.After(key.record.LastUsed) {
-			uses = append(uses, KeyUse{key.record.ID, key.used})
+		if key := &a.keys[i]; key.used > key.lastUsed {
+			uses = append(uses, KeyUse{key.id, key.used.time()})
 		}
 	}
 	return uses
@@ -195,7 +194,7 @@ func (a *Account) Refund(admittedAt ClockReading) {
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	event := &Returned{
-		Account: a.record.ID, Day: a.today(now), RecentAdmitted: len(a.minute.active()), Monotonic: now.Monotonic,
+		Account: a.id, Day: a.today(now), RecentAdmitted: a.minute.count(), Monotonic: now.Monotonic,
 		Uses: a.appendKeyUses(nil), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {

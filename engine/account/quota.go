@@ -101,9 +101,37 @@ func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 type minuteWindow struct {
 	admitted []time.Duration
 	expired  int // number of expired times
+
+	// Requests that may have been admitted before a restart. They count as admitted at one time, before the others.
+	restored   int
+	restoredAt time.Duration
 }
 
 func (m *minuteWindow) active() []time.Duration { return m.admitted[m.expired:] }
+
+// count is the number of requests in the window.
+func (m *minuteWindow) count() int { return m.restored + len(m.active()) }
+
+// at returns the time of a request in the window, counted from the oldest one.
+func (m *minuteWindow) at(i int) time.Duration {
+	if i < m.restored {
+		return m.restoredAt
+	}
+	return m.active()[i-m.restored]
+}
+
+// leftBy returns how many requests of the window will have left it by a time.
+func (m *minuteWindow) leftBy(later time.Duration) int {
+	active := m.active()
+	sum, found := slices.BinarySearch(active, later-MinuteSpan)
+	for found && sum < len(active) && active[sum] == later-MinuteSpan {
+		sum++
+	}
+	if later-m.restoredAt >= MinuteSpan {
+		sum += m.restored
+	}
+	return sum
+}
 
 func (m *minuteWindow) add(now ClockReading) {
 	if len(m.admitted) == cap(m.admitted) && 2*m.expired >= len(m.admitted) {
@@ -119,17 +147,19 @@ func (m *minuteWindow) expire(now ClockReading) {
 	if m.expired == len(m.admitted) {
 		m.admitted, m.expired = m.admitted[:0], 0
 	}
+	if now.Monotonic-m.restoredAt >= MinuteSpan {
+		m.restored = 0
+	}
 }
 
 // window returns the limit and the current use of the window. If the limit was lowered below the number of requests,
 // Reset is later than the next expiry.
 func (m *minuteWindow) window(limit int, now ClockReading) Window {
-	active := m.active()
-	admittedAt := now.Monotonic
-	if n := len(active); n > 0 {
-		admittedAt = active[min(max(0, n-limit), n-1)] // of the request whose expiry increases Remaining
+	count, admittedAt := m.count(), now.Monotonic
+	if count > 0 {
+		admittedAt = m.at(min(max(0, count-limit), count-1)) // of the request whose expiry increases Remaining
 	}
-	return Window{Limit: limit, Remaining: max(0, limit-len(active)), Reset: now.Wall.Add(MinuteSpan - (now.Monotonic - admittedAt))}
+	return Window{Limit: limit, Remaining: max(0, limit-count), Reset: now.Wall.Add(MinuteSpan - (now.Monotonic - admittedAt))}
 }
 
 // refund removes the request that was admitted at exactly the given time. It must be that request, because the others
@@ -142,7 +172,7 @@ func (m *minuteWindow) refund(admittedAt ClockReading) {
 
 // shrink frees the memory of an empty window.
 func (m *minuteWindow) shrink(now ClockReading) {
-	if m.expire(now); len(m.active()) == 0 {
+	if m.expire(now); m.count() == 0 {
 		*m = minuteWindow{}
 	}
 }

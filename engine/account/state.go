@@ -50,13 +50,12 @@ func (a *Account) State() State {
 
 // SaveState sets s to the State of the account. It reuses the slices of s.
 func (a *Account) SaveState(s *State) {
-	keys := s.Record.Keys[:0]
-	s.Record = a.record
-	for i := range a.keys {
-		keys = append(keys, a.keys[i].record)
+	s.Record, s.ClosedUntil = a.durableRecord(s.Record.Keys[:0]), a.days.closedUntil
+	s.Leases = s.Leases[:0]
+	for _, l := range a.leases {
+		s.Leases = append(s.Leases, LeaseState{Monotonic: l.at, Unspent: int(l.unspent), Count: int(l.count)})
 	}
-	s.Record.Keys, s.ClosedUntil = keys, a.days.closedUntil
-	s.Leases = append(append(s.Leases[:0], a.leases...), a.nodeLeases...)
+	s.Leases = append(s.Leases, a.nodeLeases...)
 	s.Days = s.Days[:0]
 	for _, c := range a.days.counts {
 		s.Days = append(s.Days, DayState{c.day, c.leased})
@@ -72,18 +71,19 @@ func Restore(state State) *Account {
 
 // Load is like Restore, for an account that must be zero.
 func (a *Account) Load(state *State) {
-	a.record, a.days.closedUntil = state.Record, state.ClosedUntil
-	a.record.Keys = nil
+	r := &state.Record
+	a.id, a.email, a.createdAt, a.days.closedUntil = r.ID, r.Email, instantOf(r.CreatedAt), state.ClosedUntil
+	a.setSpecial(func(s *special) { *s = special{r.SuspendedAt, r.Reason, r.Quota} })
 	a.keys, a.days.counts, a.leases, a.minute.admitted = a.firstKeys[:0], a.firstDays[:0], a.firstLeases[:0], a.firstAdmitted[:0]
-	for i := range state.Record.Keys {
-		a.keys = append(a.keys, accountKey{record: state.Record.Keys[i]})
+	for i := range r.Keys {
+		a.keys = append(a.keys, keyOf(&r.Keys[i]))
 	}
 	for _, day := range state.Days {
 		a.days.counts = append(a.days.counts, dayCount{day: day.Day, leased: day.Leased})
 	}
 	for _, lease := range state.Leases {
 		if lease.Node == 0 {
-			a.leases = append(a.leases, lease)
+			a.leases = append(a.leases, recentLease{lease.Monotonic, int32(lease.Unspent), int32(lease.Count)})
 		} else {
 			a.nodeLeases = append(a.nodeLeases, lease)
 		}

@@ -76,7 +76,7 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	limits, count := a.quota(policy), a.days.get(day)
 	spendable := a.spendable(count, now)
 	size := a.leaseSize(limits.Minute, now, policy, waiting)
-	if waiting == 0 && (policy.LeaseSize <= 1 || len(a.minute.active()) < earlyRenewalMin || spendable > size/2) {
+	if waiting == 0 && (policy.LeaseSize <= 1 || a.minute.count() < earlyRenewalMin || spendable > size/2) {
 		return nil
 	}
 	total := min(size-spendable, a.fairLease(limits.Minute, spendable, now))
@@ -91,14 +91,14 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	t.tokens = t.renewing
 	t.previousRate, t.rate = t.rate, spendRate{since: now.Monotonic, size: size}
 	return a.newLease(Leased{
-		Day: day, Count: added, Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: len(a.minute.active()),
+		Day: day, Count: added, Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: a.minute.count(),
 	}, digest, now)
 }
 
 // leaseSize returns the number of requests that should be spendable after the next lease. limit is that of the minute.
 // With a LeaseSize of 1 each request is written to the log.
 func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
-	free := limit - len(a.minute.active()) - a.othersAdmittedMax(now.Monotonic)
+	free := limit - a.minute.count() - a.othersAdmittedMax(now.Monotonic)
 	maximum := max(1, policy.LeaseSize)
 	if maximum > 1 {
 		maximum = max(maximum, limit) // so that a fast account too has a lease when the log has no leader for a few seconds
@@ -114,7 +114,7 @@ func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	if others == 0 {
 		return limit
 	}
-	return (max(0, limit-len(a.minute.active())-others-spendable) + 1) / 2
+	return (max(0, limit-a.minute.count()-others-spendable) + 1) / 2
 }
 
 // applyNodeLease adds the requests of a lease to the tokens of this node, when the lease is in the log.
@@ -133,7 +133,7 @@ func (a *Account) NextReturn(now ClockReading) *Returned {
 		return nil
 	}
 	a.minute.expire(now)
-	if active := a.minute.active(); len(active) > 0 && now.Monotonic-active[len(active)-1] < idleReturnAfter {
+	if n := a.minute.count(); n > 0 && now.Monotonic-a.minute.at(n-1) < idleReturnAfter {
 		return nil
 	}
 	if count := a.days.get(a.today(now)); count.leased == count.charged() && a.ownNodeLease().Count < spentReturnMin {
