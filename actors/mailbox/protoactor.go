@@ -21,7 +21,7 @@ type protoActor Ref
 
 // RegisterHandlers implements actor.Mailbox. It ignores protoactor's dispatcher.
 func (p *protoActor) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
-	p.library.invoker = invoker
+	p.life.library.invoker = invoker
 }
 
 // Start implements actor.Mailbox.

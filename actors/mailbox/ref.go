@@ -31,15 +31,29 @@ type Ref struct {
 	paused  bool // protoactor has paused the actor, after a panic over a lifecycle message
 	closed  bool
 	endTurn bool // EndTurn was called; only the goroutine that runs the actor uses this field
-	waiting int
-	head    int
-	ring    []Message // allocated when the first message has to wait
+	waiting int32
+	head    int32
+	ring    *[]Message // the queue; nil until the first message has to wait
 
-	lifecycle []any         // protoactor's messages, for example Stop; they are handled before all others
-	library   *registration // nil: the actor is not registered with protoactor (System.Init)
-	stopped   chan struct{} // closed after the actor has stopped and all its messages are answered
+	life *life // nil: the actor is not registered with protoactor (System.Init), and does not stop yet
+	next *Ref  // next actor in the dispatcher's queue; guarded by dispatcher.mu
+}
 
-	next *Ref // next actor in the dispatcher's queue; guarded by dispatcher.mu
+// life is the part of a Ref that an actor needs to stop, and one that protoactor knows from its start.
+type life struct {
+	messages []any         // protoactor's messages, for example Stop; they are handled before all others
+	library  *registration // nil: the actor is not registered with protoactor
+	stopped  chan struct{} // closed after the actor has stopped and all its messages are answered
+}
+
+// library returns the registration with protoactor, or nil.
+func (r *Ref) library() *registration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.life == nil {
+		return nil
+	}
+	return r.life.library
 }
 
 type registration struct {
@@ -83,7 +97,7 @@ func (r *Ref) post(m Message, isRequest, direct bool) *engine.Error {
 	}
 	idle := !r.running && !r.paused
 	r.running = r.running || idle
-	first := idle && direct && r.waiting == 0 && len(r.lifecycle) == 0
+	first := idle && direct && r.waiting == 0 && (r.life == nil || len(r.life.messages) == 0)
 	if !first {
 		r.enqueue(m)
 	}
@@ -108,8 +122,8 @@ func (r *Ref) Stop() {
 
 // BeginStop makes the actor stop, without waiting for it. Queued messages are rejected.
 func (r *Ref) BeginStop() {
-	if r.library != nil {
-		r.system.library.Root.Stop(r.library.pid)
+	if library := r.library(); library != nil {
+		r.system.library.Root.Stop(library.pid)
 		return
 	}
 	r.postLifecycle(&actor.Stop{})
@@ -117,7 +131,10 @@ func (r *Ref) BeginStop() {
 
 func (r *Ref) postLifecycle(message any) {
 	r.mu.Lock()
-	if r.closed || len(r.lifecycle) >= lifecycleMax {
+	if r.life == nil {
+		r.life = &life{}
+	}
+	if r.closed || len(r.life.messages) >= lifecycleMax {
 		full := !r.closed
 		r.mu.Unlock()
 		if full {
@@ -125,10 +142,10 @@ func (r *Ref) postLifecycle(message any) {
 		}
 		return
 	}
-	if r.stopped == nil {
-		r.stopped = make(chan struct{})
+	if r.life.stopped == nil {
+		r.life.stopped = make(chan struct{})
 	}
-	r.lifecycle = append(r.lifecycle, message)
+	r.life.messages = append(r.life.messages, message)
 	idle := !r.running
 	r.running = true
 	r.mu.Unlock()
@@ -138,13 +155,13 @@ func (r *Ref) postLifecycle(message any) {
 }
 
 // Wait waits until the actor has stopped and all its messages are answered. BeginStop must have been called.
-func (r *Ref) Wait() { <-r.stopped }
+func (r *Ref) Wait() { <-r.life.stopped }
 
 // Waiting returns the number of queued messages.
 func (r *Ref) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waiting
+	return int(r.waiting)
 }
 
 // checkRoom returns nil if the mailbox can accept a message, else the reason.
@@ -152,7 +169,7 @@ func (r *Ref) checkRoom(isRequest bool) *engine.Error {
 	switch {
 	case r.closed:
 		return ErrStopped
-	case isRequest && r.waiting >= r.system.limit, r.waiting >= r.roomMax():
+	case isRequest && int(r.waiting) >= r.system.limit, int(r.waiting) >= r.roomMax():
 		return ErrOverloaded
 	}
 	return nil
@@ -175,13 +192,17 @@ func (r *Ref) reject(m Message, isRequest bool, err *engine.Error) {
 
 // enqueue adds a message to the queue. The caller must have called checkRoom.
 func (r *Ref) enqueue(m Message) {
-	if r.waiting == len(r.ring) {
-		larger := make([]Message, min(max(ringMin, 2*len(r.ring)), r.roomMax()))
-		n := copy(larger, r.ring[r.head:])
-		copy(larger[n:], r.ring[:r.head])
-		r.ring, r.head = larger, 0
+	if r.ring == nil {
+		r.ring = new([]Message)
 	}
-	r.ring[(r.head+r.waiting)%len(r.ring)] = m
+	if ring := *r.ring; int(r.waiting) == len(ring) {
+		larger := make([]Message, min(max(ringMin, 2*len(ring)), r.roomMax()))
+		n := copy(larger, ring[r.head:])
+		copy(larger[n:], ring[:r.head])
+		*r.ring, r.head = larger, 0
+	}
+	ring := *r.ring
+	ring[int(r.head+r.waiting)%len(ring)] = m
 	r.waiting++
 	r.kind.waiting.Add(1)
 }
@@ -220,19 +241,26 @@ func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case len(r.lifecycle) > 0:
-		lifecycle, r.lifecycle = r.lifecycle[0], r.lifecycle[1:]
+	case r.life != nil && len(r.life.messages) > 0:
+		lifecycle, r.life.messages = r.life.messages[0], r.life.messages[1:]
 		return nil, lifecycle, true
 	case r.waiting > 0 && !r.paused:
-		m = r.ring[r.head]
-		r.ring[r.head] = nil
-		r.head = (r.head + 1) % len(r.ring)
-		r.waiting--
+		m = r.takeFirst()
 		r.kind.waiting.Add(-1)
 		return m, nil, true
 	}
 	r.running = false
 	return nil, nil, false
+}
+
+// takeFirst removes the first message of the queue, which is not empty.
+func (r *Ref) takeFirst() Message {
+	ring := *r.ring
+	m := ring[r.head]
+	ring[r.head] = nil
+	r.head = (r.head + 1) % int32(len(ring))
+	r.waiting--
+	return m
 }
 
 // deliver calls Actor.Receive and recovers panics. It drops an abandoned message.
@@ -274,22 +302,23 @@ func (r *Ref) handleLifecycle(lifecycle any) {
 	case *actor.ResumeMailbox:
 		r.pause(false)
 	default:
-		if r.library == nil {
+		library := r.library()
+		if library == nil {
 			r.actor.Abort(ErrStopped)
 			return
 		}
-		r.library.invoker.InvokeSystemMessage(lifecycle)
+		library.invoker.InvokeSystemMessage(lifecycle)
 	}
 }
 
 // escalate is deferred. It stops the node after a panic in handlePanic or over a lifecycle message.
 func (r *Ref) escalate(message any) {
-	switch reason := recover(); {
+	switch reason, library := recover(), r.library(); {
 	case reason == nil:
-	case r.library == nil:
+	case library == nil:
 		r.system.fail(fmt.Errorf("an actor of kind %s failed over %T: %v", r.kind.Name, message, reason))
 	default:
-		r.library.invoker.EscalateFailure(reason, message)
+		library.invoker.EscalateFailure(reason, message)
 	}
 }
 
@@ -305,14 +334,13 @@ func (r *Ref) close() {
 	r.closed, r.running = true, false
 	r.kind.waiting.Add(-int64(r.waiting))
 	var remaining []Message
-	for ; r.waiting > 0; r.waiting-- {
-		remaining = append(remaining, r.ring[r.head])
-		r.head = (r.head + 1) % len(r.ring)
+	for r.waiting > 0 {
+		remaining = append(remaining, r.takeFirst())
 	}
-	r.ring, r.lifecycle = nil, nil
+	r.ring, r.life.messages = nil, nil
 	r.mu.Unlock()
 	for _, m := range remaining {
 		m.Reject(ErrStopped)
 	}
-	close(r.stopped)
+	close(r.life.stopped)
 }

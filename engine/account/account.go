@@ -54,7 +54,7 @@ type Account struct {
 	days          dayCounts
 	firstDays     [1]dayCount // backing array of days
 	minute        minuteWindow
-	firstAdmitted [4]time.Duration // backing array of minute
+	firstAdmitted [2]time.Duration // backing array of minute
 	node          engine.NodeID
 	leasePending  bool         // a quota lease is being written to the log
 	nodeLeases    []LeaseState // in a cluster: the leases of all nodes, sorted by node

@@ -11,14 +11,14 @@ import (
 // still count for that day.
 type DayCounter struct {
 	Day   engine.Date
-	Count int
+	Count int32
 }
 
 func (c DayCounter) on(day engine.Date) int {
 	if day > c.Day {
 		return 0
 	}
-	return c.Count
+	return int(c.Count)
 }
 
 func (c *DayCounter) add(day engine.Date) {

@@ -75,15 +75,23 @@ type AccountActor struct {
 	urgent   bool          // a request waits for that lease
 	stopping bool          // returnLease has arrived
 
-	remoteSeq  uint64              // number of RemoteEvents messages (events of other nodes) received
-	remoteSent uint64              // number of these messages that the shard has sent; only the shard uses this field
+	remoteSeq  uint32              // number of RemoteEvents messages (events of other nodes) received
+	remoteSent uint32              // number of these messages that the shard has sent; only the shard uses this field
 	queued     []*admissionRequest // requests that wait for that lease
-	changes    []*changeRequest    // changes that have not started, in order
-	InFlight   *changeRequest      // the change whose event is being written, or nil
+	Changes    *accountChanges     // nil until the first change
 
 	leaseWritten eventWritten         // message about the lease that is being written; reused
 	firstQueued  [1]*admissionRequest // backing array of queued
 }
+
+// accountChanges are the changes that an account has not finished.
+type accountChanges struct {
+	waiting  []*changeRequest // not started, in order
+	inFlight *changeRequest   // its event is being written; nil = none
+}
+
+// busy reports whether the event of a change is being written.
+func (a *AccountActor) busy() bool { return a.Changes != nil && a.Changes.inFlight != nil }
 
 // accountCommon is the constant data that all accounts of a shard share.
 type accountCommon struct {
@@ -305,7 +313,7 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 // returnLeaseOnStop posts the return of the lease when the node stops. While an event of the account is being written
 // it does nothing: leased and written call it again afterwards.
 func (a *AccountActor) returnLeaseOnStop() {
-	if !a.stopping || a.Leasing || a.InFlight != nil {
+	if !a.stopping || a.Leasing || a.busy() {
 		return
 	}
 	if a.stopped == nil {
@@ -323,12 +331,14 @@ func (a *AccountActor) returnLeaseOnStop() {
 func (a *AccountActor) Abort(err *engine.Error) {
 	a.stopped = err
 	a.RejectQueued(err)
-	if a.InFlight != nil {
-		a.InFlight.Reject(err)
-		a.InFlight = nil
+	if a.Changes == nil {
+		return
 	}
-	for _, m := range a.changes {
+	if a.busy() {
+		a.Changes.inFlight.Reject(err)
+	}
+	for _, m := range a.Changes.waiting {
 		m.Reject(err)
 	}
-	a.changes = nil
+	a.Changes = nil
 }

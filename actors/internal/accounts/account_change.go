@@ -21,20 +21,24 @@ func (a *AccountActor) change(m *changeRequest) {
 	case a.stopped != nil:
 		m.Reject(a.stopped)
 		return
-	case len(a.changes) >= a.changesMax:
+	}
+	if a.Changes == nil {
+		a.Changes = &accountChanges{}
+	}
+	if len(a.Changes.waiting) >= a.changesMax {
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
-	a.changes = append(a.changes, m)
+	a.Changes.waiting = append(a.Changes.waiting, m)
 	a.next()
 }
 
 // next takes changes from the queue until one of them makes an event. It posts this event to the outbox, which is the
 // list of events that are written next.
 func (a *AccountActor) next() {
-	for a.InFlight == nil && len(a.changes) > 0 {
-		m := a.changes[0]
-		a.changes = a.changes[1:]
+	for a.Changes != nil && !a.busy() && len(a.Changes.waiting) > 0 {
+		m := a.Changes.waiting[0]
+		a.Changes.waiting = a.Changes.waiting[1:]
 		if m.Abandoned() {
 			m.Reject(mailbox.ErrExpired)
 			continue
@@ -44,7 +48,7 @@ func (a *AccountActor) next() {
 			m.Reply(struct{}{}, err)
 			continue
 		}
-		a.InFlight = m
+		a.Changes.inFlight = m
 		a.outbox.post(pendingEvent{account: a, event: event, record: record, remoteSeq: a.remoteSeq}, true)
 	}
 }
@@ -98,14 +102,13 @@ func (a *AccountActor) written(m *eventWritten) {
 	} else {
 		a.undo(m.event)
 	}
-	done := a.InFlight
-	a.InFlight = nil
-	switch {
-	case done == nil:
-	case m.err == commitlog.ErrConflict:
-		a.changes = slices.Insert(a.changes, 0, done)
-	default:
-		done.Reply(struct{}{}, asError(m.err))
+	if a.busy() {
+		done := a.Changes.inFlight
+		if a.Changes.inFlight = nil; m.err == commitlog.ErrConflict {
+			a.Changes.waiting = slices.Insert(a.Changes.waiting, 0, done)
+		} else {
+			done.Reply(struct{}{}, asError(m.err))
+		}
 	}
 	a.next()
 	a.returnLeaseOnStop()

@@ -22,7 +22,7 @@ type pendingEvent struct {
 	account       *AccountActor
 	event         account.Event
 	record        []byte // the encoded event
-	remoteSeq     uint64 // AccountActor.remoteSeq when the event was made
+	remoteSeq     uint32 // AccountActor.remoteSeq when the event was made
 	unconditional bool   // events of other nodes cannot make the event invalid
 }
 

@@ -67,12 +67,12 @@ func (c *codec) address(a *account.AddressState) {
 	c.monotonic(3, &a.NextCodeAt)
 	c.monotonic(4, &a.LastEventAt)
 	c.date(5, &a.Mails.Day)
-	c.count(6, &a.Mails.Count)
+	dayCount(c, 6, &a.Mails)
 	c.date(7, &a.WrongTries.Day)
-	c.count(8, &a.WrongTries.Count)
+	dayCount(c, 8, &a.WrongTries)
 	c.optionalDigest(9, &a.Browser)
 	c.date(10, &a.KnownMails.Day)
-	c.count(11, &a.KnownMails.Count)
+	dayCount(c, 11, &a.KnownMails)
 }
 
 func (c *codec) session(s *account.SessionState) {
@@ -151,4 +151,11 @@ func (c *codec) minutes(n fieldNumber, v []uint16) {
 		}
 		c.advance()
 	}
+}
+
+// dayCount is the count of a DayCounter.
+func dayCount(c *codec, field fieldNumber, d *account.DayCounter) {
+	count := int(d.Count)
+	c.count(field, &count)
+	d.Count = int32(count)
 }
