@@ -175,14 +175,14 @@ func TestFaultsO2_IdleConnectionsAtTheCap(t *testing.T) {
 }
 
 const (
-	tightMemory   = 128 << 20
+	tightMemory   = 256 << 20 // an account is an actor of 1 KiB from start to stop, and a start needs as much again
 	tightAccounts = 100_000
 	// tightConnections is the limit that an operator would set for so little memory.
 	tightConnections = 1000
 )
 
 // TestFaultsO8_LittleMemory puts three times its capacity on a node with a hundred thousand accounts in a control
-// group of 128 MB. The control is a group too small for the accounts themselves.
+// group of 256 MB. The control is a group too small for the accounts themselves.
 func TestFaultsO8_LittleMemory(t *testing.T) {
 	needLimits(t)
 	raiseDescriptors(t, 3*tightConnections)
