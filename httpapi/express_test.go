@@ -340,26 +340,6 @@ func TestExpress_Control(t *testing.T) {
 	}
 }
 
-// FuzzExpress plays a head until it is known, and then another one, through both ways.
-func FuzzExpress(f *testing.F) {
-	for number := range uint64(20) {
-		c := newExpressCase(1, number)
-		f.Add(c.pieces[1], c.pieces[len(c.pieces)-1], uint8(number))
-	}
-	changes := nodeChanges()
-	var w *twoWays
-	f.Fuzz(func(t *testing.T, head, last []byte, change uint8) {
-		if w == nil {
-			w = newTwoWays(t, false)
-		}
-		pieces := [][]byte{[]byte("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"), head, head, head, last}
-		c := &expressCase{slices.DeleteFunc(pieces, func(p []byte) bool { return len(p) == 0 }), changes[int(change)%len(changes)]}
-		if problem := w.expressProblem(t, c); problem != "" {
-			t.Error(problem)
-		}
-	})
-}
-
 // TestExpress_OverTheNetwork: a request that is repeated does not reach the library, over TCP and TLS, and has the
 // same answer.
 func TestExpress_OverTheNetwork(t *testing.T) {

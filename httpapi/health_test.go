@@ -62,7 +62,7 @@ func TestS15_Readiness(t *testing.T) {
 }
 
 // TestS15_MethodsAndQueries: a query makes no difference, and no other method or path is answered. The headers are
-// TestS10_Q16_EveryRoute's.
+// TestS10_Contract's.
 func TestS15_MethodsAndQueries(t *testing.T) {
 	g := newFixtureWithLimits(t, nil)
 	for _, path := range []string{livezPath, healthzPath, readyzPath} {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/engine/account/secrettest"
 )
 
 // misplacedSecret is a request with a secret where it does not belong.
@@ -106,10 +106,10 @@ func (e *misplacedSecretServer) problems(t *testing.T, row misplacedSecret, secr
 		wrong("not refused")
 	}
 	answered := string(a.plain(t)) + fmt.Sprint(a.header)
-	if found := leaks(answered, canaries(secret)); len(found) > 0 && !row.named {
+	if found := secrettest.Leaks(answered, secret); len(found) > 0 && !row.named {
 		wrong("the answer holds it: %s", answered)
 	}
-	if found := leaks(e.log.String(), canaries(secret)); len(found) > 0 {
+	if found := secrettest.Leaks(e.log.String(), secret); len(found) > 0 {
 		wrong("the log holds it: %s", e.log.String())
 	}
 	return problems
@@ -125,18 +125,6 @@ func TestS6_SecretElsewhere(t *testing.T) {
 					t.Errorf("%s, %s %s: %s", row.name, row.method, row.target, problem)
 				}
 			}
-		}
-	}
-}
-
-// TestS6_Control: where it does belong the same secret does authenticate, and that is seen.
-func TestS6_Control(t *testing.T) {
-	for _, row := range []misplacedSecret{
-		{"key", exchange{method: "GET", target: bestTarget, lines: []string{bearer(testKey(1))}}, false, false},
-		{"session", exchange{method: "GET", target: keysPath, lines: []string{bearer(testSession(100))}}, false, false},
-	} {
-		if len(newMisplacedSecretServer(t, false).problems(t, row, testKey(1))) == 0 {
-			t.Errorf("%s passes", row.name)
 		}
 	}
 }
@@ -208,46 +196,4 @@ func crossSiteLines(good exchange, origin, site, kind string) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// TestS10_Q16_EveryRoute: each pattern of the router, with each method and in each state of the server, is answered
-// as all requests are.
-func TestS10_Q16_EveryRoute(t *testing.T) {
-	patterns := slices.Sorted(maps.Keys(newFixtureWithLimits(t, nil).server.paths))
-	arrangements := map[string]func(*fixture){
-		"plain":    func(*fixture) {},
-		"required": func(g *fixture) { g.admitter.transition = keysRequiredIn(-time.Hour) },
-		"spent":    spent(peerDefault, 60, 0),
-		"panic":    func(g *fixture) { plantPanics(g.server) },
-		"secret":   panics(errors.New("secret")),
-	}
-	for name, f := range everyFault() {
-		arrangements[name] = func(g *fixture) { g.service.fault, g.accounts.fault = f.err, f.err }
-	}
-	statuses := map[int]int{}
-	walked, step := 0, sampledOrWhole(4, 1) // no multiple of the suffixes
-	for name, arrange := range arrangements {
-		g := newFixtureWithLimits(t, nil)
-		arrange(g)
-		lines := []string{jsonLine, bearer(testSession(100)), "Accept: text/html"} // answers are JSON, whatever is accepted (decision Q10)
-		if name == "panic" {
-			lines = append(lines, plantHeader+": before")
-		}
-		for _, pattern := range append(slices.Clone(patterns), "/v1/nothing", "/", "/v1/institutions/no-such", "/v1/institutions/%zz") {
-			target := strings.NewReplacer("institutions/{id}", "institutions/bhd", "{id}", "k1").Replace(pattern)
-			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "PROPFIND", "get"} {
-				for _, suffix := range []string{"", "?x=1", "?currency=USD&operation=buy&amount=1"} {
-					if walked++; walked%step != 0 {
-						continue
-					}
-					a := g.send(t, exchange{method: method, target: target + suffix, lines: lines})
-					checkAnswer(t, name, method, target+suffix, a)
-					statuses[a.status]++
-				}
-			}
-		}
-	}
-	if len(patterns) < 12 || walked < 5000 || len(statuses) < 9 {
-		t.Errorf("%d patterns, %d answers, statuses %v", len(patterns), walked, statuses)
-	}
 }

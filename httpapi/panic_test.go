@@ -159,22 +159,3 @@ func panicProblems(method string, closes bool, a answer, log string) (problems [
 	}
 	return problems
 }
-
-// TestO9_Control: without the net under the handlers the same panic ends the process, and an answer without what
-// the test wants is seen.
-func TestO9_Control(t *testing.T) {
-	g := newFixtureWithLimits(t, nil)
-	plantPanics(g.server)
-	g.server.http.Handler = func(ctx *fasthttp.RequestCtx) { g.server.dispatch(ctx, &requestState{}) }
-	fell := func() (cause any) {
-		defer func() { cause = recover() }()
-		_ = g.server.http.ServeConn(&rawConn{in: []byte("GET /livez HTTP/1.1\r\nHost: a\r\nX-Plant: before\r\n\r\n"), step: rawBufferBytes})
-		return nil
-	}
-	if fell() == nil {
-		t.Error("a panic without a net goes unnoticed")
-	}
-	if len(panicProblems("GET", false, answer{status: 200, header: http.Header{}, body: []byte("planted"), closes: true}, "")) != 4 {
-		t.Error("a wrong answer passes")
-	}
-}
