@@ -58,6 +58,7 @@ type Conn struct {
 	deadlinesSet  time.Duration // when Extend last set the deadlines
 	pieces        [2][]byte     // of WriteBoth
 	unwritten     net.Buffers   // the part of pieces that is not written yet
+	writeErr      error         // of the first write that failed
 }
 
 // Peer returns the remote address without a zone. It returns an IPv4-mapped IPv6 address as IPv4. For connections other
@@ -172,8 +173,12 @@ func (c *Conn) Extend(now time.Duration) {
 	_ = c.Conn.SetWriteDeadline(began.Add(now + config.WriteTimeout))
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. After a write that failed it fails at once: a client that does not read would otherwise
+// hold the connection for another timeout, until it does not read the error response either.
 func (c *Conn) Write(b []byte) (int, error) {
+	if c.writeErr != nil {
+		return 0, c.writeErr
+	}
 	n, err := c.Conn.Write(b)
 	return n, c.noteWrite(err)
 }
@@ -187,7 +192,7 @@ func (c *Conn) WriteBoth(first, second []byte) error {
 }
 
 func (c *Conn) noteWrite(err error) error {
-	if err != nil && c.tcp != nil {
+	if c.writeErr = err; err != nil && c.tcp != nil {
 		// The client does not read its response. Without SetLinger the kernel would keep the unsent bytes after Close.
 		_ = c.tcp.SetLinger(0)
 	}

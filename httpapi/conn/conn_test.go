@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -123,5 +124,29 @@ func TestEndRequest_ExpressComesBack(t *testing.T) {
 		if _, expressed := targetsSeen(t, &cutConn{pieces: test.pieces}, true); expressed != test.expressed {
 			t.Errorf("%s: %d requests took the fast way, want %d", name, expressed, test.expressed)
 		}
+	}
+}
+
+// stuckConn is a connection whose peer does not read.
+type stuckConn struct {
+	net.Conn
+	writes int
+}
+
+func (s *stuckConn) Write([]byte) (int, error) {
+	s.writes++
+	return 0, os.ErrDeadlineExceeded
+}
+
+// TestO3_OneTimeoutForAClientThatDoesNotRead: the error response behind a write that failed does not wait for another
+// timeout.
+func TestO3_OneTimeoutForAClientThatDoesNotRead(t *testing.T) {
+	stuck := &stuckConn{}
+	c := &Conn{Conn: stuck}
+	if err := c.WriteBoth([]byte("head"), []byte("body")); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the first write: %v", err)
+	}
+	if _, err := c.Write([]byte("408")); !errors.Is(err, os.ErrDeadlineExceeded) || stuck.writes != 1 {
+		t.Errorf("the second write: %v, %d writes reach the network, want 1", err, stuck.writes)
 	}
 }
