@@ -219,7 +219,7 @@ func (s *Server) connConfig() conn.Config {
 	return conn.Config{
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains,
 		IdleTimeout: s.config.Limits.IdleTimeout, WriteTimeout: s.config.Limits.WriteTimeout,
-		TLS: s.tls, Log: s.config.Logger, Clock: s.config.Clock, Counts: s.conns,
+		TLS: s.tls, Log: s.config.Logger, Counts: s.conns,
 		Express: s.express, OnShortage: s.load.noteShortage,
 	}
 }

@@ -1,13 +1,8 @@
 package conn
 
 import (
-	"context"
-	"log/slog"
 	"net/netip"
 	"sync"
-	"time"
-
-	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 const (
@@ -16,8 +11,6 @@ const (
 	// clientIPv6Bits: an IPv6 client is a /64. Providers assign one to a household, whose devices choose the other bits
 	// themselves.
 	clientIPv6Bits = 64
-	// refusalLogInterval is the shortest time between two log lines about connections of clients at their limit.
-	refusalLogInterval = time.Minute
 )
 
 // clientLimit limits the open connections of each client.
@@ -25,10 +18,8 @@ type clientLimit struct {
 	limit  int                   // 0: any number
 	exempt func(netip.Addr) bool // reports whether an address has no limit; may be nil
 
-	mu         sync.Mutex
-	open       map[netip.Addr]int // number of open connections by keyOf
-	refused    int                // connections refused since the last report
-	nextReport time.Time          // earliest time of the next report
+	mu   sync.Mutex
+	open map[netip.Addr]int // number of open connections by keyOf
 }
 
 // newClientLimit lowers limit to maxConns/clientShareOfCap if it is higher. A limit of 0 or less means no limit.
@@ -73,29 +64,4 @@ func (s *clientLimit) release(client netip.Addr) {
 	if s.open[client]--; s.open[client] == 0 {
 		delete(s.open, client)
 	}
-}
-
-// reportRefusal counts a connection that was closed because its client is at the limit. It returns the number of such
-// connections since the last report, or 0 if that was less than refusalLogInterval ago.
-func (s *clientLimit) reportRefusal(now time.Time) (refused int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused++
-	if now.Before(s.nextReport) {
-		return 0
-	}
-	refused = s.refused
-	s.refused, s.nextReport = 0, now.Add(refusalLogInterval)
-	return refused
-}
-
-// logRefusal logs, at most once in refusalLogInterval, that connections of clients at their limit are closed.
-func (l *Listener) logRefusal(peer netip.Addr) {
-	refused := l.clientLimit.reportRefusal(l.config.Clock())
-	if refused == 0 {
-		return
-	}
-	l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
-		"connection closed: its client has as many as one may have (--connections-per-address, at most a fifth of --connections)",
-		slog.String("network", fields.LoggedNetwork(peer)), slog.Int("limit", l.clientLimit.limit), slog.Int("refused", refused))
 }

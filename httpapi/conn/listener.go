@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 const (
@@ -22,10 +24,8 @@ const (
 	// acceptPauseMax is the longest pause after a shortage error. A node must accept connections again within two
 	// seconds of the end of a shortage.
 	acceptPauseMax = time.Second
-	// acceptsToRecover is the number of connections in a row that must be accepted before the log says that accepting
-	// works again. During a shortage some calls of Accept succeed, and accepting the backlog afterwards may cause the
-	// next shortage. If one connection were enough, every such change would be logged.
-	acceptsToRecover = 256
+	// logInterval is the shortest time between two log lines of a kind.
+	logInterval = time.Minute
 )
 
 // sendBufferBytes limits the kernel's send buffer of a connection. The buffer could grow to megabytes if a client does
@@ -56,11 +56,8 @@ type Config struct {
 	TLS *tls.Config
 	// Express may answer requests before fasthttp reads them. It may be nil.
 	Express Express
-	// Log gets one message when Accept begins to fail, one when it works again, and at most one a minute about
-	// clients at MaxConnsPerClient. It may be nil.
+	// Log gets at most one line a minute when Accept fails, and one about clients at MaxConnsPerClient. It may be nil.
 	Log *slog.Logger
-	// Clock returns the time, for the log. It may be nil, if the clients have no limit.
-	Clock func() time.Time
 	// After replaces time.After in tests. It may be nil.
 	After func(time.Duration) <-chan time.Time
 	// Counts is updated by the Listener. It may be nil.
@@ -100,13 +97,13 @@ func Listen(ln net.Listener, c Config) *Listener {
 		c.Counts = new(Counts)
 	}
 	return &Listener{
-		Listener: ln, config: c, began: time.Now(), //nolint:forbidigo // deadlines are in real time, not in Config.Clock
+		Listener: ln, config: c, began: time.Now(), //nolint:forbidigo // deadlines are in real time
 		permits: make(chan struct{}, c.MaxConns), closed: make(chan struct{}),
 		clientLimit: newClientLimit(c.MaxConnsPerClient, c.MaxConns, c.ExemptClients),
 	}
 }
 
-// Listener accepts connections up to the cap Config.MaxConns.
+// Listener accepts connections up to the cap Config.MaxConns. Only one goroutine may call Accept.
 type Listener struct {
 	net.Listener
 	config      Config
@@ -118,9 +115,7 @@ type Listener struct {
 	closeOnce   sync.Once
 	closeErr    error
 
-	mu                sync.Mutex
-	acceptErrors      uint64 // number of errors since accepting last worked; 0 while it works
-	acceptsSinceError int    // connections accepted since the last error
+	acceptErrors, refusals eventLog // of the goroutine that calls Accept
 }
 
 func (l *Listener) now() time.Duration { return time.Since(l.began) } //nolint:forbidigo // deadlines are in real time
@@ -206,7 +201,6 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err == nil {
-			l.recordAccept()
 			l.config.Counts.Accepted.Add(1)
 			return conn, nil
 		}
@@ -218,7 +212,10 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 		if !short && !isConnError(err) {
 			return nil, err
 		}
-		l.recordAcceptError(err)
+		if events := l.acceptErrors.count(l.now()); events > 0 {
+			l.config.Log.LogAttrs(context.Background(), slog.LevelWarn, "can't accept connections; retrying (raise the limit of open files or lower the connection cap)",
+				slog.String("error", err.Error()), slog.Int("errors", events))
+		}
 		if short {
 			l.config.Counts.Shortages.Add(1)
 			l.config.OnShortage()
@@ -234,33 +231,30 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 	}
 }
 
-// recordAcceptError counts an error of Accept. It logs only the first error since accepting last worked.
-func (l *Listener) recordAcceptError(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.acceptsSinceError = 0
-	l.acceptErrors++
-	if l.acceptErrors == 1 {
+// logRefusal logs that connections of clients at their limit are closed.
+func (l *Listener) logRefusal(peer netip.Addr) {
+	if events := l.refusals.count(l.now()); events > 0 {
 		l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
-			"can't accept connections; retrying (raise the limit of open files or lower the connection cap)",
-			slog.String("error", err.Error()))
+			"connection closed: its client has as many as one may have (--connections-per-address, at most a fifth of --connections)",
+			slog.String("network", fields.LoggedNetwork(peer)), slog.Int("limit", l.clientLimit.limit), slog.Int("refused", events))
 	}
 }
 
-// recordAccept counts an accepted connection. After acceptsToRecover connections without an error, it logs that
-// accepting works again.
-func (l *Listener) recordAccept() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.acceptErrors == 0 {
-		return
+// eventLog counts events, of which one log line in each logInterval tells.
+type eventLog struct {
+	events int           // since the last line
+	next   time.Duration // earliest time of the next line
+}
+
+// count counts an event. It returns the number of events that a line written now is about, or 0 if none is due.
+func (e *eventLog) count(now time.Duration) (events int) {
+	e.events++
+	if now < e.next {
+		return 0
 	}
-	if l.acceptsSinceError++; l.acceptsSinceError < acceptsToRecover {
-		return
-	}
-	l.config.Log.LogAttrs(context.Background(), slog.LevelInfo,
-		"accepting connections works again", slog.Uint64("errors", l.acceptErrors))
-	l.acceptErrors, l.acceptsSinceError = 0, 0
+	events = e.events
+	e.events, e.next = 0, now+logInterval
+	return events
 }
 
 // Close ends all calls of Accept. It does not close connections. Every call of Close returns the result of the first.

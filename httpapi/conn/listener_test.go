@@ -94,23 +94,16 @@ func TestO4_AcceptRetries(t *testing.T) {
 	}
 }
 
-// TestO4_OneLineForAnEpisode: errors between successes are one episode, which ends after a run of successes.
-func TestO4_OneLineForAnEpisode(t *testing.T) {
-	script := slices.Repeat([]error{syscall.EMFILE, nil, syscall.EMFILE, nil, nil}, 100)
-	script = append(script, slices.Repeat([]error{nil}, acceptsToRecover)...)
-	script = append(script, syscall.ENFILE, nil)
-	var p recordedPauses
-	var text bytes.Buffer
-	ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1000, Log: logTo(&text), After: p.after})
-	for range 3*100 + acceptsToRecover + 1 {
-		ok(t, must(ln.Accept()).Close())
-	}
-	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	if len(p.list) != 201 || len(lines) != 3 {
-		t.Fatalf("%d errors met, %d lines, want 201 and 3:\n%s", len(p.list), len(lines), text.String())
-	}
-	if !strings.Contains(lines[1], `"errors":200`) || !strings.Contains(lines[2], "too many open files in system") {
-		t.Errorf("lines:\n%s", text.String())
+// TestO4_OneLineAMinute: the next line tells of all errors since the last.
+func TestO4_OneLineAMinute(t *testing.T) {
+	var e eventLog
+	for i, step := range []struct {
+		now  time.Duration
+		want int
+	}{{0, 1}, {0, 0}, {logInterval - 1, 0}, {logInterval, 3}, {2*logInterval - 1, 0}, {5 * logInterval, 2}} {
+		if got := e.count(step.now); got != step.want {
+			t.Errorf("step %d: %d events, want %d", i, got, step.want)
+		}
 	}
 }
 
