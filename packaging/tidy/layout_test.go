@@ -67,7 +67,7 @@ var layout = map[string]row{
 		never: "net net/http os", exact: true},
 	"actors/internal/commitlog":  {may: "engine engine/account wal actors/internal/record actors/mailbox", never: "net net/http os", exact: true},
 	"actors/internal/keyindex":   {may: "engine/account actors/mailbox", never: "net net/http os", exact: true},
-	"actors/internal/record":     {may: "engine engine/account", never: "net net/http os unsafe", exact: true},
+	"actors/internal/record":     {may: "engine engine/account google.golang.org/protobuf", never: "net net/http os unsafe", exact: true},
 	"actors/cluster":             {may: "engine engine/account actors wal nats-io/nats-server/v2 nats-io/nats.go", never: "net/http"},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},

@@ -24,7 +24,6 @@ type outbox struct {
 	notified bool // an OutboxFilled is in the mailbox of the shard
 	events   []pendingEvent
 	returns  int // calls of returned since the last take
-	encoder  record.Encoder
 }
 
 // OutboxFilled tells a shard to take the events from its outbox.
@@ -50,9 +49,7 @@ func (o *outbox) returned() {
 }
 
 func (o *outbox) encode(event account.Event) ([]byte, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.encoder.Encode(event)
+	return record.Encode(event)
 }
 
 // notify sends OutboxFilled, unless the outbox is empty or the shard has a notice that it has not handled.

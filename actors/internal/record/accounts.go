@@ -7,21 +7,21 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-func (c *codec) accountCreated(e *account.Created) {
+func accountCreatedFields(c *codec, e *account.Created) {
 	c.uint64(1, &e.Account)
 	c.email(2, &e.Email)
 	c.instant(3, &e.At)
 }
 
-func (c *codec) keyCreated(e *account.KeyCreated) {
+func keyCreatedFields(c *codec, e *account.KeyCreated) {
 	c.uint64(1, &e.Account)
 	if !c.writing {
 		c.require(2)
 	}
-	message(c, 2, &e.Key, (*codec).key)
+	message(c, 2, &e.Key, keyFields)
 }
 
-func (c *codec) key(k *account.KeyRecord) {
+func keyFields(c *codec, k *account.KeyRecord) {
 	c.text(1, &k.ID)
 	c.text(2, &k.Name)
 	c.text(3, &k.Hint)
@@ -31,14 +31,14 @@ func (c *codec) key(k *account.KeyRecord) {
 	c.instant(9, &k.LastUsed)
 }
 
-func (c *codec) keyRevoked(e *account.KeyRevoked) {
+func keyRevokedFields(c *codec, e *account.KeyRevoked) {
 	c.uint64(1, &e.Account)
 	c.text(2, &e.KeyID)
 	c.instant(3, &e.At)
 	c.internedText(5, &e.By)
 }
 
-func (c *codec) leased(e *account.Leased) {
+func leasedFields(c *codec, e *account.Leased) {
 	c.uint64(1, &e.Account)
 	c.date(2, &e.Day)
 	c.count(3, &e.Count)
@@ -51,35 +51,35 @@ func (c *codec) leased(e *account.Leased) {
 	c.count(11, &e.RecentAdmitted)
 }
 
-func (c *codec) returned(e *account.Returned) {
+func returnedFields(c *codec, e *account.Returned) {
 	c.uint64(1, &e.Account)
 	c.date(2, &e.Day)
 	c.count(3, &e.Unspent)
 	c.count(4, &e.RecentAdmitted)
 	c.monotonic(5, &e.Monotonic)
-	repeated(c, 6, &e.Uses, (*codec).keyUse)
+	repeated(c, 6, &e.Uses, keyUseFields)
 	c.node(7, &e.Node)
 }
 
-func (c *codec) keyUse(u *account.KeyUse) {
+func keyUseFields(c *codec, u *account.KeyUse) {
 	c.text(1, &u.KeyID)
 	c.instant(2, &u.At)
 }
 
-func (c *codec) suspended(e *account.Suspended) {
+func suspendedFields(c *codec, e *account.Suspended) {
 	c.uint64(1, &e.Account)
 	c.text(2, &e.Reason)
 	c.instant(3, &e.At)
 	c.internedText(5, &e.By)
 }
 
-func (c *codec) restored(e *account.Restored) {
+func restoredFields(c *codec, e *account.Restored) {
 	c.uint64(1, &e.Account)
 	c.instant(2, &e.At)
 	c.internedText(4, &e.By)
 }
 
-func (c *codec) quotaSet(e *account.QuotaSet) {
+func quotaSetFields(c *codec, e *account.QuotaSet) {
 	c.uint64(1, &e.Account)
 	c.count(2, &e.Quota.Day)
 	c.count(3, &e.Quota.Minute)
@@ -90,7 +90,7 @@ func (c *codec) quotaSet(e *account.QuotaSet) {
 // AppendAccount appends an encoded account.
 func AppendAccount(dst []byte, state *account.State) []byte {
 	c := &codec{writing: true, bytes: dst}
-	c.account(state)
+	accountFields(c, state)
 	return c.bytes
 }
 
@@ -99,7 +99,7 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	s := &d.state
 	keys, days, leases := s.Record.Keys[:0], s.Days[:0], s.Leases[:0]
 	*s = account.State{Record: account.Record{Keys: keys}, Days: days, Leases: leases}
-	if err := decode(d, data, s, (*codec).account); err != nil {
+	if err := decode(d, data, s, accountFields); err != nil {
 		return account.State{}, fmt.Errorf("decode account %d: %w", s.Record.ID, err)
 	}
 	last := account.LeaseState{}
@@ -125,27 +125,27 @@ func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	return nil
 }
 
-func (c *codec) account(s *account.State) {
+func accountFields(c *codec, s *account.State) {
 	r := &s.Record
 	c.uint64(1, &r.ID)
 	c.email(2, &r.Email)
 	c.instant(3, &r.CreatedAt)
-	repeated(c, 5, &r.Keys, (*codec).key)
+	repeated(c, 5, &r.Keys, keyFields)
 	c.instant(6, &r.SuspendedAt)
 	c.text(8, &r.Reason)
 	c.count(9, &r.Quota.Day)
 	c.count(10, &r.Quota.Minute)
-	repeated(c, 11, &s.Days, (*codec).day)
+	repeated(c, 11, &s.Days, dayFields)
 	c.date(12, &s.ClosedUntil)
-	repeated(c, 13, &s.Leases, (*codec).lease)
+	repeated(c, 13, &s.Leases, leaseFields)
 }
 
-func (c *codec) day(d *account.DayState) {
+func dayFields(c *codec, d *account.DayState) {
 	c.date(1, &d.Day)
 	c.count(2, &d.Leased)
 }
 
-func (c *codec) lease(l *account.LeaseState) {
+func leaseFields(c *codec, l *account.LeaseState) {
 	c.monotonic(1, &l.Monotonic)
 	c.count(2, &l.Unspent)
 	c.count(3, &l.Count)

@@ -5,41 +5,30 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
-type fieldNumber int32
-
-// The wire types of protobuf. The encoder uses only wireVarint and wireBytes. The decoder skips fields of other types.
-const (
-	wireVarint     = 0
-	wireFixed64    = 1
-	wireBytes      = 2
-	wireGroup      = 3
-	wireGroupClose = 4
-	wireFixed32    = 5
-)
+type fieldNumber = protowire.Number
 
 var (
-	errOverflow  = errors.New("number of more than 64 bits")
-	errTag       = errors.New("not the tag of a field")
-	errWire      = errors.New("wrong wire type")
-	errDuplicate = errors.New("duplicate field")
-	errMissing   = errors.New("missing field")
+	errWire    = errors.New("wrong wire type")
+	errMissing = errors.New("missing field")
 )
 
-// codec encodes or decodes messages. For each message one function calls a method of codec for each field, in the order
-// of field numbers. When encoding, the method appends the field. When decoding, the method reads the field if the input
-// continues with it, and else does nothing. In case the fields of the input are in another order, readMessage calls the
-// function repeatedly until it has read all fields.
+// codec encodes or decodes messages. For each message one function, named after it with the ending Fields, calls a
+// method of codec for each field, in the order of field numbers. When encoding, the method appends the field. When
+// decoding, the method reads the field if the input continues with it, and else does nothing. In case the fields of the
+// input are in another order, readMessage calls the function repeatedly until it has read all fields.
 type codec struct {
 	writing bool
 	bytes   []byte // the output so far, or the input
 	err     error  // the first error
 
 	// The following fields are used only for reading.
-	pos       int         // position in bytes; the value of nextField begins there
-	nextField fieldNumber // the field that comes next in the input; 0 at the end of the message and after an error
-	nextWire  byte        // wire type of nextField
+	pos       int            // position in bytes; the value of nextField begins there
+	nextField fieldNumber    // the field that comes next in the input; 0 at the end of the message and after an error
+	nextWire  protowire.Type // wire type of nextField
 	scope
 }
 
@@ -47,7 +36,7 @@ type codec struct {
 type scope struct {
 	end    int    // position in codec.bytes after the message
 	needed uint64 // bit n is set if field n is mandatory
-	seen   uint64 // bit n is set if field n was in the message
+	seen   uint64 // bit n is set if mandatory field n was in the message
 }
 
 // fail stores the first error, with field and position, and ends reading.
@@ -61,12 +50,11 @@ func (c *codec) fail(err error) {
 func message[T any](c *codec, n fieldNumber, v *T, fields func(*codec, *T)) {
 	switch {
 	case c.writing:
-		c.putTag(n, wireBytes)
+		c.putTag(n, protowire.BytesType)
 		lengthPrefixed(c, v, fields)
 	case c.nextField == n:
 		outer := c.scope
-		end := c.length()
-		readMessage(c, end, v, fields)
+		readMessage(c, c.length(), v, fields)
 		c.scope = outer
 		c.advance()
 	}
@@ -107,7 +95,7 @@ func (c *codec) insertLength(start int) {
 		return
 	}
 	var head [10]byte
-	length := appendVarint(head[:0], uint64(size))
+	length := protowire.AppendVarint(head[:0], uint64(size))
 	c.bytes = append(c.bytes, length[1:]...)
 	copy(c.bytes[start-1+len(length):], c.bytes[start:start+size])
 	copy(c.bytes[start-1:], length)
@@ -118,13 +106,11 @@ func readMessage[T any](c *codec, end int, v *T, fields func(*codec, *T)) {
 	c.advance()
 	for {
 		at := c.pos
-		fields(c, v)
-		if c.nextField == 0 {
+		if fields(c, v); c.nextField == 0 {
 			break
 		}
 		if c.pos == at {
 			c.skip()
-			c.advance()
 		}
 	}
 	if missing := c.needed &^ c.seen; missing != 0 && c.err == nil {
@@ -141,84 +127,59 @@ func (c *codec) require(n fieldNumber) {
 	}
 }
 
-// once makes a second occurrence of a field an error. protobuf would merge the two.
-func (c *codec) once(n fieldNumber) {
-	if c.nextField == n {
-		if c.seen&(1<<n) != 0 {
-			c.fail(errDuplicate)
-		}
-		c.seen |= 1 << n
-	}
-}
-
 // countRun returns how many fields with the number nextField follow each other. It reads nothing.
-func (c *codec) countRun() int {
-	at, next, wire, err, count := c.pos, c.nextField, c.nextWire, c.err, 0
-	for c.nextField == next && c.nextWire == wireBytes {
+func (c *codec) countRun() (count int) {
+	before := *c
+	for ; c.nextField == before.nextField && c.nextWire == protowire.BytesType; count++ {
 		c.pos = c.length()
 		c.advance()
-		count++
 	}
-	c.pos, c.nextField, c.nextWire, c.err = at, next, wire, err
+	*c = before
 	return count
+}
+
+// consumed moves the position over the n bytes that protowire has read. A negative n is protowire's error.
+func (c *codec) consumed(n int) {
+	if n < 0 {
+		c.fail(protowire.ParseError(n))
+		return
+	}
+	c.pos += n
 }
 
 // advance reads the number and the wire type of the next field.
 func (c *codec) advance() {
-	if c.pos >= c.end {
+	if c.pos >= c.end || c.err != nil {
 		c.nextField = 0
 		return
 	}
-	tag := uint64(c.bytes[c.pos])
-	if tag < 0x80 {
-		c.pos++
-	} else {
-		tag = c.varint()
-	}
-	c.nextField, c.nextWire = fieldNumber(tag>>3), byte(tag&7)
-	if c.nextField <= 0 || c.nextWire == wireGroupClose {
-		if c.err == nil {
-			c.fail(errTag)
-		}
-		c.nextField = 0
-	}
-}
-
-// varint reads a varint of at most ten bytes. It ignores bits beyond the 64th.
-func (c *codec) varint() uint64 {
-	var v uint64
-	for shift := 0; shift < 64; shift += 7 {
-		if c.pos >= c.end {
-			c.fail(io.ErrUnexpectedEOF)
-			return 0
-		}
-		b := c.bytes[c.pos]
-		c.pos++
-		v |= uint64(b&0x7f) << shift
-		if b < 0x80 {
-			return v
-		}
-	}
-	c.fail(errOverflow)
-	return 0
+	number, wire, n := protowire.ConsumeTag(c.bytes[c.pos:c.end])
+	c.nextField, c.nextWire = number, wire
+	c.consumed(n)
 }
 
 // number reads the value of the next field, which must be a varint.
 func (c *codec) number() uint64 {
-	if c.nextWire != wireVarint {
+	if c.nextWire != protowire.VarintType {
 		c.fail(errWire)
 		return 0
-	}
-	if c.pos < c.end && c.bytes[c.pos] < 0x80 {
-		c.pos++
-		return uint64(c.bytes[c.pos-1])
 	}
 	return c.varint()
 }
 
+func (c *codec) varint() uint64 {
+	if c.pos >= c.end {
+		c.fail(io.ErrUnexpectedEOF)
+		return 0
+	}
+	v, n := protowire.ConsumeVarint(c.bytes[c.pos:c.end])
+	c.consumed(n)
+	return v
+}
+
 // length reads the length of the next field's value. It returns the position after the value.
 func (c *codec) length() (end int) {
-	if c.nextWire != wireBytes {
+	if c.nextWire != protowire.BytesType {
 		c.fail(errWire)
 		return c.pos
 	}
@@ -238,48 +199,26 @@ func (c *codec) value() []byte {
 	return value
 }
 
+// skip reads a field that is not known.
 func (c *codec) skip() {
-	for depth := 0; ; {
-		switch c.nextWire {
-		case wireVarint:
-			c.varint()
-		case wireFixed64:
-			c.pos += 8
-		case wireBytes:
-			c.value()
-		case wireGroup:
-			depth++
-		case wireGroupClose:
-			depth--
-		case wireFixed32:
-			c.pos += 4
-		default:
-			c.fail(errTag)
-		}
-		if c.pos > c.end && c.err == nil {
-			c.fail(io.ErrUnexpectedEOF)
-		}
-		if depth == 0 || c.err != nil {
-			return
-		}
-		c.nextWire = byte(c.varint() & 7)
-	}
+	c.consumed(protowire.ConsumeFieldValue(c.nextField, c.nextWire, c.bytes[c.pos:c.end]))
+	c.advance()
 }
 
-func (c *codec) putTag(n fieldNumber, wire byte) {
-	c.bytes = appendVarint(c.bytes, uint64(n)<<3|uint64(wire))
+func (c *codec) putTag(n fieldNumber, wire protowire.Type) {
+	c.bytes = protowire.AppendTag(c.bytes, n, wire)
 }
 
 // put writes a field with a number. It omits the field if the number is 0.
 func (c *codec) put(n fieldNumber, v uint64) {
 	if v != 0 {
-		c.putTag(n, wireVarint)
-		c.bytes = appendVarint(c.bytes, v)
+		c.putTag(n, protowire.VarintType)
+		c.bytes = protowire.AppendVarint(c.bytes, v)
 	}
 }
 
 // putBytes writes a field with bytes. It does not omit an empty field.
 func (c *codec) putBytes(n fieldNumber, v []byte) {
-	c.putTag(n, wireBytes)
-	c.bytes = append(appendVarint(c.bytes, uint64(len(v))), v...)
+	c.putTag(n, protowire.BytesType)
+	c.bytes = protowire.AppendBytes(c.bytes, v)
 }

@@ -6,7 +6,7 @@
 // values are omitted. For each message one function calls a method of codec for each field. The same function is used
 // to write and to read the message:
 //
-//	func (c *codec) keyUse(u *account.KeyUse) {
+//	func keyUseFields(c *codec, u *account.KeyUse) {
 //		c.text(1, &u.KeyID)
 //		c.instant(2, &u.At)
 //	}
@@ -31,7 +31,8 @@
 // The reader skips unknown fields. If an older program must not skip a new field, the writer raises the required
 // version. A newer required version, an unknown event and an unknown enum value return ErrUnknown.
 //
-// Fields may come in any order. If a field occurs twice, both are validated and the second is used, as in protobuf.
+// Fields may come in any order. If a field occurs twice, both are validated and the second is used, as in protobuf,
+// whose library reads and writes the numbers and tags (protowire).
 // Reading ends at the first error, which has the number and the position of the field. Texts need not be valid UTF-8,
 // because a source's text may be cut inside a character.
 //

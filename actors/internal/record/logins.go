@@ -5,10 +5,12 @@ import (
 	"math"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/tasard/tasard/engine/account"
 )
 
-func (c *codec) codeIssued(e *account.CodeIssued) {
+func codeIssuedFields(c *codec, e *account.CodeIssued) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.monotonic(4, &e.Monotonic)
@@ -17,19 +19,19 @@ func (c *codec) codeIssued(e *account.CodeIssued) {
 	c.optionalDigest(7, &e.Browser)
 }
 
-func (c *codec) codeFailed(e *account.CodeFailed) {
+func codeFailedFields(c *codec, e *account.CodeFailed) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.monotonic(4, &e.Monotonic)
 	c.optionalDigest(5, &e.Browser)
 }
 
-func (c *codec) codeRefused(e *CodeRefused) {
+func codeRefusedFields(c *codec, e *CodeRefused) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 }
 
-func (c *codec) sessionOpened(e *account.SessionOpened) {
+func sessionOpenedFields(c *codec, e *account.SessionOpened) {
 	c.uint64(1, &e.Account)
 	c.bool(2, &e.New)
 	c.email(3, &e.Email)
@@ -40,28 +42,28 @@ func (c *codec) sessionOpened(e *account.SessionOpened) {
 	c.optionalDigest(10, &e.Browser)
 }
 
-func (c *codec) loginUnlocked(e *account.LoginUnlocked) {
+func loginUnlockedFields(c *codec, e *account.LoginUnlocked) {
 	c.email(1, &e.Email)
 	c.instant(2, &e.At)
 	c.internedText(4, &e.By)
 }
 
-func (c *codec) sessionClosed(e *account.SessionClosed) { c.digest(1, &e.Token) }
+func sessionClosedFields(c *codec, e *account.SessionClosed) { c.digest(1, &e.Token) }
 
-func (c *codec) announced(e *account.Announced) { c.keyPolicy(&e.KeyPolicy) }
+func announcedFields(c *codec, e *account.Announced) { keyPolicyFields(c, &e.KeyPolicy) }
 
-func (c *codec) keyPolicy(t *account.KeyPolicy) {
+func keyPolicyFields(c *codec, t *account.KeyPolicy) {
 	c.instant(1, &t.AnnouncedAt)
 	c.instant(3, &t.RequiredAt)
 	c.internedText(5, &t.By)
 }
 
-func (c *codec) announcementWithdrawn(e *account.AnnouncementWithdrawn) {
+func announcementWithdrawnFields(c *codec, e *account.AnnouncementWithdrawn) {
 	c.instant(1, &e.At)
 	c.internedText(3, &e.By)
 }
 
-func (c *codec) address(a *account.AddressState) {
+func addressFields(c *codec, a *account.AddressState) {
 	c.email(1, &a.Email)
 	c.uint64(2, &a.Account)
 	c.monotonic(3, &a.NextCodeAt)
@@ -75,7 +77,7 @@ func (c *codec) address(a *account.AddressState) {
 	dayCount(c, 11, &a.KnownMails)
 }
 
-func (c *codec) session(s *account.SessionState) {
+func sessionFields(c *codec, s *account.SessionState) {
 	c.digest(1, &s.Token)
 	c.uint64(2, &s.Account)
 	c.email(3, &s.Email)
@@ -83,7 +85,7 @@ func (c *codec) session(s *account.SessionState) {
 	c.monotonic(6, &s.Until)
 }
 
-func (c *codec) code(s *account.CodeState) {
+func codeFields(c *codec, s *account.CodeState) {
 	c.email(1, &s.Email)
 	c.digest(2, (*account.Digest)(&s.Seal))
 	c.instant(3, &s.Expires)
@@ -102,23 +104,21 @@ type registry struct {
 	monotonic                        time.Duration // monotonic time of the snapshot; see Snapshot.Monotonic
 }
 
-func (c *codec) registry(r *registry) {
-	c.once(1)
-	message(c, 1, &r.failedAttempts, (*codec).hourCounter)
-	c.once(2)
-	message(c, 2, &r.codes, (*codec).hourCounter)
+func registryFields(c *codec, r *registry) {
+	message(c, 1, &r.failedAttempts, hourCounterFields)
+	message(c, 2, &r.codes, hourCounterFields)
 	c.monotonic(3, &r.lastSweep)
 	c.uint64(4, &r.lastID)
 	if !c.writing || r.keyPolicy != (account.KeyPolicy{}) {
-		message(c, 5, &r.keyPolicy, (*codec).keyPolicy)
+		message(c, 5, &r.keyPolicy, keyPolicyFields)
 	}
 	c.monotonic(6, &r.monotonic)
 	if !c.writing || r.newcomers != (account.HourCounter{}) {
-		message(c, 7, &r.newcomers, (*codec).hourCounter)
+		message(c, 7, &r.newcomers, hourCounterFields)
 	}
 }
 
-func (c *codec) hourCounter(s *account.HourCounter) {
+func hourCounterFields(c *codec, s *account.HourCounter) {
 	c.minutes(1, s.Counts[:])
 	c.int64(2, &s.Newest)
 	if !c.writing && s.Newest < 0 {
@@ -128,12 +128,11 @@ func (c *codec) hourCounter(s *account.HourCounter) {
 
 // minutes is for a list of numbers in one field, which protobuf calls packed.
 func (c *codec) minutes(n fieldNumber, v []uint16) {
-	c.once(n)
 	switch {
 	case c.writing:
 		var packed []byte
 		for _, one := range v {
-			packed = appendVarint(packed, uint64(one))
+			packed = protowire.AppendVarint(packed, uint64(one))
 		}
 		c.putBytes(n, packed)
 	case c.nextField == n:

@@ -4,22 +4,22 @@ import "github.com/tasard/tasard/engine"
 
 // Each function lists the fields of one message. Never change the number or the meaning of a field.
 
-func (c *codec) refreshed(e *engine.Refreshed) {
+func refreshedFields(c *codec, e *engine.Refreshed) {
 	c.internedText(1, &e.Currency)
 	c.internedText(2, &e.SourceID)
 	c.instant(3, &e.ObservedAt)
 	c.sint64(5, &e.Priority)
 	c.bool(6, &e.Manual)
 	c.internedText(7, &e.UpstreamSource)
-	repeated(c, 8, &e.Quotes, (*codec).acceptedQuote)
-	repeated(c, 9, &e.Quarantined, (*codec).quarantined)
+	repeated(c, 8, &e.Quotes, acceptedQuoteFields)
+	repeated(c, 9, &e.Quarantined, quarantinedFields)
 	c.instant(10, &e.Slot)
 	c.count(12, &e.Currencies)
 	c.internedText(13, &e.By)
 	c.text(14, &e.Baseline)
 }
 
-func (c *codec) acceptedQuote(q *engine.AcceptedQuote) {
+func acceptedQuoteFields(c *codec, q *engine.AcceptedQuote) {
 	c.internedText(1, &q.Key.Institution)
 	c.channel(2, &q.Key.Channel)
 	c.kind(3, &q.Key.Kind)
@@ -31,7 +31,7 @@ func (c *codec) acceptedQuote(q *engine.AcceptedQuote) {
 	c.bool(11, &q.Backfill)
 }
 
-func (c *codec) quarantined(h *engine.Quarantined) {
+func quarantinedFields(c *codec, h *engine.Quarantined) {
 	o := &h.Observation
 	c.uint64(1, &h.ID)
 	c.internedText(2, &h.SourceID)
@@ -50,7 +50,7 @@ func (c *codec) quarantined(h *engine.Quarantined) {
 	c.text(18, &o.Document)
 }
 
-func (c *codec) withdrawn(e *engine.Withdrawn) {
+func withdrawnFields(c *codec, e *engine.Withdrawn) {
 	c.internedText(1, &e.Currency)
 	c.internedText(2, &e.SourceID)
 	c.internedText(3, &e.Key.Institution)
@@ -62,7 +62,7 @@ func (c *codec) withdrawn(e *engine.Withdrawn) {
 	c.bool(10, &e.HistoryOnly)
 }
 
-func (c *codec) released(e *engine.Released) {
+func releasedFields(c *codec, e *engine.Released) {
 	c.internedText(1, &e.Currency)
 	c.uint64(2, &e.QuarantineID)
 	c.internedText(3, &e.SourceID)
@@ -70,19 +70,19 @@ func (c *codec) released(e *engine.Released) {
 	c.sint64(6, &e.Priority)
 	c.bool(7, &e.Manual)
 	c.internedText(8, &e.UpstreamSource)
-	message(c, 9, &e.Quote, (*codec).acceptedQuote)
+	message(c, 9, &e.Quote, acceptedQuoteFields)
 	c.instant(10, &e.At)
 	c.internedText(12, &e.By)
 }
 
-func (c *codec) rejected(e *engine.Rejected) {
+func rejectedFields(c *codec, e *engine.Rejected) {
 	c.internedText(1, &e.Currency)
 	c.uint64(2, &e.QuarantineID)
 	c.instant(3, &e.At)
 	c.internedText(5, &e.By)
 }
 
-func (c *codec) sourceQuote(o *engine.SourceQuote) {
+func sourceQuoteFields(c *codec, o *engine.SourceQuote) {
 	c.internedText(1, &o.Key.Institution)
 	c.channel(2, &o.Key.Channel)
 	c.kind(3, &o.Key.Kind)
@@ -100,7 +100,7 @@ func (c *codec) sourceQuote(o *engine.SourceQuote) {
 	c.bool(19, &o.Released)
 }
 
-func (c *codec) pendingConfirmation(s *engine.PendingConfirmation) {
+func pendingConfirmationFields(c *codec, s *engine.PendingConfirmation) {
 	c.internedText(1, &s.Key.Institution)
 	c.channel(2, &s.Key.Channel)
 	c.kind(3, &s.Key.Kind)
@@ -112,7 +112,7 @@ func (c *codec) pendingConfirmation(s *engine.PendingConfirmation) {
 	c.count(11, &s.Sightings)
 }
 
-func (c *codec) slot(s *engine.AnsweredSlot) {
+func slotFields(c *codec, s *engine.AnsweredSlot) {
 	c.internedText(1, &s.SourceID)
 	c.instant(2, &s.Slot)
 	c.count(4, &s.Currencies)
@@ -120,7 +120,7 @@ func (c *codec) slot(s *engine.AnsweredSlot) {
 }
 
 // historyEntry omits the currency, because the part of the snapshot that contains the entry has the currency.
-func (c *codec) historyEntry(h *engine.HistoryEntry) {
+func historyEntryFields(c *codec, h *engine.HistoryEntry) {
 	c.date(1, &h.Date)
 	c.internedText(2, &h.InstitutionID)
 	c.channel(3, &h.Channel)

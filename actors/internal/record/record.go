@@ -40,36 +40,14 @@ type envelope struct {
 // Encode encodes an engine.Event, account.Event, account.RegistryEvent, *account.Announced,
 // *account.AnnouncementWithdrawn, *CodeRefused or *Bundle.
 func Encode(event any) ([]byte, error) {
-	return new(Encoder).encode(event, recordBytes)
-}
-
-const (
-	recordBytes = 96      // initial size of the buffer for a record; most records fit into it
-	chunkBytes  = 4 << 10 // size of an Encoder's buffer
-)
-
-// Encoder encodes many records into one buffer. It is not safe for concurrent use. The zero value is ready for use.
-type Encoder struct {
-	codec    codec
-	envelope envelope
-}
-
-// Encode is like the function Encode. Several records share one buffer, whose memory is never reused.
-func (e *Encoder) Encode(event any) ([]byte, error) { return e.encode(event, chunkBytes) }
-
-func (e *Encoder) encode(event any, size int) ([]byte, error) {
-	c := &e.codec
-	if cap(c.bytes)-len(c.bytes) < recordBytes {
-		c.bytes = make([]byte, 0, size)
-	}
-	c.writing, e.envelope.event = true, event
-	start := len(c.bytes)
-	c.envelope(&e.envelope)
-	if e.envelope.event = nil; len(c.bytes) == start {
+	c := &codec{writing: true, bytes: make([]byte, 0, recordBytes)}
+	if envelopeFields(c, &envelope{event: event}); len(c.bytes) == 0 {
 		return nil, fmt.Errorf("encode event: no record holds a %T", event)
 	}
-	return c.bytes[start:len(c.bytes):len(c.bytes)], nil
+	return c.bytes, nil
 }
+
+const recordBytes = 96 // initial size of the buffer for a record; most records fit into it
 
 // Decoder decodes records and snapshots. Only the results of Bundle share memory with the input. A Decoder is not safe
 // for concurrent use.
@@ -93,7 +71,7 @@ func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error
 // Event decodes a record that is not a bundle. It returns ErrUnknown if the event or the required version is unknown.
 func (d *Decoder) Event(record []byte) (any, error) {
 	d.envelope = envelope{}
-	if err := decode(d, record, &d.envelope, (*codec).envelope); err != nil {
+	if err := decode(d, record, &d.envelope, envelopeFields); err != nil {
 		return nil, fmt.Errorf("decode record: %w", err)
 	}
 	if _, bundle := d.envelope.event.(*Bundle); bundle || d.envelope.event == nil {
@@ -116,7 +94,7 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 		return Bundle{Records: [][]byte{record}}, nil
 	}
 	d.envelope = envelope{}
-	if err := decode(d, record, &d.envelope, (*codec).envelope); err != nil {
+	if err := decode(d, record, &d.envelope, envelopeFields); err != nil {
 		return Bundle{}, fmt.Errorf("decode bundle: %w", err)
 	}
 	b, ok := d.envelope.event.(*Bundle)
@@ -146,7 +124,7 @@ func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	return events, nil
 }
 
-func (c *codec) envelope(r *envelope) {
+func envelopeFields(c *codec, r *envelope) {
 	c.version(&r.requires, recordVersion)
 	if c.writing {
 		for n := firstEventKind; n < len(eventKinds) && !eventKinds[n].code(c, fieldNumber(n), r.event); n++ {
@@ -192,27 +170,27 @@ func kindOf[T any](fields func(*codec, *T)) eventKind {
 
 // eventKinds has the functions for each kind of event. The index is the number of the event's field in the envelope.
 var eventKinds = [...]eventKind{
-	2:  kindOf((*codec).refreshed),
-	3:  kindOf((*codec).withdrawn),
-	4:  kindOf((*codec).released),
-	5:  kindOf((*codec).rejected),
-	6:  kindOf((*codec).accountCreated),
-	7:  kindOf((*codec).keyCreated),
-	8:  kindOf((*codec).keyRevoked),
-	9:  kindOf((*codec).leased),
-	10: kindOf((*codec).returned),
-	11: kindOf((*codec).suspended),
-	12: kindOf((*codec).restored),
-	13: kindOf((*codec).quotaSet),
-	14: kindOf((*codec).codeIssued),
-	15: kindOf((*codec).codeFailed),
-	16: kindOf((*codec).codeRefused),
-	17: kindOf((*codec).sessionOpened),
-	18: kindOf((*codec).sessionClosed),
-	19: kindOf((*codec).announced),
-	20: kindOf((*codec).announcementWithdrawn),
-	21: kindOf((*codec).bundle),
-	22: kindOf((*codec).loginUnlocked),
+	2:  kindOf(refreshedFields),
+	3:  kindOf(withdrawnFields),
+	4:  kindOf(releasedFields),
+	5:  kindOf(rejectedFields),
+	6:  kindOf(accountCreatedFields),
+	7:  kindOf(keyCreatedFields),
+	8:  kindOf(keyRevokedFields),
+	9:  kindOf(leasedFields),
+	10: kindOf(returnedFields),
+	11: kindOf(suspendedFields),
+	12: kindOf(restoredFields),
+	13: kindOf(quotaSetFields),
+	14: kindOf(codeIssuedFields),
+	15: kindOf(codeFailedFields),
+	16: kindOf(codeRefusedFields),
+	17: kindOf(sessionOpenedFields),
+	18: kindOf(sessionClosedFields),
+	19: kindOf(announcedFields),
+	20: kindOf(announcementWithdrawnFields),
+	21: kindOf(bundleFields),
+	22: kindOf(loginUnlockedFields),
 }
 
 const firstEventKind = 2
@@ -225,7 +203,7 @@ func (c *codec) newEvent() any {
 	return eventKinds[c.nextField].empty()
 }
 
-func (c *codec) bundle(b *Bundle) {
+func bundleFields(c *codec, b *Bundle) {
 	c.node(1, &b.Node)
 	c.uint64(2, &b.Token)
 	c.byteStrings(3, &b.Records)

@@ -55,7 +55,7 @@ type snapshotReader struct {
 	result  Snapshot
 }
 
-// next reads the next part. It appends the lists of a currency directly to s.result.
+// next reads the next part.
 func (s *snapshotReader) next() error {
 	size, err := binary.ReadUvarint(s.src)
 	if err != nil {
@@ -68,31 +68,37 @@ func (s *snapshotReader) next() error {
 	if _, err := io.ReadFull(s.src, s.bytes); err != nil {
 		return unexpectedEOF(err)
 	}
-	s.part = part{currencyState: s.state, accounts: s.part.accounts[:0]}
-	return decode(s.decoder, s.bytes, &s.part, (*codec).part)
+	s.part = part{accounts: s.part.accounts[:0]}
+	return decode(s.decoder, s.bytes, &s.part, partFields)
 }
 
-// state returns the element of s.result for a currency. Because the parts of a currency follow each other, it is the
-// last element or a new one.
-func (s *snapshotReader) state(currency string) *engine.SavedCurrency {
-	if n := len(s.result.Currencies); n == 0 || s.result.Currencies[n-1].Currency != currency {
-		s.result.Currencies = append(s.result.Currencies, engine.SavedCurrency{Currency: currency})
+// storeCurrency adds a part of a currency to s.result. The parts of a currency follow each other.
+func (s *snapshotReader) storeCurrency(p engine.SavedCurrency) {
+	all := s.result.Currencies
+	if n := len(all); n == 0 || all[n-1].Currency != p.Currency {
+		all = append(all, engine.SavedCurrency{Currency: p.Currency})
 	}
-	return &s.result.Currencies[len(s.result.Currencies)-1]
+	state := &all[len(all)-1]
+	for i := range p.History {
+		p.History[i].Currency = p.Currency
+	}
+	state.LastQuarantineID = p.LastQuarantineID
+	state.SourceQuotes = append(state.SourceQuotes, p.SourceQuotes...)
+	state.Pending = append(state.Pending, p.Pending...)
+	state.History = append(state.History, p.History...)
+	state.Quarantine = append(state.Quarantine, p.Quarantine...)
+	state.Slots = append(state.Slots, p.Slots...)
+	s.result.Currencies = all
 }
 
-// store adds the data of the part that next has not added to s.result, or passes it to the visitor.
+// store adds the data of the part to s.result, or passes it to the visitor.
 func (s *snapshotReader) store() error {
 	p, result := &s.part, &s.result
 	if !p.isAccountPart() {
-		state := s.state(p.currency)
-		if p.state != nil && p.state != state {
-			return errors.New("a currency code after its lists")
-		}
-		state.LastQuarantineID = p.lastQuarantineID
+		s.storeCurrency(p.currency)
 		return nil
 	}
-	if p.state != nil {
+	if p.currency.Currency != "" {
 		return errors.New("a part with a currency and accounts")
 	}
 	if len(p.accounts) > 0 {
@@ -114,7 +120,7 @@ func (s *snapshotReader) store() error {
 }
 
 func (s *snapshotReader) checkEnd(count uint64) error {
-	if s.part.state != nil || s.part.isAccountPart() {
+	if s.part.currency.Currency != "" || s.part.isAccountPart() {
 		return errors.New("read snapshot: the last part has more than the part count")
 	}
 	if s.part.parts != count {

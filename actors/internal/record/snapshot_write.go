@@ -28,7 +28,8 @@ func NewSnapshotWriter(w io.Writer) *SnapshotWriter {
 // Currency writes the state of a currency.
 func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 	write := func(lists engine.SavedCurrency) {
-		w.write(&part{currency: s.Currency, lastQuarantineID: s.LastQuarantineID, state: &lists})
+		lists.Currency, lists.LastQuarantineID = s.Currency, s.LastQuarantineID
+		w.write(&part{currency: lists})
 	}
 	write(engine.SavedCurrency{})
 	for quotes := range slices.Chunk(s.SourceQuotes, partItemsMax) {
@@ -80,7 +81,7 @@ func (w *SnapshotWriter) write(p *part) {
 		return
 	}
 	w.codec.bytes = w.codec.bytes[:0]
-	lengthPrefixed(&w.codec, p, (*codec).part)
+	lengthPrefixed(&w.codec, p, partFields)
 	w.count++
 	if _, err := w.w.Write(w.codec.bytes); err != nil {
 		w.err = fmt.Errorf("write snapshot: %w", err)

@@ -1,19 +1,18 @@
 package record
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
 	"unique"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
 // The methods below are for one type of field each. A method writes the value v as field n, or reads it from field n.
-
-func appendVarint(to []byte, v uint64) []byte { return binary.AppendUvarint(to, v) }
 
 // integer accepts numbers from low to high. For any other number it fails with an error that begins with the text in
 // what.
@@ -51,10 +50,9 @@ func (c *codec) monotonic(n fieldNumber, v *time.Duration) {
 func (c *codec) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
-		c.put(n, uint64(*v)<<1^uint64(*v>>63))
+		c.put(n, protowire.EncodeZigZag(*v))
 	case c.nextField == n:
-		u := c.number()
-		*v = int64(u>>1) ^ -int64(u&1)
+		*v = protowire.DecodeZigZag(c.number())
 		c.advance()
 	}
 }
@@ -105,8 +103,8 @@ func (c *codec) internedText(n fieldNumber, v *string) {
 func (c *codec) text(n fieldNumber, v *string) {
 	switch {
 	case c.writing && *v != "":
-		c.putTag(n, wireBytes)
-		c.bytes = append(appendVarint(c.bytes, uint64(len(*v))), *v...)
+		c.putTag(n, protowire.BytesType)
+		c.bytes = protowire.AppendString(c.bytes, *v)
 	case c.nextField == n:
 		*v = string(c.value())
 		c.advance()
@@ -139,9 +137,6 @@ func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 			c.putBytes(n, one)
 		}
 		return
-	}
-	if c.nextField == n && *v == nil {
-		*v = make([][]byte, 0, c.countRun())
 	}
 	for c.nextField == n {
 		*v = append(*v, c.value())
@@ -189,10 +184,10 @@ func (c *codec) email(n fieldNumber, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
 	}
-	message(c, n, v, (*codec).emailFields)
+	message(c, n, v, emailFields)
 }
 
-func (c *codec) emailFields(v *account.EmailID) {
+func emailFields(c *codec, v *account.EmailID) {
 	digest, mask := v.Digest(), v.String()
 	c.digest(1, &digest)
 	c.internedText(2, &mask)
