@@ -106,6 +106,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, collect *
 	if err != nil {
 		return err
 	}
+	advise(reports, definitions)
 	offline := !slices.ContainsFunc(reports, func(s sourceReport) bool { return !s.isOffline() })
 	if !offline || o.json { // otherwise all lines would be the same
 		if err := printReports(p, reports, o.json, len(ids) == 0); err != nil {

@@ -113,3 +113,26 @@ func TestCheck_ExitCode(t *testing.T) {
 		}
 	}
 }
+
+// TestCheck_FirstDay: the table says what the rates of a source do while it fails, and what to type next.
+func TestCheck_FirstDay(t *testing.T) {
+	find := func(id string) *source.Definition { d, _ := source.DefaultSet().Find(id); return d }
+	rate := []reportedObservation{{InstitutionID: "bhd", Currency: "USD", Buy: "58.10", Kind: "commercial"}}
+	definitions := []*source.Definition{find("bhd-site"), find("infodolar"), find("popular-site"), find("bcrd-usd"), find("qik-site")}
+	reports := []sourceReport{
+		{Source: "bhd-site", Verdict: changed}, {Source: "infodolar", Verdict: partial, Observations: rate}, {Source: "popular-site", Verdict: blocked},
+		{Source: "bcrd-usd", Verdict: changed}, {Source: "qik-site", Verdict: fine},
+	}
+	advise(reports, definitions)
+	for i, want := range [][2]string{
+		{"infodolar stands in", "tasard sources suggest bhd-site --data DIR"},
+		{"those that no other source gives are stale 26h after they were last read", "tasard definitions show infodolar"},
+		{"stale 26h after they were last read", "save the page in a browser, then: tasard import --data DIR --source popular-site FILE"},
+		{"stale 98h after they were last read", "tasard definitions show bcrd-usd"},
+		{"", ""},
+	} {
+		if s := reports[i]; s.Meanwhile != want[0] || s.Next != want[1] {
+			t.Errorf("%s: %q, %q; want %q", s.Source, s.Meanwhile, s.Next, want)
+		}
+	}
+}

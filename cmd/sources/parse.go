@@ -27,9 +27,11 @@ const documentBytesMax = 16 << 20
 type (
 	sourceReport struct {
 		Source       string                `json:"source"`
-		Verdict      verdict               `json:"verdict,omitempty"`  // of check
-		Evidence     string                `json:"evidence,omitempty"` // grade of the definition
-		Refused      []string              `json:"refused,omitempty"`  // rates that the rules of a node refuse, and why
+		Verdict      verdict               `json:"verdict,omitempty"`   // of check
+		Evidence     string                `json:"evidence,omitempty"`  // grade of the definition
+		Refused      []string              `json:"refused,omitempty"`   // rates that the rules of a node refuse, and why
+		Meanwhile    string                `json:"meanwhile,omitempty"` // of check: what its rates do while it fails
+		Next         string                `json:"next,omitempty"`      // of check: what to type
 		Failure      *admin.SourceFailure  `json:"failure,omitempty"`
 		Millis       int64                 `json:"millis,omitempty"`
 		Digests      []string              `json:"digests,omitempty"`

@@ -113,16 +113,18 @@ func (s *sourceReport) explanation() string {
 	return strings.Join(parts, "; ")
 }
 
-// printTable prints a line for each source, first those that need a repair.
+// printTable prints a line for each source, first those that need a repair: why it fails, what its rates do meanwhile,
+// and what to type next.
 func printTable(out io.Writer, reports []sourceReport) {
 	order := []verdict{changed, partial, noPrices, failed, unreachable, blocked, fine}
 	sorted := slices.SortedStableFunc(slices.Values(reports), func(a, b sourceReport) int {
 		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
 	})
-	table := terminal.NewTable(out, "SOURCE\tVERDICT\tEVIDENCE\tRATES\tWHAT TO LOOK AT\n")
+	table := terminal.NewTable(out, "SOURCE\tVERDICT\tEVIDENCE\tRATES\tITS RATES MEANWHILE\tNEXT\tWHY\n")
 	for i := range sorted {
 		s := &sorted[i]
-		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", s.Source, s.Verdict, cmp.Or(s.Evidence, "-"), len(s.Observations),
+		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", s.Source, s.Verdict, cmp.Or(s.Evidence, "-"), len(s.Observations),
+			cmp.Or(s.Meanwhile, "-"), cmp.Or(s.Next, "-"),
 			cmp.Or(terminal.Sanitize(elide(s.explanation(), cutRunes)), "-"))
 	}
 	_ = table.Flush() // out is an ErrWriter, which keeps errors
