@@ -82,7 +82,7 @@ func quoteSpecs() []quoteSpec {
 		{institution: "empire", spread: 2_5000, currencies: usdEUR, published: alwaysBoth},
 		{institution: "apap", spread: 3_0000, currencies: usdEUR},
 		{institution: "cibao", spread: 3_2000, currencies: usdEUR},
-		{institution: "la-nacional", spread: 2_6000, currencies: usd, published: alwaysBoth},
+		{institution: "la-nacional", spread: 2_6000, currencies: usdEUR, published: alwaysBoth},
 		{institution: "alaver", spread: 2_7000, currencies: usd},
 		{institution: "peravia", spread: 2_4000, currencies: usd, published: alwaysBoth},
 		{institution: "duarte", spread: 2_5000, currencies: usd},
