@@ -75,7 +75,7 @@ func routeNames() []string {
 func routeIDs() map[string]routeID {
 	ids := map[string]routeID{}
 	for i, name := range routeNames() {
-		ids[name] = routeID(i) //nolint:gosec // G115: there are some 20
+		ids[name] = routeID(i)
 	}
 	return ids
 }
