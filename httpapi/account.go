@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -56,8 +57,7 @@ type accountRequest struct {
 	name  string // name of a new API key
 }
 
-// accountOperations returns the table of account operations. A new operation also needs a function in
-// account_answers.go.
+// accountOperations returns the table of account operations. A new operation also needs a method of accountAPI.
 func accountOperations() []accountOperation {
 	const post, get, del = fasthttp.MethodPost, fasthttp.MethodGet, fasthttp.MethodDelete
 	return []accountOperation{
@@ -417,3 +417,62 @@ func (a *accountAPI) credential(ctx *fasthttp.RequestCtx) credential {
 	}
 	return c
 }
+
+// appendKey appends an API key as JSON, without its secret and without the closing brace.
+func appendKey(dst []byte, key *account.KeyRecord) []byte {
+	state := "active"
+	if !key.Active() {
+		state = "revoked"
+	}
+	dst = encode.Field(append(dst, '{'), "id", key.ID)
+	dst = encode.Field(dst, "name", key.Name)
+	dst = encode.Field(dst, "hint", key.Hint)
+	dst = encode.Field(dst, "status", state)
+	dst = encode.Time(dst, "createdAt", key.CreatedAt)
+	dst = encode.Time(dst, "revokedAt", key.RevokedAt)
+	return encode.Time(dst, "lastUsedAt", key.LastUsed)
+}
+
+// appendUsage appends a quota window as JSON. resetAt is rounded up to whole seconds, as in the rate-limit headers.
+func appendUsage(dst []byte, name string, w account.Window) []byte {
+	dst = append(encode.Name(dst, name), '{')
+	dst = encode.Int(dst, "limit", int64(w.Limit))
+	dst = encode.Int(dst, "remaining", int64(w.Remaining))
+	return append(encode.Time(dst, "resetAt", time.Unix(epochSeconds(w.Reset), 0)), '}')
+}
+
+// codeOf returns the code of an engine.Error, or "" for other errors.
+func codeOf(err error) engine.Code {
+	var named *engine.Error
+	if errors.As(err, &named) {
+		return named.Code
+	}
+	return ""
+}
+
+// API keys and session tokens are read only from the Authorization header, never from the URL, a cookie or a body.
+
+const (
+	bearerScheme = "bearer"
+	realmDefault = "tasard"
+)
+
+// bearerText returns the text after "Bearer" and blanks in an Authorization header, or false for another scheme.
+func bearerText(line []byte) ([]byte, bool) {
+	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
+		return nil, false
+	}
+	return bytes.TrimLeft(line[len(bearerScheme):], " "), true
+}
+
+// credential is the credential of an account request: a session token or an API key.
+type credential struct {
+	digest     account.Digest // valid if wellFormed
+	isKey      bool
+	present    bool // the request has an Authorization header
+	wellFormed bool // the header has the form of a session token or a key
+}
+
+// forwardedFor is the only header from which a client address is read, and only if it comes from a trusted proxy.
+// Forwarded and X-Real-IP are ignored: a proxy that is not configured to overwrite them passes on what a client sent.
+const forwardedFor = "X-Forwarded-For"

@@ -11,16 +11,16 @@
 //	(HTTP library)    reads the request; rejectUnreadable answers if it can't
 //	server.go         serve: 500 after a panic, 400 for malformed requests that the library accepts; finds the
 //	                  operation by path (404), from the table in routes.go
-//	operations.go     checks the method (405), authenticates (auth.go; 401), charges, checks readiness (503) and limits
+//	operations.go     checks the method (405), authenticates (401), charges, checks readiness (503) and limits
 //	                  (429); refunds after a 5xx
 //	internal/params   parses the parameters and reports all problems at once (400)
 //	operations.go     gets a page from the service and its encoded form (internal/rendered), or an error (errors.go)
 //	conditional.go    Cache-Control; internal/rendered has ETags and compresses
-//	responder.go      writes heads, errors, times and ids for all of them; headers.go has the templates of headers
+//	responder.go      writes heads, errors, times and ids for all of them; head.go has their constant parts
 //
-// The dispatcher sends account operations to account.go, account_body.go and account_answers.go. Account
-// operations are never charged, cached or compressed, and web pages of other sites can neither send them nor read the
-// responses. Paths without an operation belong to Config.Site.
+// The dispatcher sends account operations to account.go and account_body.go. They are never charged, cached or
+// compressed, and web pages of other sites can neither send them nor read the responses. Paths without an operation
+// belong to Config.Site.
 //
 // # Promises
 //
@@ -46,7 +46,7 @@
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
 //	an account operation   a row in account.go, its fields in account_body.go, a method of accountAPI
 //	an error code          its status in errors.go
-//	a header               headers.go; then run "go test -run Golden -update" and read the diff
-//	a test                 harness.go: Date from the clock, planted errors
+//	a header               head.go; then run "go test -run Golden -update" and read the diff
+//	a test                 Harness in server.go: Date from the clock, planted errors
 //	the API specification  contract/openapi.yaml; document_test.go compares it with the node
 package httpapi

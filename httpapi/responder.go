@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -358,4 +360,41 @@ func (w *responder) accessRecord(a *requestState, began time.Time, method string
 type deprecationNotice struct {
 	keyPolicy account.KeyPolicy
 	lines     []byte // Deprecation, Sunset and, if there is a page to link to, Link
+}
+
+// RequestID identifies a request in X-Request-Id and in the log.
+type RequestID [16]byte
+
+// RequestIDs returns a function for Config.RequestID. Its ids are pseudorandom hexadecimal digits and do not repeat.
+// The seed should be random, so that two processes do not have the same ids.
+func RequestIDs(seed uint64) func() RequestID {
+	var number atomic.Uint64
+	number.Store(mix(seed))
+	return func() (id RequestID) {
+		var b [len(id) / 2]byte
+		binary.BigEndian.PutUint64(b[:], mix(number.Add(1)-1))
+		hex.Encode(id[:], b[:])
+		return id
+	}
+}
+
+// mix is the last step of splitmix64. It is a bijection, so different numbers have different results.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// AccessRecord describes an answered request, for an access log. It contains no path, query, header, key or full client
+// address.
+type AccessRecord struct {
+	RequestID string
+	At        time.Time // when the request was complete
+	Route     string    // as in the metrics
+	Method    string    // as in the metrics
+	Status    int
+	Duration  time.Duration // from At until the response was ready to be sent
+	Bytes     int           // length of the response body, compressed if it is sent compressed
+	Keyed     bool          // Config.Admitter found an account for the API key of the request
+	Network   string        // of the client: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address
 }

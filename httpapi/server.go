@@ -22,6 +22,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/counters"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -489,3 +490,41 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	}
 	s.config.AccessLog(s.accessRecord(a, ctx.Time(), counters.MethodLabel(ctx.Method()), ctx.Response.StatusCode(), length, s.clientAddress(ctx)))
 }
+
+const expectContinue = "100-continue"
+
+// beforeBody is called when the head of a request has been read. It makes the HTTP library (fasthttp) understand
+// Expect in any case, and ignore it where RFC 9110 10.1.1 says so: in HTTP/1.0, and without a body. It also keeps the
+// library from reading a chunked body, because serve refuses the request whatever the body is.
+func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
+	const chunked = -1
+	if header.ContentLength() == chunked {
+		header.SetContentLength(0)
+	}
+	switch expect := header.Peek(fasthttp.HeaderExpect); {
+	case len(expect) == 0:
+	case header.ContentLength() <= 0 || !header.IsHTTP11():
+		header.Del(fasthttp.HeaderExpect)
+	case fields.EqualFold(expect, expectContinue):
+		header.Set(fasthttp.HeaderExpect, expectContinue)
+	}
+	return unchanged
+}
+
+// Harness changes a server for use inside a test (package apitest). Danger: a node must not set it.
+//
+// With a Harness the Date header comes from Config.Clock, so that responses are the same on every machine. A test then
+// calls ServeConn instead of Serve, because a bubble of testing/synctest requires that all goroutines end. Serve starts
+// a goroutine of fasthttp that updates Date and never ends.
+type Harness struct {
+	// Around wraps the handler of all requests that the HTTP library (fasthttp) could read. It may be nil.
+	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
+}
+
+// plantedKey is the name of the fasthttp user value in which Plant stores its error. A string name does not allocate.
+const plantedKey = "planted"
+
+// Plant makes the server answer a request with err instead of calling the operation. Route, method and authentication
+// are checked before. A request that gets a 429 does not count against the quota, and the rate-limit headers say that
+// no requests remain. Without a Harness, Plant has no effect.
+func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }
