@@ -30,6 +30,8 @@ func TestEvidenceOfSites(t *testing.T) {
 		"APAP's script":             {"apap-site", apap(`$("#currency-buy-USD").html(addZeroes("58.10")); $("#currency-sell-USD").html("60").delay(300)`), "apap USD 58.10/60 "},
 		"APAP, a number in parts":   {"apap-site", apap(`$("#currency-buy-USD").html("58" + ".10"); $("#currency-sell-USD").html("60.10")`), "apap USD /60.10 "},
 		"APAP, parts in a call":     {"apap-site", apap(`$("#currency-buy-USD").html(addZeroes(58) + ".10"); $("#currency-sell-USD").html("60.10")`), "apap USD /60.10 "},
+		"La Nacional":               {"la-nacional-site", `<html><div id="tasasModal"><h5>Compra USD <b>RD$58.10</b></h5><h5>Venta USD <b>RD$60.10</b></h5></div></html>`, "la-nacional USD 58.10/60.10 "},
+		"La Nacional, prices apart": {"la-nacional-site", `<html><div id="tasasModal"><h5>Compra USD</h5><p>RD$58.10</p><h5>Venta USD</h5><p>RD$60.10</p></div></html>`, "la-nacional USD 58.10/60.10 "},
 		"Moneycorps":                {"moneycorps-site", `<html><script>let d={"monedas":[{"nombre":"EUR","compra":"66.10","venta":"70.20"}]}</script></html>`, "moneycorps EUR 66.10/70.20 "},
 		"Moneycorps, one side only": {"moneycorps-site", `<html><script>let d={"monedas":[{"nombre":"USD","compra":"0.00","venta":"60.20"}]}</script></html>`, "moneycorps USD /60.20 "},
 	} {
