@@ -137,6 +137,9 @@ func (b *Body) version(second *Second) *version {
 
 // compress compresses a version. All of it but the time is compressed only once.
 func (b *Body) compress(plain []byte) []byte {
+	if len(b.holes) == 0 {
+		return NewHoled(plain, nil).Append(nil, plain, nil)
+	}
 	packed := b.packed.Load()
 	if packed == nil {
 		packed = NewHoled(plain, b.holes)
