@@ -454,7 +454,6 @@ func codeOf(err error) engine.Code {
 
 const (
 	bearerScheme = "bearer"
-	realmDefault = "tasard"
 )
 
 // bearerText returns the text after "Bearer" and blanks in an Authorization header, or false for another scheme.

@@ -63,23 +63,19 @@ func TestK4_ReadAuthorization(t *testing.T) {
 // TestE3_Challenge: a 401 names the realm, with an error exactly when something was sent. Where one is due,
 // TestS10_Contract says.
 func TestE3_Challenge(t *testing.T) {
-	for realm, want := range map[string]string{
-		"": `Bearer realm="tasard"`, "Tasas RD": `Bearer realm="Tasas RD"`, `a"b\c`: `Bearer realm="a\"b\\c"`,
+	g := newFixtureWithLimits(t, nil)
+	g.admitter.transition = keysRequiredIn(0)
+	const want, wrong = `Bearer realm="tasard"`, `, error="invalid_token"`
+	for line, more := range map[string]string{
+		"X-None: 1": "", "Authorization: Bearer x": wrong, "Authorization:": wrong, bearer(testKey(3)): wrong, bearer(testKey(8)): wrong,
 	} {
-		g := newFixtureWithLimits(t, func(c *Config) { c.Realm = realm })
-		g.admitter.transition = keysRequiredIn(0)
-		const wrong = `, error="invalid_token"`
-		for line, more := range map[string]string{
-			"X-None: 1": "", "Authorization: Bearer x": wrong, "Authorization:": wrong, bearer(testKey(3)): wrong, bearer(testKey(8)): wrong,
-		} {
-			if got := g.get(t, bestTarget, line).header.Get("WWW-Authenticate"); got != want+more {
-				t.Errorf("%q: %s, want %s", line, got, want+more)
-			}
+		if got := g.get(t, bestTarget, line).header.Get("WWW-Authenticate"); got != want+more {
+			t.Errorf("%q: %s, want %s", line, got, want+more)
 		}
-		wrongCode := exchange{method: "POST", target: sessionsPath, lines: []string{jsonLine, bearer(testKey(1))}, body: `{"email":"a@example.do","code":"00712346"}`}
-		if got := g.send(t, wrongCode).header.Get("WWW-Authenticate"); got != want {
-			t.Errorf("a wrong code beside a key that was not asked for: %s", got)
-		}
+	}
+	wrongCode := exchange{method: "POST", target: sessionsPath, lines: []string{jsonLine, bearer(testKey(1))}, body: `{"email":"a@example.do","code":"00712346"}`}
+	if got := g.send(t, wrongCode).header.Get("WWW-Authenticate"); got != want {
+		t.Errorf("a wrong code beside a key that was not asked for: %s", got)
 	}
 }
 

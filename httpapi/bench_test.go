@@ -208,7 +208,7 @@ func newStaticServerWithLimits(t testing.TB, admitter account.Admitter) *Server 
 	return New(Config{
 		Service: newStaticService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Admitter: admitter,
 		Accounts: newFakeAccounts(fakeNow), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		DeprecationLink: "https://tasard.example/keys",
+		KeysLink: "https://tasard.example/keys",
 	})
 }
 

@@ -137,7 +137,7 @@ func newFixture(t testing.TB, change func(*Config)) *fixture {
 func withLimits(change func(*Config)) func(*Config) {
 	return func(c *Config) {
 		c.Admitter, c.Accounts = newFakeAdmitter(c.Clock), newFakeAccounts(c.Clock)
-		c.DeprecationLink, c.SunsetLink = "https://tasard.example/keys", "https://tasard.example/keys#when"
+		c.KeysLink = "https://tasard.example/keys"
 		if change != nil {
 			change(c)
 		}

@@ -23,7 +23,7 @@ import (
 // text from a request.
 
 // headBufferBytes is the size of the buffer for header lines on the stack. A longer head is allocated, but only long
-// values of DeprecationLink and SunsetLink make it so long.
+// values of KeysLink make it so long.
 const headBufferBytes = 1536
 
 // constantHeaders are the header lines that are the same in all responses of a kind, except Content-Type.

@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,7 +185,7 @@ func (w *responder) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 // challenge adds WWW-Authenticate to a 401. If the request has an Authorization header, it adds error="invalid_token",
 // but not if the error is an invalid login code.
 func (w *responder) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
-	value := `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w.config.Realm) + `"`
+	value := `Bearer realm="tasard"`
 	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
 		value += `, error="invalid_token"`
 	}
@@ -315,14 +314,8 @@ func (w *responder) newDeprecationLines(policy account.KeyPolicy) (lines []byte)
 	lines = strconv.AppendInt(append(lines, "Deprecation: @"...), policy.AnnouncedAt.Unix(), 10) // the type Date of RFC 9651, see RFC 9745
 	lines = fasthttp.AppendHTTPDate(append(lines, "\r\nSunset: "...), policy.RequiredAt)         // RFC 8594
 	lines = append(lines, "\r\n"...)
-	var links []string
-	for _, page := range [][2]string{{w.config.DeprecationLink, "deprecation"}, {w.config.SunsetLink, "sunset"}} {
-		if page[0] != "" {
-			links = append(links, "<"+page[0]+`>; rel="`+page[1]+`"`)
-		}
-	}
-	if len(links) > 0 {
-		lines = appendHeaderLine(lines, fasthttp.HeaderLink, bytesOf(strings.Join(links, ", ")))
+	if page := w.config.KeysLink; page != "" {
+		lines = append(lines, "Link: <"+page+`>; rel="deprecation", <`+page+">; rel=\"sunset\"\r\n"...)
 	}
 	return lines
 }

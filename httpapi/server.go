@@ -46,11 +46,9 @@ type Config struct {
 	// TrustedProxies are networks of proxies whose X-Forwarded-For is trusted. Danger: any host in these networks can
 	// claim any client address, and so use the quota of another client.
 	TrustedProxies []netip.Prefix
-	// Realm is the realm in WWW-Authenticate; "" means tasard.
-	Realm string
-	// DeprecationLink and SunsetLink are URLs of pages that explain the end of anonymous access. From its announcement
-	// until the end, responses link to these pages; "" means no link.
-	DeprecationLink, SunsetLink string
+	// KeysLink is the URL of the page that explains the end of anonymous access. From its announcement until the end,
+	// responses link to this page; "" means no link.
+	KeysLink string
 	// FeeNotice is the notice about fees in each conversion; "" means engine.FeeNotice.
 	FeeNotice string
 	// AllowUnknownParameters ignores unknown query parameters instead of rejecting them. A request with an API key in
@@ -90,9 +88,6 @@ type Limits struct {
 	HeaderBytesMax int
 	// BodyBytesMax is the maximum size of a request body; a longer body is answered 413. Default: 4 KiB.
 	BodyBytesMax int
-	// WriteBufferBytes is the size of the write buffer of a connection. Default: 4 KiB. The buffer is for response
-	// heads, for responses to pipelined requests, and for all responses over TLS.
-	WriteBufferBytes int
 	// ConnsMax is the maximum number of open connections. Default: 16,384. A new connection then replaces the one whose
 	// newest request that counted against a quota is the longest ago. While all are busy, new ones wait.
 	ConnsMax int
@@ -104,14 +99,13 @@ type Limits struct {
 
 // Defaults of Limits.
 const (
-	readTimeoutDefault      = 5 * time.Second
-	writeTimeoutDefault     = 5 * time.Second
-	idleTimeoutDefault      = 60 * time.Second
-	headerBytesMaxDefault   = 8 << 10
-	bodyBytesMaxDefault     = 4 << 10
-	writeBufferBytesDefault = 4 << 10
-	connsDefault            = 16384
-	connsPerClientDefault   = 128
+	readTimeoutDefault    = 5 * time.Second
+	writeTimeoutDefault   = 5 * time.Second
+	idleTimeoutDefault    = 60 * time.Second
+	headerBytesMaxDefault = 8 << 10
+	bodyBytesMaxDefault   = 4 << 10
+	connsDefault          = 16384
+	connsPerClientDefault = 128
 )
 
 func (l *Limits) setDefaults() {
@@ -120,7 +114,6 @@ func (l *Limits) setDefaults() {
 	l.IdleTimeout = cmp.Or(max(0, l.IdleTimeout), idleTimeoutDefault)
 	l.HeaderBytesMax = cmp.Or(max(0, l.HeaderBytesMax), headerBytesMaxDefault)
 	l.BodyBytesMax = cmp.Or(max(0, l.BodyBytesMax), bodyBytesMaxDefault)
-	l.WriteBufferBytes = cmp.Or(max(0, l.WriteBufferBytes), writeBufferBytesDefault)
 	l.ConnsMax = cmp.Or(max(0, l.ConnsMax), connsDefault)
 	l.ConnsPerClient = cmp.Or(l.ConnsPerClient, connsPerClientDefault)
 }
@@ -146,7 +139,7 @@ func New(c Config) *Server {
 	if c.Service == nil || c.Catalogue == nil || c.Clock == nil || c.RequestID == nil {
 		panic("httpapi: Config needs Service, Catalogue, Clock and RequestID")
 	}
-	c.FeeNotice, c.Realm = cmp.Or(c.FeeNotice, engine.FeeNotice), cmp.Or(c.Realm, realmDefault)
+	c.FeeNotice = cmp.Or(c.FeeNotice, engine.FeeNotice)
 	c.Limits.setDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -176,6 +169,10 @@ func New(c Config) *Server {
 // BodyBytesMax.
 const bodyPoolBytesMax = 1 << 10
 
+// writeBufferBytes is the size of the write buffer of a connection, for response heads, for responses to pipelined
+// requests, and for all responses over TLS.
+const writeBufferBytes = 4 << 10
+
 func (s *Server) newHTTP() *fasthttp.Server {
 	fasthttp.SetBodySizePoolLimit(bodyPoolBytesMax, -1)
 	return &fasthttp.Server{
@@ -189,7 +186,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		WriteTimeout:       s.config.Limits.WriteTimeout,
 		IdleTimeout:        s.config.Limits.IdleTimeout,
 		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
-		WriteBufferSize:    s.config.Limits.WriteBufferBytes,
+		WriteBufferSize:    writeBufferBytes,
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
 		// Beyond Concurrency the HTTP library answers 503 without our error body. The listener must reach its limit
 		// first.

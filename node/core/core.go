@@ -82,7 +82,7 @@ func (c *Config) httpConfig(system *actors.System) httpapi.Config {
 	config.Service, config.Admitter, config.Accounts = system, system, system
 	config.Catalogue, config.Clock, config.Logger = c.Actors.Catalogue, c.Actors.Clock, c.Actors.Logger
 	config.RequestID, config.AccessLog = httpapi.RequestIDs(c.Seed()), accessLog(c.AccessLog)
-	config.DeprecationLink, config.SunsetLink = "/docs", "/docs"
+	config.KeysLink = "/docs"
 	return config
 }
 
