@@ -182,7 +182,7 @@ func (f *fixture) send(t testing.TB, e exchange) answer {
 		peer = peerDefault
 	}
 	ctx.SetRemoteAddr(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(peer), 40000)))
-	f.server.Handler()(&ctx)
+	f.server.serve(&ctx)
 	return written(t, &ctx, e.method)
 }
 

@@ -98,7 +98,7 @@ func nodeAndBare(t testing.TB, name string) (request []byte, pair map[string]con
 	request = benchedRequests(key)[name]
 	ctx := new(fasthttp.RequestCtx)
 	readRequest(t, ctx, request)
-	node.Handler()(ctx)
+	node.serve(ctx)
 	if ctx.Response.StatusCode() != fasthttp.StatusOK {
 		t.Fatalf("status %d: %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}

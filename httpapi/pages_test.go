@@ -94,7 +94,7 @@ func TestF4_NoAllocations(t *testing.T) {
 				readRequest(t, ctx, benchRequest(target, lines))
 				allocations := testing.AllocsPerRun(100, func() {
 					ctx.Response.Reset()
-					server.Handler()(ctx)
+					server.serve(ctx)
 				})
 				limited := bytes.Contains(ctx.Response.Header.Header(), []byte("\r\nX-RateLimit-Limit: "))
 				if status := ctx.Response.StatusCode(); allocations > most || status != 200 && status != 304 || limited != (name != "bare") {

@@ -234,9 +234,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return s.http.ShutdownWithContext(ctx) // closes the listeners again; they return the result of their first Close
 }
 
-// Handler returns the request handler, for tests and benchmarks without connections.
-func (s *Server) Handler() fasthttp.RequestHandler { return s.serve }
-
 // serve answers a request that the HTTP library has read.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.requestStateOf(ctx)

@@ -124,7 +124,7 @@ func TestSite_HeaderOrder(t *testing.T) {
 	for range 50 {
 		var ctx fasthttp.RequestCtx
 		readRequest(t, &ctx, []byte(request("/")))
-		f.server.Handler()(&ctx)
+		f.server.serve(&ctx)
 		if got := ctx.Response.Header.String(); first == "" {
 			first = got
 		} else if got != first {
