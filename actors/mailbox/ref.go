@@ -30,7 +30,6 @@ type Ref struct {
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
 	paused  bool // protoactor has paused the actor, after a panic over a lifecycle message
 	closed  bool
-	endTurn bool // EndTurn was called; only the goroutine that runs the actor uses this field
 	waiting int32
 	head    int32
 	ring    *[]Message // the queue; nil until the first message has to wait
@@ -211,9 +210,6 @@ func (r *Ref) enqueue(m Message) {
 // must have set running.
 func (r *Ref) run(messagesMax int) {
 	for range messagesMax {
-		if r.endTurn {
-			break
-		}
 		m, lifecycle, ok := r.dequeue()
 		if !ok {
 			return
@@ -228,13 +224,8 @@ func (r *Ref) run(messagesMax int) {
 			return
 		}
 	}
-	r.endTurn = false
 	r.system.dispatcher.add(r)
 }
-
-// EndTurn makes the actor handle its next message after all actors that are in the queue of the dispatcher. Only the
-// actor itself may call it, in Receive.
-func (r *Ref) EndTurn() { r.endTurn = true }
 
 // dequeue removes the next message or lifecycle message. If there is none, it clears running and returns false.
 func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {

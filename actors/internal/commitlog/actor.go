@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -55,9 +56,7 @@ type Actor struct {
 	waiting       []*Write
 	inFlight      []*Write // the batch that is being appended, or proposed to a SharedJournal
 	writerBusy    bool     // the writer goroutine still works on a job
-	gatherPending bool     // a gathered message is in the mailbox
-	gatherDone    bool     // the gathered message has arrived: the next batch may start
-	ownersPending bool     // an ownersDone message is in the mailbox
+	gathered      bool     // the gathered message has arrived: the next batch may start
 	stopCause     *engine.Error
 	stateRequests []*stateRequest
 	finishRequest *finishRequest
@@ -69,9 +68,7 @@ func (a *Actor) Receive(msg mailbox.Message) {
 	case *Write:
 		a.enqueue(m)
 	case *gathered:
-		a.gatherPending, a.gatherDone = false, true
-	case *ownersDone:
-		a.ownersPending = false
+		a.writerBusy, a.gathered = false, true
 	case *written:
 		a.written(m)
 	case *Delivered:
@@ -148,8 +145,8 @@ func (a *Actor) advance() {
 	case len(a.stateRequests) > 0:
 		a.answerStateRequests()
 		a.advance()
-	case a.writerBusy || len(a.inFlight) > 0 || a.ownersPending:
-	case len(a.waiting) > 0 && !a.gatherDone && a.log.Ref.Waiting() > 0:
+	case a.writerBusy || len(a.inFlight) > 0:
+	case len(a.waiting) > 0 && !a.gathered:
 		a.gather()
 	case len(a.waiting) > 0:
 		a.append()
@@ -158,28 +155,18 @@ func (a *Actor) advance() {
 	}
 }
 
-// gathered is a message that the Actor sends to itself. When it arrives, the Actor has received all messages that were
-// in the mailbox before.
+// gathered is the message with which the writer answers gather.
 type gathered struct{ mailbox.OneWay }
 
-// gather delays the next batch until it includes all writes that are in the mailbox now. This saves a sync.
+// gather lets the owners that have something to do, for example those of the previous batch, send their writes first.
+// Without it these writes would miss the batch, and there would be twice as many batches, each with a sync. The message
+// goes through the writer, so that the dispatcher runs the Actor after all owners that wait for a turn now.
 func (a *Actor) gather() {
-	if !a.gatherPending {
-		a.gatherPending = true
+	a.writerBusy = true
+	a.log.writer.submit(func() {
+		runtime.Gosched() // on a single processor the owners would otherwise not run
 		a.log.Ref.Send(&gathered{})
-	}
-}
-
-// ownersDone is a message that the Actor sends to itself. It arrives when the owners of the previous batch have
-// received Committed.
-type ownersDone struct{ mailbox.OneWay }
-
-// awaitOwners delays the next batch until the owners of the previous batch have sent their next writes. Otherwise these
-// writes would miss the batch, and there would be twice as many batches, each with a sync.
-func (a *Actor) awaitOwners() {
-	a.ownersPending = true
-	a.log.Ref.Send(&ownersDone{})
-	a.log.Ref.EndTurn()
+	})
 }
 
 // finish tries once to take a final snapshot. After that it replies to Log.Finish.
@@ -195,7 +182,7 @@ func (a *Actor) finish() {
 
 // append submits a batch to the writer. The batch has as many waiting writes as fit, and at least one.
 func (a *Actor) append() {
-	a.gatherDone = false
+	a.gathered = false
 	var records [][]byte
 	bytes, count := 0, 0
 	for _, w := range a.waiting {
@@ -243,7 +230,6 @@ func (a *Actor) written(m *written) {
 		a.last = m.last
 		a.log.Health.Sequence.Store(m.last)
 		a.commit(batch)
-		a.awaitOwners()
 		return
 	}
 	a.log.Health.noteDone()

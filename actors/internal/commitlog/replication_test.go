@@ -90,7 +90,8 @@ func TestReplication_BundlesFit(t *testing.T) {
 		}
 		window := make(chan struct{}, owners)
 		for offered, sequence := 0, uint64(1); offered < owners; sequence++ {
-			log.actor.Receive(&gathered{}) // what the actor sends itself goes to log.Ref, which is another one here
+			(<-log.writer.jobs)()          // gather
+			log.actor.Receive(&gathered{}) // what gather sends goes to log.Ref, which is another one here
 			select {
 			case offer := <-log.writer.jobs:
 				offer()

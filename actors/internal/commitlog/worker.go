@@ -2,7 +2,6 @@ package commitlog
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"time"
 
@@ -70,9 +69,6 @@ type written struct {
 
 // append appends a batch and sends written to the Actor. It is a job of the writer.
 func (l *Log) append(expected uint64, records [][]byte) {
-	// Let other goroutines run first, for example those that the previous batch woke. On a single processor they would
-	// otherwise wait until this batch is on the disk.
-	runtime.Gosched()
 	last, err := l.Journal.Append(expected, records)
 	if errors.Is(err, wal.ErrNoSpace) {
 		l.Health.rejectedBytes.Store(int64(BatchBytes(records)))
