@@ -1,0 +1,195 @@
+package commitlog
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/wal"
+)
+
+// testJournal is a local Journal that keeps the sizes of its batches. An Append returns after a millisecond.
+type testJournal struct {
+	Journal
+	last      uint64
+	writing   bool
+	batches   []int // size of each
+	records   []int // number of records of each
+	fails     error
+	snapshots []uint64
+}
+
+func (j *testJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+	j.writing = true
+	time.Sleep(time.Millisecond) //nolint:forbidigo // the bubble's: until all other goroutines wait
+	j.writing = false
+	j.batches, j.records = append(j.batches, BatchBytes(records)), append(j.records, len(records))
+	if j.fails != nil {
+		return expected, j.fails
+	}
+	j.last = expected + uint64(len(records))
+	return j.last, nil
+}
+
+func (j *testJournal) WriteSnapshot(sequence uint64, _ func(io.Writer) error) error {
+	j.snapshots = append(j.snapshots, sequence)
+	return nil
+}
+func (*testJournal) DropBefore(uint64) error { return nil }
+func (*testJournal) Close() error            { return nil }
+
+// testOwner keeps the results of its writes, and whether the journal was writing when a message came.
+type testOwner struct {
+	journal      *testJournal
+	results      []*engine.Error
+	early, asked bool // Committed, or SnapshotRequest, came while the journal was writing
+}
+
+func (o *testOwner) Receive(msg mailbox.Message) {
+	switch m := msg.(type) {
+	case *Committed:
+		o.results, o.early = append(o.results, m.Err), o.early || o.journal.writing
+	case *SnapshotRequest:
+		o.asked = o.asked || o.journal.writing
+		m.Snapshot.PartDone()
+	}
+}
+func (*testOwner) Fatal(mailbox.Message) bool { return true }
+func (*testOwner) Abort(*engine.Error)        {}
+
+// runLog runs test with a log of two owners. A snapshot is due after five records. failed is the error with which the
+// log has stopped the node.
+func runLog(t *testing.T, journal *testJournal, test func(log *Log, owners []*testOwner, write func(owner int, records ...[]byte), failed *error)) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed error
+		fail := func(err error) { failed = err }
+		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
+		log, err := New(Config{
+			Journal: journal, Clock: time.Now, OnTick: func() {}, Fail: fail, Logger: slog.New(slog.DiscardHandler), SnapshotRecords: 5, SnapshotBytes: 1 << 60, //nolint:forbidigo // the bubble's
+		})
+		if err == nil {
+			err = log.Spawn(system, &mailbox.Kind{}, Position{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners := []*testOwner{{journal: journal}, {journal: journal}}
+		refs := []*mailbox.Ref{spawn(t, system, "a", owners[0]), spawn(t, system, "b", owners[1])}
+		log.AddCurrency("USD", refs[0])
+		log.SetAccounts(nil, refs[1], 0)
+		log.Start()
+		test(log, owners, func(owner int, records ...[]byte) { log.Ref.Send(&Write{From: refs[owner], Records: records}) }, &failed)
+		synctest.Wait()
+		log.Stop()
+		for _, r := range refs {
+			r.Stop()
+		}
+		system.Close()
+	})
+}
+
+// finish ends a log and returns the error of Finish.
+func finish(log *Log) error { return log.Finish(time.Second) }
+
+// TestBatch_Limits: writes that together are above a limit of the journal go into several batches, in order.
+func TestBatch_Limits(t *testing.T) {
+	for name, records := range map[string][][]byte{
+		"bytes":   {make([]byte, wal.BatchBytesMax/2), nil},
+		"records": make([][]byte, wal.BatchRecordsMax/2+1),
+	} {
+		journal := &testJournal{}
+		runLog(t, journal, func(log *Log, owners []*testOwner, write func(int, ...[]byte), _ *error) {
+			write(0, records...)
+			write(1, records...)
+			if err := finish(log); err != nil {
+				t.Fatal(err)
+			}
+			for i := range journal.batches {
+				if journal.batches[i] > wal.BatchBytesMax || journal.records[i] > wal.BatchRecordsMax {
+					t.Errorf("%s: a batch of %d records and %d bytes", name, journal.records[i], journal.batches[i])
+				}
+			}
+			if len(journal.batches) != 2 || len(owners[0].results) != 1 || len(owners[1].results) != 1 {
+				t.Errorf("%s: %d batches, results %v and %v", name, len(journal.batches), owners[0].results, owners[1].results)
+			}
+		})
+	}
+}
+
+// TestW3_AcknowledgedWhenWritten: an owner hears of its write after the journal has written it, not before.
+func TestW3_AcknowledgedWhenWritten(t *testing.T) {
+	journal := &testJournal{}
+	runLog(t, journal, func(_ *Log, owners []*testOwner, write func(int, ...[]byte), _ *error) {
+		write(0, []byte("a"))
+		synctest.Wait()
+		if !journal.writing || len(owners[0].results) != 0 {
+			t.Errorf("writing %t, with the results %v", journal.writing, owners[0].results)
+		}
+		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the bubble's
+		if synctest.Wait(); owners[0].early || !slices.Equal(owners[0].results, []*engine.Error{nil}) {
+			t.Errorf("results %v", owners[0].results)
+		}
+	})
+}
+
+// TestSnapshot_BetweenBatches: the owners are asked for their states when no batch is being written, though a snapshot
+// is due while one is.
+func TestSnapshot_BetweenBatches(t *testing.T) {
+	journal := &testJournal{}
+	runLog(t, journal, func(_ *Log, owners []*testOwner, write func(int, ...[]byte), _ *error) {
+		write(0, make([][]byte, 5)...)
+		synctest.Wait()
+		write(1, []byte("b"))            // while the batch is written
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the bubble's
+		if synctest.Wait(); owners[0].asked || owners[1].asked || !slices.Equal(journal.snapshots, []uint64{5}) {
+			t.Errorf("asked while writing: %t, %t; snapshots %v, want one of record 5", owners[0].asked, owners[1].asked, journal.snapshots)
+		}
+	})
+}
+
+// TestFinish_TakesASnapshot: Finish writes what waits, then a snapshot of it, and no second one of the same state.
+func TestFinish_TakesASnapshot(t *testing.T) {
+	journal := &testJournal{}
+	runLog(t, journal, func(log *Log, owners []*testOwner, write func(int, ...[]byte), _ *error) {
+		write(0, []byte("a"))
+		for range 2 {
+			if err := finish(log); err != nil || len(owners[0].results) != 1 || !slices.Equal(journal.snapshots, []uint64{1}) {
+				t.Errorf("%v: results %v, snapshots %v, want one of record 1", err, owners[0].results, journal.snapshots)
+			}
+		}
+	})
+}
+
+// TestW6_DiskError: after an error of the disk the node stops, and nothing is written again. A full disk and a write
+// above the limit only reject the write.
+func TestW6_DiskError(t *testing.T) {
+	for _, c := range []struct {
+		fails error
+		code  engine.Code
+		stops bool
+	}{
+		{errors.New("input/output error"), engine.CodeInternalError, true}, {wal.ErrNoSpace, engine.CodeReadOnly, false}, {wal.ErrLimit, engine.CodePayloadTooLarge, false},
+	} {
+		journal := &testJournal{fails: c.fails}
+		runLog(t, journal, func(_ *Log, owners []*testOwner, write func(int, ...[]byte), failed *error) {
+			for range 2 {
+				write(0, []byte("a"))
+				time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the bubble's
+				synctest.Wait()
+			}
+			results, batches := owners[0].results, 2
+			if c.stops {
+				batches = 1
+			}
+			if len(results) != 2 || results[0].Code != c.code || results[1] == nil || (*failed != nil) != c.stops || len(journal.batches) != batches {
+				t.Errorf("%v: results %v, %d batches, the node's error %v", c.fails, results, len(journal.batches), *failed)
+			}
+		})
+	}
+}
