@@ -44,7 +44,7 @@ func (c Config) completeAccounts() (Config, error) {
 
 func (c *Config) accounts() accounts.Config {
 	a := accounts.Config{
-		Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, Logger: c.Logger, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
+		Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
 		LimitsOff: c.LimitsOff, WriteTimeout: c.WriteTimeout, MailboxMax: c.MailboxMax,
 		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, Shards: c.AccountShards,
 	}

@@ -15,7 +15,7 @@ func (s *System) Conditions() []engine.Condition {
 	// Config.Clock.
 	now := s.log.Health.Clock()
 	conditions := []engine.Condition{
-		s.logCondition(), s.dataCondition(), s.log.Health.Disk(now), s.log.Health.Snapshot(now), s.accounts.Clock.Condition(),
+		s.logCondition(), s.dataCondition(), s.log.Health.Disk(now), s.log.Health.Snapshot(now),
 		s.accounts.LoginsCondition(s.config.Clock()), s.ratesCondition(s.config.Clock()),
 	}
 	// Shared is the journal if the nodes of a cluster share it.

@@ -190,7 +190,7 @@ func TestS15_BusyActorsAreNotAsked(t *testing.T) {
 		held.Lock()
 		defer held.Unlock()
 	}
-	if got := len(s.Conditions()); got != 7 {
+	if got := len(s.Conditions()); got != 6 {
 		t.Errorf("%d conditions", got)
 	}
 }

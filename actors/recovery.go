@@ -88,9 +88,6 @@ func (s *System) populate(r *replayer) error {
 	snapshots := make([]*engine.CurrencySnapshot, len(s.codes))
 	for i, code := range s.codes {
 		snapshots[i] = r.states[code].Snapshot()
-		// The clock of accounts reports a wall clock that is behind the newest time in the journal.
-		checkedAt, _ := snapshots[i].Freshness()
-		r.accounts.ObserveWall(checkedAt)
 	}
 	s.board = newBoard(snapshots)
 	s.warnUnmeasured(snapshots)

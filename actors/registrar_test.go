@@ -176,6 +176,42 @@ func TestL1_LeaseOfOneIsExact(t *testing.T) {
 	}
 }
 
+// The minute of a client goes on over a clean stop, by monotonic time: requests from before count until they are 60
+// seconds old, and no longer.
+func TestQ4_MonotonicTimeGoesOnAfterACleanStop(t *testing.T) {
+	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 100, Minute: 5}, LeaseSize: 16}})
+	key := n.join(1, 1).keys[0]
+	if got := n.admitted(key, 6); got != 5 {
+		t.Fatalf("%d of 6 admitted", got)
+	}
+	n.restart()
+	n.pass(30 * time.Second)
+	if got := n.admitted(key, 1); got != 0 {
+		t.Error("a request is admitted 30 seconds after five before the stop")
+	}
+	n.pass(30 * time.Second)
+	if got := n.admitted(key, 6); got != 5 {
+		t.Errorf("%d of 6 admitted a minute after the stop", got)
+	}
+}
+
+// A wall clock that was set back while no node ran gives no day twice.
+func TestQ4_ClockSetBackBeforeTheStart(t *testing.T) {
+	for name, end := range map[string]func(*node){"stop": (*node).restart, "crash": (*node).crash} {
+		n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 20, Minute: 1000}, LeaseSize: 16}})
+		key := n.join(1, 1).keys[0]
+		if got := n.admitted(key, 21); got != 20 {
+			t.Fatalf("%s: %d of 21 admitted", name, got)
+		}
+		n.clock.advance(-25 * time.Hour)
+		end(n)
+		n.monotonic.advance(2 * time.Minute)
+		if grant := n.admit(key); grant.Admitted || !grant.Day.Reset.Equal(engine.NextMidnight(noon)) {
+			t.Errorf("%s: with the clock of yesterday %+v", name, grant)
+		}
+	}
+}
+
 func TestL1_CleanStopCostsNothing(t *testing.T) {
 	n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Minute: 1000}}})
 	busy, aside := n.join(1, 1), n.join(2, 1)

@@ -144,7 +144,7 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	}
 	s.accountsAPI = s.accounts
 	s.log, err = commitlog.New(commitlog.Config{
-		Journal: journal, Clock: c.Clock, Monotonic: c.Monotonic, Random: s.accounts.Random, OnTick: s.accounts.Clock.Check, Fail: s.fail,
+		Journal: journal, Clock: c.Clock, Monotonic: c.Monotonic, Random: s.accounts.Random, Fail: s.fail,
 		Logger: c.Logger, SnapshotRecords: c.SnapshotRecords, SnapshotBytes: c.SnapshotBytes,
 	})
 	if err != nil || s.log.Shared == nil {

@@ -8,7 +8,7 @@ type NodeID uint16
 
 // Condition is the state of one part of a node, for load balancers and operators.
 type Condition struct {
-	// Name names the part by one lower-case word: "log", "disk", "clock", "mail", "sources".
+	// Name names the part by one lower-case word: "log", "disk", "mail", "sources".
 	Name string `json:"name"`
 	// State is ConditionOK, or one word for the problem: "recovering", "read_only", "slow".
 	State string `json:"state"`

@@ -25,7 +25,7 @@ import (
 // tests.
 func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 	return map[string]func(t *testing.T) (*node, plantedFault){
-		"nothing published": plantEmpty, "log replays": plantRecovering, "disk slow": plantSlow, "clock stepped": plantStep,
+		"nothing published": plantEmpty, "log replays": plantRecovering, "disk slow": plantSlow,
 		"rates expired": plantStale, "descriptors short": plantDescriptors, "connections at the cap": plantConnections, "mailboxes full": plantOverload,
 		"snapshot without space": plantSnapshot,
 		"disk full":              func(t *testing.T) (*node, plantedFault) { return plantFull(t, "") },
@@ -221,17 +221,6 @@ func plantSlow(t *testing.T) (*node, plantedFault) {
 			release()
 			stop() // the last sync has returned then
 		},
-	}
-}
-
-func plantStep(t *testing.T) (*node, plantedFault) {
-	clock, data := newWallClock(t), t.TempDir()+"/data"
-	writeDataDir(t, data, 1)
-	n := launch(t, command{program: buildOverlay(t, "skewed", skewedTime(t)), args: serveArgs(data), env: clock.env()}).ready()
-	return n, plantedFault{
-		name: "clock", state: "clock_suspect",
-		plant: func() { clock.step(61 * time.Second) },
-		mend:  func() { clock.step(-61 * time.Second) },
 	}
 }
 

@@ -59,7 +59,6 @@ func New(c Config, host host) (*Accounts, error) {
 	t := &Accounts{
 		config: c, host: host, Clock: newMonotonicClock(c.Clock, c.Monotonic), Random: &lockedReader{reader: c.Random}, keys: keyindex.New(),
 	}
-	t.Clock.logger = c.Logger
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
@@ -122,7 +121,7 @@ const accountBytesEstimate = 150
 // Start starts the actors with the state that a finished replay of the log gave.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
 	t.journalHealth = log.Health
-	t.Clock.resume(r.monotonic, r.newestWall)
+	t.Clock.resume(r.monotonic)
 	t.keyPolicy.Store(&r.KeyPolicy)
 	r.finish(t.Node, t.Clock.start())
 	t.Shards, t.flusher = &shards{}, newOutboxFlusher()

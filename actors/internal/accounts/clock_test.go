@@ -1,132 +1,60 @@
 package accounts
 
 import (
-	"bytes"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/actors/internal/commitlog"
-	"github.com/tasard/tasard/engine"
 )
 
 // twoClocks are a wall clock that steps and a monotonic one that does not.
 type twoClocks struct {
 	wall      time.Time
 	monotonic time.Duration
-	clock     *monotonicClock
-	said      bytes.Buffer
 }
 
-func newTwoClocks(wall, seen time.Time) *twoClocks {
-	c := &twoClocks{wall: wall}
-	c.clock = newMonotonicClock(func() time.Time { return c.wall }, func() time.Duration { return c.monotonic })
-	c.clock.logger = slog.New(slog.NewTextHandler(&c.said, nil))
-	c.clock.resume(time.Hour, seen)
-	c.clock.detectsSteps.Store(true)
-	return c
+func (c *twoClocks) clock() *monotonicClock {
+	return newMonotonicClock(func() time.Time { return c.wall }, func() time.Duration { return c.monotonic })
 }
 
-// pass lets time go by on both, with a look every half second as the writer does.
-func (c *twoClocks) pass(span time.Duration) {
-	for ; span > 0; span -= commitlog.CheckInterval {
-		by := min(span, commitlog.CheckInterval)
-		c.wall, c.monotonic = c.wall.Add(by), c.monotonic+by
-		c.clock.Check()
+func TestQ4Clock_MonotonicTimeGoesOnFromTheLog(t *testing.T) {
+	c := &twoClocks{wall: noon, monotonic: 7 * time.Hour}
+	clock := c.clock()
+	clock.resume(time.Hour)
+	if got := clock.start(); got.Monotonic != time.Hour || !got.Wall.Equal(noon) {
+		t.Errorf("at the start %+v", got)
+	}
+	c.wall, c.monotonic = c.wall.Add(-40*24*time.Hour), c.monotonic+time.Second
+	if got := clock.Now(); got.Monotonic != time.Hour+time.Second || !got.Wall.Equal(c.wall) {
+		t.Errorf("a second and a step of the wall clock later %+v", got)
 	}
 }
 
-// day is the one that counts.
-func (c *twoClocks) day() engine.Date {
-	now := c.clock.Now()
-	if now.Day != 0 {
-		return now.Day
-	}
-	return engine.DateOf(now.Wall)
-}
-
-func (c *twoClocks) suspect() bool { return c.clock.Condition().State == "clock_suspect" }
-
-func TestQ4Clock_StepsAreDoubtedForAMinute(t *testing.T) {
-	for _, step := range []time.Duration{
-		time.Second, 5 * time.Second, 61 * time.Second, time.Hour, 25 * time.Hour, 40 * 24 * time.Hour,
-		-time.Second, -5 * time.Second, -61 * time.Second, -time.Hour, -25 * time.Hour, -40 * 24 * time.Hour,
+func TestQ4Clock_MonotonicTimeNeverGoesBack(t *testing.T) {
+	c := &twoClocks{wall: noon}
+	for name, clock := range map[string]*monotonicClock{
+		"by the monotonic clock": c.clock(),
+		"by the wall clock":      newMonotonicClock(func() time.Time { return c.wall }, nil),
 	} {
-		c := newTwoClocks(noon, time.Time{})
-		c.pass(10 * time.Second)
-		before := c.day()
-		c.wall = c.wall.Add(step)
-		doubted := step.Abs() > clockStepMin
-		if c.day() != before || c.suspect() != doubted {
-			t.Errorf("%s: at once %s after %s, suspect %t", step, c.day(), before, c.suspect())
-		}
-		c.pass(clockSuspectMax - time.Second)
-		if c.day() != before || c.suspect() != doubted {
-			t.Errorf("%s: after a minute but a second %s after %s, suspect %t", step, c.day(), before, c.suspect())
-		}
-		c.pass(2 * time.Second)
-		if c.day() != engine.DateOf(c.wall) || c.suspect() {
-			t.Errorf("%s: after a minute %s, want %s; suspect %t", step, c.day(), engine.DateOf(c.wall), c.suspect())
-		}
-		if got := strings.Count(c.said.String(), "clock_suspect"); doubted != (got == 1) {
-			t.Errorf("%s: said %d times:\n%s", step, got, c.said.String())
+		clock.resume(time.Hour)
+		last := time.Hour
+		for _, step := range []time.Duration{time.Second, -time.Minute, time.Second, -time.Hour, 2 * time.Hour} {
+			c.wall, c.monotonic = c.wall.Add(step), c.monotonic+step
+			if now := clock.Now().Monotonic; now < last {
+				t.Errorf("%s: from %s back to %s", name, last, now)
+			} else {
+				last = now
+			}
 		}
 	}
 }
 
-func TestQ4Clock_AStepThatIsTakenBackOpensNoDay(t *testing.T) {
-	c := newTwoClocks(noon, time.Time{})
-	before := c.day()
-	c.wall = c.wall.Add(25 * time.Hour)
-	c.pass(30 * time.Second)
-	if !c.suspect() || c.day() != before {
-		t.Fatalf("suspect %t, day %s", c.suspect(), c.day())
-	}
-	c.wall = c.wall.Add(-25 * time.Hour)
-	c.pass(time.Second)
-	if c.suspect() || c.day() != before {
-		t.Errorf("taken back: suspect %t, day %s", c.suspect(), c.day())
-	}
-}
-
-// Midnight comes in time while a clock is doubted, by the time that is believed.
-func TestQ4Clock_MidnightWhileDoubted(t *testing.T) {
-	c := newTwoClocks(engine.NextMidnight(noon).Add(-30*time.Second), time.Time{})
-	before := c.day()
-	c.wall = c.wall.Add(-time.Hour)
-	c.pass(29 * time.Second)
-	if c.day() != before {
-		t.Errorf("a second before midnight it is %s", c.day())
-	}
-	c.pass(2 * time.Second)
-	if c.day() != before+1 {
-		t.Errorf("a second after midnight it is %s, want %s", c.day(), before+1)
-	}
-}
-
-// A clock that drifts, and is mended in small steps, is never doubted.
-func TestQ4Clock_Drift(t *testing.T) {
-	c := newTwoClocks(noon, time.Time{})
-	for range 100 {
-		c.wall = c.wall.Add(-4 * time.Second)
-		c.pass(time.Second)
-		if c.suspect() {
-			t.Fatalf("suspect:\n%s", c.said.String())
-		}
-	}
-}
-
-func TestQ4Clock_SetBackBeforeTheStart(t *testing.T) {
-	c := newTwoClocks(noon, noon.Add(time.Hour))
-	if !c.suspect() {
-		t.Error("an hour behind the log, and not suspect")
-	}
-	c.pass(clockSuspectMax + time.Second)
-	if c.suspect() {
-		t.Error("suspect after a minute")
-	}
-	if c = newTwoClocks(noon, noon.Add(-time.Hour)); c.suspect() {
-		t.Error("ahead of the log is what a start always is")
+// A wall clock with a monotonic reading, as that of a node, needs no other clock.
+func TestQ4Clock_ReadingOfTheWallClock(t *testing.T) {
+	began := time.Now() //nolint:forbidigo // a time with a monotonic reading
+	wall := began
+	clock := newMonotonicClock(func() time.Time { return wall }, nil)
+	clock.resume(time.Hour)
+	wall = began.Add(time.Minute)
+	if got := clock.Now().Monotonic; !clock.steady || got != time.Hour+time.Minute {
+		t.Errorf("steady %t, %s", clock.steady, got)
 	}
 }

@@ -3,7 +3,6 @@ package accounts
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/tasard/tasard/engine/account"
@@ -15,7 +14,6 @@ type Config struct {
 	Clock                        func() time.Time
 	Monotonic                    func() time.Duration
 	Random                       io.Reader
-	Logger                       *slog.Logger
 	Mail                         func(account.LoginMail) error
 	KeyPrefix                    string
 	QuotaPolicy                  account.QuotaPolicy

@@ -19,7 +19,6 @@ type Replay struct {
 	KeyPolicy    account.KeyPolicy
 	addresses    [][]account.AddressState // of the snapshot
 	monotonic    time.Duration            // newest monotonic time (account.ClockReading) in the log
-	newestWall   time.Time                // newest wall time in the log
 	loginCodeKey [32]byte
 	SharedCodes  bool // a login code works on every node of the cluster
 }
@@ -70,9 +69,6 @@ func (r *Replay) shareRegistry() {
 // Apply applies an event, in the order of the log.
 func (r *Replay) Apply(event any) error {
 	r.monotonic = max(r.monotonic, monotonicOf(event))
-	if lease, ok := event.(*account.Leased); ok {
-		r.ObserveWall(lease.At)
-	}
 	switch e := event.(type) {
 	case account.Event:
 		account, err := r.account(e)
@@ -93,14 +89,6 @@ func (r *Replay) Apply(event any) error {
 	return nil
 }
 
-// ObserveWall notes the wall time of an event. From the newest one, the clock detects at the start that the wall clock
-// was set back.
-func (r *Replay) ObserveWall(at time.Time) {
-	if at.After(r.newestWall) {
-		r.newestWall = at
-	}
-}
-
 // account returns the account of an event, and creates it for its first event.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
@@ -118,7 +106,7 @@ func (r *Replay) account(event account.Event) (*account.Account, error) {
 // finish completes the replay on a node, which is 0 without a cluster. now is the start of the process.
 func (r *Replay) finish(node engine.NodeID, now account.ClockReading) {
 	if r.SharedCodes {
-		r.Registry.Resume(account.ClockReading{Wall: r.newestWall, Monotonic: r.monotonic})
+		r.Registry.Resume(account.ClockReading{Monotonic: r.monotonic})
 	}
 	for _, a := range r.Accounts {
 		a.SetNode(node)

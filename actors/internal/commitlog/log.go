@@ -17,7 +17,6 @@ type Config struct {
 	Clock     func() time.Time
 	Monotonic func() time.Duration // monotonic clock; nil = the times of Clock have a monotonic reading
 	Random    io.Reader            // used only with a SharedJournal
-	OnTick    func()               // called every CheckInterval while the writer is idle
 	Fail      func(error)          // stops the node
 	Logger    *slog.Logger
 
@@ -100,7 +99,7 @@ func (l *Log) SetAccounts(shards []*mailbox.Ref, registry *mailbox.Ref, bytes in
 
 // Start starts the goroutines of the log.
 func (l *Log) Start() {
-	l.writer.start(l.tick)
+	l.writer.start(l.checkSpace)
 	l.snapshots.start(nil)
 	if l.Shared != nil {
 		l.follower = newFollower(l, len(l.actor.shards))

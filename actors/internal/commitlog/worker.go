@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// CheckInterval is how often the writer, which is the worker that appends records, checks the free space and calls
-// OnTick while it is idle.
+// CheckInterval is how often the writer, which is the worker that appends records, checks the free space while it
+// is idle.
 const CheckInterval = 500 * time.Millisecond
 
 // After the disk was full, Health reports a fault until at least spaceMargin bytes fit on it.
@@ -85,11 +85,6 @@ type dropped struct {
 
 // drop deletes old records and sends dropped to the Actor. It is a job of the writer.
 func (l *Log) drop(before uint64) { l.Ref.Send(&dropped{err: l.Journal.DropBefore(before)}) }
-
-func (l *Log) tick() {
-	l.OnTick()
-	l.checkSpace()
-}
 
 // spaceChecker is implemented by a Journal that can check whether a write of some bytes would fit on the disk.
 type spaceChecker interface{ CheckSpace(bytes int64) error }
