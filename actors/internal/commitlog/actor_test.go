@@ -71,7 +71,7 @@ func runLog(t *testing.T, journal *testJournal, test func(log *Log, owners []*te
 		fail := func(err error) { failed = err }
 		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
 		log, err := New(Config{
-			Journal: journal, Clock: time.Now, OnTick: func() {}, Fail: fail, Logger: slog.New(slog.DiscardHandler), SnapshotRecords: 5, SnapshotBytes: 1 << 60, //nolint:forbidigo // the bubble's
+			Journal: journal, Clock: time.Now, Fail: fail, Logger: slog.New(slog.DiscardHandler), SnapshotRecords: 5, SnapshotBytes: 1 << 60, //nolint:forbidigo // the bubble's
 		})
 		if err == nil {
 			err = log.Spawn(system, &mailbox.Kind{}, Position{})
