@@ -25,17 +25,17 @@ func (c *currencyActor) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *command:
 		c.accept(m)
-	case *commitlog.Committed:
+	case *commitlog.WriteResult:
 		c.committed(m)
 	case *commitlog.RemoteEvents[engine.Event]:
 		c.remote(m)
 	case *commitlog.SnapshotRequest:
 		c.share(m)
-	case *mailbox.Halt:
-		c.Abort(m.Err)
+	case *mailbox.NodeFailed:
+		c.RejectAll(m.Err)
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic over a change is fatal, because the state may be half changed, or a command
+// FailsNode implements mailbox.Actor. A panic over a change is fatal: the state may be half changed, or a command
 // may be lost.
-func (c *currencyActor) Fatal(mailbox.Message) bool { return true }
+func (c *currencyActor) FailsNode(mailbox.Message) bool { return true }

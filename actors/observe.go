@@ -36,7 +36,7 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 // beginChange is like beginCall, but for a call that changes state. It also returns an error if the cluster has no
 // majority.
 func (s *System) beginChange() error {
-	if s.available() == nil && s.accounts.Quorum.Lost() {
+	if s.available() == nil && s.accounts.Majority.Lost() {
 		return commitlog.ReadOnly(commitlog.ErrNoMajority)
 	}
 	return s.beginCall()
@@ -98,7 +98,7 @@ func (call *observeCall) sendRound() error {
 	for _, s := range sent {
 		receipt, err := s.command.Wait(call.system.config.WriteTimeout)
 		if err != nil {
-			firstErr = cmp.Or(firstErr, call.system.accounts.Quorum.TimeoutError(err))
+			firstErr = cmp.Or(firstErr, call.system.accounts.Majority.ChangeError(err))
 			continue
 		}
 		call.add(receipt, s.parts)
@@ -168,7 +168,7 @@ func (s *System) Execute(currency string, c engine.Command) (engine.Receipt, err
 	if err != nil {
 		return engine.Receipt{}, err
 	}
-	return commitlog.AskChange[engine.Receipt](ref, c, s.config.WriteTimeout, s.accounts.Quorum)
+	return commitlog.AskChange[engine.Receipt](ref, c, s.config.WriteTimeout, s.accounts.Majority)
 }
 
 // Quarantine returns the quarantined observations of a currency, oldest first. For "" it returns those of all

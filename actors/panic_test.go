@@ -33,8 +33,8 @@ type panicInjector struct {
 func (s *panicInjector) shouldPanic(r mailbox.Actor, l mailbox.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fatal := r.Fatal(l)
-	if _, end := l.(*mailbox.Halt); end || fatal && s.stops > 0 {
+	fatal := r.FailsNode(l)
+	if _, end := l.(*mailbox.NodeFailed); end || fatal && s.stops > 0 {
 		return false
 	}
 	odds := s.reading

@@ -112,11 +112,11 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// Fatal implements mailbox.Actor. A reader has no state that a panic could damage.
-func (r *readerActor) Fatal(mailbox.Message) bool { return false }
+// FailsNode implements mailbox.Actor. A reader has no state that a panic could damage.
+func (r *readerActor) FailsNode(mailbox.Message) bool { return false }
 
-// Abort implements mailbox.Actor. It does nothing, because a reader keeps no requests.
-func (r *readerActor) Abort(*engine.Error) {}
+// RejectAll implements mailbox.Actor. It does nothing, because a reader keeps no requests.
+func (r *readerActor) RejectAll(*engine.Error) {}
 
 // now returns the market view at a time in Unix nanoseconds; 0 means the present time. If the newest view is not valid
 // any more, now makes a new one, and drops the pages of the old one. It must be called before pageOf.

@@ -118,7 +118,7 @@ func TestF12_NoSnapshotOfAStateThatIsHalfChanged(t *testing.T) {
 		owner.self.Send(&commitlog.SnapshotRequest{Snapshot: c})
 		return <-gone
 	}
-	owner.self.Send(&commitlog.Committed{})
+	owner.self.Send(&commitlog.WriteResult{})
 	ends := []*engine.Error{snapshot(), snapshot()} // also after the node has stopped
 	late := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner.self.Send(late)
@@ -136,9 +136,9 @@ func TestF12_NoSnapshotOfAStateThatIsHalfChanged(t *testing.T) {
 
 type ignoringActor struct{}
 
-func (ignoringActor) Receive(mailbox.Message)    {}
-func (ignoringActor) Fatal(mailbox.Message) bool { return false }
-func (ignoringActor) Abort(*engine.Error)        {}
+func (ignoringActor) Receive(mailbox.Message)        {}
+func (ignoringActor) FailsNode(mailbox.Message) bool { return false }
+func (ignoringActor) RejectAll(*engine.Error)        {}
 
 // unknownMessage is an event that no rule applies.
 type unknownMessage struct{ engine.Event }

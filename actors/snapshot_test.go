@@ -130,7 +130,7 @@ func TestPanicWhileReplayingIsAnError(t *testing.T) {
 func haltOwners(s *System) {
 	owners := slices.Concat(s.kinds.currency.Refs(), s.accounts.Kinds.Registrar.Refs(), s.accounts.Kinds.Shard.Refs())
 	for _, owner := range owners {
-		owner.Send(&mailbox.Halt{Err: commitlog.ReadOnly(errors.New("planted"))})
+		owner.Send(&mailbox.NodeFailed{Err: commitlog.ReadOnly(errors.New("planted"))})
 	}
 	for _, owner := range owners {
 		for !isIdle(owner) {

@@ -150,7 +150,7 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	if err != nil || s.log.Shared == nil {
 		return err
 	}
-	s.accounts.Node, s.accounts.Quorum = s.log.Shared.Node(), commitlog.Quorum{Shared: s.log.Shared}
+	s.accounts.Node, s.accounts.Majority = s.log.Shared.Node(), commitlog.Majority{Shared: s.log.Shared}
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (s *System) fail(cause error) {
 	}
 	for _, kind := range []*mailbox.Kind{&s.kinds.currency, &s.accounts.Kinds.Registrar, &s.accounts.Kinds.Shard, &s.kinds.journal} {
 		for _, r := range kind.Refs() {
-			r.Send(&mailbox.Halt{Err: commitlog.ReadOnly(cause)})
+			r.Send(&mailbox.NodeFailed{Err: commitlog.ReadOnly(cause)})
 		}
 	}
 }

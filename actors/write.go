@@ -162,7 +162,7 @@ func merged(batch []*command) engine.Command {
 
 // committed applies a durable batch and answers its commands. If the batch was not written, it rejects the commands, or
 // decides them again.
-func (c *currencyActor) committed(m *commitlog.Committed) {
+func (c *currencyActor) committed(m *commitlog.WriteResult) {
 	w := &c.writes
 	batch := w.inFlight
 	switch {
@@ -244,8 +244,8 @@ func answer(batch []*command, decided engine.Decision) {
 	}
 }
 
-// Abort implements mailbox.Actor. It rejects all commands, from now on. Reads are still answered.
-func (c *currencyActor) Abort(err *engine.Error) {
+// RejectAll implements mailbox.Actor. It rejects all commands, from now on. Reads are still answered.
+func (c *currencyActor) RejectAll(err *engine.Error) {
 	w := &c.writes
 	w.stopped = err
 	if w.inFlight != nil {

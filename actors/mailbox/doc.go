@@ -28,7 +28,7 @@
 //
 // # Failures
 //
-// If Receive panics over a message that changes nothing (Actor.Fatal returns false), the request gets an internal error
+// If Receive panics over a message that changes nothing (not Actor.FailsNode), the request gets an internal error
 // and the actor keeps its state. After any other panic the node stops (Config.Fail), and the actor rejects all requests
 // that it keeps, with the error of Config.Failed. A failed actor is never restarted with empty state.
 //

@@ -19,10 +19,10 @@ type testActor struct {
 	aborted atomic.Int64
 }
 
-func (t *testActor) Receive(l Message)   { t.behave(l) }
-func (t *testActor) Fatal(Message) bool  { return t.fatal }
-func (t *testActor) Abort(*engine.Error) { t.aborted.Add(1) }
-func double(n int) int                   { return 2 * n }
+func (t *testActor) Receive(l Message)       { t.behave(l) }
+func (t *testActor) FailsNode(Message) bool  { return t.fatal }
+func (t *testActor) RejectAll(*engine.Error) { t.aborted.Add(1) }
+func double(n int) int                       { return 2 * n }
 func isCode(err error, c engine.Code) bool {
 	var e *engine.Error
 	return errors.As(err, &e) && e.Code == c

@@ -30,8 +30,8 @@ func (OneWay) Abandoned() bool { return false }
 // override Reject.
 func (OneWay) Reject(*engine.Error) {}
 
-// Halt tells an actor that the node has failed. The actor rejects all later changes with Err.
-type Halt struct {
+// NodeFailed tells an actor that the node has failed. The actor rejects all later changes with Err.
+type NodeFailed struct {
 	OneWay
 	Err *engine.Error
 }

@@ -43,7 +43,7 @@ func (p *protoActor) PostSystemMessage(message any) { (*Ref)(p).postLifecycle(me
 // Receive implements actor.Actor. When protoactor stops the actor, Receive makes it reject the requests that it keeps.
 func (p *protoActor) Receive(context actor.Context) {
 	if _, stopping := context.Message().(*actor.Stopping); stopping {
-		p.actor.Abort(ErrStopped)
+		p.actor.RejectAll(ErrStopped)
 	}
 }
 

@@ -271,17 +271,17 @@ func (r *Ref) recoverPanic(m Message) {
 	}
 }
 
-// handlePanic rejects the message over which the actor panicked. It also stops the node if Actor.Fatal says that the
+// handlePanic rejects the message over which the actor panicked. It stops the node too if Actor.FailsNode says that the
 // actor's state may now be wrong. The next start of the node restores the state from the log.
 func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
-	if !r.actor.Fatal(m) {
+	if !r.actor.FailsNode(m) {
 		m.Reject(&engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause})
 		return
 	}
 	r.system.fail(cause)
 	stopped := r.system.failed(cause)
-	r.actor.Abort(stopped)
+	r.actor.RejectAll(stopped)
 	m.Reject(stopped)
 }
 
@@ -295,7 +295,7 @@ func (r *Ref) handleLifecycle(lifecycle any) {
 	default:
 		library := r.library()
 		if library == nil {
-			r.actor.Abort(ErrStopped)
+			r.actor.RejectAll(ErrStopped)
 			return
 		}
 		library.invoker.InvokeSystemMessage(lifecycle)

@@ -15,10 +15,10 @@ import (
 type Actor interface {
 	// Receive handles a message. It must not block, and must not wait for the answer of another actor.
 	Receive(Message)
-	// Fatal reports whether the actor's state may be wrong after Receive has panicked over the message.
-	Fatal(Message) bool
-	// Abort is called when the actor or the node stops. It rejects every request that the actor keeps.
-	Abort(*engine.Error)
+	// FailsNode reports whether the actor's state may be wrong after Receive has panicked over the message.
+	FailsNode(Message) bool
+	// RejectAll is called when the actor or the node stops. It rejects every request that the actor keeps.
+	RejectAll(*engine.Error)
 }
 
 // Config configures a System.

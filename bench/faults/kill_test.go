@@ -335,7 +335,7 @@ func TestFaultsW1_Control(t *testing.T) {
 		"last, err := l.Journal.Append(expected, records)",
 		"l.Ref.Send(&written{last: expected + uint64(len(records))}); planted.Sleep(5 * planted.Millisecond)\n"+
 			"last, err := l.Journal.Append(expected, records)",
-		"l.Ref.Send(&written{last: last, err: err})", "_ = last")
+		"l.Ref.Send(&appendResult{last: last, err: err})", "_ = last")
 	s := newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
 	s.runUntilCaught(kill, lostWrite)
 	figure(t, "control, answers before it writes: %s", s.caughtBy())

@@ -97,7 +97,7 @@ func (a *AccountActor) busy() bool { return a.Changes != nil && a.Changes.inFlig
 type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
 	clock       *monotonicClock
-	quorum      commitlog.Quorum
+	majority    commitlog.Majority
 	keys        *keyindex.Index
 	outbox      *outbox
 	queuedMax   int // maximum length of AccountActor.queued
@@ -132,14 +132,14 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 		a.stopping = true
 		a.expedite()
 		a.returnLeaseOnStop()
-	case *mailbox.Halt:
-		a.Abort(m.Err)
+	case *mailbox.NodeFailed:
+		a.RejectAll(m.Err)
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic over one of the listed requests is not fatal: at most, the account has
+// FailsNode implements mailbox.Actor. A panic over one of the listed requests is not fatal: at most, the account has
 // counted one API request too many. After a panic over any other message the state of the account may be wrong.
-func (a *AccountActor) Fatal(msg mailbox.Message) bool {
+func (a *AccountActor) FailsNode(msg mailbox.Message) bool {
 	switch msg.(type) {
 	case *admissionRequest, *Refund, *usageRequest, *accountRequest:
 		return false
@@ -180,7 +180,7 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 	case a.stopped != nil:
 		m.Reject(a.stopped)
 		return
-	case a.quorum.Lost():
+	case a.majority.Lost():
 		m.Reject(errLeaseUnavailable)
 		return
 	case len(a.queued) >= a.queuedMax:
@@ -327,8 +327,8 @@ func (a *AccountActor) returnLeaseOnStop() {
 	a.outbox.returned()
 }
 
-// Abort implements mailbox.Actor. It rejects all waiting requests.
-func (a *AccountActor) Abort(err *engine.Error) {
+// RejectAll implements mailbox.Actor. It rejects all waiting requests.
+func (a *AccountActor) RejectAll(err *engine.Error) {
 	a.stopped = err
 	a.RejectQueued(err)
 	if a.Changes == nil {

@@ -20,7 +20,7 @@ type Accounts struct {
 	host          host
 	Clock         *monotonicClock
 	Node          engine.NodeID // 0 without a cluster
-	Quorum        commitlog.Quorum
+	Majority      commitlog.Majority
 	Random        *lockedReader
 	LoginCodeKey  [32]byte // random, or from ShareCodes
 	SharedCodes   bool     // a login code works on every node of the cluster
@@ -160,7 +160,7 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, journal *mailbo
 	shard := &ShardActor{
 		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node,
 		common: &accountCommon{
-			quotaPolicy: c.QuotaPolicy, clock: t.Clock, quorum: t.Quorum, keys: t.keys, outbox: &outbox{flusher: t.flusher},
+			quotaPolicy: c.QuotaPolicy, clock: t.Clock, majority: t.Majority, keys: t.keys, outbox: &outbox{flusher: t.flusher},
 			queuedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
 		},
 		count: &t.Count, leases: &t.Leases, Accounts: map[uint64]*AccountActor{},

@@ -77,7 +77,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	if !errors.Is(err, mailbox.ErrExpired) {
 		return admission, err
 	}
-	if t.journalHealth.Waits() || t.Quorum.Lost() {
+	if t.journalHealth.Waits() || t.Majority.Lost() {
 		return account.Admission{}, errLeaseUnavailable
 	}
 	return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)

@@ -44,11 +44,11 @@ func (t *AnonymousActor) admit(m *anonymousAdmission) {
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic is not fatal, because it makes a count wrong by one at most.
-func (t *AnonymousActor) Fatal(mailbox.Message) bool { return false }
+// FailsNode implements mailbox.Actor. A panic is not fatal, because it makes a count wrong by one at most.
+func (t *AnonymousActor) FailsNode(mailbox.Message) bool { return false }
 
-// Abort implements mailbox.Actor.
-func (t *AnonymousActor) Abort(*engine.Error) {}
+// RejectAll implements mailbox.Actor.
+func (t *AnonymousActor) RejectAll(*engine.Error) {}
 
 // anonymousTables has all AnonymousActors.
 type anonymousTables struct {

@@ -109,7 +109,7 @@ func (t *Accounts) UnlockLogin(email account.EmailID, by string) error {
 		return err
 	}
 	defer t.host.EndChange()
-	_, err := commitlog.AskChange[struct{}](t.Registrar, loginUnlockQuery{email, by}, t.config.WriteTimeout, t.Quorum)
+	_, err := commitlog.AskChange[struct{}](t.Registrar, loginUnlockQuery{email, by}, t.config.WriteTimeout, t.Majority)
 	return err
 }
 
@@ -132,5 +132,5 @@ func (t *Accounts) announce(q announcementQuery) (account.KeyPolicy, error) {
 		return account.KeyPolicy{}, err
 	}
 	defer t.host.EndChange()
-	return commitlog.AskChange[account.KeyPolicy](t.Registrar, q, t.config.WriteTimeout, t.Quorum)
+	return commitlog.AskChange[account.KeyPolicy](t.Registrar, q, t.config.WriteTimeout, t.Majority)
 }

@@ -100,20 +100,20 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 		r.decide(m, func(bool) (*decision, error) { return r.unlock(m) })
 	case *announcement:
 		r.decide(m, func(bool) (*decision, error) { return r.announce(m) })
-	case *commitlog.Committed:
+	case *commitlog.WriteResult:
 		r.committed(m)
 	case *commitlog.RemoteEvents[any]:
 		r.remote(m)
 	case *commitlog.SnapshotRequest:
 		r.share(m)
-	case *mailbox.Halt:
-		r.Abort(m.Err)
+	case *mailbox.NodeFailed:
+		r.RejectAll(m.Err)
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic over a request is not fatal, because at most it counts one login attempt too
+// FailsNode implements mailbox.Actor. A panic over a request is not fatal: at most it counts one login attempt too
 // many.
-func (r *RegistrarActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
+func (r *RegistrarActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
 // decide makes a decision and starts to write its events. It rejects the request if the node has stopped or too many
 // decisions are pending.
@@ -300,7 +300,7 @@ func (r *RegistrarActor) write() {
 
 // committed handles the result of a write: it applies durable events and replies to the callers. After a conflict with
 // an event of another node inFlight is empty, because remote has moved all decisions to pending.
-func (r *RegistrarActor) committed(m *commitlog.Committed) {
+func (r *RegistrarActor) committed(m *commitlog.WriteResult) {
 	done := r.inFlight
 	r.inFlight, r.writing = nil, false
 	for _, d := range done {
@@ -344,8 +344,8 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Monotonic: r.clock.Now().Monotonic})
 }
 
-// Abort implements mailbox.Actor. It replies to the requests of all decisions with an error.
-func (r *RegistrarActor) Abort(err *engine.Error) {
+// RejectAll implements mailbox.Actor. It replies to the requests of all decisions with an error.
+func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.stopped = err
 	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
 		for _, d := range decisions {

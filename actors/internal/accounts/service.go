@@ -40,7 +40,7 @@ func (t *Accounts) RequestCode(email account.Email, from account.Requester) erro
 	if err != nil {
 		return Internal(err)
 	}
-	mail, err := commitlog.AskChange[account.LoginMail](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Quorum)
+	mail, err := commitlog.AskChange[account.LoginMail](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Majority)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (t *Accounts) OpenSession(email account.Email, code string, from account.Re
 	if err != nil {
 		return account.Secret{}, time.Time{}, Internal(err)
 	}
-	expires, err := commitlog.AskChange[time.Time](t.Registrar, codeAttemptQuery{email, code, token.Digest(), from}, t.config.WriteTimeout, t.Quorum)
+	expires, err := commitlog.AskChange[time.Time](t.Registrar, codeAttemptQuery{email, code, token.Digest(), from}, t.config.WriteTimeout, t.Majority)
 	if err != nil {
 		return account.Secret{}, time.Time{}, err
 	}
@@ -73,7 +73,7 @@ func (t *Accounts) CloseSession(token account.Digest) error {
 		return err
 	}
 	defer t.host.EndChange()
-	_, err := commitlog.AskChange[struct{}](t.Registrar, signOutQuery{token}, t.config.WriteTimeout, t.Quorum)
+	_, err := commitlog.AskChange[struct{}](t.Registrar, signOutQuery{token}, t.config.WriteTimeout, t.Majority)
 	return err
 }
 
@@ -193,7 +193,7 @@ func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 
 // change makes a change of an account. If it returns nil, the event that decide has returned is durable and applied.
 func (t *Accounts) change(account uint64, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
-	_, err := commitlog.AskChange[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Quorum)
+	_, err := commitlog.AskChange[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Majority)
 	return err
 }
 

@@ -66,7 +66,7 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 		s.route(m.Query.account, m)
 	case *OutboxFilled:
 		s.collect()
-	case *commitlog.Committed:
+	case *commitlog.WriteResult:
 		s.writeDone(m.Err)
 	case *accountsCreated:
 		s.created(m.events)
@@ -82,13 +82,13 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 		s.drain(m)
 	case *stopRequest:
 		m.Reply(s.stopAccounts(), nil)
-	case *mailbox.Halt:
+	case *mailbox.NodeFailed:
 		s.halt(m)
 	}
 }
 
-// Fatal implements mailbox.Actor. A panic over a request is not fatal, because requests do not change the shard.
-func (s *ShardActor) Fatal(msg mailbox.Message) bool { return !msg.IsRequest() }
+// FailsNode implements mailbox.Actor. A panic over a request is not fatal, because requests do not change the shard.
+func (s *ShardActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
 var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is no account with this number"}
 
@@ -153,16 +153,16 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 }
 
 // halt makes the shard and its accounts reject all changes, because the node has stopped with an error.
-func (s *ShardActor) halt(m *mailbox.Halt) {
-	s.Abort(m.Err)
+func (s *ShardActor) halt(m *mailbox.NodeFailed) {
+	s.RejectAll(m.Err)
 	for _, acct := range s.Accounts {
 		acct.Ref.Send(m)
 	}
 }
 
-// Abort implements mailbox.Actor. It drops events that are not durable. The actors of the accounts reject the requests
+// RejectAll implements mailbox.Actor. It drops events that are not durable. The accounts' actors reject the requests
 // that wait for these events.
-func (s *ShardActor) Abort(err *engine.Error) {
+func (s *ShardActor) RejectAll(err *engine.Error) {
 	s.stopped, s.batch = err, batch{}
 	s.endDrain()
 }

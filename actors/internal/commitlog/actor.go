@@ -15,7 +15,7 @@ type Write struct {
 	mailbox.OneWay
 	From          *mailbox.Ref // the owner
 	Records       [][]byte
-	Notifications []Notification // sent to other owners when the records are durable, before Committed is sent to From
+	Notifications []Notification // sent to other owners when the records are durable, before WriteResult is sent to From
 	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it made the records
 }
 
@@ -27,23 +27,23 @@ type Notification struct {
 }
 
 // Reject implements mailbox.Message. It is called if the Actor has stopped.
-func (w *Write) Reject(cause *engine.Error) { w.From.Send(&Committed{Err: cause}) }
+func (w *Write) Reject(cause *engine.Error) { w.From.Send(&WriteResult{Err: cause}) }
 
-// Committed is sent to the owner when its Write is done. If Err is nil, the records are durable.
-type Committed struct {
+// WriteResult is sent to the owner when its Write is done. If Err is nil, the records are durable.
+type WriteResult struct {
 	mailbox.OneWay
 	Err *engine.Error
 }
 
-// committed is the message to every owner whose Write has become durable.
-var committed = &Committed{}
+// durable is the message to every owner whose Write has become durable.
+var durable = &WriteResult{}
 
 // finishRequest asks the Actor to write what is queued and to take a final snapshot of the owners' states. Then the
 // Actor replies.
 type finishRequest = mailbox.Request[struct{}, struct{}]
 
 // Actor orders the writes of all owners. It collects the writes in batches. The writer goroutine (Log.writer) appends
-// one batch at a time. Then the Actor sends Committed to the owners, in the order of their writes.
+// one batch at a time. Then the Actor sends WriteResult to the owners, in the order of their writes.
 type Actor struct {
 	log         *Log
 	currencies  []*mailbox.Ref
@@ -69,15 +69,15 @@ func (a *Actor) Receive(msg mailbox.Message) {
 		a.enqueue(m)
 	case *gathered:
 		a.writerBusy, a.gathered = false, true
-	case *written:
-		a.written(m)
+	case *appendResult:
+		a.appended(m)
 	case *Delivered:
 		a.delivered(m)
 	case *writesBlocked:
 		a.writesBlocked()
-	case *dropped:
+	case *dropResult:
 		a.dropped(m)
-	case *snapshotWritten:
+	case *snapshotResult:
 		a.snapshotWritten(m)
 	case *retrySnapshot:
 		a.snapshot.retry = a.snapshot.last < a.last
@@ -88,17 +88,17 @@ func (a *Actor) Receive(msg mailbox.Message) {
 	case *nodeStopping:
 		a.replication.stopping = true
 		a.writesBlocked()
-	case *mailbox.Halt:
+	case *mailbox.NodeFailed:
 		a.stop(m.Err)
 	}
 	a.advance()
 }
 
-// Fatal implements mailbox.Actor.
-func (a *Actor) Fatal(mailbox.Message) bool { return true }
+// FailsNode implements mailbox.Actor.
+func (a *Actor) FailsNode(mailbox.Message) bool { return true }
 
-// Abort implements mailbox.Actor.
-func (a *Actor) Abort(cause *engine.Error) { a.stop(cause) }
+// RejectAll implements mailbox.Actor.
+func (a *Actor) RejectAll(cause *engine.Error) { a.stop(cause) }
 
 // enqueue queues a write. It rejects the write if its records were made from an outdated state, or if it cannot become
 // durable now.
@@ -106,9 +106,9 @@ func (a *Actor) enqueue(w *Write) {
 	problem := a.writeProblem()
 	switch {
 	case a.replication != nil && a.replication.stale(w):
-		w.From.Send(&Committed{Err: ErrConflict})
+		w.From.Send(&WriteResult{Err: ErrConflict})
 	case problem != nil:
-		w.From.Send(&Committed{Err: ReadOnly(problem)})
+		w.From.Send(&WriteResult{Err: ReadOnly(problem)})
 	default:
 		a.log.Health.noteQueued()
 		a.waiting = append(a.waiting, w) // bounded: each owner has at most one Write in flight
@@ -217,8 +217,8 @@ func (a *Actor) countAppended(records, bytes int) {
 	}
 }
 
-// written handles the return of Journal.Append. For a local journal it sends the result to the owners of the batch.
-func (a *Actor) written(m *written) {
+// appended handles the return of Journal.Append. For a local journal it sends the result to the owners of the batch.
+func (a *Actor) appended(m *appendResult) {
 	a.writerBusy = false
 	if a.replication != nil {
 		a.proposalReturned(m)
@@ -240,14 +240,14 @@ func (a *Actor) written(m *written) {
 	rejectWrites(batch, result)
 }
 
-// commit sends the notifications and then Committed for each write of a durable batch.
+// commit sends the notifications and then WriteResult for each write of a durable batch.
 func (a *Actor) commit(batch []*Write) {
 	a.log.Health.noteDone()
 	for _, w := range batch {
 		for _, n := range w.Notifications {
 			n.To.Send(n.Message)
 		}
-		w.From.Send(committed)
+		w.From.Send(durable)
 	}
 }
 
@@ -273,7 +273,7 @@ func (a *Actor) rejectAll() {
 	for len(a.waiting) > 0 {
 		w := a.waiting[0]
 		a.waiting = a.waiting[1:]
-		w.From.Send(&Committed{Err: a.stopCause})
+		w.From.Send(&WriteResult{Err: a.stopCause})
 	}
 	for len(a.stateRequests) > 0 {
 		q := a.stateRequests[0]
@@ -286,7 +286,7 @@ func (a *Actor) rejectAll() {
 	}
 }
 
-func (a *Actor) dropped(m *dropped) {
+func (a *Actor) dropped(m *dropResult) {
 	a.writerBusy = false
 	if m.err != nil {
 		a.failStop(fmt.Errorf("drop old records: %w", m.err))

@@ -48,20 +48,20 @@ func (*testJournal) Close() error            { return nil }
 type testOwner struct {
 	journal      *testJournal
 	results      []*engine.Error
-	early, asked bool // Committed, or SnapshotRequest, came while the journal was writing
+	early, asked bool // WriteResult, or SnapshotRequest, came while the journal was writing
 }
 
 func (o *testOwner) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
-	case *Committed:
+	case *WriteResult:
 		o.results, o.early = append(o.results, m.Err), o.early || o.journal.writing
 	case *SnapshotRequest:
 		o.asked = o.asked || o.journal.writing
 		m.Snapshot.PartDone()
 	}
 }
-func (*testOwner) Fatal(mailbox.Message) bool { return true }
-func (*testOwner) Abort(*engine.Error)        {}
+func (*testOwner) FailsNode(mailbox.Message) bool { return true }
+func (*testOwner) RejectAll(*engine.Error)        {}
 
 // runLog runs test with a log of two owners. A snapshot is due after five records. failed is the error with which the
 // log has stopped the node.

@@ -6,7 +6,7 @@
 //	owner      makes events from a command, and sends their records in a Write
 //	Actor      collects the waiting writes in one batch; it never waits for the disk
 //	writer     appends the batch with one sync
-//	Actor      sends Committed to each owner of the batch, in order; then it starts the next batch
+//	Actor      sends WriteResult to each owner of the batch, in order; then it starts the next batch
 //	owner      applies its events; only then they are visible, and the caller of the command gets its answer
 //
 // An owner has at most one Write in flight. After the errors ReadOnly and TooLarge the journal can still be used. Any

@@ -172,7 +172,7 @@ func (f *follower) watch() {
 		if !health.DiskFull {
 			f.log.checkSpace()
 		}
-		if (Quorum{f.log.Shared}).writeProblem() != nil {
+		if (Majority{f.log.Shared}).writeProblem() != nil {
 			f.log.Ref.Send(&writesBlocked{})
 		}
 	}

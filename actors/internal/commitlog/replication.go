@@ -38,9 +38,9 @@ type replication struct {
 // stale reports whether the Actor has sent RemoteEvents that the owner had not received when it made the records.
 func (r *replication) stale(w *Write) bool { return w.RemoteSeq != r.sent[w.From] }
 
-func (a *Actor) writeProblem() error { return Quorum{a.log.Shared}.writeProblem() }
+func (a *Actor) writeProblem() error { return Majority{a.log.Shared}.writeProblem() }
 
-// writesBlocked tells the Actor that changes of this node cannot become durable (Quorum.writeProblem).
+// writesBlocked tells the Actor that changes of this node cannot become durable (Majority.writeProblem).
 type writesBlocked struct{ mailbox.OneWay }
 
 // nodeStopping tells the Actor that the node is stopping. If the cluster has no majority, the Actor then abandons the
@@ -58,7 +58,7 @@ func (a *Actor) propose(records [][]byte) {
 }
 
 // proposalReturned handles the return of Append. It does not answer the writes: delivered does that.
-func (a *Actor) proposalReturned(m *written) {
+func (a *Actor) proposalReturned(m *appendResult) {
 	switch {
 	case m.err == nil || errors.Is(m.err, ErrPosition) || a.stopCause != nil:
 	case errors.Is(m.err, wal.ErrNoSpace):
@@ -72,7 +72,7 @@ func (a *Actor) proposalReturned(m *written) {
 
 func rejectWrites(batch []*Write, cause *engine.Error) {
 	for _, w := range batch {
-		w.From.Send(&Committed{Err: cause})
+		w.From.Send(&WriteResult{Err: cause})
 	}
 }
 
@@ -144,7 +144,7 @@ func (a *Actor) revalidate(batch []*Write) {
 	a.waiting = nil
 	for _, w := range all {
 		if a.replication.stale(w) {
-			w.From.Send(&Committed{Err: ErrConflict})
+			w.From.Send(&WriteResult{Err: ErrConflict})
 		} else {
 			a.waiting = append(a.waiting, w)
 		}

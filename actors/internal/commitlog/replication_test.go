@@ -27,8 +27,8 @@ func (c *collector) Receive(l mailbox.Message) {
 		c.delivered = append(c.delivered, m)
 	}
 }
-func (*collector) Fatal(mailbox.Message) bool { return true }
-func (*collector) Abort(*engine.Error)        {}
+func (*collector) FailsNode(mailbox.Message) bool { return true }
+func (*collector) RejectAll(*engine.Error)        {}
 
 // fakeJournal has a majority, keeps the last offer and delivers a number of records.
 type fakeJournal struct {
@@ -103,7 +103,7 @@ func TestReplication_BundlesFit(t *testing.T) {
 				t.Fatalf("a bundle of %d bytes, at most %d; %v", len(journal.offered), BundleBytesMax, err)
 			}
 			offered += len(b.Records)
-			log.actor.Receive(&written{})
+			log.actor.Receive(&appendResult{})
 			window <- struct{}{}
 			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, Window: &WindowEntry{window: window}}
 			m.Window.Retain()

@@ -47,14 +47,14 @@ type ClusterHealth struct {
 	DiskSince time.Time
 }
 
-// Quorum tells whether the cluster has a majority. The zero value is for a node without a cluster.
-type Quorum struct{ Shared SharedJournal }
+// Majority tells whether the cluster has a majority. The zero value is for a node without a cluster.
+type Majority struct{ Shared SharedJournal }
 
 // Lost reports whether the cluster has no majority. Without a cluster it returns false.
-func (q Quorum) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth().Majority }
+func (q Majority) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth().Majority }
 
 // writeProblem returns why a change of this node cannot become durable now: ErrNoMajority, wal.ErrNoSpace, or nil.
-func (q Quorum) writeProblem() error {
+func (q Majority) writeProblem() error {
 	if q.Shared == nil {
 		return nil
 	}
@@ -68,17 +68,17 @@ func (q Quorum) writeProblem() error {
 }
 
 // AskChange asks an owner, which is the actor that keeps the state, for a change and returns the answer. It converts
-// the error with TimeoutError.
-func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Quorum) (A, error) {
+// the error with ChangeError.
+func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Majority) (A, error) {
 	m := mailbox.NewRequest[Q, A](query)
 	owner.Send(m)
 	answer, err := m.Wait(timeout)
-	return answer, q.TimeoutError(err)
+	return answer, q.ChangeError(err)
 }
 
-// TimeoutError converts the error of a change. If the change timed out and the cluster has no majority, it returns
+// ChangeError converts the error of a change. If the change timed out and the cluster has no majority, it returns
 // ErrOutcomeUnknown, else err.
-func (q Quorum) TimeoutError(err error) error {
+func (q Majority) ChangeError(err error) error {
 	if errors.Is(err, mailbox.ErrExpired) && q.Lost() {
 		return ErrOutcomeUnknown
 	}

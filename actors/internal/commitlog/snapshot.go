@@ -193,8 +193,8 @@ func (p *snapshotPlan) begin(last uint64) bool {
 	return p.running
 }
 
-// snapshotWritten is the result of Log.WriteSnapshot.
-type snapshotWritten struct {
+// snapshotResult is the result of Log.WriteSnapshot.
+type snapshotResult struct {
 	mailbox.OneWay
 	sequence     uint64
 	accountBytes int64
@@ -207,7 +207,7 @@ type retrySnapshot struct{ mailbox.OneWay }
 
 // snapshotWritten handles the result of a snapshot. If the snapshot failed, the node continues without it, because the
 // journal still has all records.
-func (a *Actor) snapshotWritten(m *snapshotWritten) {
+func (a *Actor) snapshotWritten(m *snapshotResult) {
 	p, health := &a.snapshot, a.log.Health
 	p.running = false
 	switch {
@@ -232,16 +232,16 @@ func (l *Log) WriteSnapshot(s *StateSnapshot) {
 
 // writeSnapshot writes a snapshot and returns the result. If Err is set, it does not read the parts, because owners
 // may still set them.
-func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotWritten {
+func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotResult {
 	if err := s.Err.Load(); err != nil {
-		return &snapshotWritten{sequence: s.Sequence, err: err}
+		return &snapshotResult{sequence: s.Sequence, err: err}
 	}
 	counter := countingWriter{}
 	err := l.Journal.WriteSnapshot(s.Sequence, func(w io.Writer) error {
 		counter = countingWriter{w: w}
 		return s.Write(&counter)
 	})
-	return &snapshotWritten{sequence: s.Sequence, accountBytes: s.accountBytes(), writtenBytes: counter.written, err: err}
+	return &snapshotResult{sequence: s.Sequence, accountBytes: s.accountBytes(), writtenBytes: counter.written, err: err}
 }
 
 type countingWriter struct {

@@ -60,31 +60,31 @@ func (w *worker) stop() {
 	w.done.Wait()
 }
 
-// written tells the Actor the result of Log.append.
-type written struct {
+// appendResult tells the Actor the result of Log.append.
+type appendResult struct {
 	mailbox.OneWay
 	last uint64
 	err  error
 }
 
-// append appends a batch and sends written to the Actor. It is a job of the writer.
+// append appends a batch and sends appendResult to the Actor. It is a job of the writer.
 func (l *Log) append(expected uint64, records [][]byte) {
 	last, err := l.Journal.Append(expected, records)
 	if errors.Is(err, wal.ErrNoSpace) {
 		l.Health.rejectedBytes.Store(int64(BatchBytes(records)))
 		l.Health.diskFull.Begin(l.Health.Clock())
 	}
-	l.Ref.Send(&written{last: last, err: err})
+	l.Ref.Send(&appendResult{last: last, err: err})
 }
 
-// dropped tells the Actor the result of Log.drop.
-type dropped struct {
+// dropResult tells the Actor the result of Log.drop.
+type dropResult struct {
 	mailbox.OneWay
 	err error
 }
 
-// drop deletes old records and sends dropped to the Actor. It is a job of the writer.
-func (l *Log) drop(before uint64) { l.Ref.Send(&dropped{err: l.Journal.DropBefore(before)}) }
+// drop deletes old records and sends dropResult to the Actor. It is a job of the writer.
+func (l *Log) drop(before uint64) { l.Ref.Send(&dropResult{err: l.Journal.DropBefore(before)}) }
 
 // spaceChecker is implemented by a Journal that can check whether a write of some bytes would fit on the disk.
 type spaceChecker interface{ CheckSpace(bytes int64) error }
