@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 const (
@@ -24,8 +25,8 @@ const (
 // asset is a static file. Its URL contains a hash of its content, so browsers may cache it forever.
 type asset struct {
 	contentType string
-	body        []byte
-	gzipped     bool // body is compressed with gzip
+	body        *rendered.Body
+	packed      []byte // the file, if it is compressed with gzip; body is nil
 }
 
 // AddAssets serves files under /assets/, each with a hash in its name: style.css becomes style.<hash>.css. A file with
@@ -45,7 +46,11 @@ func (f *Frame) AddAssets(files fs.FS, names ...string) {
 		digest := sha256.Sum256(content)
 		stem, extension, _ := strings.Cut(name, ".")
 		hashed := stem + "." + hex.EncodeToString(digest[:assetHashBytes]) + "." + extension
-		f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, asset{contentTypes[path.Ext(name)], content, isGzip}
+		made := asset{contentType: contentTypes[path.Ext(name)], packed: content}
+		if !isGzip {
+			made.body, made.packed = rendered.Undated(content), nil
+		}
+		f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, made
 	}
 }
 
@@ -67,18 +72,21 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	header := w.Header()
 	header.Set("Content-Type", a.contentType)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	body := a.body
-	if a.gzipped && fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))) {
+	switch {
+	case a.body != nil:
+		a.body.Send(w, r.Request, http.StatusOK)
+	case fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))):
 		header.Set("Content-Encoding", "gzip")
 		header.Set("Vary", "Accept-Encoding")
-	} else if a.gzipped {
-		var err error
-		if body, err = gunzip(a.body); err != nil {
+		f.send(w, r, a.packed)
+	default:
+		plain, err := gunzip(a.packed)
+		if err != nil {
 			f.Fail(w, r, fmt.Errorf("unpack %s: %w", r.URL.Path, err))
 			return
 		}
+		f.send(w, r, plain)
 	}
-	f.send(w, r, body)
 }
 
 func gunzip(compressed []byte) ([]byte, error) {

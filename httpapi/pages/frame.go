@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 //go:embed assets
@@ -27,13 +27,13 @@ type Frame struct {
 	assets     map[string]asset  // by file name with the hash in it
 	assetPaths map[string]string // URL path of each asset, by file name without the hash
 	limiter    *limiter
-	cache      *pageCache
+	cache      *rendered.Cache[cacheKey, *renderedPage]
 }
 
 func newFrame(config Config) *Frame {
 	f := &Frame{
 		config: config, texts: ReadTexts(sub(frameFiles, "frame")), assets: map[string]asset{}, assetPaths: map[string]string{},
-		limiter: newLimiter(config.PerMinute), cache: newPageCache(),
+		limiter: newLimiter(config.PerMinute), cache: rendered.NewCache[cacheKey, *renderedPage](cachedPagesMax, cachedBytesMax),
 	}
 	f.AddAssets(assetFiles, "assets/style.css", "assets/favicon.svg", "assets/convert.js", "assets/copy.js")
 	return f
@@ -51,12 +51,25 @@ func (f *Frame) register(mux *http.ServeMux) {
 	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
 }
 
-// rendered is a rendered page, or a part of one. It is immutable.
-type rendered struct {
+// renderedPage is a page as it is sent. It is immutable.
+type renderedPage struct {
 	status int
 	policy string
-	etag   string
-	body   []byte
+	body   *rendered.Body
+}
+
+// Limits of the cached pages: their number, and their size in bytes, not compressed.
+const (
+	cachedPagesMax = 512
+	cachedBytesMax = 16 << 20
+)
+
+// cacheKey identifies a cached page.
+type cacheKey struct {
+	language Language
+	suggest  bool // the page has a link to the other language at the top (Request.suggestsOther)
+	page     string
+	query    string // normalized URL query
 }
 
 // Write renders and sends a page for one visitor. The page is not cached.
@@ -67,15 +80,16 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	f.sendPage(w, r, page)
+	setPageHeaders(w.Header(), r, page)
+	w.WriteHeader(page.status)
+	f.send(w, r, page.body.Plain())
 }
 
 // WriteCached sends a page that is the same for every visitor with the same language and query. If the page is not
 // cached, build makes it. The page is then cached for the rest of the current second, or until Document.Until if that
 // is later. The caller must normalize the query, so that clients can't fill the cache with variants of one page.
 func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, build func() (*Document, error)) {
-	key := cacheKey{r.Language, r.suggestsOther(), r.Page, query}
-	page, err := f.cache.getOrRender(key, r.Now, func() (*rendered, time.Time, error) {
+	page, err := f.cached(r, cacheKey{r.Language, r.suggestsOther(), r.Page, query}, func() (*renderedPage, time.Time, error) {
 		doc, err := build()
 		if err != nil {
 			return nil, time.Time{}, err
@@ -92,24 +106,26 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, bui
 	}
 	header := w.Header()
 	header.Set("Cache-Control", "no-cache") // browsers revalidate with the ETag
-	header.Set("ETag", page.etag)
 	header.Add("Vary", "Accept-Language")
-	f.sendPage(w, r, page)
+	setPageHeaders(header, r, page)
+	page.body.Send(w, r.Request, page.status)
 }
 
-// sendPage sends a page, or 304 if the client has it already.
-func (f *Frame) sendPage(w http.ResponseWriter, r *Request, page *rendered) {
-	header := w.Header()
+// cached returns the cached page of a key. If there is none or it has expired, render makes it and says until when it
+// is cached.
+func (f *Frame) cached(r *Request, key cacheKey, render func() (*renderedPage, time.Time, error)) (*renderedPage, error) {
+	return f.cache.Get(key, r.Now, func(*renderedPage) (kept rendered.Kept[*renderedPage], err error) {
+		if kept.Value, kept.Until, err = render(); err == nil {
+			kept.Bytes = len(kept.Value.body.Plain())
+		}
+		return kept, err
+	})
+}
+
+func setPageHeaders(header http.Header, r *Request, page *renderedPage) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Language", string(r.Language))
 	header.Set("Content-Security-Policy", page.policy)
-	tag, lines := header.Get("ETag"), fields.Lines(r.Header.Values("If-None-Match"))
-	if tag != "" && page.status == http.StatusOK && fields.IfNoneMatchHits(lines, []byte(tag)) {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	w.WriteHeader(page.status)
-	f.send(w, r, page.body)
 }
 
 func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {

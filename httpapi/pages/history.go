@@ -3,10 +3,10 @@ package pages
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 const (
@@ -102,44 +102,37 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 // for long.
 type historyCache struct {
 	service engine.Service
-	past    generationCache[string, pastDays] // by currency
+	past    *rendered.Cache[string, []marketDay] // by currency: the summaries up to yesterday
 }
 
 func newHistoryCache(service engine.Service) historyCache {
-	return historyCache{service, generationCache[string, pastDays]{youngMax: historyCacheMax / 2}}
-}
-
-// pastDays has the summaries of the days of a currency up to yesterday.
-type pastDays struct {
-	mu     sync.Mutex
-	today  engine.Date
-	readAt time.Time
-	days   []marketDay
+	return historyCache{service, rendered.NewCache[string, []marketDay](historyCacheMax, 0)}
 }
 
 // market returns the summaries of today and the last historyDaysMax days of a currency, without days that have no
 // rates.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
-	past := c.past.get(currency)
-	past.mu.Lock()
-	defer past.mu.Unlock()
 	today := engine.DateOf(now)
-	if past.today != today || now.Before(past.readAt) || now.Sub(past.readAt) >= pastCacheDuration {
-		days := make([]marketDay, 0, historyDaysMax)
-		for date := today.AddDays(-historyDaysMax); date < today; date++ {
-			day, err := c.day(currency, date)
-			if err != nil {
-				return nil, err
-			}
-			days = appendDay(days, day)
+	past, err := c.past.Get(currency, now, func([]marketDay) (kept rendered.Kept[[]marketDay], err error) {
+		kept.Value, kept.Until = make([]marketDay, 0, historyDaysMax), now.Add(pastCacheDuration)
+		if midnight := engine.NextMidnight(now); midnight.Before(kept.Until) {
+			kept.Until = midnight
 		}
-		past.today, past.readAt, past.days = today, now, days
+		for date := today.AddDays(-historyDaysMax); date < today && err == nil; date++ {
+			var day marketDay
+			day, err = c.day(currency, date)
+			kept.Value = appendDay(kept.Value, day)
+		}
+		return kept, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	day, err := c.day(currency, today)
 	if err != nil {
 		return nil, err
 	}
-	return appendDay(slices.Clip(past.days), day), nil
+	return appendDay(slices.Clip(past), day), nil
 }
 
 func (c *historyCache) day(currency string, date engine.Date) (marketDay, error) {

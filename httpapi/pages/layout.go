@@ -3,7 +3,6 @@ package pages
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"time"
@@ -11,7 +10,7 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
-	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Document is the content of a page.
@@ -31,7 +30,7 @@ type Document struct {
 }
 
 // render returns the HTML of a document in the layout.
-func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
+func (f *Frame) render(r *Request, doc *Document) (*renderedPage, error) {
 	var text bytes.Buffer
 	l := f.texts.In(r)
 	page := HTML(Lang(string(r.Language)), f.head(l, r, doc), Body(
@@ -50,11 +49,7 @@ func (f *Frame) render(r *Request, doc *Document) (*rendered, error) {
 	if err := Doctype(page).Render(&text); err != nil {
 		return nil, fmt.Errorf("render %s: %w", r.Page, err)
 	}
-	digest := sha256.Sum256(text.Bytes())
-	return &rendered{
-		status: cmp.Or(doc.Status, http.StatusOK), policy: cmp.Or(doc.Policy, Policy), body: text.Bytes(),
-		etag: string(fields.AppendETag(nil, digest[:])),
-	}, nil
+	return &renderedPage{cmp.Or(doc.Status, http.StatusOK), cmp.Or(doc.Policy, Policy), rendered.Undated(text.Bytes())}, nil
 }
 
 func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {

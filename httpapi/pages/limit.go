@@ -1,11 +1,13 @@
 package pages
 
 import (
+	"cmp"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Limits of the requests of a client address or, with IPv6, of its /64 prefix. They are separate from the limits of the
@@ -14,7 +16,7 @@ const (
 	// PerMinuteDefault is the default limit of requests per minute, including requests for assets.
 	PerMinuteDefault  = 240
 	limitBurst        = 120     // largest number of requests at once
-	limitAddressesMax = 1 << 13 // largest number of addresses in one generation of the generationCache
+	limitAddressesMax = 1 << 14 // largest number of addresses that are remembered
 )
 
 // limiter has a token bucket for each address. If there are too many addresses, the cache drops the buckets that were
@@ -24,13 +26,14 @@ type limiter struct {
 	burst  int64         // tokens in a full bucket
 
 	mu     sync.Mutex
-	fullAt generationCache[netip.Prefix, int64] // when the bucket will be full: Unix time in nanoseconds
+	fullAt *rendered.Cache[netip.Prefix, *int64] // when the bucket will be full: Unix time in nanoseconds
 }
 
 func newLimiter(perMinute int) *limiter {
-	l := &limiter{refill: time.Minute / time.Duration(perMinute), burst: int64(min(limitBurst, perMinute))}
-	l.fullAt.youngMax = limitAddressesMax
-	return l
+	return &limiter{
+		refill: time.Minute / time.Duration(perMinute), burst: int64(min(limitBurst, perMinute)),
+		fullAt: rendered.NewCache[netip.Prefix, *int64](limitAddressesMax, 0),
+	}
 }
 
 // admit takes a token from the bucket of an address. If the bucket is empty, it returns false and the time until it has
@@ -38,7 +41,10 @@ func newLimiter(perMinute int) *limiter {
 func (l *limiter) admit(addr netip.Addr, now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	nowNano, fullAt := now.UnixNano(), l.fullAt.get(account.ClientPrefix(addr))
+	fullAt, _ := l.fullAt.Get(account.ClientPrefix(addr), now, func(last *int64) (rendered.Kept[*int64], error) { // it has no errors
+		return rendered.Kept[*int64]{Value: cmp.Or(last, new(int64)), Until: now.Add(time.Hour)}, nil
+	})
+	nowNano := now.UnixNano()
 	newFullAt := max(*fullAt, nowNano) + int64(l.refill)
 	if wait := newFullAt - nowNano - l.burst*int64(l.refill); wait > 0 {
 		return time.Duration(wait), false

@@ -1,8 +1,6 @@
 package pages
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -63,7 +61,7 @@ func TestLimiter_SixByNetwork(t *testing.T) {
 	}
 }
 
-// TestLimiter_ManyAddresses checks that the table is bounded, and that a busy address among many is refused.
+// TestLimiter_ManyAddresses checks that a busy address among many is refused.
 func TestLimiter_ManyAddresses(t *testing.T) {
 	l := newLimiter(PerMinuteDefault)
 	now := Noon()
@@ -78,63 +76,7 @@ func TestLimiter_ManyAddresses(t *testing.T) {
 			}
 		}
 	}
-	if rows := len(l.fullAt.young) + len(l.fullAt.old); rows > 2*limitAddressesMax {
-		t.Errorf("%d addresses are remembered", rows)
-	}
 	if admitted > limitBurst {
 		t.Errorf("%d requests of one address at once", admitted)
-	}
-}
-
-func TestCache_Bounded(t *testing.T) {
-	k := newPageCache()
-	now := Noon()
-	for i := range 10 * cachedPagesMax {
-		_, err := k.getOrRender(cacheKey{page: "/", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
-			return &rendered{body: make([]byte, 100)}, now.Add(time.Second), nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(k.pages.young)+len(k.pages.old) > 2*cachedPagesMax {
-			t.Fatalf("%d pages are kept", len(k.pages.young)+len(k.pages.old))
-		}
-	}
-	for i := range 100 {
-		_, _ = k.getOrRender(cacheKey{page: "/big", query: fmt.Sprint(i)}, now, func() (*rendered, time.Time, error) {
-			return &rendered{body: make([]byte, cachedBytesMax/4)}, now.Add(time.Second), nil
-		})
-		if len(k.pages.young) > 5 {
-			t.Fatalf("%d large pages are kept in one generation", len(k.pages.young))
-		}
-	}
-}
-
-func TestCache_UntilAndBack(t *testing.T) {
-	k := newPageCache()
-	now := Noon()
-	made := 0
-	take := func(at time.Time) {
-		_, _ = k.getOrRender(cacheKey{page: "/"}, at, func() (*rendered, time.Time, error) {
-			made++
-			return &rendered{}, at.Add(time.Second), nil
-		})
-	}
-	for _, tt := range []struct {
-		at   time.Duration
-		want int
-	}{{0, 1}, {999 * time.Millisecond, 1}, {time.Second, 2}, {1500 * time.Millisecond, 2}, {-time.Hour, 3}} {
-		if take(now.Add(tt.at)); made != tt.want {
-			t.Errorf("after %v: made %d times, want %d", tt.at, made, tt.want)
-		}
-	}
-	failed := cacheKey{page: "/fails"}
-	for range 2 {
-		if _, err := k.getOrRender(failed, now, func() (*rendered, time.Time, error) { return nil, now, errors.New("planted") }); err == nil {
-			t.Error("a page that could not be made is answered")
-		}
-	}
-	if k.pages.young[failed] != nil || k.pages.old[failed] != nil {
-		t.Error("a page that could not be made keeps its place")
 	}
 }

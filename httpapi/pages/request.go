@@ -176,25 +176,25 @@ func (f *Frame) writeError(w http.ResponseWriter, r *Request, status int) {
 func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, key string) {
 	home := *r
 	home.Page = "/" // the link to the other language leads to its home page
-	render := func() (*rendered, time.Time, error) {
+	render := func() (*renderedPage, time.Time, error) {
 		page, err := f.render(&home, f.errorPage(r, status, key))
 		return page, r.Now.Add(errorPageCacheDuration), err
 	}
-	var page *rendered
+	var page *renderedPage
 	var err error
 	if status == http.StatusInternalServerError {
 		page, _, err = render()
 	} else {
-		page, err = f.cache.getOrRender(cacheKey{r.Language, r.suggestsOther(), "", key + strconv.FormatBool(r.Page == "/")}, r.Now, render)
+		page, err = f.cached(r, cacheKey{r.Language, r.suggestsOther(), "", key + strconv.FormatBool(r.Page == "/")}, render)
 	}
 	if err != nil {
 		f.config.Logger.Error("the page of an error could not be made", "requestId", r.ID, "cause", err)
 		w.WriteHeader(status)
 		return
 	}
-	w.Header().Del("ETag")
 	w.Header().Set("Cache-Control", "no-store")
-	f.sendPage(w, r, page)
+	setPageHeaders(w.Header(), r, page)
+	page.body.Send(w, r.Request, page.status)
 }
 
 // hstsPolicy makes a browser use https for this host for half a year.
