@@ -67,9 +67,6 @@ func TestQ11_From1024Bytes(t *testing.T) {
 			f.service.fault = fault(engine.CodeDataUnavailable, text, 0)
 			return f.get(t, list, lines...)
 		},
-		"a page": func(text string, lines ...string) answer {
-			return newFixture(t, func(c *Config) { c.Site = &fakeSite{text: text} }).get(t, "/", lines...)
-		},
 	} {
 		base := len(get("n").body) - 1
 		for length, packed := range map[int]bool{1023: false, 1024: true} {

@@ -18,8 +18,6 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/conn"
-	"github.com/tasard/tasard/httpapi/internal/fields"
-	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Site answers requests for paths that the API does not have: web pages for people, and the API specification. These
@@ -30,8 +28,9 @@ import (
 // https, also with a trusted proxy (X-Forwarded-Proto). The request has the X-Request-Id that the response will get.
 //
 // The server adds X-Request-Id and X-Content-Type-Options to the response, and the headers that announce the end of
-// anonymous access. It compresses a text body from 1 KiB on for clients that accept gzip, unless Content-Encoding is
-// set. A large body that is already encoded can be passed to the method SetBody of the http.ResponseWriter.
+// anonymous access. It does not compress: pages for one visitor may have a secret beside text that an attacker can
+// choose, and the compressed length would reveal the secret. A large body can be passed to the method SetBody of the
+// http.ResponseWriter, which does not copy it.
 type Site interface {
 	http.Handler
 	// Has reports whether the site answers a path; if not, the server answers 404 with an API error. accept is the
@@ -46,13 +45,6 @@ func acceptOf(ctx *fasthttp.RequestCtx) string {
 		return string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))
 	}
 	return ""
-}
-
-// isText reports whether a body is worth compressing. Pictures and fonts are already compressed.
-func isText(contentType string) bool {
-	kind, _, _ := strings.Cut(contentType, ";")
-	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "yaml") ||
-		strings.HasSuffix(kind, "javascript") || strings.HasSuffix(kind, "svg+xml")
 }
 
 // pageResponse records the response of a Site.
@@ -115,10 +107,6 @@ func (p *sitePages) answerSite(ctx *fasthttp.RequestCtx) {
 	if ctx.IsHead() {
 		ctx.Response.SkipBody = true
 	}
-	if p.gzipsPage(ctx, &page) {
-		ctx.Response.Header.Set(fasthttp.HeaderContentEncoding, rendered.Gzip)
-		body = p.compressor.Compress(body)
-	}
 	ctx.Response.SetBodyRaw(body)
 }
 
@@ -158,14 +146,4 @@ func (p *sitePages) startPage(ctx *fasthttp.RequestCtx, id string, page *pageRes
 	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
 	header.Del(fasthttp.HeaderXContentTypeOptions)
 	p.setHeaderLines(header, append([]byte(fasthttp.HeaderXContentTypeOptions+": nosniff\r\n"), p.deprecationLines()...))
-}
-
-// gzipsPage reports whether to compress a page for this client. It adds Accept-Encoding to Vary if the page is worth
-// compressing.
-func (p *sitePages) gzipsPage(ctx *fasthttp.RequestCtx, page *pageResponse) bool {
-	if page.body.Len() < rendered.GzipBytesMin || page.header.Get(fasthttp.HeaderContentEncoding) != "" || !isText(page.header.Get(fasthttp.HeaderContentType)) {
-		return false
-	}
-	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
-	return fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding))
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -46,4 +48,31 @@ func TestBody_GzipEqualsPlain(t *testing.T) {
 			r.Fatal("a body in flight was changed")
 		}
 	})
+}
+
+// TestBody_Send: a page of 1,024 bytes is compressed, one of 1,023 is not; a 304 has no body, an error no ETag.
+func TestBody_Send(t *testing.T) {
+	send := func(b *Body, status int, match string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+		r.Header.Set("Accept-Encoding", "gzip")
+		r.Header.Set("If-None-Match", match)
+		w.Header().Set("Content-Type", "text/html")
+		b.Send(w, r, status)
+		return w
+	}
+	for length, packed := range map[int]bool{1023: false, 1024: true} {
+		b := Undated(bytes.Repeat([]byte("n"), length))
+		for status, match := range map[int]string{200: "", 404: "*", 304: string(b.ETag())} {
+			asked := status
+			if status == 304 {
+				asked = 200
+			}
+			w := send(b, asked, match)
+			h := w.Header()
+			if w.Code != status || (h.Get("Content-Encoding") == Gzip) != (packed && status != 304) || (h.Get("ETag") == "") != (status == 404) ||
+				(w.Body.Len() == 0) != (status == 304) || h.Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%d bytes, %d: %d with %d bytes, %v", length, status, w.Code, w.Body.Len(), h)
+			}
+		}
+	}
 }
