@@ -333,7 +333,7 @@ func TestFaultsW1_Control(t *testing.T) {
 	early := buildMutant(t, "answers-early", "actors/internal/commitlog/worker.go",
 		"package commitlog\n", "package commitlog\n\nimport planted \"time\"\n",
 		"last, err := l.Journal.Append(expected, records)",
-		"l.Ref.Send(&written{last: expected + uint64(len(records))}); planted.Sleep(5 * planted.Millisecond)\n"+
+		"l.Ref.Send(&appendResult{last: expected + uint64(len(records))}); planted.Sleep(5 * planted.Millisecond)\n"+
 			"last, err := l.Journal.Append(expected, records)",
 		"l.Ref.Send(&appendResult{last: last, err: err})", "_ = last")
 	s := newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
