@@ -4,7 +4,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,7 +89,6 @@ func (s *System) populate(r *replayer) error {
 		snapshots[i] = r.states[code].Snapshot()
 	}
 	s.board = newBoard(snapshots)
-	s.warnUnmeasured(snapshots)
 	end := commitlog.Position{Last: r.last, Snapshot: r.snapshot, Records: r.events, Bytes: r.bytes}
 	if err := s.log.Spawn(s.actors, &s.kinds.journal, end); err != nil {
 		return err
@@ -127,18 +125,17 @@ func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *curre
 	}
 }
 
-// warnUnmeasured names the currencies for which a wrong first value would be published, because there is nothing with
+// Unmeasured returns the currencies for which a wrong first value would be published, because there is nothing with
 // which to compare it: neither a plausible range in the catalogue nor a reference rate.
-func (s *System) warnUnmeasured(snapshots []*engine.CurrencySnapshot) {
-	var codes []string
-	for _, snapshot := range snapshots {
+func (s *System) Unmeasured() (codes []string) {
+	if s.available() != nil {
+		return nil
+	}
+	for _, snapshot := range *s.board.snapshots.Load() {
 		currency, known := s.config.Catalogue.Currency(snapshot.Currency())
 		if known && currency.Lowest.IsNull() && currency.Highest.IsNull() && !snapshot.HasReference() {
 			codes = append(codes, currency.Code)
 		}
 	}
-	if len(codes) > 0 {
-		s.config.Logger.Info("currencies without a plausible range and a reference rate: a first wrong value of them is not recognised; "+
-			"set lowest and highest in a catalogue file", "currencies", strings.Join(codes, " "))
-	}
+	return codes
 }

@@ -104,3 +104,5 @@ type Notice struct {
 	RateID, SourceID string
 	Text             string
 }
+
+func (n Notice) String() string { return "rate " + n.RateID + " of " + n.SourceID + " " + n.Text }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -166,6 +167,14 @@ func (l *liveCollector) end() {
 		<-l.done
 		l.cancel = nil
 	}
+}
+
+// collectedOnce reports whether every source was tried, or the node collects nothing.
+func (l *liveCollector) collectedOnce() bool {
+	collector, _ := l.current()
+	return collector == nil || !slices.ContainsFunc(collector.Health(), func(h collectors.Health) bool {
+		return h.Runs == 0 && h.LastSlot.IsZero() && h.State != collectors.Disabled
+	})
 }
 
 // current returns the collector, which is nil if the node collects nothing, and whether another node collects.

@@ -74,3 +74,17 @@ func TestCollect_SaysWhenItBegins(t *testing.T) {
 		t.Errorf("it says %q, want %s", lines.String(), want)
 	}
 }
+
+// TestUnmeasured_AfterAFirstCollection: the line about currencies without anything to compare with comes once, after
+// the first collection.
+func TestUnmeasured_AfterAFirstCollection(t *testing.T) {
+	l := &liveCollector{collector: collectors.New(collectors.Config{
+		Clock: time.Now, Definitions: source.DefaultSet().Definitions(), Random: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler), //nolint:forbidigo // not read
+	})}
+	if l.collectedOnce() {
+		t.Error("no source was tried")
+	}
+	if l.collector = nil; !l.collectedOnce() {
+		t.Error("a node that collects nothing waits for its sources")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tasard/tasard/collectors"
@@ -47,7 +48,11 @@ func (n *Node) logConditions(ctx context.Context) {
 	ticker := time.NewTicker(conditionInterval)
 	defer ticker.Stop()
 	problems := map[string]engine.Condition{}
-	for {
+	for collected := false; ; {
+		if !collected && n.collector.collectedOnce() {
+			collected = true
+			n.logUnmeasured()
+		}
 		for _, c := range n.core.Server.Conditions() {
 			n.logCondition(problems, c)
 		}
@@ -56,6 +61,15 @@ func (n *Node) logConditions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// logUnmeasured names the currencies whose first value nothing is compared with. It is called after a first collection,
+// which usually brings the reference rates.
+func (n *Node) logUnmeasured() {
+	if codes := n.system.Unmeasured(); len(codes) > 0 {
+		n.config.Logger.Info("currencies without a plausible range and a reference rate: a first wrong value of them is not recognised; "+
+			"set lowest and highest in a catalogue file", "currencies", strings.Join(codes, " "))
 	}
 }
 

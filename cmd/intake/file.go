@@ -14,6 +14,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // batchObservationsMin is the number of observations with which a batch is complete. Batches are large, because each
@@ -77,6 +78,7 @@ type lineCounts struct {
 	quarantined int
 	refused     int
 	malformed   int
+	notices     int // published rates that were withdrawn or confirmed
 	elapsed     time.Duration
 	unit        string // name for a counted item in messages, such as row; "" means line
 }
@@ -102,6 +104,7 @@ func (c *lineCounts) add(other *lineCounts) {
 	c.quarantined += other.quarantined
 	c.refused += other.refused
 	c.malformed += other.malformed
+	c.notices += other.notices
 	c.elapsed += other.elapsed
 	c.unit = other.unit
 }
@@ -222,6 +225,11 @@ func (f *fileImport) submit(batch lineBatch, name string) error {
 	}
 	slices.SortStableFunc(lines, func(a, b rejectedLine) int { return cmp.Compare(a.Line, b.Line) })
 	f.counts.addReceipt(&receipt, lines)
+	if _, remote := f.sink.(admin.Importer); remote { // a node in this process has logged them
+		for _, notice := range receipt.Notices {
+			f.report.warn(name + ": " + notice.String())
+		}
+	}
 	for _, line := range lines {
 		if err := f.report.rejected(line); err != nil {
 			return err
@@ -272,6 +280,7 @@ func (c *lineCounts) addReceipt(receipt *engine.Receipt, lines []rejectedLine) {
 	c.lines += receipt.Accepted + len(lines)
 	c.accepted += receipt.Accepted
 	c.changed += receipt.Changed
+	c.notices += len(receipt.Notices)
 	for _, line := range lines {
 		switch line.Outcome {
 		case quarantined:

@@ -122,6 +122,9 @@ func printRateSet(out io.Writer, change *admin.RateChange) {
 	if change.Quarantined == nil {
 		terminal.Fprintf(out, "%s is set by %s.\n", change.ID, terminal.Sanitize(change.By))
 	}
+	for _, notice := range change.Notices {
+		terminal.Fprintf(out, "Warning: %s\n", terminal.Sanitize(notice))
+	}
 	printPublished(out, change.Published)
 }
 

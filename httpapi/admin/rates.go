@@ -63,6 +63,7 @@ type (
 		By          string           `json:"by"`
 		Quarantined *QuarantineEntry `json:"quarantined,omitempty"`
 		Published   *Offer           `json:"published,omitempty"`
+		Notices     []string         `json:"notices,omitempty"` // rates that the change has withdrawn or confirmed, and why
 	}
 )
 
@@ -83,6 +84,9 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 		return RateChange{}, err
 	}
 	answer := RateChange{ID: key.ID(body.Currency), SourceID: ManualSource, By: by, Published: s.publishedOffer(body.Currency, key)}
+	for _, notice := range receipt.Notices {
+		answer.Notices = append(answer.Notices, notice.String())
+	}
 	if len(receipt.Refused) > 0 {
 		refused := &receipt.Refused[0]
 		if refused.QuarantineID == 0 {
