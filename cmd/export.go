@@ -19,7 +19,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/node"
 )
 
@@ -29,18 +28,11 @@ type exportOptions struct {
 	node   node.Config
 	log    terminal.LogOptions
 	format string // format of the output; "" means the one that the name of the output shows, or csv
-	what   string // part of the observations to export: exportAll, exportCurrent or exportHistory
 	output string // path of the output; "" means standard output
 }
 
-const (
-	exportAll     = "all"
-	exportCurrent = "current"
-	exportHistory = "history"
-)
-
 func (p *commands) newExport() *cobra.Command {
-	o := exportOptions{what: exportAll, log: terminal.LogOptions{Format: "text", Level: "warn"}}
+	o := exportOptions{log: terminal.LogOptions{Format: "text", Level: "warn"}}
 	return command.Spec{
 		Use:   "export --data DIR",
 		Short: "Export a data directory as a file of observations",
@@ -48,14 +40,9 @@ func (p *commands) newExport() *cobra.Command {
 works beside a running node, which gives it a copy through its management socket, and on a read-only directory. It
 changes nothing. The copy is in the directory for temporary files until the end.
 
-  --what current  the latest value of every source for every quote, also expired ones
-  --what history  one line for each row of daily history
-  --what all      both: the default
-
-The file contains no quarantined values, except those that were quarantined until the source confirmed them, which the
-import needs to reach the same state. A complete copy is tasard backup, which works while the node runs.`,
+The file contains no quarantined values. A complete copy is tasard backup, which works while the node runs.`,
 		Example: `  tasard export --data ./data -o rates.csv
-  tasard export --data ./data --what current --format ndjson`,
+  tasard export --data ./data --format ndjson | gzip > rates.ndjson.gz`,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddDirectory(flags, &o.node)
 			setting.AddAdminSocket(flags, &o.node.Admin.Socket)
@@ -63,7 +50,6 @@ import needs to reach the same state. A complete copy is tasard backup, which wo
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "format of the file; default by the name of the output, else csv")
-			flags.Var(setting.Enum(&o.what, exportAll, exportCurrent, exportHistory), "what", "what to export")
 			flags.VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE` instead of stdout")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
@@ -92,7 +78,7 @@ func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 	}
 	format := cmp.Or(collectors.Format(o.format), collectors.FormatOf(o.output), collectors.CSV)
 	return writeOutput(p.Stdout, o.output, func(out io.Writer) error {
-		return writeObservations(out, format, exportedObservations(states, o.what))
+		return writeObservations(out, format, collectors.Export(states))
 	})
 }
 
@@ -145,14 +131,4 @@ func outputError(err error) error {
 		return nil
 	}
 	return exit.Errorf(exit.CannotWrite, "write export: %w", err)
-}
-
-func exportedObservations(states []engine.SavedCurrency, what string) []collectors.Observation {
-	switch what {
-	case exportCurrent:
-		return collectors.ExportSourceQuotes(states)
-	case exportHistory:
-		return collectors.ExportHistory(states)
-	}
-	return collectors.Export(states)
 }

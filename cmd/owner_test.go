@@ -25,6 +25,42 @@ func TestImport_RootDoesNotTakeADirectory(t *testing.T) {
 	}
 }
 
+// TestOwner_RootRepairsAndRestoresNothing wants root to change no log of another user, by a repair or a restore.
+func TestOwner_RootRepairsAndRestoresNothing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give the directory to another user")
+	}
+	data, empty, backup := filledLog(t), t.TempDir(), filepath.Join(t.TempDir(), "b.zst")
+	mustRun(t, "backup", "--data", importedData(t, observation(1, "59", "60")), "--to", backup)
+	segment := segmentOf(t, data)
+	content := []byte(readFile(t, segment))
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(segment, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(filesOf(t, data), data, empty) {
+		if err := os.Chown(path, 65532, 65532); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := fingerprint(t, data)
+	run(t, nil, nil, "log", "repair", "--data", data, "--yes").fails(t, exit.BadData, "belongs to user 65532", "chown")
+	run(t, nil, nil, "restore", "--data", empty, "--from", backup).fails(t, exit.BadData, "belongs to user 65532", "chown")
+	if fingerprint(t, data) != before || len(filesOf(t, empty)) > 0 {
+		t.Error("files were changed")
+	}
+	run(t, nil, nil, "log", "repair", "--data", data).fails(t, exit.BadData, "is damaged at offset ") // reading is allowed
+}
+
+func filesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(dir + "/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
 // TestCommands_LongDataPath wants commands that need no node to work although the path is too long for a socket.
 func TestCommands_LongDataPath(t *testing.T) {
 	data := filepath.Join(t.TempDir(), strings.Repeat("a", 80), strings.Repeat("b", 80))

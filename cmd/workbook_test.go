@@ -76,7 +76,7 @@ func TestImport_Workbooks(t *testing.T) {
 		t.Error("the second reading changed something")
 	}
 	exported := map[string]map[string]string{}
-	for _, row := range csvRows(t, mustRun(t, "export", "--data", data, "--what", "history")) {
+	for _, row := range csvRows(t, mustRun(t, "export", "--data", data)) {
 		exported[row["currency"]+row["effectiveDate"]] = row
 	}
 	compareWithReal(t, exported, historyOf(t, startNode(t, data), "2019-09-01", "2020-08-30"))

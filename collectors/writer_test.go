@@ -2,7 +2,6 @@ package collectors
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -272,8 +271,6 @@ func TestExport_Lines(t *testing.T) {
 		},
 	}
 	wantLines(t, "all", Export([]engine.SavedCurrency{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
-	wantLines(t, "offers", ExportSourceQuotes([]engine.SavedCurrency{state}), at, []string{"0 58.50", "24 58.50"})
-	wantLines(t, "history", ExportHistory([]engine.SavedCurrency{state}), at, []string{"-72 57 published", "-48 58.5", "0 58.5", "24 58.50"})
 }
 
 // wantLines holds lines against "hours buy" and, where it is given, "published".
@@ -344,12 +341,6 @@ func TestT5_Export(t *testing.T) {
 	now := (to + 1).Start().Add(9 * time.Hour)
 	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)
 	all := newTestEngine(t, engine.DefaultRules()).observeAll(refreshes, now)
-	lines := ExportHistory([]engine.SavedCurrency{all.currencies["USD"].Saved(), all.currencies["EUR"].Saved()})
-	if !slices.IsSortedFunc(lines, func(a, b Observation) int {
-		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), cmp.Compare(a.SourceID, b.SourceID))
-	}) {
-		t.Error("the lines of a refresh are not together")
-	}
 	for _, currency := range []string{"USD", "EUR", "JPY"} {
 		before := all.currencies[currency].Saved()
 		var imported []engine.Refresh

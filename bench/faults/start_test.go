@@ -191,7 +191,7 @@ func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 // exported returns everything in a directory, as text.
 func exported(t *testing.T, dir string) string {
 	t.Helper()
-	got := run(t, "export", "--data", copied(t, dir), "--what", "all")
+	got := run(t, "export", "--data", copied(t, dir))
 	if got.code != 0 {
 		t.Fatalf("export: %d %s", got.code, got.output)
 	}

@@ -84,7 +84,13 @@ cut: emptied, its directory is filled again by the other nodes.`,
 			setting.BoolFlag(flags, &yes, "yes", "cut the log; without it nothing is changed")
 		},
 		Run: withLog(&data, func(context.Context) error {
-			if _, err := wal.Verify(data); yes && (err == nil || node.RefillHint(data) == "") {
+			if !yes {
+				return previewRepair(p.Stdout, data)
+			}
+			if err := node.CheckOwner(data, true); err != nil { // files of root would keep the node of another user from starting
+				return err
+			}
+			if _, err := wal.Verify(data); err == nil || node.RefillHint(data) == "" {
 				return repairLog(p.Stdout, data, wal.Options{Clock: p.Clock})
 			}
 			return previewRepair(p.Stdout, data)

@@ -59,6 +59,9 @@ func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
 	if err := restoreError(o.data, wal.CheckEmpty(o.data)); err != nil {
 		return err
 	}
+	if err := node.CheckOwner(o.data, true); err != nil { // files of root would keep the node of another user from starting
+		return err
+	}
 	file, name, err := openBackup(p, o.from)
 	if err != nil {
 		return err
