@@ -30,7 +30,8 @@ import (
 )
 
 const (
-	demoDaysMax      = 365 // largest number of days of history
+	demoDays         = 365 // days of history to publish
+	demoSeed         = 1   // of the market
 	demoStepDefault  = 5 * time.Second
 	demoStepMin      = time.Second
 	demoStepMax      = time.Hour
@@ -41,9 +42,7 @@ const (
 type demoOptions struct {
 	setting.Node // settings of the node; if Config.Dir is "", the demo uses a temporary directory
 	log          terminal.LogOptions
-	seed         uint64
 	step         time.Duration
-	days         int // number of days of history to publish
 	faults       []injectedFault
 	market       *simulated.Market
 }
@@ -55,7 +54,7 @@ type injectedFault struct {
 }
 
 func (p *commands) newDemo() (cmd *cobra.Command) {
-	o := demoOptions{log: terminal.LogOptions{Format: "auto", Level: "warn"}, seed: 1, step: demoStepDefault, days: demoDaysMax}
+	o := demoOptions{log: terminal.LogOptions{Format: "auto", Level: "warn"}, step: demoStepDefault}
 	o.Node = setting.DefaultNode()
 	o.Limits = false
 	c := &o.Config
@@ -66,22 +65,20 @@ func (p *commands) newDemo() (cmd *cobra.Command) {
 		Short: "Run a node with a simulated market",
 		Long: `demo runs a whole node with made-up rates. A simulated market has a year of history, and simulated sites of all
 institutions on this machine publish new rates every step. The node fetches them as it fetches the real sites. Its
-sources are called demo-..., so that their rates are not taken for real ones. The same seed gives the same market.
-With --break a source fails, to show how the node reacts.
+sources are called demo-..., so that their rates are not taken for real ones. With --break a source fails, to show
+how the node reacts.
 
 It prints its address and commands to try. Login codes are printed, not sent; --limits=on enforces quotas. Without
 --data all data is deleted at the end: after SIGINT, SIGTERM or SIGHUP, or when its output is closed.`,
 		Example: `  tasard demo
-  tasard demo --listen 127.0.0.1:9000 --seed 7 --step 1s
+  tasard demo --listen 127.0.0.1:9000 --step 1s
   tasard demo --break bhd-site=zeros --break infodolar=challenge`,
 		Settings: func(flags *pflag.FlagSet) {
 			setting.AddListen(flags, &c.HTTP.Listen)
 			setting.AddLog(flags, &o.log)
 			setting.AddMonitoring(flags, &o.Node)
 			setting.AddLimits(flags, &o.Node)
-			flags.Var(setting.Number(&o.seed), "seed", "seed of the market")
 			flags.Var(setting.Duration(&o.step, demoStepMin, demoStepMax), "step", "time between two publications")
-			flags.Var(setting.Count(&o.days, 1, demoDaysMax), "days", "days of history")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(faultsValue(&o.faults), "break", "inject a fault into a source, such as bhd-site=zeros; repeatable")
@@ -103,7 +100,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	o.market = simulated.NewMarket(o.seed)
+	o.market = simulated.NewMarket(demoSeed)
 	o.Config.Collect = node.Collect{Deferred: true, Schedule: collectors.Every(o.step), Pause: -1}
 	site, err := p.startSite(o)
 	if err != nil {
@@ -183,7 +180,7 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	start := p.Clock()
 	today := engine.DateOf(start)
 	newestDay := engine.DateOf(start.Add(-simulated.HistoryHour * time.Hour)) // a day that is over, so that sources with injected faults have rates too
-	accepted, err := publish(n, o.market.History(max(lastDay, today.AddDays(-o.days))+1, newestDay))
+	accepted, err := publish(n, o.market.History(max(lastDay, today.AddDays(-demoDays))+1, newestDay))
 	if err != nil {
 		return err
 	}
@@ -192,8 +189,8 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	if ok, err := p.awaitFirstFetch(ctx, n); !ok {
 		return err
 	}
-	terminal.Fprintf(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; seed %d, a new publication every %s\n\n",
-		terminal.Thousands(n.Rates()), o.days, terminal.Thousands(accepted+acceptedCount(n.SourceHealth())), p.Clock().Sub(start).Round(time.Millisecond), o.seed, o.step)
+	terminal.Fprintf(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; a new publication every %s\n\n",
+		terminal.Thousands(n.Rates()), demoDays, terminal.Thousands(accepted+acceptedCount(n.SourceHealth())), p.Clock().Sub(start).Round(time.Millisecond), o.step)
 	if err := printBestRates(p.Stdout, n); err != nil {
 		return err
 	}

@@ -21,14 +21,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// fewDays of history are made up much sooner than a year, which TestDemo_LinesToTry has.
-const fewDays = "TASARD_DAYS=20"
-
 // startDemo begins a demo and returns the directory of its temporary files.
 func startDemo(t *testing.T, args ...string) (p *program, temp string) {
 	t.Helper()
 	temp = t.TempDir()
-	return startWith(t, "now", []string{"TMPDIR=" + temp, fewDays}, append([]string{"demo", "--listen", "127.0.0.1:0"}, args...)...).listening(), temp
+	return startWith(t, "now", []string{"TMPDIR=" + temp}, append([]string{"demo", "--listen", "127.0.0.1:0"}, args...)...).listening(), temp
 }
 
 // leavesNothing fails unless the directory is empty.
@@ -163,7 +160,7 @@ func TestDemo_OutputClosed(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "demo", "--listen", "127.0.0.1:0", "--log-format", "text")
-	cmd.Env = append(os.Environ(), asProgram+"=now", "TMPDIR="+temp, fewDays)
+	cmd.Env = append(os.Environ(), asProgram+"=now", "TMPDIR="+temp)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()

@@ -31,7 +31,6 @@ type mockOptions struct {
 	listen       string
 	control      string
 	clock        time.Time // start of the node's clock; the zero value means the time of the data set
-	clockRuns    bool
 	limits       bool
 	keysRequired bool
 	lenient      bool
@@ -67,7 +66,6 @@ Python:
 			setting.AddCatalogue(flags, &o.catalogue)
 			setting.BoolFlag(flags, &o.lenient, "lenient", "take values that jump or are far from the market")
 			flags.Var(setting.Instant(&o.clock), "clock", "start of the clock; default that of the data set")
-			flags.Var(setting.OnOff(&o.clockRuns), "clock-runs", "let the clock run")
 			flags.Var(setting.OnOff(&o.limits), "limits", "enforce quotas")
 			flags.Var(setting.OnOff(&o.keysRequired), "keys-required", "refuse callers without a key")
 			flags.Var(mockFaultsValue(&o.faults), "fail", "answer with this status: all requests, or those of a route; repeatable")
@@ -141,7 +139,7 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	for _, row := range []struct {
 		enabled bool
 		option  apitest.Option
-	}{{o.clockRuns, apitest.FollowClock(p.Clock)}, {o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}, {o.lenient, apitest.Lenient()}} {
+	}{{o.limits, apitest.Limits()}, {o.keysRequired, apitest.KeysRequired()}, {o.lenient, apitest.Lenient()}} {
 		if row.enabled {
 			options = append(options, row.option)
 		}

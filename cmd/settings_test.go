@@ -34,8 +34,8 @@ func TestSettings_SameWords(t *testing.T) {
 }
 
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
-	ofOneCall := "at break no-descriptions buy by channel config currency data day dir effective-date expires for format from help json kind live minute network output page required-at " +
-		"reason refused save saved sell show since source to version what withdraw yes" // data: of demo, which must not take the one of serve
+	ofOneCall := "at break no-descriptions buy by channel config currency data day dir effective-date expires for format from help json kind known live minute network output page " +
+		"reason refused save saved sell show since source to version withdraw yes" // data: of demo, which must not take the one of serve
 	settings := setting.Names((&commands{&process.Process{}}).newRoot())
 	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
 		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
@@ -167,7 +167,7 @@ func isExample(text string, number int) bool {
 // TestSettings_Precedence wants the flag before the variable before the file. The file of the flag is read, not that of
 // the variable; settings of other commands may be among the others. An empty variable counts as not set.
 func TestSettings_Precedence(t *testing.T) {
-	file := writeFile(t, "tasard.toml", "listen = ':1'\nlog-level = 'warn'\n\nquota-day = 7\nno-collect = true\nstrict = false\nseed = 7\n")
+	file := writeFile(t, "tasard.toml", "listen = ':1'\nlog-level = 'warn'\n\nquota-day = 7\nno-collect = true\nstrict = false\nstep = '7s'\n")
 	variables := []string{"PATH=x", "TASARD_LISTEN=:2", "TASARD_LOG_LEVEL=error", "TASARD_STEP=9s", "TASARD_CONFIG=" + file, "TASARD_QUOTA_DAY="}
 	values := settingsOf(t, variables, "--listen", ":3")
 	for name, want := range map[string]string{

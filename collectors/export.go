@@ -15,8 +15,8 @@ import (
 // computes expiries and the publication times of old quotes again, because a file has no columns for them. The import
 // checks all quotes, also those that an operator had released from quarantine.
 //
-// Each source quote becomes two lines: one at the time when its prices were new, one at its last confirmation. Lines are
-// in the order of their times, so that the rules of the engine give the same results as originally. Days of history
+// Each source quote becomes two lines: one at the time when its prices were new, one at its last confirmation. Lines
+// are in the order of their times, so that the rules of the engine give the same results as originally. Days of history
 // directly before a source quote that have its prices come at the end, where an import only adds them to the history:
 // other prices came between, which have no line any more, so in the order of time these days would become the start of
 // the quote.

@@ -31,7 +31,7 @@ func learntUntilLost(t *testing.T, program string, kills int) (rate string, runs
 	random := rand.New(rand.NewPCG(newSeed(t), 0))
 	reported := map[string]int{}
 	for range kills {
-		n := launch(t, command{program: program, args: []string{"demo", "--step", "1s", "--days", "2", "--listen", "127.0.0.1:0", "--data", data}})
+		n := launch(t, command{program: program, args: []string{"demo", "--step", "1s", "--listen", "127.0.0.1:0", "--data", data}})
 		n.Await("Ctrl-C stops it")
 		first := reportedRuns(t, n)
 		for rate, before := range reported {

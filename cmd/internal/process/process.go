@@ -38,6 +38,8 @@ type Process struct {
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
+	CollectAtOnce bool // sources are fetched at their slots, not spread over the minutes after; tests set it
+
 	OnReady func() // called when a node is ready; may be nil
 
 	errorLog *slog.Logger       // logger that Report uses if logs are JSON; otherwise nil

@@ -34,8 +34,7 @@ const (
 	clusterNodesMax        = 64
 	dnsNameBytesMax        = 253
 	drainDelayMax          = 10 * time.Minute
-	spreadDefault          = 5 * time.Minute
-	spreadMax              = time.Hour
+	collectSpread          = 5 * time.Minute // the sources are fetched within this time after each slot
 	// NoMailNotice is what a node without a mail server logs.
 	NoMailNotice = "login codes can't be sent: there is no mail server (--smtp-addr)"
 )
@@ -90,7 +89,7 @@ func DefaultNode() Node {
 				DefaultQuota: account.Quota{Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault}, LeaseSize: account.LeaseSizeDefault,
 			}},
 			Mail:    node.Mail{TLS: mail.StartTLS},
-			Collect: node.Collect{Spread: spreadDefault},
+			Collect: node.Collect{Spread: collectSpread},
 		},
 		strict: true, Limits: true, accessLog: accessOff,
 	}
@@ -101,6 +100,9 @@ func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
 	c.Collect.Dial, c.Collect.Roots = p.Dial, p.Roots
+	if p.CollectAtOnce {
+		c.Collect.Spread = 0
+	}
 	c.Mail.Print = p.Stdout
 	if c.HTTP.ACME.Name != "" && c.HTTP.Listen == ListenDefault {
 		c.HTTP.Listen = "" // the node chooses the port of HTTPS
@@ -130,7 +132,6 @@ func addNode(flags *pflag.FlagSet, o *Node) {
 	BoolFlag(flags, &o.NoCollect, "no-collect", "do not collect from the sources")
 	AddContact(flags, &o.Config.Collect)
 	AddSourceSecrets(flags, &o.Config.Collect)
-	flags.Var(Duration(&o.Config.Collect.Spread, 0, spreadMax), "collect-spread", "time after each slot over which sources are fetched")
 	AddArchive(flags, &o.archive)
 	flags.Var(OnOff(&o.strict), "strict", "refuse unknown query parameters")
 	flags.Var(OnOff(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
@@ -184,13 +185,13 @@ func Groups() []Group {
 		{"Data", []string{"import", "catalogue", "admin-socket"}},
 		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact"}},
 		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
-		{"Collecting", []string{"sources", "source-secrets", "collect-spread", "archive", "no-collect"}},
+		{"Collecting", []string{"sources", "source-secrets", "archive", "no-collect"}},
 		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
+		{"Logging", []string{"log-format", "log-level", "access-log", "metrics-listen"}},
 		{"Cluster", []string{
 			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-guests",
 			"cluster-secret-file", "cluster-insecure", "cluster-leave",
 		}},
-		{"Logging", []string{"log-format", "log-level", "access-log", "metrics-listen"}},
 	}
 }
 

@@ -192,18 +192,6 @@ func OptionalDuration(target *time.Duration, low, high time.Duration) pflag.Valu
 	}}
 }
 
-// Number is an unsigned integer.
-func Number(target *uint64) pflag.Value {
-	parse := func(text string) (uint64, error) {
-		number, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%q: want a whole number from 0 to 18446744073709551615", text)
-		}
-		return number, nil
-	}
-	return &value[uint64]{target, "N", parse, func(n uint64) string { return strconv.FormatUint(n, 10) }}
-}
-
 // Count is an integer between low and high.
 func Count(target *int, low, high int) *value[int] {
 	parse := func(text string) (int, error) {
