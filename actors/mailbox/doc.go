@@ -23,8 +23,11 @@
 //
 // An actor receives the messages of one sender in the order in which they were sent.
 //
-// RequestPool.AskAny asks one of several actors that give the same answer. System.Init makes an actor that protoactor
-// does not know, for actors that start and end often.
+// protoactor runs the actors that Spawn has started: Ref is the mailbox of a PID, gives each message to protoactor's
+// invoker, and the invoker calls Receive. That costs 6 ns a message, 2 % of an admission with a ranking. System.Init
+// makes an actor that protoactor does not know, for the accounts: a registration takes more memory than an account.
+//
+// RequestPool.AskAny asks one of several actors that give the same answer.
 //
 // # Failures
 //
@@ -34,7 +37,7 @@
 //
 // # Parts of protoactor that are not used
 //
-// protoactor provides addresses, lifecycle and supervision. Measurements or tests ruled out these parts:
+// protoactor provides addresses, invocation, lifecycle and supervision. Measurements or tests ruled out these parts:
 //
 //	futures           cost twice as much, and have a data race near the timeout
 //	mailboxes         are unbounded, or drop messages silently

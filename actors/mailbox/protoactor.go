@@ -15,8 +15,8 @@ var _ = func() int {
 	return cmap.SHARD_COUNT
 }()
 
-// protoActor is a Ref that implements protoactor's interfaces actor.Mailbox and actor.Actor. protoactor sends it
-// only lifecycle messages. All other messages go from Ref.Send directly to Actor.Receive.
+// protoActor is a Ref that implements protoactor's interfaces actor.Mailbox and actor.Actor. As a mailbox it queues
+// messages and gives them to protoactor's invoker. As an actor it gets them back with their context.
 type protoActor Ref
 
 // RegisterHandlers implements actor.Mailbox. It ignores protoactor's dispatcher.
@@ -41,8 +41,12 @@ func (p *protoActor) PostUserMessage(message any) {
 func (p *protoActor) PostSystemMessage(message any) { (*Ref)(p).postLifecycle(message) }
 
 // Receive implements actor.Actor. When protoactor stops the actor, Receive makes it reject the requests that it keeps.
+// A panic goes up to Ref.deliver.
 func (p *protoActor) Receive(context actor.Context) {
-	if _, stopping := context.Message().(*actor.Stopping); stopping {
+	switch m := context.Message().(type) {
+	case Message:
+		p.actor.Receive(m)
+	case *actor.Stopping:
 		p.actor.RejectAll(ErrStopped)
 	}
 }

@@ -24,12 +24,13 @@ const (
 type Ref struct {
 	system *System
 	kind   *Kind
-	actor  Actor // called directly, because a call through protoactor would double the cost of most messages
+	actor  Actor
 
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
 	paused  bool // protoactor has paused the actor, after a panic over a lifecycle message
 	closed  bool
+	spawned bool // System.Spawn has registered the actor with protoactor, which runs it; constant
 	waiting int32
 	head    int32
 	ring    *[]Message // the queue; nil until the first message has to wait
@@ -47,9 +48,7 @@ type life struct {
 
 // library returns the registration with protoactor, or nil.
 func (r *Ref) library() *registration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.life == nil {
+	if !r.spawned {
 		return nil
 	}
 	return r.life.library
@@ -254,13 +253,18 @@ func (r *Ref) takeFirst() Message {
 	return m
 }
 
-// deliver calls Actor.Receive and recovers panics. It drops an abandoned message.
+// deliver calls Actor.Receive, for a spawned actor through protoactor, and recovers panics. It drops an abandoned
+// message.
 func (r *Ref) deliver(m Message) {
 	if m.Abandoned() {
 		m.Reject(ErrExpired)
 		return
 	}
 	defer r.recoverPanic(m)
+	if library := r.library(); library != nil {
+		library.invoker.InvokeUserMessage(m)
+		return
+	}
 	r.actor.Receive(m)
 }
 

@@ -99,7 +99,7 @@ func NewSystem(c Config) *System {
 
 // Spawn starts an actor. It returns an error if another actor of the system has the same name.
 func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
-	r := &Ref{system: s, kind: kind, actor: a, life: &life{library: &registration{}}}
+	r := &Ref{system: s, kind: kind, actor: a, spawned: true, life: &life{library: &registration{}}}
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return (*protoActor)(r) },
 		actor.WithMailbox(func() actor.Mailbox { return (*protoActor)(r) }),
