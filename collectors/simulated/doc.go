@@ -11,14 +11,14 @@
 // Step moves the rates of the market. Definitions gives sources ids such as demo-popular, and names that say that the
 // rates are simulated.
 //
-//	market.go, institutions.go, snapshot.go      the market, its institutions, the quotes of each source
+//	market.go, market.csv, snapshot.go           the market, its table of prices, the quotes of each source
 //	site.go, fault.go                            the server; faults of prices and documents
 //	routes.go, render.go, pages/                 the pages of institutions and aggregators
 //
 // # Adding a page
 //
 // Write the page from the real page, not from its definition. Put it into pages/ (renderPage explains the
-// placeholders), its host and path into routes.go, and the institution into institutions.go. Tests read the page with
+// placeholders), its host and path into routes.go, and the institution into market.csv. Tests read the page with
 // the definition; they find an error in the definition only if page and definition were written independently. All
 // pages are synthetic; none is copied from an institution.
 //

@@ -100,10 +100,10 @@ func nameOf(o engine.Observation) quoteID {
 }
 
 func expected(m *Market, d *source.Definition) map[quoteID]engine.Observation {
-	all, readable, silent := map[quoteID]engine.Observation{}, readableQuotes(d), m.snapshot().silent
+	all, readable := map[quoteID]engine.Observation{}, readableQuotes(d)
 	for _, o := range m.Quotes() {
 		name := nameOf(o)
-		if !readable[name] || d.Institution == "" && !aggregates(silent, d, name) {
+		if !readable[name] || d.Institution == "" && !aggregates(m, d, name) {
 			continue
 		}
 		// InfoDolar dates a row only by a time.
@@ -116,14 +116,13 @@ func expected(m *Market, d *source.Definition) map[quoteID]engine.Observation {
 }
 
 // aggregates reports that the aggregator lists the quote: not every institution is on its pages.
-func aggregates(silent map[string]bool, d *source.Definition, name quoteID) bool {
+func aggregates(m *Market, d *source.Definition, name quoteID) bool {
 	if strings.TrimPrefix(d.ID, demoPrefix) == "livedolar" {
 		return name.currency == "USD" && name.Channel != engine.Digital &&
 			slices.Contains([]string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}, name.Institution)
 	}
-	return slices.ContainsFunc(infodolarEntities(), func(e infodolarEntity) bool {
-		return e.institution == name.Institution && cmp.Or(e.channel, engine.Unspecified) == name.Channel &&
-			(e.direct || !silent[e.institution])
+	return slices.ContainsFunc(m.quotes, func(q quote) bool {
+		return q.quoteID == name && q.listed != "" && (NewSite(m).hasSite[q.Institution] || !m.snapshot().silent[q.Institution])
 	})
 }
 

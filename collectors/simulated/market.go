@@ -2,8 +2,11 @@ package simulated
 
 import (
 	"cmp"
+	_ "embed"
+	"encoding/binary"
+	"encoding/csv"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,16 +18,24 @@ import (
 // rates of History have this time of day.
 const HistoryHour = 17
 
-// Rates are in ten-thousandths of a peso, changes of rates in parts per million. A level is the market rate of a
-// currency. A step is one change of the market (Market.Step). During a silence the site of an institution gives no
-// rates.
+// marketTable has the quotes of all institutions, with the prices around which they move, as in mid-2026. The quotes of
+// an institution follow each other. Columns whose name is not that of a field:
+//
+//	sides   "may lack one": now and then a side is missing, as on the sites of many institutions
+//	dates   the date of a rate: none, the day of the request, the minute of the last change, or the newest business day
+//	        whose rate has been published, for a reference rate
+//	listed  the name in the lists of sites that copy rates; empty if it is not there
+//
+//go:embed market.csv
+var marketTable string
+
+// Rates are in ten-thousandths of a peso, changes of rates in parts per million. A step is one change of the market
+// (Market.Step). During a silence the site of an institution gives no rates.
 const (
 	peso           = 10_000
-	swingMax       = 20_000             // largest distance of a level from its initial level (2 %)
-	swingDays      = 16                 // days from one random distance to the next; in between the level moves steadily
-	offsetMax      = 2_000              // largest lasting distance of a quote from the level
+	swingMax       = 20_000             // largest distance of the rates of a currency from the table (2 %)
+	swingDays      = 16                 // days from one random distance to the next; in between the rates move steadily
 	noiseMax       = 1_000              // largest further distance, which changes when the quote moves
-	belowPercent   = 73                 // percent of a bank's spread that lies below the middle of a quote
 	commercialTick = 500                // commercial prices are multiples of 5 centavos
 	stepsPerMove   = 2                  // steps from one move of an institution's quotes to the next
 	hideOdds       = 100                // 1 of 100 quotes lacks a side
@@ -33,22 +44,25 @@ const (
 	referenceDays  = 40                 // business days in the workbooks of reference rates
 	marketStream   = 0x7461736172642131 // second part of the seed
 	millionth      = 1_000_000
+	priceUnits     = 100_000_000 // of engine.Decimal
 	hoursPerDay    = 24
 )
 
+// businessDays are the dates of reference rates in the table.
+const businessDays = "business day"
+
 // The purposes of random numbers: first keys of Market.draw. Numbers for different purposes are independent.
 const (
-	forLevel = iota
-	forOffset
+	forSwing = iota
 	forNoise
 	forHiding
 	forSilence
 )
 
-// Market is a simulated market with the institutions of the built-in catalogue. The market has one level for each
-// currency, which stays within 2 % of the rate of mid-2026. In every second step, an institution moves its quotes to
-// the levels, or a little off them. Sometimes a side is missing. Sometimes a site is silent for two days, so that its
-// rates expire. Buy never exceeds sell, and rates stay within the plausible ranges of the catalogue.
+// Market is a simulated market with the institutions of the built-in catalogue. The rates of a currency move together
+// and stay within 2 % of those of mid-2026. In every second step, an institution moves its quotes with the market, or a
+// little off it. Sometimes a side is missing. Sometimes a site is silent for two days, so that its rates expire. Buy
+// never exceeds sell, and rates stay within the plausible ranges of the catalogue.
 //
 // Everything depends only on the seed and on the number and the times of the steps. A Market is safe for concurrent
 // use.
@@ -67,38 +81,49 @@ type step struct {
 	at, before, first time.Time // times of this step, of the step before and of the first one
 }
 
-// quote describes a quote of an institution. Its prices depend on the step, see Market.sides.
+// quote is a quote of an institution: a row of the table. Its prices depend on the step, see Market.sides.
 type quote struct {
-	*quoteSpec
-	*levelSpec
-	number, owner, currency int64 // numbers of the quote, its institution and its currency
-	channel                 engine.Channel
-	kind                    engine.Kind
-	tick                    int64 // prices are multiples of tick
+	quoteID
+	number, owner, currencyKey int64 // for random numbers: of the quote, its institution and its currency
+	buy, sell                  int64 // around which the prices move; 0 = never published
+	tick                       int64 // prices are multiples of tick
+	mayLackSide                bool
+	dates, listed              string
 }
 
 // NewMarket returns the market of a seed.
 func NewMarket(seed uint64) *Market {
 	m := &Market{seed: seed}
-	levels, owner := levelSpecs(), int64(-1)
-	for i, spec := range quoteSpecs() {
-		if i == 0 || spec.institution != m.quotes[len(m.quotes)-1].institution {
+	rows, err := csv.NewReader(strings.NewReader(marketTable)).ReadAll()
+	if err != nil {
+		panic("simulated: the embedded table of prices: " + err.Error()) // impossible: a test reads it
+	}
+	owner := int64(-1)
+	for i, row := range rows[1:] {
+		if row[0] != rows[i][0] {
 			owner++
 		}
-		for _, code := range spec.currencies {
-			currency := slices.IndexFunc(levels, func(l levelSpec) bool { return l.code == code })
-			q := quote{
-				quoteSpec: &spec, levelSpec: &levels[currency], number: int64(len(m.quotes)), owner: owner, currency: int64(currency),
-				channel: cmp.Or(spec.channel, engine.Unspecified), kind: engine.Commercial, tick: commercialTick,
-			}
-			if spec.dating == businessDays {
-				q.kind, q.tick = engine.Reference, 1
-			}
-			m.quotes = append(m.quotes, q)
+		key := engine.QuoteKey{Institution: row[0], Channel: engine.Channel(row[1]), Kind: engine.Commercial}
+		q := quote{
+			quoteID: quoteID{key, row[2]}, number: int64(i), owner: owner, currencyKey: int64(binary.BigEndian.Uint16([]byte(row[2])[1:])),
+			buy: price(row[3]), sell: price(row[4]), tick: commercialTick, mayLackSide: row[5] != "", dates: row[6], listed: row[7],
 		}
+		if q.dates == businessDays {
+			q.Kind, q.tick = engine.Reference, 1
+		}
+		m.quotes = append(m.quotes, q)
 	}
 	m.sources = m.assignQuotes(source.DefaultSet())
 	return m
+}
+
+// price returns a price of the table in ten-thousandths of a peso. An empty text is 0.
+func price(text string) int64 {
+	d, err := engine.ParseDecimal(cmp.Or(text, "0"))
+	if err != nil {
+		panic("simulated: the embedded table of prices: " + err.Error()) // impossible: a test reads it
+	}
+	return d.Units() / (priceUnits / peso)
 }
 
 // Step moves the market. now should not be before the time of the previous step.
@@ -140,12 +165,12 @@ func (m *Market) drawAround(limit int64, keys ...int64) int64 {
 	return m.draw(2*limit+1, keys...) - limit
 }
 
-// levelAt returns the market rate of the currency of a quote.
-func (m *Market) levelAt(q *quote, at time.Time) int64 {
+// swing returns the distance of the rates of a currency from the table at a time.
+func (m *Market) swing(currencyKey int64, at time.Time) int64 {
 	const span = swingDays * hoursPerDay * 60 * 60
 	index, into := at.Unix()/span, at.Unix()%span
-	from, to := m.drawAround(swingMax, forLevel, q.currency, index), m.drawAround(swingMax, forLevel, q.currency, index+1)
-	return q.level + q.level*(from+(to-from)*into/span)/millionth
+	from, to := m.drawAround(swingMax, forSwing, currencyKey, index), m.drawAround(swingMax, forSwing, currencyKey, index+1)
+	return from + (to-from)*into/span
 }
 
 // silent reports whether the site of the institution of a quote gives no rates. On the first day no site is silent.
@@ -166,27 +191,15 @@ func (q *quote) lastMove(s step) (at time.Time, move int64) {
 // sides returns the prices of a quote after a move. 0 means not published. It rounds buy down and sell up to a multiple
 // of the tick.
 func (m *Market) sides(q *quote, at time.Time, move int64) (buy, sell int64) {
-	level, distance := m.levelAt(q, at), m.drawAround(noiseMax, forNoise, q.number, move)
-	spread, below := q.spread*q.spreadPermille/1000, int64(50)
-	if q.kind == engine.Commercial {
-		distance += m.drawAround(offsetMax, forOffset, q.number)
-		below = belowPercent
-	}
-	middle := level + level*distance/millionth
-	if q.published == singleRate {
-		return middle, middle
-	}
-	low := middle - spread*below/100
-	buy, sell = low/q.tick*q.tick, (low+spread+q.tick-1)/q.tick*q.tick
-	hidden := int64(-1)
-	if q.kind == engine.Commercial && q.published == usuallyBoth {
-		hidden = m.draw(2*hideOdds, forHiding, q.number, move)
-	}
-	switch {
-	case hidden == 0:
-		return 0, sell
-	case hidden == 1, q.published == buyOnly:
-		return buy, 0
+	distance := millionth + m.swing(q.currencyKey, at) + m.drawAround(noiseMax, forNoise, q.number, move)
+	buy, sell = q.buy*distance/millionth/q.tick*q.tick, (q.sell*distance/millionth+q.tick-1)/q.tick*q.tick
+	if q.mayLackSide {
+		switch m.draw(2*hideOdds, forHiding, q.number, move) {
+		case 0:
+			return 0, sell
+		case 1:
+			return buy, 0
+		}
 	}
 	return buy, sell
 }

@@ -108,68 +108,8 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 	}
 }
 
-func speaksFor(sourceID, institution string) bool {
-	d, ok := source.DefaultSet().Find(strings.TrimPrefix(sourceID, "demo-"))
-	return ok && strings.HasPrefix(sourceID, "demo-") && (d.Institution == institution || d.Institution == "")
-}
-
-// checkMarket wants every rate within the bands and not crossed, and names the first that is not.
-func checkMarket(refreshes []engine.Refresh) string {
-	for _, refresh := range refreshes {
-		for _, o := range refresh.Observations {
-			currency, known := engine.DefaultCatalogue().Currency(o.Currency)
-			_, housed := engine.DefaultCatalogue().Institution(o.InstitutionID)
-			name := refresh.SourceID + " " + refresh.ObservedAt.String() + " " + o.Currency + " " + o.Buy + "/" + o.Sell
-			var sides []engine.Decimal
-			for _, text := range []string{o.Buy, o.Sell} {
-				side, err := engine.ParseDecimal(text)
-				if err == nil {
-					sides = append(sides, side)
-				} else if text != "" {
-					return name + " is no decimal"
-				}
-			}
-			switch {
-			case !known || !housed || !speaksFor(refresh.SourceID, o.InstitutionID):
-				return name + " is not of the catalogue"
-			case len(sides) == 0:
-				return name + " has no side"
-			case len(sides) == 2 && sides[0].Compare(sides[1]) > 0:
-				return name + " is crossed"
-			}
-			for _, side := range sides {
-				if side.IsZero() || !currency.Lowest.IsNull() && side.Compare(currency.Lowest) < 0 ||
-					!currency.Highest.IsNull() && side.Compare(currency.Highest) > 0 {
-					return name + " is outside the band"
-				}
-			}
-		}
-	}
-	return ""
-}
-
-func TestMarketBounds(t *testing.T) {
-	if fault := checkMarket(year()); fault != "" {
-		t.Error(fault)
-	}
-	planted := map[string]engine.Observation{
-		"crossed":      {InstitutionID: "bhd", Currency: "USD", Buy: "60.00", Sell: "59.95"},
-		"outside":      {InstitutionID: "bhd", Currency: "USD", Buy: "39.99"},
-		"empty":        {InstitutionID: "bhd", Currency: "USD"},
-		"no number":    {InstitutionID: "bhd", Currency: "USD", Sell: "-60"},
-		"not its own":  {InstitutionID: "popular", Currency: "USD", Sell: "60"},
-		"zero":         {InstitutionID: "bhd", Currency: "JPY", Sell: "0.0000"},
-		"not a bank's": {InstitutionID: "bhd", Currency: "XXX", Sell: "60"},
-	}
-	for name, o := range planted {
-		if checkMarket([]engine.Refresh{{SourceID: "demo-bhd-site", Observations: []engine.Observation{o}}}) == "" {
-			t.Errorf("a rate that is %s was not noticed", name)
-		}
-	}
-}
-
-// TestMarketSteps holds that a level stays within 2 %, and that prices move by at most 0.8 % from one move to the next,
-// which is at most two days and a half later, and by the rounding to their tick.
+// TestMarketSteps holds that the rates of a currency stay within 2 %, and that prices move by at most 0.8 % from one
+// move to the next, which is at most two days and a half later, and by the rounding to their tick.
 func TestMarketSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, before := NewMarket(rapid.Uint64().Draw(t, "seed")), map[int64][2]int64{}
@@ -179,16 +119,16 @@ func TestMarketSteps(t *testing.T) {
 			m.Step(at)
 			for i := range m.quotes {
 				q := &m.quotes[i]
-				if level := m.levelAt(q, at); max(level-q.level, q.level-level)*50 > q.level {
-					t.Fatalf("%s wandered off to %d", q.code, level)
+				if swing := m.swing(q.currencyKey, at); max(swing, -swing) > swingMax {
+					t.Fatalf("%s wandered off by %d millionths", q.currency, swing)
 				}
-				if q.kind == engine.Reference {
+				if q.Kind == engine.Reference {
 					continue
 				}
 				buy, sell := m.sides(q, first(q.lastMove(m.newest)), (m.newest.number+q.owner)/stepsPerMove)
 				for side, now := range [2]int64{buy, sell} {
 					if was := before[q.number][side]; was != 0 && now != 0 && max(now-was, was-now) > was*8/1000+q.tick {
-						t.Fatalf("%s moved %s from %d to %d", q.institution, q.code, was, now)
+						t.Fatalf("%s moved %s from %d to %d", q.Institution, q.currency, was, now)
 					}
 				}
 				before[q.number] = [2]int64{buy, sell}

@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"cmp"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -188,38 +187,6 @@ func dayCells(date engine.Date) []string {
 	return []string{fmt.Sprint(day.Year()), months[day.Month()-1], fmt.Sprint(day.Day())}
 }
 
-// infodolarEntity is a row in the list of the aggregator InfoDolar.
-type infodolarEntity struct {
-	institution, name string
-	channel           engine.Channel // of the quote in the row; "" = unspecified
-	direct            bool           // its own site is simulated too; the row stays if that site gives no rates
-}
-
-func infodolarEntities() []infodolarEntity {
-	return []infodolarEntity{
-		{"banreservas", "Banreservas", "", true}, {"popular", "Banco Popular", "", true}, {"bhd", "Banco BHD", "", true},
-		{"scotiabank", "Scotiabank", engine.Branch, true}, {"scotiabank", "Scotiabank Cambio online", engine.Digital, true},
-		{"scotiabank", "Scotiabank", "", true},
-		{"santa-cruz", "Banco Santa Cruz", "", true}, {"promerica", "Banco Promerica", "", true},
-		{"lopez-de-haro", "Banco López de Haro", "", true}, {"bdi", "Banco BDI", "", true}, {"vimenca", "Banco Vimenca", "", true},
-		{"caribe", "Banco Caribe", "", true}, {"ademi", "Banco Ademi", "", true}, {"lafise", "Banco Lafise", "", true},
-		{"banesco", "Banesco", "", true}, {"activo", "Banco Activo", "", false}, {"jmmb", "JMMB Bank", "", false},
-		{"union", "Banco Unión", "", true}, {"motor-credito", "Motor Crédito", "", false},
-		{"bonanza", "Bonanza Banco", "", true},
-		{"apap", "Asociación Popular de Ahorros y Préstamos", "", true}, {"cibao", "Asociación Cibao de Ahorros y Préstamos", "", true},
-		{"la-nacional", "Asociación La Nacional de Ahorros y Préstamos", "", true}, {"alaver", "Alaver", "", false},
-		{"peravia", "Asociación Peravia de Ahorros y Préstamos", "", true},
-		{"duarte", "Asociación Duarte de Ahorros y Préstamos", "", false},
-		{"mocana", "Asociación Mocana de Ahorros y Préstamos", "", false},
-		{"romana", "Asociación Romana de Ahorros y Préstamos", "", false}, {"abonap", "Abonap", "", false},
-		{"caribe-express", "Caribe Express", "", true}, {"agente-la-nacional", "Agente de Cambio La Nacional", "", true},
-		{"quezada", "Quezada", "", true}, {"girosol", "Girosol", "", false}, {"moneycorps", "Moneycorps", "", true},
-		{"capla", "Capla", "", false}, {"taveras", "Taveras", "", false}, {"cambio-extranjero", "Cambio Extranjero", "", false},
-		{"gamelin", "Gamelin", "", false}, {"rm", "RM", "", false}, {"sct", "SCT", "", false}, {"panora", "Panora Exchange", "", false},
-		{"imbert-y-balbuena", "Imbert y Balbuena", "", false},
-	}
-}
-
 // infodolarPage returns the page of InfoDolar that lists the rates of one currency.
 func infodolarPage(v *pageData, currency string) document {
 	rows, texts := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar", "average": "DolarPromedio"}
@@ -231,21 +198,12 @@ func infodolarPage(v *pageData, currency string) document {
 	return renderPage("infodolar.html", v, rows, texts)
 }
 
-// infodolarQuotes returns the quotes of one currency with the names that InfoDolar uses.
+// infodolarQuotes returns the quotes of one currency that InfoDolar lists. The row of an institution without rates
+// stays if its own site is simulated.
 func (v *pageData) infodolarQuotes(currency string) []shownQuote {
-	var rows []shownQuote
-	for _, e := range infodolarEntities() {
-		q := v.Quote(e.institution, currency, cmp.Or(e.channel, engine.Unspecified))
-		if q.Buy+q.Sell == "" || v.silent[e.institution] && !e.direct {
-			continue
-		}
-		q.Name = e.name
-		rows = append(rows, q)
-	}
-	if v.fault == Reordered {
-		slices.Reverse(rows)
-	}
-	return rows
+	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool {
+		return q.Currency != currency || q.Name == "" || q.Buy+q.Sell == "" || v.silent[q.InstitutionID] && !v.hasSite[q.InstitutionID]
+	})
 }
 
 // average returns the mean of a side over the rows that have it, with two decimals.

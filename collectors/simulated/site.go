@@ -30,6 +30,7 @@ type Site struct {
 	market      *Market
 	definitions *source.Set
 	routes      map[string][]*route // addresses that the site serves, by method and host
+	hasSite     map[string]bool     // institutions whose own site is simulated
 
 	mu     sync.Mutex
 	faults map[string]activeFault // by source id
@@ -61,11 +62,11 @@ type document struct {
 // step of the market all responses have status 503.
 func NewSite(market *Market) *Site {
 	s := &Site{
-		market: market, definitions: source.DefaultSet(), routes: map[string][]*route{}, faults: map[string]activeFault{}, closing: make(chan struct{}),
+		market: market, definitions: source.DefaultSet(), routes: map[string][]*route{}, hasSite: map[string]bool{}, faults: map[string]activeFault{}, closing: make(chan struct{}),
 	}
 	for _, r := range allRoutes() {
 		key := r.method + " " + r.host
-		s.routes[key] = append(s.routes[key], &r)
+		s.routes[key], s.hasSite[r.institution] = append(s.routes[key], &r), true
 	}
 	for _, d := range s.definitions.Definitions() {
 		for page := range d.Pages {
@@ -197,7 +198,8 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 // pageData is the input for one response: the market at one time, and the fault that the response must have.
 type pageData struct {
 	snapshot
-	Now         time.Time // in Santo Domingo
+	Now         time.Time       // in Santo Domingo
+	hasSite     map[string]bool // institutions whose own site is simulated
 	fault       Fault
 	bank        string       // parameter of the request, which one aggregator needs
 	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
@@ -210,13 +212,13 @@ type shownQuote struct {
 }
 
 func (s *Site) pageData(active activeFault) *pageData {
-	v := &pageData{snapshot: s.market.snapshot(), fault: active.fault}
+	v := &pageData{snapshot: s.market.snapshot(), hasSite: s.hasSite, fault: active.fault}
 	if active.frozen != nil && !v.time.IsZero() {
 		v.snapshot = *active.frozen()
 	}
 	v.Now = v.time.In(engine.Location())
-	for _, o := range v.quotes {
-		v.quotesShown = append(v.quotesShown, shownQuote{Observation: o})
+	for i, o := range v.quotes { // in the order of the market
+		v.quotesShown = append(v.quotesShown, shownQuote{o, s.market.quotes[i].listed})
 	}
 	v.changePrices()
 	return v

@@ -78,7 +78,7 @@ func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	var all []sourceQuotes
 	for i := range m.quotes {
 		q := &m.quotes[i]
-		d, ok := best[quoteID{engine.QuoteKey{Institution: q.institution, Channel: q.channel, Kind: q.kind}, q.code}]
+		d, ok := best[q.quoteID]
 		if !ok {
 			continue
 		}
@@ -159,7 +159,7 @@ func (m *Market) snapshot() snapshot {
 	for i := range m.quotes {
 		q := &m.quotes[i]
 		s.quotes = append(s.quotes, m.observation(q, newest))
-		s.silent[q.institution] = m.silent(q, newest)
+		s.silent[q.Institution] = m.silent(q, newest)
 	}
 	for date := lastBusinessDay(s.time); len(s.days) < referenceDays; date = date.AddDays(-1) {
 		if !isWeekend(date) {
@@ -173,7 +173,7 @@ func (m *Market) snapshot() snapshot {
 func (m *Market) referenceDay(date engine.Date) referenceDay {
 	result := referenceDay{date: date}
 	for i := range m.quotes {
-		if q := &m.quotes[i]; q.kind == engine.Reference {
+		if q := &m.quotes[i]; q.Kind == engine.Reference {
 			result.quotes = append(result.quotes, m.referenceRate(q, date))
 		}
 	}
@@ -184,15 +184,14 @@ func (m *Market) referenceDay(date engine.Date) referenceDay {
 func (m *Market) observation(q *quote, s step) engine.Observation {
 	at, move := q.lastMove(s)
 	o := m.observationAt(q, at, move)
-	switch q.dating {
-	case dayDated:
+	switch q.dates {
+	case "day":
 		o.EffectiveDate = engine.DateOf(s.at)
-	case minuteDated:
+	case "minute":
 		o.PublishedAt = at.Truncate(time.Minute)
 		o.EffectiveDate = engine.DateOf(o.PublishedAt)
 	case businessDays:
 		o = m.referenceRate(q, lastBusinessDay(s.at))
-	case undated:
 	}
 	return o
 }
@@ -207,7 +206,7 @@ func (m *Market) referenceRate(q *quote, date engine.Date) engine.Observation {
 func (m *Market) observationAt(q *quote, at time.Time, move int64) engine.Observation {
 	buy, sell := m.sides(q, at, move)
 	return engine.Observation{
-		InstitutionID: q.institution, Currency: q.code, Channel: q.channel, Kind: q.kind, Buy: q.text(buy), Sell: q.text(sell),
+		InstitutionID: q.Institution, Currency: q.currency, Channel: q.Channel, Kind: q.Kind, Buy: q.text(buy), Sell: q.text(sell),
 	}
 }
 
@@ -216,7 +215,7 @@ func (q *quote) text(value int64) string {
 	switch {
 	case value == 0:
 		return ""
-	case q.kind == engine.Reference:
+	case q.Kind == engine.Reference:
 		return trimZeros(fmt.Sprintf("%d.%04d", value/peso, value%peso))
 	}
 	return fmt.Sprintf("%d.%02d", value/peso, value%peso/(peso/100))

@@ -61,13 +61,16 @@ type (
 // Suggest finds the rates in a document of a page, and changes the definition file base so that it reads exactly
 // them. It keeps all of base but how that page is read and the evidence. seen is the day of the document.
 func Suggest(base []byte, page int, doc *source.Document, known []Known, seen engine.Date) Suggestion {
-	f := &finder{known: known}
+	f := &finder{known: known, ofChannel: map[quoteSide]bool{}}
 	d, err := source.ReadDefinition("base.json", base)
 	if err != nil {
 		return Suggestion{Notes: []string{err.Error()}}
 	}
 	if d.Institution == "" && d.Pages[page].Institution == "" {
 		return Suggestion{Notes: []string{"the page has rates of several institutions; such pages are not searched"}}
+	}
+	for _, t := range d.Targets(&d.Pages[page]) {
+		f.ofChannel[quoteSide{currency: t.Currency, channel: string(t.Channel)}] = t.Channel != d.Channel
 	}
 	found, err := f.find(doc)
 	if err != nil {

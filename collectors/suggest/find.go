@@ -63,11 +63,12 @@ func (s *spot) because(about topic, where string, w word) {
 
 // finder finds the prices of one document.
 type finder struct {
-	known []Known
-	spots []*spot
-	notes []string // why prices were refused
-	page  *page    // nil for JSON
-	json  *value   // nil for HTML
+	known     []Known
+	ofChannel map[quoteSide]bool // currencies and channels of the definition that are not its usual channel
+	spots     []*spot
+	notes     []string // why prices were refused
+	page      *page    // nil for JSON
+	json      *value   // nil for HTML
 }
 
 // Find finds the rates in a document. Notes say what was refused, and why.
@@ -230,7 +231,8 @@ func (f *finder) byKey() (prices map[quoteSide][]*spot, order []quoteSide) {
 	return prices, order
 }
 
-// dropOnlyChannel forgets the channel of currencies that have prices of one channel only: the definition names it.
+// dropOnlyChannel forgets the channel of currencies that have prices of one channel only: it is that of the definition,
+// unless this names others for the currency, of which only one has prices today.
 func (f *finder) dropOnlyChannel() {
 	channels := map[string]map[string]bool{}
 	for _, s := range f.spots {
@@ -242,7 +244,7 @@ func (f *finder) dropOnlyChannel() {
 		}
 	}
 	for _, s := range f.spots {
-		if len(channels[s.currency.meaning]) == 1 {
+		if len(channels[s.currency.meaning]) == 1 && !f.ofChannel[quoteSide{currency: s.currency.meaning, channel: s.channel.meaning}] {
 			s.channel = word{}
 		}
 	}
