@@ -7,9 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +71,8 @@ sources are called demo-..., so that their rates are not taken for real ones. Wi
 how the node reacts.
 
 It prints its address and commands to try. Login codes are printed, not sent; --limits=on enforces quotas. Without
---data all data is deleted at the end: after SIGINT, SIGTERM or SIGHUP, or when its output is closed.`,
+--data all data is deleted at the end, after SIGINT, SIGTERM or SIGHUP; a second signal leaves it in the directory for
+temporary files.`,
 		Example: `  tasard demo
   tasard demo --listen 127.0.0.1:9000 --step 1s
   tasard demo --break bhd-site=zeros --break infodolar=challenge`,
@@ -94,8 +97,11 @@ It prints its address and commands to try. Login codes are printed, not sent; --
 // demo runs the demo until ctx ends.
 func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 	log := p.NodeLogger(o.log)
-	ctx, shutdown := p.demoContext(ctx)
-	defer shutdown.release()
+	if !signal.Ignored(syscall.SIGHUP) { // nohup starts programs with SIGHUP ignored
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
+	}
 	reference, err := demoReference()
 	if err != nil {
 		return err
@@ -115,7 +121,6 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		if o.Config.Dir, err = os.MkdirTemp("", "tasard-demo-"); err != nil {
 			return errors.Join(exit.Errorf(exit.CannotWrite, "make a directory for the demo: %w", err), listener.Close())
 		}
-		shutdown.directory.Store(new(o.Config.Dir))
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Config.Dir)) }()
 	}
 	socket := filepath.Join(o.Config.Dir, admin.SocketName)

@@ -2,11 +2,11 @@ package cmd
 
 import (
 	"bufio"
-	"bytes"
+	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -141,47 +141,19 @@ func TestDemo_ForLoad(t *testing.T) {
 	}
 }
 
-// TestDemo_SecondSignal wants the directory to be gone also when a second signal ends an orderly stop that a client
-// holds up.
-func TestDemo_SecondSignal(t *testing.T) {
+// TestDemo_LongDataPath wants a demo to run where the path of its directory is too long for a socket, and to
+// remove the socket's own directory at the end.
+func TestDemo_LongDataPath(t *testing.T) {
 	t.Parallel()
-	p, temp := startDemo(t)
-	p.Await("Ctrl-C stops it.")
-	halfRequests(t, p, "/v1/institutions", 1)
-	p.Send(syscall.SIGTERM)
-	if code := p.signal(syscall.SIGINT); code != -1 {
-		t.Errorf("exit code %d, want a death by signal", code)
+	data := filepath.Join(t.TempDir(), strings.Repeat("a", 80), strings.Repeat("b", 80))
+	p, _ := startDemo(t, "--data", data)
+	_, socket, _ := strings.Cut(p.Await("sources list --admin-socket "), "--admin-socket ")
+	socket = strings.TrimSpace(socket)
+	contains(t, mustRun(t, "ping", "--admin-socket", socket), "ready")
+	p.stop(os.Interrupt)
+	if _, err := os.Stat(filepath.Dir(socket)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", filepath.Dir(socket), err)
 	}
-	leavesNothing(t, temp)
-}
-
-// TestDemo_OutputClosed wants a demo whose output is closed after the first line to end in order.
-func TestDemo_OutputClosed(t *testing.T) {
-	t.Parallel()
-	temp := t.TempDir()
-	cmd := exec.Command(os.Args[0], "demo", "--listen", "127.0.0.1:0", "--log-format", "text")
-	cmd.Env = append(os.Environ(), asProgram+"=now", "TMPDIR="+temp)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "tasard demo") {
-		t.Errorf("the first line is %q, %v", line, err)
-	}
-	if err := stdout.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // ProcessState tells
-	if code := cmd.ProcessState.ExitCode(); code != exit.IOError {
-		t.Errorf("exit code %d:\n%s", code, stderr.String())
-	}
-	oneLine(t, lastLine(stderr.String()), "write to standard output", "broken pipe")
-	leavesNothing(t, temp)
 }
 
 // TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and

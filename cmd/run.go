@@ -25,10 +25,8 @@ func Run(ctx context.Context) int {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Clock: time.Now, Seed: randomSeed, Random: rand.Reader,
 	}}
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		ballast := make([]byte, ballastBytes)
-		defer runtime.KeepAlive(ballast)
-		p.OnReady = func() { debug.SetGCPercent(gcPercent) }
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimitBytes)
 	}
 	setProcessors()
 	return p.run(ctx)
@@ -60,15 +58,9 @@ func setProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error GOMAXPROCS keeps its value
 }
 
-// gcPercent is the GOGC value of a node after it has read its log. A low value saves memory when thousands of clients
-// are connected. It costs little CPU time, because requests do not allocate.
-const gcPercent = 30
-
-// ballastBytes is the size of an unused slice. It counts as live memory, so that even a small heap is collected only
-// after gcPercent of ballastBytes more, 19 MiB. It is never written, so it takes no physical memory. Without it, an
-// import into a node with a few accounts causes several collections, and on a single processor reads wait up to a
-// millisecond for each of them.
-const ballastBytes = 64 << 20
+// memoryLimitBytes is GOMEMLIMIT, unless the operator sets it. Near it the heap is collected more often, because a node
+// must get along with 512 MB.
+const memoryLimitBytes = 400 << 20
 
 // randomSeed returns an unpredictable seed.
 func randomSeed() uint64 {

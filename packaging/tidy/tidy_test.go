@@ -36,7 +36,6 @@ func goroutineFiles() map[string]string {
 		"cmd/cmdtest/process.go":                "Process.destroy, at the end of the test",
 		"cmd/cmdtest/mail.go":                   "MailServer.Close, at the end of the test",
 		"cmd/sources/check.go":                  "checkAll: waits for every check",
-		"cmd/demo_shutdown.go":                  "demoShutdown.release, at the end of the demo",
 		"httpapi/apitest/acceptor.go":           "acceptor.close: waits for the accept loop and for every connection",
 		"cmd/internal/input/input.go":           "the context of the command: only one that reads stdin may outlive it",
 		"cmd/run.go":                            "none runs on: it gives the second signal its usual effect, then ends",

@@ -40,8 +40,6 @@ type Process struct {
 
 	CollectAtOnce bool // sources are fetched at their slots, not spread over the minutes after; tests set it
 
-	OnReady func() // called when a node is ready; may be nil
-
 	errorLog *slog.Logger       // logger that Report uses if logs are JSON; otherwise nil
 	logQueue *terminal.LogQueue // standard error of a node, see NodeLogger; otherwise nil
 }
