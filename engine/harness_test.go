@@ -185,3 +185,11 @@ func fuzzTexts(f *testing.F, faultOf func(string) string, seeds ...string) {
 		}
 	})
 }
+
+// ChangesAt returns the time of the next expiry of a published rate, or zero if none will expire.
+func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
+
+// History returns the daily rows that match the query, including those of inactive institutions.
+func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
+	return historyPage([]*CurrencySnapshot{s}, q)
+}

@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// History returns the daily rows that match the query, including those of inactive institutions.
-func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
-	return historyPage([]*CurrencySnapshot{s}, q)
-}
-
 // historyPage returns one page of the rows of several currencies, sorted by date, then institution, then currency. It
 // counts all matching rows, but copies only those of the page.
 func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEntry] {

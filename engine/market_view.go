@@ -8,7 +8,7 @@ import (
 
 // MarketView has the views (published rates and their ranking) of all currencies at one time, for queries over several
 // currencies. Its methods must not be called concurrently. The pages that it returns are immutable and valid until
-// ChangesAt.
+// changesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
@@ -32,9 +32,6 @@ func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, now time
 
 // ValidAt reports whether the view shows the rates as they are at a time, if no snapshot has changed.
 func (m *MarketView) ValidAt(now time.Time) bool { return validAt(now, m.from, m.changesAt) }
-
-// ChangesAt returns the time of the next expiry of a published rate in any currency, or zero if none will expire.
-func (m *MarketView) ChangesAt() time.Time { return m.changesAt }
 
 // Currencies lists all currencies of the catalogue, including those without rates.
 func (m *MarketView) Currencies() *Page[CurrencyItem] {

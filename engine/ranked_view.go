@@ -90,9 +90,6 @@ func (s *CurrencySnapshot) rate(q *quote, now time.Time) *Rate {
 	}
 }
 
-// ChangesAt returns the time of the next expiry of a published rate, or zero if none will expire.
-func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
-
 // Rates returns the published rates that match the query.
 func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*RankedView{v}, q) }
 
