@@ -209,3 +209,16 @@ const header = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId
 func observation(minute int, buy, sell string) string {
 	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
 }
+
+// TestSummary_TellsOfPublishedRates: the summary of an import counts the published rates that its values have withdrawn
+// or confirmed.
+func TestSummary_TellsOfPublishedRates(t *testing.T) {
+	c := lineCounts{lines: 3}
+	c.addReceipt(&engine.Receipt{Accepted: 3, Changed: 3, Notices: make([]engine.Notice, 2)}, nil)
+	if got := c.String(); !strings.HasSuffix(got, "; 2 published rates withdrawn or confirmed by others, as the warnings say") {
+		t.Error(got)
+	}
+	if got := (&lineCounts{lines: 3}).String(); strings.Contains(got, "published") {
+		t.Error(got)
+	}
+}
