@@ -159,6 +159,7 @@ type (
 		Account        uint64
 		Day            engine.Date
 		Unspent        int
+		Granted        int // requests of the grant of the day (DayGranted) that no event of the account includes
 		RecentAdmitted int // requests admitted in the last minute
 		Monotonic      time.Duration
 		Uses           []KeyUse      // newest uses of keys since the last lease

@@ -201,7 +201,7 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 // The number of lease states is bounded for every lease size.
 func TestL2_LeaseStatesAreBounded(t *testing.T) {
 	o := newTestAccount(t, noon)
-	o.policy = QuotaPolicy{Quota{1 << 30, 60}, 1}
+	o.policy = QuotaPolicy{DefaultQuota: Quota{1 << 30, 60}, LeaseSize: 1}
 	most := 0
 	for range 1000 {
 		o.admit(1)

@@ -5,8 +5,9 @@ import "github.com/tasard/tasard/engine"
 // QuotaPolicy is a node's settings for quotas. A quota lease is a part of an account's daily quota that a node takes
 // with one event in the log and then spends in memory.
 type QuotaPolicy struct {
-	DefaultQuota Quota // quota of accounts without their own quota
-	LeaseSize    int   // number of requests of a lease; 1 = every request is written to the log before its response
+	DefaultQuota Quota      // quota of accounts without their own quota
+	LeaseSize    int        // number of requests of a lease; 1 = every request is written to the log before its response
+	Grants       *DayGrants // grants of days for the account; nil = none
 }
 
 func (a *Account) quota(policy QuotaPolicy) Quota {
@@ -35,7 +36,9 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 	if !result.Admitted {
 		return result, false
 	}
-	count := a.days.find(a.today(now))
+	today := a.today(now)
+	a.takeGrant(today, policy)
+	count := a.days.find(today)
 	if count == nil || a.spendable(*count, now) <= 0 {
 		return QuotaResult{}, true
 	}
@@ -86,8 +89,9 @@ func (a *Account) WithDay(now ClockReading) ClockReading {
 func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	a.minute.expire(now)
 	limits, today := a.quota(policy), a.today(now)
+	a.chargeEarlierGrant(today, policy)
 	remaining := max(0, limits.Day-a.days.get(today).charged())
-	if a.days.closed(today) {
+	if a.closedDay(today, policy) {
 		remaining = 0
 	}
 	return quotaResultOf(Window{limits.Day, remaining, (today + 1).Start()}, a.clusterMinute(limits.Minute, now), now.Wall)

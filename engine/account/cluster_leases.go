@@ -162,8 +162,9 @@ func (a *Account) ApplyRemote(event Event, now ClockReading) {
 		a.addKey(e.Key)
 	case *Leased:
 		if count := a.days.getOrCreate(e.Day); count != nil {
-			count.leased += e.Count
-			count.spent += e.Count
+			count.leased += e.Count - int(count.granted)
+			count.spent += e.Count - int(count.granted)
+			count.granted = 0
 		}
 		a.setNodeLease(LeaseState{
 			Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded,

@@ -179,7 +179,7 @@ func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
 // An admission in a cluster does not allocate.
 func TestAdmissionInAClusterAllocatesNothing(t *testing.T) {
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
-	a, policy := newClusterAccount(1, now), QuotaPolicy{Quota{1 << 20, 1 << 20}, 1 << 16}
+	a, policy := newClusterAccount(1, now), QuotaPolicy{DefaultQuota: Quota{1 << 20, 1 << 20}, LeaseSize: 1 << 16}
 	for node := range engine.NodeID(4) {
 		a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, Node: node + 2, RecentAdmitted: 7}, now)
 	}

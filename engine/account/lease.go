@@ -49,8 +49,11 @@ func (a *Account) recentAdmittedMax(now time.Duration) int {
 
 func (a *Account) applyLease(e *Leased) {
 	a.leasePending = false
+	granted := 0
 	if count := a.days.getOrCreate(e.Day); count != nil {
-		count.leased += e.Count
+		granted = int(count.granted)
+		count.leased += e.Count - granted
+		count.granted = 0
 		refunded := min(e.Refunded, count.refunded)
 		count.refunded -= refunded
 		count.spent -= refunded
@@ -58,7 +61,7 @@ func (a *Account) applyLease(e *Leased) {
 	if e.Node == 0 {
 		a.recordLease(recentLease{e.Monotonic, int32(e.Unspent), int32(e.Count + e.Refunded)})
 	} else {
-		a.applyNodeLease(e)
+		a.applyNodeLease(e, granted)
 	}
 	a.setKeyUses(KeyUse{e.KeyID, e.At})
 }
@@ -66,8 +69,12 @@ func (a *Account) applyLease(e *Leased) {
 // applyReturn gives the unspent requests back to the day, and removes the leases. The requests that were admitted in
 // the last minute count until they are a minute old.
 func (a *Account) applyReturn(e *Returned) {
+	if e.Granted > 0 {
+		a.days.getOrCreate(e.Day)
+	}
 	if count := a.days.find(e.Day); count != nil {
-		count.leased = max(0, count.leased-e.Unspent)
+		count.leased = max(0, count.leased+e.Granted-int(count.granted)-e.Unspent)
+		count.granted = 0
 		count.spent = min(count.spent, count.leased)
 	}
 	if e.Node != 0 {
@@ -102,7 +109,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	}
 	day, size := a.today(now), max(1, policy.LeaseSize, a.grownLease)
 	count, limits := a.days.get(day), a.quota(policy)
-	if a.leasePending || a.days.closed(day) || waiting == 0 && (policy.LeaseSize <= 1 || count.unspent() > size/2) {
+	if a.leasePending || a.closedDay(day, policy) || waiting == 0 && (policy.LeaseSize <= 1 || count.unspent() > size/2) {
 		return nil
 	}
 	if policy.LeaseSize <= 1 {
@@ -118,7 +125,11 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 		return nil
 	}
 	a.grownLease = size
-	return a.newLease(Leased{Day: day, Count: added, Refunded: refunded, Unspent: a.unspent()}, digest, now)
+	unspent := a.unspent()
+	if count.granted > 0 {
+		unspent -= count.unspent() // included in Count
+	}
+	return a.newLease(Leased{Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent}, digest, now)
 }
 
 // LeaseGrownMax is the largest size of a lease that has grown (decision L1).
@@ -193,18 +204,22 @@ func (a *Account) Refund(admittedAt ClockReading) {
 // the log is not given back; wait for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
+	day := a.today(now)
+	if newest := a.days.get(a.days.newest()); newest.granted > 0 {
+		day = newest.day // so that its grant can be taken back
+	}
 	event := &Returned{
-		Account: a.id, Day: a.today(now), RecentAdmitted: a.minute.count(), Monotonic: now.Monotonic,
+		Account: a.id, Day: day, RecentAdmitted: a.minute.count(), Monotonic: now.Monotonic,
 		Uses: a.appendKeyUses(nil), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
-		event.Unspent = count.leased - count.charged()
+		event.Unspent, event.Granted = count.leased-count.charged(), int(count.granted)
 	}
 	a.days.spendAll()
 	if a.ownTokens != nil {
 		a.ownTokens.tokens = 0
 	}
-	if event.Unspent == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.ownNodeLease().Count == 0 {
+	if event.Unspent == 0 && event.Granted == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.ownNodeLease().Count == 0 {
 		return nil
 	}
 	if a.node != 0 {

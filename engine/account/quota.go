@@ -180,10 +180,13 @@ func (m *minuteWindow) shrink(now ClockReading) {
 // dayCount counts the requests of one day. Only leased, the number of requests that leases took, is in the log.
 type dayCount struct {
 	day      engine.Date
+	granted  int32 // part of leased that is of a grant of the day, and of no event of the account
 	leased   int
 	spent    int // part of leased
 	refunded int // part of spent; not charged, and can be spent again after the next lease (Account.Refund)
 }
+
+func (c *dayCount) spendAll() { c.spent, c.refunded = c.leased, 0 }
 
 func (c dayCount) unspent() int { return c.leased - c.spent }
 
@@ -209,7 +212,7 @@ func (d *dayCounts) newest() engine.Date {
 // spendAll makes all leased requests of all days count as spent.
 func (d *dayCounts) spendAll() {
 	for i := range d.counts {
-		d.counts[i].spent, d.counts[i].refunded = d.counts[i].leased, 0
+		d.counts[i].spendAll()
 	}
 }
 
@@ -240,6 +243,8 @@ func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 	if c := d.find(day); c != nil {
 		return c
 	}
+	// Of an earlier day that only a grant has, nothing can be spent any more: an account never charges an earlier day.
+	d.counts = slices.DeleteFunc(d.counts, func(c dayCount) bool { return c.granted > 0 && c.day < day })
 	i, _ := slices.BinarySearchFunc(d.counts, day, func(c dayCount, day engine.Date) int { return int(c.day - day) })
 	d.counts = slices.Insert(d.counts, i, dayCount{day: day})
 	if len(d.counts) > daysKept {

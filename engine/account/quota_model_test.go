@@ -32,6 +32,7 @@ type quotaBug struct {
 	offered   func(Event)
 	arrives   func(Event, ClockReading) ClockReading
 	resumed   func(*Account)
+	ungranted bool // a restart forgets the grants
 	forgetful bool // leases are granted and not logged
 	stale     bool // what was decided without the last event has its place all the same
 }
@@ -42,6 +43,11 @@ type quotaRecord struct {
 	run   int
 	lost  bool // planted: no replay sees it
 }
+
+// modelGrant is a DayGranted in the log of the model.
+type modelGrant struct{ DayGranted }
+
+func (modelGrant) AccountID() uint64 { return 1 }
 
 // quotaAdmission is an admission as its caller saw it.
 type quotaAdmission struct {
@@ -59,6 +65,7 @@ type quotaNode struct {
 	id          engine.NodeID // 0 = single
 	account     *Account
 	place       int         // events of the log that it has
+	grants      *DayGrants  // nil in a cluster
 	latest      engine.Date // latest day leased from that it knows
 	partitioned bool
 
@@ -83,10 +90,10 @@ func newQuotaModel(pick func(int) int, single bool, bug quotaBug) *quotaModel {
 	count := 1
 	if single {
 		m.start = at(starts[pick(len(starts))])
-		m.policy = QuotaPolicy{Quota{1 + pick(60), 1 + pick(9)}, []int{1, 2, 3, 5, 16}[pick(5)]}
+		m.policy = QuotaPolicy{DefaultQuota: Quota{1 + pick(60), 1 + pick(9)}, LeaseSize: []int{1, 2, 3, 5, 16}[pick(5)]}
 	} else {
 		m.start = at([]string{starts[0], "2026-06-18T03:58:30Z"}[pick(2)])
-		m.policy = QuotaPolicy{Quota{8 + pick(60) + 300*pick(2), 2 + pick(12) + 30*pick(2)}, []int{1, 4, 16}[pick(3)]}
+		m.policy = QuotaPolicy{DefaultQuota: Quota{8 + pick(60) + 300*pick(2), 2 + pick(12) + 30*pick(2)}, LeaseSize: []int{1, 4, 16}[pick(3)]}
 		count = 3 + pick(2)
 	}
 	m.log = []quotaRecord{
@@ -112,7 +119,7 @@ func (m *quotaModel) replay(state *State, from, to int) *Account {
 		account = Restore(*state)
 	}
 	for _, record := range m.log[from:to] {
-		if !record.lost {
+		if _, grant := record.event.(modelGrant); !record.lost && !grant {
 			account.Apply(record.event)
 		}
 	}
@@ -129,6 +136,15 @@ func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	}
 	account.SetNode(n.id)
 	account.Resume(n.now())
+	if m.single {
+		n.grants = &DayGrants{}
+		for _, record := range m.log[:n.place] {
+			if grant, is := record.event.(modelGrant); is && !m.bug.ungranted {
+				n.grants = n.grants.Apply(grant.DayGranted, false)
+			}
+		}
+		account.ResumeGrants(n.now(), n.grants)
+	}
 	if m.bug.resumed != nil {
 		m.bug.resumed(account)
 	}
@@ -136,8 +152,13 @@ func (n *quotaNode) begin(account *Account, origin time.Duration) {
 
 // recordDay notes the day of a lease: the day that counts is never before it.
 func (n *quotaNode) recordDay(record *quotaRecord) {
-	if lease, is := record.event.(*Leased); is {
-		n.latest = max(n.latest, lease.Day)
+	switch e := record.event.(type) {
+	case *Leased:
+		n.latest = max(n.latest, e.Day)
+	case *Returned:
+		if e.Granted > 0 {
+			n.latest = max(n.latest, e.Day)
+		}
 	}
 }
 
@@ -159,16 +180,24 @@ func (n *quotaNode) act() *Account {
 	return n.account
 }
 
+// policy is the policy of the model with the grants that the node knows.
+func (n *quotaNode) policy() QuotaPolicy {
+	policy := n.model.policy
+	policy.Grants = n.grants
+	return policy
+}
+
 func (n *quotaNode) admit(now ClockReading) (QuotaResult, bool) {
 	if n.model.bug.admit != nil {
-		return n.model.bug.admit(n.act(), now, n.model.policy)
+		return n.model.bug.admit(n.act(), now, n.policy())
 	}
-	return n.act().Admit(testKey, now, n.model.policy)
+	return n.act().Admit(testKey, now, n.policy())
 }
 
 // ask makes one request; false when it has to wait for a lease.
 func (n *quotaNode) ask() bool {
 	m, now := n.model, n.now()
+	m.forfeitGrant(n, now)
 	result, needsLease := n.admit(now)
 	if needsLease {
 		return false
@@ -177,6 +206,7 @@ func (n *quotaNode) ask() bool {
 	if result.Admitted {
 		m.counts["admitted"]++
 		m.charged[day]++
+		n.latest = max(n.latest, day) // perhaps of a grant
 		now.Day = day
 		m.granted = append(m.granted, quotaAdmission{m.real, now, day, n.run, false})
 	} else {
@@ -249,7 +279,7 @@ func (n *quotaNode) lease() {
 		return
 	}
 	left := n.account.quota(n.model.policy).Day - n.account.days.get(n.account.today(n.now())).leased
-	lease := n.act().NextLease(testKey, n.now(), n.model.policy, n.waiting)
+	lease := n.act().NextLease(testKey, n.now(), n.policy(), n.waiting)
 	switch {
 	case lease != nil:
 		n.widest = max(n.widest, lease.Count)
@@ -399,6 +429,25 @@ func (m *quotaModel) forfeit(n *quotaNode, allowed func(engine.Date) int) {
 	}
 }
 
+// forfeitGrant notes what an earlier process has not spent of the grant of a day, when the account counts the grant.
+func (m *quotaModel) forfeitGrant(n *quotaNode, now ClockReading) {
+	day := n.account.today(now)
+	if !m.single || n.account.days.find(day) != nil {
+		return
+	}
+	n.account.Usage(now, n.policy())
+	c := n.account.days.find(day)
+	if c == nil {
+		return
+	}
+	lost := max(0, c.leased-m.charged[day]-m.forfeited[day])
+	if m.counts["granted"]++; lost > m.policy.LeaseSize {
+		m.fail("a grant cost %d of %s", lost, day)
+	}
+	m.forfeited[day] += lost
+	n.latest = max(n.latest, day)
+}
+
 // restart starts a process from a state and the events after it; a snapshot on the way must not change the result.
 func (n *quotaNode) restart(state *State, from int) {
 	m := n.model
@@ -461,6 +510,12 @@ func (n *quotaNode) stop() {
 		n.commit()
 		n.deliver(1)
 	}
+	if m.single && n.grants.Newest() != 0 {
+		day := n.grants.Newest()
+		m.counts["taken back"]++
+		m.log = append(m.log, quotaRecord{event: modelGrant{DayGranted{Shards: 1, Day: day, Monotonic: n.now().Monotonic, TakenBack: true}}, run: n.run})
+		n.place++
+	}
 	m.pass()
 	n.restart(nil, 0)
 	m.forfeit(n, func(day engine.Date) int {
@@ -469,6 +524,18 @@ func (n *quotaNode) stop() {
 		}
 		return m.policy.DefaultQuota.Day
 	})
+}
+
+// grantDay makes a grant, as another account of the shard asks for one.
+func (n *quotaNode) grantDay() {
+	m, day := n.model, engine.DateOf(n.now().Wall)
+	if n.landed > 0 || n.place < len(m.log) || m.policy.LeaseSize == 1 || n.grants.Covers(1, day) {
+		return
+	}
+	grant := DayGranted{Shards: 1, Day: day, Size: m.policy.LeaseSize, Monotonic: n.now().Monotonic}
+	m.log = append(m.log, quotaRecord{event: modelGrant{grant}, run: n.run})
+	n.place++
+	n.grants = n.grants.Apply(grant, true)
 }
 
 // returnIdle returns an idle lease of a cluster node.

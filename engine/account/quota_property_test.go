@@ -54,8 +54,10 @@ func (m *quotaModel) stepSingle(n *quotaNode, kind int) {
 		m.pass()
 	case kind < 86:
 		n.refund()
-	case kind < 90:
+	case kind < 89:
 		n.stepClock()
+	case kind < 92:
+		n.grantDay()
 	case kind < 97:
 		n.crash()
 	default:
@@ -111,7 +113,7 @@ func quotaSequences(t *testing.T, count, steps int, single bool, bug quotaBug, w
 // requests than the limits, both windows are exact, a crash costs at most a lease, a clean stop nothing, and a replay
 // gives the live state.
 func TestL1_L2_NeverOverGranted(t *testing.T) {
-	quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{})
+	quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{}, "granted", "taken back")
 }
 
 // The limits hold on all nodes of a cluster together, under concurrent leases, delays, partitions, crashes and
@@ -140,6 +142,8 @@ func admitBugs() map[string]quotaBug {
 			now.Monotonic = now.Wall.Sub(noon)
 			return a.Admit(testKey, now, policy)
 		}},
+		"grant forgotten, day":      {only: dayFault, ungranted: true},
+		"grant forgotten, minute":   {only: minuteFault, ungranted: true},
 		"lease not durable, day":    {only: dayFault, forgetful: true},
 		"lease not durable, minute": {only: minuteFault, forgetful: true},
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-var defaultPolicy = QuotaPolicy{DefaultQuota(), LeaseSizeDefault}
+var defaultPolicy = QuotaPolicy{DefaultQuota: DefaultQuota(), LeaseSize: LeaseSizeDefault}
 
 // testAccount is an account whose leases are durable at once.
 type testAccount struct {

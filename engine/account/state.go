@@ -58,7 +58,9 @@ func (a *Account) SaveState(s *State) {
 	s.Leases = append(s.Leases, a.nodeLeases...)
 	s.Days = s.Days[:0]
 	for _, c := range a.days.counts {
-		s.Days = append(s.Days, DayState{c.day, c.leased})
+		if leased := c.leased - int(c.granted); leased > 0 || c.granted == 0 {
+			s.Days = append(s.Days, DayState{c.day, leased})
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 // to the day.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
-	if a.leasePending || a.days.closed(day) {
+	if a.leasePending || a.closedDay(day, policy) {
 		return nil
 	}
 	a.minute.expire(now)
@@ -91,7 +91,7 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	t.tokens = t.renewing
 	t.previousRate, t.rate = t.rate, spendRate{since: now.Monotonic, size: size}
 	return a.newLease(Leased{
-		Day: day, Count: added, Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: a.minute.count(),
+		Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: t.renewing + void, RecentAdmitted: a.minute.count(),
 	}, digest, now)
 }
 
@@ -117,10 +117,11 @@ func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	return (max(0, limit-a.minute.count()-others-spendable) + 1) / 2
 }
 
-// applyNodeLease adds the requests of a lease to the tokens of this node, when the lease is in the log.
-func (a *Account) applyNodeLease(e *Leased) {
+// applyNodeLease adds the requests of a lease to the tokens of this node, when the lease is in the log. granted is the
+// part of Leased.Count that counts as spent already (chargeEarlierGrant).
+func (a *Account) applyNodeLease(e *Leased, granted int) {
 	t := a.tokens()
-	t.tokens += e.Unspent - t.renewing + e.Count + e.Refunded
+	t.tokens += e.Unspent - t.renewing + e.Count - granted + e.Refunded
 	t.renewing, t.until, t.untilWall = 0, e.Monotonic+LeaseSpan, e.At.Add(LeaseSpan)
 	a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
 }

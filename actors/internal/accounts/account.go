@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/keyindex"
@@ -96,12 +97,20 @@ func (a *AccountActor) busy() bool { return a.Changes != nil && a.Changes.inFlig
 // accountCommon is the constant data that all accounts of a shard share.
 type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
+	grants      atomic.Pointer[account.DayGrants] // set by the shard
 	clock       *monotonicClock
 	majority    commitlog.Majority
 	keys        *keyindex.Index
 	outbox      *outbox
 	queuedMax   int // maximum length of AccountActor.queued
 	changesMax  int // maximum length of AccountActor.changes
+}
+
+// policy returns the quota policy with the grants of the shard.
+func (c *accountCommon) policy() account.QuotaPolicy {
+	policy := c.quotaPolicy
+	policy.Grants = c.grants.Load()
+	return policy
 }
 
 // Receive implements mailbox.Actor.
@@ -115,7 +124,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	case *usageRequest:
 		m.Reply(a.usage(m.Query))
 	case *accountRequest:
-		m.Reply(accountReply{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.quotaPolicy)}, nil)
+		m.Reply(accountReply{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.policy())}, nil)
 	case *changeRequest:
 		a.change(m)
 	case *eventWritten:
@@ -154,7 +163,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		return
 	}
 	now := a.Account.WithDay(a.clock.Now()) // computes the day once
-	result, needsLease := a.Account.Admit(m.Query.key, now, a.quotaPolicy)
+	result, needsLease := a.Account.Admit(m.Query.key, now, a.policy())
 	if needsLease {
 		a.queueForLease(m, now)
 		return
@@ -209,7 +218,7 @@ var errNoLease = &engine.Error{
 // lease posts the next quota lease to the outbox of the shard (its list of events to write), if the account needs one.
 // waiting is the number of requests that wait for this lease.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
-	event := a.Account.NextLease(key, now, a.quotaPolicy, waiting)
+	event := a.Account.NextLease(key, now, a.policy(), waiting)
 	if event == nil {
 		return
 	}
@@ -273,7 +282,7 @@ func (a *AccountActor) admitQueued() {
 			continue
 		}
 		key := m.Query.key
-		result, needsLease := a.Account.Admit(key, now, a.quotaPolicy)
+		result, needsLease := a.Account.Admit(key, now, a.policy())
 		if needsLease {
 			a.queued = append(a.queued, requests[i:]...)
 			a.lease(key, now, len(a.queued))
@@ -307,7 +316,7 @@ func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
 			return account.QuotaResult{}, errSuspended
 		}
 	}
-	return a.Account.Usage(a.clock.Now(), a.quotaPolicy), nil
+	return a.Account.Usage(a.clock.Now(), a.policy()), nil
 }
 
 // returnLeaseOnStop posts the return of the lease when the node stops. While an event of the account is being written
@@ -323,8 +332,8 @@ func (a *AccountActor) returnLeaseOnStop() {
 			}
 		}
 	}
+	a.outbox.returned(a.stopped == nil)
 	a.stopped = mailbox.ErrStopped
-	a.outbox.returned()
 }
 
 // RejectAll implements mailbox.Actor. It rejects all waiting requests.

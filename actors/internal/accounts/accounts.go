@@ -129,6 +129,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 		if err := t.spawnShard(actors, i, log.Ref); err != nil {
 			return err
 		}
+		t.Shards.actors[i].common.grants.Store(r.grants)
 	}
 	if err := t.addAccounts(r.Accounts); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 func (t *Accounts) spawnShard(actors *mailbox.System, index int, journal *mailbox.Ref) error {
 	c := &t.config
 	shard := &ShardActor{
-		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node,
+		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node, index: uint64(index), shards: uint64(c.Shards),
 		common: &accountCommon{
 			quotaPolicy: c.QuotaPolicy, clock: t.Clock, majority: t.Majority, keys: t.keys, outbox: &outbox{flusher: t.flusher},
 			queuedMax: c.MailboxMax, changesMax: c.PendingWritesMax,

@@ -34,7 +34,7 @@ func TestFirstRequest_AllocatesLittle(t *testing.T) {
 		request := mailbox.NewRequest[admissionQuery, account.Admission](admissionQuery{keyOf(next)})
 		acct := s.Accounts[next]
 		acct.Ref.Send(request)
-		events, _ := s.common.outbox.take()
+		events, _, _ := s.common.outbox.take()
 		s.common.outbox.notified = true
 		acct.Ref.Deliver(acct.eventWritten(events[0].event, nil))
 		if admission, err := request.Await(); err != nil || !admission.Admitted {

@@ -23,7 +23,8 @@ type outbox struct {
 	mu       sync.Mutex
 	notified bool // an OutboxFilled is in the mailbox of the shard
 	events   []pendingEvent
-	returns  int // calls of returned since the last take
+	returns  int  // calls of returned since the last take
+	failed   bool // an account has stopped without returning its lease
 }
 
 // OutboxFilled tells a shard to take the events from its outbox.
@@ -40,10 +41,12 @@ func (o *outbox) post(p pendingEvent, urgent bool) {
 	}
 }
 
-// returned tells the shard that an account has posted its last event before a stop, or has none to post.
-func (o *outbox) returned() {
+// returned tells the shard that an account has posted its last event before a stop, or has none to post. returns is
+// false if the account could not return its lease.
+func (o *outbox) returned(returns bool) {
 	o.mu.Lock()
 	o.returns++
+	o.failed = o.failed || !returns
 	o.mu.Unlock()
 	o.notify()
 }
@@ -64,12 +67,12 @@ func (o *outbox) notify() {
 }
 
 // take removes all events. An event that is posted later causes another OutboxFilled.
-func (o *outbox) take() (events []pendingEvent, returns int) {
+func (o *outbox) take() (events []pendingEvent, returns int, failed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	events, returns = o.events, o.returns
 	o.events, o.returns, o.notified = nil, 0, false
-	return events, returns
+	return events, returns, o.failed
 }
 
 // outboxFlusher is a goroutine that notifies all shards FlushDelay after an event was posted.

@@ -17,6 +17,7 @@ type Replay struct {
 	Accounts     map[uint64]*account.Account
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
+	grants       *account.DayGrants
 	addresses    [][]account.AddressState // of the snapshot
 	monotonic    time.Duration            // newest monotonic time (account.ClockReading) in the log
 	loginCodeKey [32]byte
@@ -28,7 +29,7 @@ func NewReplay() *Replay { return &Replay{Accounts: map[uint64]*account.Account{
 
 // Begin starts a replay with empty state. loginCodeKey is the secret key for hashes of login codes.
 func (r *Replay) Begin(loginCodeKey [32]byte) {
-	r.loginCodeKey, r.Registry = loginCodeKey, account.NewRegistry(loginCodeKey)
+	r.loginCodeKey, r.Registry, r.grants = loginCodeKey, account.NewRegistry(loginCodeKey), &account.DayGrants{}
 	r.shareRegistry()
 }
 
@@ -58,6 +59,7 @@ func (r *Replay) Restore(s *record.Snapshot) {
 	r.addresses = nil
 	r.shareRegistry()
 	r.KeyPolicy, r.monotonic = s.KeyPolicy, s.Monotonic
+	r.grants = &account.DayGrants{Grants: s.Grants, ClosedUntil: s.GrantsClosedUntil}
 }
 
 func (r *Replay) shareRegistry() {
@@ -78,6 +80,8 @@ func (r *Replay) Apply(event any) error {
 		account.Apply(e)
 	case account.RegistryEvent:
 		r.Registry.Apply(e)
+	case *account.DayGranted:
+		r.grants = r.grants.Apply(*e, false)
 	case *account.Announced:
 		r.KeyPolicy = e.KeyPolicy
 	case *account.AnnouncementWithdrawn:
@@ -111,7 +115,9 @@ func (r *Replay) finish(node engine.NodeID, now account.ClockReading) {
 	for _, a := range r.Accounts {
 		a.SetNode(node)
 		a.Resume(now)
+		a.ResumeGrants(now, r.grants)
 	}
+	r.grants = r.grants.Earlier(now.Monotonic)
 }
 
 // monotonicOf returns the monotonic time of an event, or 0 if the event has none.
@@ -120,6 +126,8 @@ func monotonicOf(event any) time.Duration {
 	case *account.Leased:
 		return e.Monotonic
 	case *account.Returned:
+		return e.Monotonic
+	case *account.DayGranted:
 		return e.Monotonic
 	case *account.CodeIssued:
 		return e.Monotonic

@@ -18,6 +18,8 @@ type ShardActor struct {
 	kind    *mailbox.Kind // the kind of the account actors
 	journal *mailbox.Ref
 	node    engine.NodeID // ID of this node; 0 without a cluster
+	index   uint64        // number of this shard
+	shards  uint64        // number of all shards
 	common  *accountCommon
 
 	count  *atomic.Int64  // number of all accounts (Accounts.Count)
@@ -144,6 +146,7 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 	}
 	c, position := m.Snapshot, 0
 	c.Accounts[m.Index] = make([][]byte, len(s.Accounts))
+	c.Grants[m.Index] = s.common.grants.Load().OfShard(s.index, s.shards)
 	c.Pending.Add(int64(len(s.Accounts)))
 	for _, acct := range s.Accounts {
 		acct.Ref.Deliver(&commitlog.SnapshotRequest{Snapshot: c, Index: m.Index, Position: position})

@@ -20,8 +20,9 @@ import (
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
-	Full       bool       // includes Accounts and Registry
-	Accounts   [][][]byte // by shard; each an encoded account.State
+	Full       bool                // includes Accounts and Registry
+	Accounts   [][][]byte          // by shard; each an encoded account.State
+	Grants     []account.DayGrants // by shard
 	Registry   RegistrySnapshot
 	Done       func(*StateSnapshot) // called once, when PartDone was called for all parts
 
@@ -84,6 +85,9 @@ func (s *StateSnapshot) Write(dst io.Writer) error {
 	for _, accounts := range s.Accounts {
 		w.Accounts(slices.Values(accounts))
 	}
+	for _, grants := range s.Grants {
+		w.Grants(grants.Grants, grants.ClosedUntil)
+	}
 	if s.Full {
 		w.Registry(&s.Registry.Registry, s.Registry.KeyPolicy, s.Registry.Monotonic)
 	}
@@ -113,7 +117,7 @@ func (a *Actor) requestParts(s *StateSnapshot) {
 		owner.Send(&SnapshotRequest{Snapshot: s, Index: i})
 	}
 	if s.Full {
-		s.Accounts = make([][][]byte, len(a.shards))
+		s.Accounts, s.Grants = make([][][]byte, len(a.shards)), make([]account.DayGrants, len(a.shards))
 		s.Pending.Add(int64(len(a.shards)) + 1)
 		for i, shard := range a.shards {
 			shard.Send(&SnapshotRequest{Snapshot: s, Index: i})

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tasard/tasard/engine"
@@ -59,6 +60,35 @@ func returnedFields(c *codec, e *account.Returned) {
 	c.monotonic(5, &e.Monotonic)
 	repeated(c, 6, &e.Uses, keyUseFields)
 	c.node(7, &e.Node)
+	c.count(8, &e.Granted)
+}
+
+func dayGrantedFields(c *codec, e *account.DayGranted) {
+	c.uint64(1, &e.Shard)
+	c.shards(2, &e.Shards)
+	c.date(3, &e.Day)
+	c.count(4, &e.Size)
+	c.monotonic(5, &e.Monotonic)
+	c.bool(6, &e.TakenBack)
+}
+
+// dayGrantFields are those of a grant in a snapshot.
+func dayGrantFields(c *codec, g *account.DayGrant) {
+	c.uint64(1, &g.Shard)
+	c.shards(2, &g.Shards)
+	c.date(3, &g.Day)
+	c.count(4, &g.Size)
+	c.monotonic(5, &g.Until)
+}
+
+// shards writes or reads a number of shards, which is mandatory and not 0.
+func (c *codec) shards(n fieldNumber, v *uint64) {
+	if !c.writing {
+		c.require(n)
+	}
+	if c.uint64(n, v); !c.writing && c.seen&(1<<n) != 0 && *v == 0 {
+		c.fail(errors.New("a grant of 0 shards"))
+	}
 }
 
 func keyUseFields(c *codec, u *account.KeyUse) {

@@ -37,7 +37,7 @@ type envelope struct {
 	event    any
 }
 
-// Encode encodes an engine.Event, account.Event, account.RegistryEvent, *account.Announced,
+// Encode encodes an engine.Event, account.Event, account.RegistryEvent, *account.DayGranted, *account.Announced,
 // *account.AnnouncementWithdrawn, *CodeRefused or *Bundle.
 func Encode(event any) ([]byte, error) {
 	c := &codec{writing: true, bytes: make([]byte, 0, recordBytes)}
@@ -191,6 +191,7 @@ var eventKinds = [...]eventKind{
 	20: kindOf(announcementWithdrawnFields),
 	21: kindOf(bundleFields),
 	22: kindOf(loginUnlockedFields),
+	23: kindOf(dayGrantedFields),
 }
 
 const firstEventKind = 2

@@ -7,8 +7,12 @@ import (
 
 // snapshotVersion is the newest version of snapshots that this program can read. A snapshot is a list of parts, each of
 // which states the version that it requires of its reader. Parts with accounts require version 2. A program that knows
-// only version 1 does not know the fields of accounts: it would skip them and accept an incomplete snapshot.
-const snapshotVersion = 2
+// only version 1 does not know the fields of accounts: it would skip them and accept an incomplete snapshot. Parts with
+// grants require version 3.
+const (
+	snapshotVersion = 3
+	accountsVersion = 2
+)
 
 const (
 	partItemsMax = 256     // maximum number of list elements that the writer puts in one part
@@ -30,6 +34,8 @@ type part struct {
 	sessions  []account.SessionState // in the order in which they were opened
 	registry  *registry
 	codes     []account.CodeState
+	grants    []account.DayGrant
+	closed    engine.Date // account.DayGrants.ClosedUntil
 }
 
 func partFields(c *codec, p *part) {
@@ -54,9 +60,11 @@ func partFields(c *codec, p *part) {
 	}
 	repeated(c, 14, &s.Slots, slotFields)
 	repeated(c, 15, &p.codes, codeFields)
+	repeated(c, 16, &p.grants, dayGrantFields)
+	c.date(17, &p.closed)
 }
 
 // isAccountPart reports whether a part has data of accounts or of the registry.
 func (p *part) isAccountPart() bool {
-	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes) > 0 || p.registry != nil
+	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes)+len(p.grants) > 0 || p.closed != 0 || p.registry != nil
 }

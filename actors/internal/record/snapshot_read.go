@@ -19,7 +19,10 @@ type Snapshot struct {
 	Currencies []engine.SavedCurrency // in the order in which they were written
 	Registry   account.RegistryState  // without addresses
 	KeyPolicy  account.KeyPolicy
-	Monotonic  time.Duration // monotonic time (account.ClockReading) of the snapshot; no event before the snapshot has a later monotonic time
+	Grants     []account.DayGrant
+	// GrantsClosedUntil is account.DayGrants.ClosedUntil.
+	GrantsClosedUntil engine.Date
+	Monotonic         time.Duration // monotonic time (account.ClockReading) of the snapshot; no event before the snapshot has a later monotonic time
 }
 
 // SnapshotVisitor has the functions that Decoder.Snapshot calls for each part with accounts or e-mail addresses. A part
@@ -111,6 +114,7 @@ func (s *snapshotReader) store() error {
 	}
 	result.Registry.Sessions = append(result.Registry.Sessions, p.sessions...)
 	result.Registry.SharedCodes = append(result.Registry.SharedCodes, p.codes...)
+	result.Grants, result.GrantsClosedUntil = append(result.Grants, p.grants...), max(result.GrantsClosedUntil, p.closed)
 	if r := p.registry; r != nil {
 		result.Registry.WrongTries, result.Registry.Codes, result.Registry.Newcomers = r.failedAttempts, r.codes, r.newcomers
 		result.Registry.LastSweep, result.Registry.LastID = r.lastSweep, r.lastID

@@ -53,6 +53,7 @@ func written(t testing.TB, many int) ([]byte, readSnapshot) {
 	cut := registry.Snapshot()
 	want := readSnapshot{Snapshot: &Snapshot{
 		Currencies: []engine.SavedCurrency{sampleCurrency("EUR", 0), sampleCurrency("USD", many)}, Registry: cut.WithoutAddresses(), KeyPolicy: sampleKeyPolicy, Monotonic: time.Hour,
+		Grants: slices.Repeat([]account.DayGrant{{Shard: 1, Shards: 16, Day: sampleDay, Size: 16, Until: time.Hour}}, many), GrantsClosedUntil: sampleDay - 9,
 	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many), addresses: len(registry.Snapshot().State().Addresses)}
 	var buffer bytes.Buffer
 	w := NewSnapshotWriter(&buffer)
@@ -60,6 +61,7 @@ func written(t testing.TB, many int) ([]byte, readSnapshot) {
 		w.Currency(book)
 	}
 	w.Accounts(slices.Values(slices.Repeat([][]byte{body(sampleAccount())}, many)))
+	w.Grants(want.Grants, want.GrantsClosedUntil)
 	w.Registry(&cut, want.KeyPolicy, want.Monotonic)
 	if err := w.End(); err != nil {
 		t.Fatal(err)
@@ -111,7 +113,8 @@ func TestSnapshot_Refused(t *testing.T) {
 		"a currency and accounts":       concat(one(part{currency: book, codes: []account.CodeState{{}}}), end),
 		"0 parts, want 1":               end,
 		"bytes after the last part":     concat(one(part{}), end, "00"),
-		"format version 3":              concat(one(part{requires: 3}), end),
+		"format version 4":              concat(one(part{requires: 4}), end),
+		"field 2 at byte 5: missing field": concat(one(part{grants: []account.DayGrant{{Shard: 1}}}), end),
 		"at most 4194304":               concat("ffffffff 0f"),
 		"decode part 0 of the snapshot": concat(one(part{accounts: [][]byte{{0xff}}}), end),
 		"65536 events in a minute":      concat("09 6a 07 0a 05 0a 03 808004", end),

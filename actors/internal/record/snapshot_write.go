@@ -51,21 +51,28 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 
 // Accounts writes accounts. Each is an encoded account.State.
 func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
-	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: snapshotVersion, accounts: chunk}) })
+	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: accountsVersion, accounts: chunk}) })
+}
+
+// Grants writes the grants of days that the accounts of a shard may have used without an event of their own.
+func (w *SnapshotWriter) Grants(grants []account.DayGrant, closedUntil engine.Date) {
+	if len(grants) > 0 || closedUntil != 0 {
+		w.write(&part{requires: snapshotVersion, grants: grants, closed: closedUntil})
+	}
 }
 
 // Registry writes the registry of logins, the key policy (from when on API keys are required) and the monotonic time
 // (account.ClockReading) at which the snapshot was made.
 func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, monotonic time.Duration) {
-	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: snapshotVersion, addresses: chunk}) })
+	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: accountsVersion, addresses: chunk}) })
 	registryState := snapshot.WithoutAddresses()
 	for sessions := range slices.Chunk(registryState.Sessions, partItemsMax) {
-		w.write(&part{requires: snapshotVersion, sessions: sessions})
+		w.write(&part{requires: accountsVersion, sessions: sessions})
 	}
 	for codes := range slices.Chunk(registryState.SharedCodes, partItemsMax) {
-		w.write(&part{requires: snapshotVersion, codes: codes})
+		w.write(&part{requires: accountsVersion, codes: codes})
 	}
-	w.write(&part{requires: snapshotVersion, registry: &registry{
+	w.write(&part{requires: accountsVersion, registry: &registry{
 		failedAttempts: registryState.WrongTries, codes: registryState.Codes, newcomers: registryState.Newcomers, lastSweep: registryState.LastSweep, lastID: registryState.LastID, keyPolicy: policy, monotonic: monotonic,
 	}})
 }

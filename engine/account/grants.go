@@ -1,0 +1,207 @@
+package account
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tasard/tasard/engine"
+)
+
+// DayGranted is the grant of a day: the first lease of that day for each account of a shard, in one event. An account
+// spends it without an event of its own. Its next event of the day includes the grant (Leased.Count, Returned.Granted);
+// after a crash an account without such an event counts the grant as spent.
+type DayGranted struct {
+	Shard, Shards uint64 // the accounts whose number modulo Shards is Shard
+	Day           engine.Date
+	Size          int
+	Monotonic     time.Duration // of the decision
+	// TakenBack ends the grant, at a clean stop: each account that has used it has an event that includes it.
+	TakenBack bool
+}
+
+// DayGrant is a DayGranted that was not taken back.
+type DayGrant struct {
+	Shard, Shards uint64
+	Day           engine.Date
+	Size          int
+	Until         time.Duration // monotonic time from which no account began to use it; 0 = not known
+}
+
+// DayGrants are the grants of a log. The value is immutable. Grants of this process can be used; those of earlier
+// processes may have been spent.
+type DayGrants struct {
+	Grants      []DayGrant  // in the order of the log
+	ClosedUntil engine.Date // grants of this day and earlier days may be missing
+	own         int         // the last so many are of this process
+	ended       bool        // no account may begin to use a grant
+}
+
+// dayGrantsMax is the number of days for which the grants of a shard are kept.
+const dayGrantsMax = daysKept
+
+// Apply returns the grants after an event. own says that this process decided the event.
+func (d *DayGrants) Apply(e DayGranted, own bool) *DayGrants {
+	after := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil, own: d.own, ended: d.ended}
+	days := 0
+	for i := range after.Grants {
+		if g := &after.Grants[i]; g.Shard == e.Shard && g.Shards == e.Shards {
+			days++
+			if g.Until == 0 {
+				g.Until = e.Monotonic
+			}
+		}
+	}
+	switch {
+	case e.TakenBack:
+		after.drop(func(g DayGrant) bool { return g.Shard == e.Shard && g.Shards == e.Shards && g.Day == e.Day })
+		return after
+	case days >= dayGrantsMax:
+		after.dropOldest(e.Shard, e.Shards)
+	}
+	after.Grants = append(after.Grants, DayGrant{Shard: e.Shard, Shards: e.Shards, Day: e.Day, Size: e.Size})
+	if own {
+		after.own++
+	}
+	return after
+}
+
+func (d *DayGrants) drop(obsolete func(DayGrant) bool) {
+	first := len(d.Grants) - d.own
+	kept := slices.DeleteFunc(slices.Clone(d.Grants[:first]), obsolete)
+	own := slices.DeleteFunc(slices.Clone(d.Grants[first:]), obsolete)
+	d.Grants, d.own = append(kept, own...), len(own)
+}
+
+// dropOldest drops the grant of the earliest day of a shard. That day is then closed for accounts without an event.
+func (d *DayGrants) dropOldest(shard, shards uint64) {
+	oldest := engine.Date(0)
+	for _, g := range d.Grants {
+		if g.Shard == shard && g.Shards == shards && (oldest == 0 || g.Day < oldest) {
+			oldest = g.Day
+		}
+	}
+	d.ClosedUntil = max(d.ClosedUntil, oldest)
+	d.drop(func(g DayGrant) bool { return g.Shard == shard && g.Shards == shards && g.Day == oldest })
+}
+
+// Covers reports whether there is a grant of a day for an account, of whichever process.
+func (d *DayGrants) Covers(account uint64, day engine.Date) bool {
+	size, _ := d.find(account, day)
+	return size > 0 || day <= d.ClosedUntil
+}
+
+// find returns the size of the grant of a day for an account, and whether the account can use it. It can if this
+// process made the grant, after all other grants for the account: an older one of this process may only be used by
+// those who have begun. If several processes with other numbers of shards made grants, it returns the largest.
+func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool) {
+	newest := true
+	for i := len(d.Grants) - 1; i >= 0; i-- {
+		g := d.Grants[i]
+		if account%g.Shards != g.Shard {
+			continue
+		}
+		if g.Day == day {
+			own := i >= len(d.Grants)-d.own
+			if size == 0 {
+				usable = own && newest
+			}
+			usable = usable && own
+			size = max(size, g.Size)
+		}
+		newest = false
+	}
+	return size, usable && !d.ended
+}
+
+// Earlier returns the grants as those of an earlier process, which ended at a monotonic time.
+func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
+	earlier := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil}
+	for i := range earlier.Grants {
+		if earlier.Grants[i].Until == 0 {
+			earlier.Grants[i].Until = ended
+		}
+	}
+	return earlier
+}
+
+// End returns the grants without use for accounts that have not begun to use them.
+func (d *DayGrants) End() *DayGrants {
+	ended := *d
+	ended.ended = true
+	return &ended
+}
+
+// Newest returns the day of the newest grant of this process, or 0. It can be taken back when no account can begin to
+// use it (End) and all accounts have returned their leases (Account.Return).
+func (d *DayGrants) Newest() engine.Date {
+	if d.own == 0 {
+		return 0
+	}
+	return d.Grants[len(d.Grants)-1].Day
+}
+
+// OfShard returns the grants that one of several shards has to keep: its own, and the first shard those of an earlier
+// process with another number of shards.
+func (d *DayGrants) OfShard(shard, shards uint64) DayGrants {
+	return DayGrants{ClosedUntil: d.ClosedUntil, Grants: slices.DeleteFunc(slices.Clone(d.Grants), func(g DayGrant) bool {
+		return g.Shards == shards && g.Shard != shard || g.Shards != shards && shard != 0
+	})}
+}
+
+// ofThisProcess reports whether only this process made grants of a day for an account.
+func (d *DayGrants) ofThisProcess(account uint64, day engine.Date) bool {
+	return !slices.ContainsFunc(d.Grants[:len(d.Grants)-d.own], func(g DayGrant) bool {
+		return g.Day == day && account%g.Shards == g.Shard
+	})
+}
+
+// spentMax returns an upper bound of the requests that an account may have spent of grants in the minute before now, of
+// days for which it has no event. An event of the day would include the grant.
+func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration) (sum int) {
+	for _, g := range d.Grants {
+		if account%g.Shards == g.Shard && days.find(g.Day) == nil && (g.Until == 0 || now-g.Until < MinuteSpan) {
+			sum += g.Size
+		}
+	}
+	return sum
+}
+
+// chargeEarlierGrant counts the grant of a day as spent if an earlier process made it and the log has no event of the
+// account since.
+func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
+	grants := policy.Grants
+	if grants == nil || a.days.newest() >= day || len(a.days.counts) >= daysKept || grants.ofThisProcess(a.id, day) {
+		return
+	}
+	if size, _ := grants.find(a.id, day); size > 0 {
+		a.useGrant(day, min(size, a.quota(policy).Day)).spendAll()
+	}
+}
+
+// takeGrant gives the account the grant of a day, if there is one that it can use and has not.
+func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
+	grants := policy.Grants
+	if grants == nil || a.node != 0 || a.days.newest() >= day || len(a.days.counts) >= daysKept || a.leasePending {
+		return
+	}
+	if size, usable := grants.find(a.id, day); usable && day > grants.ClosedUntil {
+		a.useGrant(day, min(size, a.quota(policy).Day))
+	}
+}
+
+// useGrant adds a day whose requests no event of the account includes.
+func (a *Account) useGrant(day engine.Date, size int) *dayCount {
+	count := a.days.getOrCreate(day)
+	count.leased, count.granted = size, int32(size)
+	return count
+}
+
+// closedDay reports whether requests can no longer be charged to a day, because its counts are gone.
+func (a *Account) closedDay(day engine.Date, policy QuotaPolicy) bool {
+	return a.days.closed(day) || policy.Grants != nil && day <= policy.Grants.ClosedUntil && a.days.newest() < day
+}
+
+// ResumeGrants completes Resume with the grants of the log: in the last minute the account may have spent them.
+func (a *Account) ResumeGrants(now ClockReading, grants *DayGrants) {
+	a.minute.restored += grants.spentMax(a.id, &a.days, now.Monotonic)
+}
