@@ -18,6 +18,8 @@
 //	NextLease → Leased → (log) → Apply       takes the next lease, before the current one is used up
 //	Return → Returned → (log) → Apply        gives unspent requests back, when the node stops
 //
+// The first lease of a day needs no event of the account if its shard has a DayGranted in the log (grants.go).
+//
 // After a crash the newest lease counts as spent. In a cluster every node has its own leases (cluster_leases.go), and
 // ApplyRemote applies events of other nodes. When such an event arrives, some decisions of this node may not be in the
 // log yet. They were made without the event, so the actor reverts them (AbortLease, Rollback) and decides again.
@@ -27,9 +29,10 @@
 // Keys, session tokens and login codes are never stored, only hashes of them. A Secret prints as [redacted].
 //
 //	service.go                                   the interfaces
-//	account.go, state.go, evicted.go             accounts
+//	account.go, state.go                         accounts
 //	admission.go, quota.go, counters.go          admission of requests, and the quota windows
-//	lease.go, token_lease.go, cluster_leases.go  leases
+//	lease.go, grants.go                          leases, grants of days
+//	token_lease.go, cluster_leases.go            leases in a cluster
 //	registry.go, registry_*.go                   logins
 //	anonymous.go, login_clients.go               limits by client address
 //	email.go, secret.go                          e-mail addresses and secrets

@@ -16,6 +16,9 @@
 //	AccountActor   spends one request of the lease; when half of it is spent, posts the next lease to the outbox
 //	outbox         collects events of many accounts, which the shard writes as one batch
 //
+// With the first lease of a day the shard writes a grant of that day (account.DayGranted). Its other accounts spend
+// their first lease of the day without a record. A stop writes what they have spent, and takes the grant back.
+//
 // All messages except admissions reach an account through its shard, in order. Therefore a snapshot of the state
 // contains the events of all accounts up to the same record of the log. It contains both a new account and its first
 // session, or neither of them.
