@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// grantNode is a node with one shard, and keys of so many accounts. It takes a snapshot after so many records, 0 = none.
+// grantNode is a node with one shard and keys of so many accounts. snapshotRecords is Config.SnapshotRecords.
 func grantNode(t *testing.T, accounts, snapshotRecords int) (*node, []*testMember) {
 	t.Helper()
 	n := startNode(t, Config{AccountShards: 1, SnapshotRecords: snapshotRecords})
