@@ -327,8 +327,8 @@ func (s *crashTest) caughtBy() string {
 	return fmt.Sprintf("found after %d crashes: %v", s.cycles, s)
 }
 
-// TestFaultsW1_Control plants two bugs that only a crash shows: an answer just before the write, and leases that are
-// not written.
+// TestFaultsW1_Control plants three bugs that only a crash shows: an answer just before the write, leases that are not
+// written, and grants of a day that a replay forgets.
 func TestFaultsW1_Control(t *testing.T) {
 	early := buildMutant(t, "answers-early", "actors/internal/commitlog/worker.go",
 		"package commitlog\n", "package commitlog\n\nimport planted \"time\"\n",
@@ -344,6 +344,11 @@ func TestFaultsW1_Control(t *testing.T) {
 	s = newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), unlogged)
 	s.runUntilCaught(kill, overGranted)
 	figure(t, "control, no lease is logged: %s", s.caughtBy())
+
+	forgetful := buildMutant(t, "forgotten-grant", "actors/internal/accounts/replay.go", "r.grants = r.grants.Apply(*e, false)", "")
+	s = newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), forgetful)
+	s.runUntilCaught(kill, overGranted)
+	figure(t, "control, grants are forgotten: %s", s.caughtBy())
 }
 
 // TestFaultsW1_KilledUnderLoad kills the node at random times under load, with the default lease, with leases of one
