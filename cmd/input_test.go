@@ -113,7 +113,7 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 	const device = "is not a file or pipe"
 	reasons := map[string]string{none: "no such file", "/dev/zero": device, "/dev/null": device}
 	for name, c := range map[string][2]string{
-		"empty.csv": {"", "the file is empty"}, "header.csv": {"a,b\n", "the header lacks"}, "gzip.csv": {"\x1f\x8b\x08\x00\x00", "found a gzip file"},
+		"empty.csv": {"", "the file is empty"}, "header.csv": {"a,b\n", "a header that has the unknown"}, "gzip.csv": {"\x1f\x8b\x08\x00\x00", "found a gzip file"},
 		"book.xls":  {"\xd0\xcf\x11\xe0\xa1\xb1", "found a workbook (xls)"},
 		"book.xlsx": {"PK\x03\x04\x14\x00", "found a zip file or a workbook (xlsx)"},
 	} {

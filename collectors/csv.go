@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -9,109 +10,43 @@ import (
 	"strings"
 )
 
-// HeaderError means that a CSV header does not have exactly the columns of an observation file.
-type HeaderError struct {
-	File                       string
-	Line                       int
-	Missing, Unknown, Repeated []string
-}
-
-// Error names all wrong columns.
-func (e *HeaderError) Error() string {
-	var problems []string
-	if len(e.Missing) > 0 {
-		problems = append(problems, "lacks "+strings.Join(e.Missing, ", "))
-	}
-	if len(e.Unknown) > 0 {
-		problems = append(problems, "has the unknown "+quotedList(e.Unknown))
-	}
-	if len(e.Repeated) > 0 {
-		problems = append(problems, "repeats "+strings.Join(e.Repeated, ", "))
-	}
-	return fmt.Sprintf("%s: line %d: the header %s; want exactly the columns %s, in any order, separated by commas",
-		e.File, e.Line, strings.Join(problems, " and "), columns)
-}
-
-func quotedList(names []string) string {
-	const shown = 5
-	parts := make([]string, 0, shown+1)
-	for _, name := range names[:min(shown, len(names))] {
-		parts = append(parts, quoted(name))
-	}
-	if len(names) > shown {
-		parts = append(parts, fmt.Sprintf("%d more", len(names)-shown))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// header reads the header, which is the first line that is not blank. It returns the columns in the order of the file.
-func (r *Reader) header() ([]column, error) {
-	for {
-		line, long, err := r.lines.next()
-		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("read the header of %s: %w: the file is empty, want the columns %s",
-				r.name, io.ErrUnexpectedEOF, columns)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the header of %s: %w", r.name, err)
-		}
-		if !long && isBlankLine(line) {
-			continue
-		}
-		if problem := lineProblem(line, long); problem != nil {
-			return nil, *r.locate(problem)
-		}
-		cells, problem := splitCSV(line, nil)
-		if problem != nil {
-			return nil, *r.locate(problem)
-		}
-		return r.columnsOf(cells)
-	}
-}
-
-func (r *Reader) columnsOf(cells [][]byte) ([]column, error) {
-	headerErr := &HeaderError{File: r.name, Line: r.lines.number}
-	order := make([]column, 0, columnCount)
-	for _, cell := range cells {
-		col, known := parseColumn(string(cell))
-		switch {
-		case !known:
-			headerErr.Unknown = append(headerErr.Unknown, string(cell))
-		case !slices.Contains(order, col):
-			order = append(order, col)
-		case !slices.Contains(headerErr.Repeated, col.String()):
-			headerErr.Repeated = append(headerErr.Repeated, col.String())
-		}
-	}
-	for c := range columnCount {
-		if !slices.Contains(order, c) {
-			headerErr.Missing = append(headerErr.Missing, c.String())
-		}
-	}
-	if len(headerErr.Missing)+len(headerErr.Unknown)+len(headerErr.Repeated) > 0 {
-		return nil, headerErr
-	}
-	return order, nil
-}
-
-// csvParser parses the lines after the header. Its interner keeps repeated texts in memory only once.
+// csvParser parses the lines of a CSV file. Every line is a record: a field in quotes ends in its line. So a lost quote
+// costs one line, and the line numbers of all others stay right.
 type csvParser struct {
-	header  []column
-	cells   [][]byte // reused for every line
+	line    bytes.Reader // the line that csv reads next
+	csv     *csv.Reader
+	header  []column // in the order of the file
 	strings *interner
 }
 
+func newCSVParser(strings *interner) *csvParser {
+	p := &csvParser{strings: strings}
+	p.csv = csv.NewReader(&p.line)
+	p.csv.FieldsPerRecord, p.csv.ReuseRecord = -1, true
+	return p
+}
+
+// split returns the fields of a line. They are valid until the next call.
+func (p *csvParser) split(line []byte) ([]string, *LineError) {
+	p.line.Reset(line)
+	cells, err := p.csv.Read()
+	if err == nil {
+		return cells, nil
+	}
+	problem := &LineError{Found: err.Error(), Want: `fields with quotes in quotes and each quote doubled, as "a ""b"""`}
+	if parseErr := (*csv.ParseError)(nil); errors.As(err, &parseErr) {
+		problem.Found = fmt.Sprintf("%v at position %d", parseErr.Err, parseErr.Column)
+	}
+	return nil, problem
+}
+
 func (p *csvParser) parse(line []byte, values *fields) *LineError {
-	cells, problem := splitCSV(line, p.cells[:0])
-	p.cells = cells
+	cells, problem := p.split(line)
 	switch {
 	case problem != nil:
 		return problem
 	case len(cells) != len(p.header):
-		return &LineError{
-			Found: fmt.Sprintf("%d fields", len(cells)),
-			Want:  fmt.Sprintf("%d, as in the header", len(p.header)),
-		}
+		return &LineError{Found: fmt.Sprintf("%d fields", len(cells)), Want: fmt.Sprintf("%d, as in the header", len(p.header))}
 	}
 	for i, cell := range cells {
 		values[p.header[i]] = p.strings.intern(cell)
@@ -119,51 +54,59 @@ func (p *csvParser) parse(line []byte, values *fields) *LineError {
 	return nil
 }
 
-// splitCSV splits a line at its commas and appends the fields to cells. A field that is not in quotes shares the memory
-// of line.
-func splitCSV(line []byte, cells [][]byte) ([][]byte, *LineError) {
+// readHeader reads the header, the first line that is not blank.
+func (r *Reader) readHeader(p *csvParser) error {
 	for {
-		cell, remaining, more := bytes.Cut(line, []byte{','})
-		switch {
-		case bytes.HasPrefix(line, []byte{'"'}):
-			end := closingQuote(line)
-			if end < 0 {
-				return cells, &LineError{
-					Found: "the field " + quoted(string(line)) + " without a closing quote",
-					Want:  "a quote at its end, in the same line",
-				}
-			}
-			cell, remaining = bytes.ReplaceAll(line[1:end], []byte(`""`), []byte(`"`)), line[end+1:]
-			if more = len(remaining) > 0; more {
-				if remaining[0] != ',' {
-					return cells, &LineError{Found: quoted(string(remaining)) + " after a closing quote", Want: "a comma"}
-				}
-				remaining = remaining[1:]
-			}
-		case bytes.IndexByte(cell, '"') >= 0:
-			return cells, &LineError{
-				Found: "a quote inside the field " + quoted(string(cell)),
-				Want:  `fields with quotes in quotes and each quote doubled, as "a ""b"""`,
+		line, long, err := r.lines.next()
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("read the header of %s: %w: the file is empty, want the columns %s", r.name, io.ErrUnexpectedEOF, columns)
+		}
+		if err != nil {
+			return fmt.Errorf("read the header of %s: %w", r.name, err)
+		}
+		if !long && isBlankLine(line) {
+			continue
+		}
+		problem := lineProblem(line, long)
+		if problem == nil {
+			var cells []string
+			if cells, problem = p.split(line); problem == nil {
+				p.header, problem = columnsOf(cells)
 			}
 		}
-		cells = append(cells, cell)
-		if !more {
-			return cells, nil
+		if problem != nil {
+			return *r.locate(problem)
 		}
-		line = remaining
+		return nil
 	}
 }
 
-// closingQuote returns the position of the quote that ends the quoted field at the start of line, or -1.
-func closingQuote(line []byte) int {
-	for i := 1; i < len(line); i++ {
+// columnsOf returns the columns that the header names, in its order.
+func columnsOf(cells []string) ([]column, *LineError) {
+	var order []column
+	var problems []string
+	for _, cell := range cells {
+		col, known := parseColumn(cell)
 		switch {
-		case line[i] != '"':
-		case i+1 < len(line) && line[i+1] == '"':
-			i++
+		case !known:
+			problems = append(problems, "has the unknown "+quoted(cell))
+		case slices.Contains(order, col):
+			problems = append(problems, "repeats "+cell)
 		default:
-			return i
+			order = append(order, col)
 		}
 	}
-	return -1
+	for c := range columnCount {
+		if !slices.Contains(order, c) {
+			problems = append(problems, "lacks "+c.String())
+		}
+	}
+	if len(problems) == 0 {
+		return order, nil
+	}
+	const shown = 6
+	if len(problems) > shown {
+		problems = append(problems[:shown], "…")
+	}
+	return nil, &LineError{Found: "a header that " + strings.Join(problems, ", "), Want: "exactly the columns " + columns + ", in any order, separated by commas"}
 }

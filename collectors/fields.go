@@ -201,21 +201,18 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q and %d bytes more", text[:end], len(text)-end)
 }
 
-// interner saves memory: it returns the same string for equal byte sequences. Files repeat the same few texts. The
+// interner saves memory: it returns the same string for equal texts. Files repeat the same few texts. The
 // strings do not keep the memory of their lines in use.
 type interner struct{ known map[string]string }
 
-func (t *interner) intern(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	if text, ok := t.known[string(b)]; ok {
-		return text
+func (t *interner) intern(text string) string {
+	if known, ok := t.known[text]; ok {
+		return known
 	}
 	if t.known == nil || len(t.known) == internedMax {
 		t.known = make(map[string]string)
 	}
-	text := string(b)
+	text = strings.Clone(text)
 	if len(text) <= quotedBytesMax {
 		t.known[text] = text
 	}

@@ -90,8 +90,7 @@ type Reader struct {
 }
 
 // OpenObservations returns a Reader of a file, and reads the header of a CSV file. name is the file name. The error is
-//   - a *HeaderError if the columns are wrong,
-//   - a LineError if the header is not valid CSV, or if the file is compressed or a workbook,
+//   - a LineError if the header is not valid CSV or has wrong columns, or if the file is compressed or a workbook,
 //   - an error that wraps io.ErrUnexpectedEOF if a CSV file is empty.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
 	reader := &Reader{name: name, lines: newLineReader(r)}
@@ -105,11 +104,11 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	case NDJSON:
 		reader.parse = reader.parseJSON
 	case CSV:
-		header, err := reader.header()
-		if err != nil {
+		parser := newCSVParser(&reader.strings)
+		if err := reader.readHeader(parser); err != nil {
 			return nil, err
 		}
-		reader.parse = (&csvParser{header: header, strings: &reader.strings}).parse
+		reader.parse = parser.parse
 	default:
 		return nil, fmt.Errorf("open %s: unknown format %q, want %s or %s", name, format, CSV, NDJSON)
 	}

@@ -172,13 +172,12 @@ func interrupted(name string, lines int) error {
 
 // openFailure adds an exit code to an error of collectors.OpenObservations.
 func openFailure(err error) error {
-	var header *collectors.HeaderError
 	var line collectors.LineError
 	var unreadable *exit.Error
 	if errors.As(err, &unreadable) { // an error of input.Open, which names the file
 		return unreadable
 	}
-	if errors.As(err, &header) || errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	if errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, collectors.ErrEndlessLine) {
 		return exit.Errorf(exit.NoInput, "%w", err)
 	}
