@@ -37,7 +37,7 @@ func runAdmin(t *testing.T, data string, args ...string) string {
 }
 
 // asJSON reads one line of JSON.
-func asJSON[T any](t *testing.T, text string) (answer T) {
+func asJSON[T any](t testing.TB, text string) (answer T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		t.Fatalf("%v in %q", err, text)

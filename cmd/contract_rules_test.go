@@ -424,9 +424,9 @@ func (c *contract) checkMaxAge(a *answered, seconds []string) {
 		}
 		until += time.Duration(n) * time.Second
 	}
-	if page := asJSON[list](c.T, regexp.MustCompile(`"data":\{`).ReplaceAllString(string(a.body), `"one":{`)); page.Meta.GeneratedAt != "" {
+	if page := asJSON[list](c.TB, regexp.MustCompile(`"data":\{`).ReplaceAllString(string(a.body), `"one":{`)); page.Meta.GeneratedAt != "" {
 		for _, raw := range page.Data {
-			r := asJSON[client.Rate](c.T, string(raw))
+			r := asJSON[client.Rate](c.TB, string(raw))
 			now, err := time.Parse("2006-01-02T15:04:05Z", page.Meta.GeneratedAt)
 			if err != nil || r.ID != "" && !r.ExpiresAt.IsZero() && !r.Stale && now.Add(until).After(r.ExpiresAt.Add(time.Second)) {
 				c.Errorf("%s of %s may be kept for %s, but %s expires %s (%v)", a, page.Meta.GeneratedAt, until, r.ID, r.ExpiresAt, err)
@@ -611,7 +611,7 @@ func checkAnswers(c *contract) {
 		if a.status < http.StatusBadRequest || a.method == http.MethodHead {
 			continue
 		}
-		f := asJSON[failure](c.T, string(a.body)).Error
+		f := asJSON[failure](c.TB, string(a.body)).Error
 		if !slices.Contains(strings.Fields(contractCodes[a.status]), f.Code) || f.Message == "" || f.RequestID != id || (len(f.Details) > 0) != (f.Code == "invalid_parameters") {
 			c.Errorf("%s: %.300s", &a, a.body)
 		}

@@ -21,7 +21,7 @@ import (
 // a ranking with the list of rates, the pages of a list with the whole list. The golden files and the OpenAPI
 // document of package httpapi hold the form of a single answer.
 type contract struct {
-	*testing.T
+	testing.TB
 	base    string
 	http    *http.Client
 	client  *client.Client
@@ -45,7 +45,7 @@ func (a *answered) String() string { return fmt.Sprintf("%s %s: %d", a.method, a
 // newContract checks a server that answers at base.
 func newContract(t *testing.T, base string, transport http.RoundTripper, key string) *contract {
 	t.Helper()
-	c := &contract{T: t, base: base, key: key, answers: new([]answered), emails: new(int)}
+	c := &contract{TB: t, base: base, key: key, answers: new([]answered), emails: new(int)}
 	c.http = &http.Client{Transport: recorder{transport, c}, Timeout: patience}
 	t.Cleanup(c.http.CloseIdleConnections)
 	var err error
@@ -86,9 +86,9 @@ func (c *contract) check() {
 		if r.accounts && c.code == nil || r.clock && c.advance == nil {
 			continue
 		}
-		c.Run(r.name, func(t *testing.T) {
+		c.TB.(*testing.T).Run(r.name, func(t *testing.T) {
 			one := *c
-			one.T = t
+			one.TB = t
 			if c.advance != nil {
 				c.advance(time.Minute) // a new minute's quota
 			}
@@ -161,7 +161,7 @@ func (c *contract) list(target string, more ...any) list {
 		}
 		target += fmt.Sprintf("%s%v=%v", separator, more[i], more[i+1])
 	}
-	return asJSON[list](c.T, string(c.getOK(target).body))
+	return asJSON[list](c.TB, string(c.getOK(target).body))
 }
 
 // walk returns the items of all pages.
