@@ -14,16 +14,16 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// failures is a test that keeps what it is told instead of failing.
+// failures is a test that counts its errors instead of failing.
 type failures struct {
 	testing.TB
-	told int
+	count int
 }
 
-func (f *failures) Error(...any)          { f.told++ }
-func (f *failures) Errorf(string, ...any) { f.told++ }
-func (f *failures) Fatal(...any)          { f.told++; runtime.Goexit() }
-func (f *failures) Fatalf(string, ...any) { f.told++; runtime.Goexit() }
+func (f *failures) Error(...any)          { f.count++ }
+func (f *failures) Errorf(string, ...any) { f.count++ }
+func (f *failures) Fatal(...any)          { f.count++; runtime.Goexit() }
+func (f *failures) Fatalf(string, ...any) { f.count++; runtime.Goexit() }
 
 // broken is a server that keeps the contract behind a proxy that breaks one thing.
 type broken struct {
@@ -205,10 +205,10 @@ func brokenServers() []struct {
 	}
 }
 
-// TestContract_EachRuleFails: each rule finds a server that breaks it, and tells nothing of one that does not.
+// TestContract_EachRuleFails: each rule finds a server that breaks it, and passes on one that does not.
 func TestContract_EachRuleFails(t *testing.T) {
 	t.Parallel()
-	told := func(t *testing.T, server broken, rule contractRule) int {
+	problemsOf := func(t *testing.T, server broken, rule contractRule) int {
 		srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(100_000, 1_000))
 		server.next = srv.Client.Transport
 		c := newContract(t, srv.URL, server, srv.Key())
@@ -223,7 +223,7 @@ func TestContract_EachRuleFails(t *testing.T) {
 		}
 		c.TB = f
 		inGoroutine(func() { rule.check(c) })
-		return f.told
+		return f.count
 	}
 	servers := brokenServers()
 	for _, rule := range contractRules() {
@@ -235,12 +235,12 @@ func TestContract_EachRuleFails(t *testing.T) {
 			found++
 			t.Run(server.rule+" "+server.name, func(t *testing.T) {
 				t.Parallel()
-				if told(t, server.broken, rule) == 0 {
+				if problemsOf(t, server.broken, rule) == 0 {
 					t.Errorf("not found by %q", rule.name)
 				}
 			})
 		}
-		if n := told(t, broken{}, rule); n > 0 || found == 0 {
+		if n := problemsOf(t, broken{}, rule); n > 0 || found == 0 {
 			t.Errorf("%q has %d broken servers, and fails %d times without one", rule.name, found, n)
 		}
 	}

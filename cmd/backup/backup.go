@@ -245,7 +245,7 @@ func (b *backupRun) copyFromNode(ctx context.Context, n *remote.Node) (err error
 	defer func() { err = errors.Join(err, stream.Close()) }()
 	b.source = "from the running node"
 	b.info, b.contents, err = readBackup(io.TeeReader(stream, &b.out), "the copy")
-	return b.streamError(ctx, stream, err)
+	return b.streamError(ctx, err)
 }
 
 func (b *backupRun) copyFromDirectory(ctx context.Context) (err error) {
@@ -285,9 +285,8 @@ func nodeError(n *remote.Node, err error) error {
 	return n.Explain(err)
 }
 
-// streamError adds an exit code to an error that has occurred while the backup was copied from the node. If the node
-// has broken off the backup, the error has the reason that the node gave.
-func (b *backupRun) streamError(ctx context.Context, stream *admin.BackupStream, err error) error {
+// streamError adds an exit code to an error that has occurred while the backup was copied from the node.
+func (b *backupRun) streamError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -296,8 +295,5 @@ func (b *backupRun) streamError(ctx context.Context, stream *admin.BackupStream,
 	case b.out.err != nil, errors.Is(err, actors.ErrUnknownRecord):
 		return err
 	}
-	if reason := stream.FailureReason(); reason != "" {
-		return exit.Errorf(exit.IOError, "the node ended the backup: %s; no backup was made", reason)
-	}
-	return exit.Errorf(exit.IOError, "copy from the node: %w; no backup was made", err)
+	return exit.Errorf(exit.IOError, "copy from the node: %w; no backup was made; if the node ended it, its log has the cause", err)
 }

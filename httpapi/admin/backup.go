@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/tasard/tasard/engine"
 )
 
 const (
 	typeZstd = "application/zstd"
-	// failureTrailer is the HTTP trailer that says why a backup ended early.
-	failureTrailer = "Tasard-Failure"
 	// backupStallMax limits one write. A client that stops reading gets no more, so that the node can release the
 	// snapshot.
 	backupStallMax = 30 * time.Second
@@ -27,7 +22,6 @@ const (
 var (
 	errBackupRunning = &engine.Error{Code: engine.CodeOverloaded, Message: "another backup of this node is running; try again when it has ended"}
 	errStopping      = &engine.Error{Code: CodeStopping, Message: "the node is stopping"}
-	errStalled       = errors.New("the client stopped reading")
 )
 
 // backupSlot allows one backup at a time.
@@ -42,34 +36,26 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.backupSlot.busy.Store(false)
-	control := http.NewResponseController(w)
-	// A backup may take longer than the timeout of the server. If it can't be turned off, it may end the backup
-	// early, and the client reports an error.
-	_ = control.SetWriteDeadline(time.Time{})
-	out := &backupWriter{w: w, stopping: s.backupSlot.stopping}
-	out.stall = time.AfterFunc(backupStallMax, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // ends a blocked write
-	defer out.stall.Stop()
+	out := &backupWriter{w: w, control: http.NewResponseController(w), stopping: s.backupSlot.stopping}
 	w.Header().Set("Content-Type", typeZstd)
-	w.Header().Set("Trailer", failureTrailer)
 	last, err := s.config.Backup(out)
 	switch {
 	case err == nil:
 		s.config.Logger.Info("backup taken", "lastRecord", last, "bytes", out.bytes, "by", authorName(r.Context(), Author{}))
 	case out.bytes == 0:
-		w.Header().Del("Trailer")
 		writeError(w, err)
 	default:
 		s.config.Logger.Warn("a backup broke off", "cause", err.Error(), "bytes", out.bytes, "by", authorName(r.Context(), Author{}))
-		w.Header().Set(failureTrailer, headerText(err.Error()))
+		panic(http.ErrAbortHandler) // the client gets a body that breaks off
 	}
 }
 
-// backupWriter writes a backup to a client. A write fails when the server stops, and when the client has read nothing
-// for backupStallMax.
+// backupWriter writes a backup to a client. A write fails when the server stops, and when it takes longer than
+// backupStallMax. The whole backup may take longer than the timeout of the server.
 type backupWriter struct {
 	w        http.ResponseWriter
+	control  *http.ResponseController
 	stopping chan struct{}
-	stall    *time.Timer // ends the write that runs backupStallMax after the newest one began
 	bytes    int64
 }
 
@@ -80,22 +66,10 @@ func (b *backupWriter) Write(p []byte) (int, error) {
 		return 0, errStopping
 	default:
 	}
-	if !b.stall.Reset(backupStallMax) {
-		return 0, errStalled
-	}
+	_ = b.control.SetWriteDeadline(time.Now().Add(backupStallMax)) //nolint:forbidigo // deadlines are in real time
 	n, err := b.w.Write(p)
 	b.bytes += int64(n)
 	return n, err
-}
-
-// headerText replaces the characters that a header can't contain by '?'.
-func headerText(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
 }
 
 // BackupIdleMax is the time without data after which the client cancels a backup.
@@ -106,8 +80,6 @@ var ErrNoResponse = errors.New("it did not answer")
 
 // BackupStream is the response of a backup.
 type BackupStream struct {
-	Err error // error of the last Read that failed; io.EOF at the end of the backup
-
 	cancel    context.CancelFunc
 	idleTimer *time.Timer
 	res       *http.Response
@@ -151,16 +123,7 @@ func (b *BackupStream) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.idleTimer.Reset(BackupIdleMax)
 	}
-	if err != nil {
-		b.Err = err
-	}
 	return n, err
-}
-
-// FailureReason reads the stream to its end. It returns why the node ended the backup early, or "".
-func (b *BackupStream) FailureReason() string {
-	_, _ = io.Copy(io.Discard, b)
-	return b.res.Trailer.Get(failureTrailer)
 }
 
 // Close cancels the transfer if it has not ended.
