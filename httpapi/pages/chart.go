@@ -2,7 +2,9 @@ package pages
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,9 +23,11 @@ const (
 	chartRight    = 3960
 	chartTop      = 160
 	chartBottom   = 1880
+	chartBandY    = 70      // y of the values of a band
 	chartLabelY   = 2100    // y of the labels of dates
 	chartTicks    = 4       // approximate number of grid lines
 	chartUnitsMax = 1 << 61 // largest value, 23 thousand million DOP; the arithmetic would overflow with larger values
+	chartBandsMax = 60      // most bands that show their values; a year has one a week
 	chartGapDays  = 7       // more days in a row without values break the line; weekends and holidays are shorter
 )
 
@@ -48,6 +52,8 @@ type chart struct {
 	Lines                      []chartLine
 	Ticks                      []tick
 	Dates                      []dateTick
+	Bands                      []band
+	BandWidth                  int
 }
 
 // chartLine is a line of a chart. Path is its SVG path, Last the value of its last point.
@@ -68,6 +74,13 @@ type dateTick struct {
 	X      int
 	Anchor string // value of the attribute text-anchor
 	Date   engine.Date
+}
+
+// band is a part of the horizontal axis. It shows the values of its newest date while a mouse or a finger is on it.
+type band struct {
+	X      int // of the middle
+	Date   engine.Date
+	Values []engine.Decimal // of each line; null if it has none
 }
 
 // scale maps values and dates to coordinates.
@@ -110,6 +123,7 @@ func newChart(title string, from, to engine.Date, lines []series) *chart {
 			c.Lines = append(c.Lines, s.draw(l))
 		}
 	}
+	c.Bands, c.BandWidth = s.bands(lines)
 	return c
 }
 
@@ -120,7 +134,7 @@ func (c *chart) node(l *Localizer) Node {
 	}
 	var values []string
 	for _, line := range c.Lines {
-		values = append(values, l.Str(line.Key)+" "+line.Last.String())
+		values = append(values, l.Str(line.Key)+" "+sideOrDash(line.Last))
 	}
 	label := func(x, y int, anchor, text string) Node {
 		return El("text", Class("tick"), intAttr("x", x), intAttr("y", y), Attr("text-anchor", anchor), Text(text))
@@ -141,10 +155,23 @@ func (c *chart) node(l *Localizer) Node {
 						El("path", Class("line "+line.Class), Attr("d", line.Path)),
 						El("circle", Class("end "+line.Class), intAttr("cx", line.LastX), intAttr("cy", line.LastY), Attr("r", "42")),
 					}
-				}))),
+				}),
+				El("g", intAttr("stroke-width", c.BandWidth), Map(c.Bands, func(b band) Node { return c.bandNode(b, l) })))),
 		Ul(Class("legend"), Map(c.Lines, func(line chartLine) Node {
-			return Li(Class(line.Class), Span(l.T(line.Key)), Text(" "), Strong(Text(line.Last.String())))
+			return Li(Class(line.Class), Span(l.T(line.Key)), Text(" "), Strong(Text(sideOrDash(line.Last))))
 		})))
+}
+
+// bandNode returns a band with its values. CSS shows them, so they need no script.
+func (c *chart) bandNode(b band, l *Localizer) Node {
+	text := l.ShortDate(b.Date)
+	for i, line := range c.Lines {
+		if !b.Values[i].IsNull() {
+			text += " · " + l.Str(line.Key) + " " + sideOrDash(b.Values[i])
+		}
+	}
+	return El("g", Class("band"), El("path", Attr("d", fmt.Sprintf("M%d %dV%d", b.X, chartTop, chartBottom))),
+		El("text", intAttr("x", c.Width/2), intAttr("y", chartBandY), Text(text)))
 }
 
 // axisDate formats a date of the axis, with the year if the axis has two of them.
@@ -203,6 +230,58 @@ func (s scale) dates() []dateTick {
 	return []dateTick{{s.x(s.from), "start", s.from}, {s.x(middle), "middle", middle}, {s.x(s.to), "end", s.to}}
 }
 
+// bands returns the bands that have values, and the width of all. Values are of the lines that have points.
+func (s scale) bands(lines []series) (bands []band, width int) {
+	days := int(s.to-s.from) + 1
+	daysOfBand := (days + chartBandsMax - 1) / chartBandsMax
+	byStart := map[engine.Date]*band{}
+	drawn := 0
+	for _, l := range lines {
+		if len(l.points) == 0 {
+			continue
+		}
+		for _, point := range l.points {
+			start := point.date - (point.date-s.from)%engine.Date(daysOfBand)
+			if byStart[start] == nil {
+				byStart[start] = &band{}
+			}
+			b := byStart[start]
+			if point.date > b.Date {
+				b.X, b.Date, b.Values = s.x(point.date), point.date, make([]engine.Decimal, len(lines))
+			}
+			if point.date == b.Date {
+				b.Values[drawn] = point.value
+			}
+		}
+		drawn++
+	}
+	for _, start := range slices.Sorted(maps.Keys(byStart)) {
+		bands = append(bands, *byStart[start])
+	}
+	return bands, (chartRight - s.left) * daysOfBand / max(1, days-1)
+}
+
+// spark returns a small line of the best values of a side, without labels, or nil if there are fewer than two.
+func spark(days []marketDay, sideOf func(*marketDay) *sideSummary) Node {
+	line := series{}
+	low, high := int64(math.MaxInt64), int64(0)
+	for i := range days {
+		if best := sideOf(&days[i]).Best; !best.IsNull() {
+			line.points = append(line.points, chartPoint{days[i].Date, best})
+			low, high = min(low, best.Units()), max(high, best.Units())
+		}
+	}
+	if len(line.points) < 2 || high > chartUnitsMax {
+		return nil
+	}
+	if low == high {
+		low, high = low-1, high+1
+	}
+	s := scale{low, high, chartMargin, line.points[0].date, line.points[len(line.points)-1].date}
+	return SVG(Class("spark"), Attr("viewBox", fmt.Sprintf("0 0 %d %d", chartWidth, chartBottom+chartTop)), Attr("preserveAspectRatio", "none"),
+		Aria("hidden", "true"), El("path", Class("line"), Attr("d", s.draw(line).Path)))
+}
+
 func (s scale) draw(data series) chartLine {
 	var path strings.Builder
 	var previous engine.Date
@@ -223,6 +302,9 @@ func (s scale) draw(data series) chartLine {
 	return line
 }
 
+func ventaOf(day *marketDay) *sideSummary  { return &day.Venta }
+func compraOf(day *marketDay) *sideSummary { return &day.Compra }
+
 func marketCharts(days []marketDay, from, to engine.Date) (venta, compra *chart) {
 	draw := func(title string, sideOf func(*marketDay) *sideSummary) *chart {
 		lines := []series{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
@@ -236,7 +318,7 @@ func marketCharts(days []marketDay, from, to engine.Date) (venta, compra *chart)
 		}
 		return newChart(title, from, to, lines)
 	}
-	return draw("chart.venta", func(p *marketDay) *sideSummary { return &p.Venta }), draw("chart.compra", func(p *marketDay) *sideSummary { return &p.Compra })
+	return draw("chart.venta", ventaOf), draw("chart.compra", compraOf)
 }
 
 // quoteChart returns the chart of one rate of one institution.
@@ -251,5 +333,5 @@ func quoteChart(rows []engine.HistoryEntry, from, to engine.Date) *chart {
 			compra.points = append(compra.points, chartPoint{row.Date, row.Buy})
 		}
 	}
-	return newChart("chart.quote", from, to, []series{venta, compra})
+	return newChart("chart.quote", from, to, []series{compra, venta})
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // sideSummary summarizes one side (venta or compra) of all rates of a currency on one day. Missing values are null.
-type sideSummary struct{ Best, Median, Reference engine.Decimal }
+type sideSummary struct{ Best, Worst, Median, Reference engine.Decimal }
 
 // marketDay summarizes the rates of a currency on one day. Institutions sell at the price venta and buy at compra.
 type marketDay struct {
@@ -46,10 +46,10 @@ func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 	slices.SortStableFunc(sells, compare)
 	slices.SortStableFunc(buys, compare)
 	if len(sells) > 0 {
-		day.Venta.Best, day.Venta.Median = sells[0], median(sells)
+		day.Venta.Best, day.Venta.Worst, day.Venta.Median = sells[0], sells[len(sells)-1], median(sells)
 	}
 	if len(buys) > 0 {
-		day.Compra.Best, day.Compra.Median = buys[len(buys)-1], median(buys)
+		day.Compra.Best, day.Compra.Worst, day.Compra.Median = buys[len(buys)-1], buys[0], median(buys)
 	}
 	return day
 }
@@ -133,6 +133,34 @@ func (c *historyCache) market(currency string, now time.Time) ([]marketDay, erro
 		return nil, err
 	}
 	return appendDay(slices.Clip(past), day), nil
+}
+
+// closes are the last values of a day, by institution and channel.
+type closes struct {
+	date   engine.Date
+	values map[string]engine.HistoryEntry
+}
+
+// closesOf returns the commercial values of a currency on a day. The day may be 0, a day without values.
+func closesOf(service engine.Service, currency string, date engine.Date) (closes, error) {
+	c := closes{date, map[string]engine.HistoryEntry{}}
+	if date == 0 {
+		return c, nil
+	}
+	rows, err := historyRows(service, engine.HistoryQuery{Filter: engine.Filter{Currency: currency, Kind: engine.Commercial}, From: date, To: date})
+	for _, row := range rows {
+		c.values[row.InstitutionID+"/"+string(row.Channel)] = row
+	}
+	return c, err
+}
+
+// of returns the side of a rate on the day, or null.
+func (c closes) of(rate *engine.Rate, operation engine.Operation) engine.Decimal {
+	row := c.values[rate.InstitutionID+"/"+string(rate.Channel)]
+	if operation == engine.Sell {
+		return row.Buy
+	}
+	return row.Sell
 }
 
 func (c *historyCache) day(currency string, date engine.Date) (marketDay, error) {

@@ -106,6 +106,9 @@ func TestChart_Inside(t *testing.T) {
 				t.Fatalf("ticks %+v", c.Ticks)
 			}
 		}
+		if last := c.Bands[len(c.Bands)-1]; len(c.Bands) > chartBandsMax || last.Date != readings[len(readings)-1].date || last.Values[0] != c.Lines[0].Last {
+			t.Fatalf("%d bands, the last with %+v", len(c.Bands), last)
+		}
 		l := c.Lines[0]
 		if l.LastX < c.Left || l.LastX > c.Right || l.LastY < chartTop || l.LastY > chartBottom || c.LabelX <= 0 {
 			t.Fatalf("the line ends at %d %d", l.LastX, l.LastY)

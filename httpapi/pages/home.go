@@ -68,7 +68,11 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	card, err := p.summaryCard(q, l, previousDay(days, engine.DateOf(l.now)))
+	card, err := p.summaryCard(q, l, days)
+	if err != nil {
+		return nil, err
+	}
+	before, err := closesOf(p.service, q.Currency, previousDay(days, engine.DateOf(l.now)).Date)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +80,7 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 		H1(l.T("home.heading", cmp.Or(l.Str("currency."+q.Currency), p.nameOf(l, q.Currency)))), tabs, card,
 		Section(ID("rates"), H2(Class("quiet"), l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l)),
 		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), marketHistory(l, q, days)),
-		Section(ID("list"), H2(l.T("list."+string(q.Operation), q.Currency)), rankingTable(q, ranking, l), unrankedTable(q, rates.Items, l)),
+		Section(ID("list"), H2(l.T("list."+string(q.Operation), q.Currency)), rankingTable(q, ranking, before, l), unrankedTable(q, rates.Items, l)),
 		If(len(reference.Items) > 0, referenceSection(reference.Items, l)),
 		P(Class("fine"), l.T("files.label"), Text(" "), A(Href("/data/latest.csv"), Text("CSV")), Text(", "), A(Href("/data/latest.json"), Text("JSON")), Text(" · "),
 			A(Href("/data/history.csv"), l.T("files.history")), Text(" · "), l.feedLink(currencyFeed(q.Currency))),
@@ -101,8 +105,9 @@ func (p *Pages) currencyTabs(q pageQuery, l *Localizer) (Node, error) {
 	})), nil
 }
 
-// summaryCard returns the best rates of the currency, with their change since the day before.
-func (p *Pages) summaryCard(q pageQuery, l *Localizer, before marketDay) (Node, error) {
+// summaryCard returns the best rates of the currency, with their change since the day before, today's range, and a line
+// of 30 days.
+func (p *Pages) summaryCard(q pageQuery, l *Localizer, days []marketDay) (Node, error) {
 	toSell, err := p.best(q.Currency, engine.Sell)
 	if err != nil {
 		return nil, err
@@ -112,20 +117,28 @@ func (p *Pages) summaryCard(q pageQuery, l *Localizer, before marketDay) (Node, 
 		return nil, err
 	}
 	return Section(Class("card"), Aria("label", l.Str("glance.label")),
-		Dl(l.bestRate("glance.compra", toSell, engine.Sell, before), l.bestRate("glance.venta", toBuy, engine.Buy, before))), nil
+		Dl(l.bestRate("glance.compra", toSell, engine.Sell, days, compraOf), l.bestRate("glance.venta", toBuy, engine.Buy, days, ventaOf))), nil
 }
 
 // bestRate returns a list entry with the best rate for an operation (buy or sell). rate is nil if there is no such
 // rate.
-func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation, before marketDay) Node {
+func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation, days []marketDay, sideOf func(*marketDay) *sideSummary) Node {
 	if rate == nil {
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
 	}
-	close := before.Venta.Best
-	if operation == engine.Sell {
-		close = before.Compra.Best
+	today := engine.DateOf(l.now)
+	before, month := previousDay(days, today), daysSince(days, today.AddDays(1-periodDefault))
+	var now sideSummary
+	if len(days) > 0 && days[len(days)-1].Date == today {
+		now = *sideOf(&days[len(days)-1])
 	}
-	return Div(Dt(l.T(key), Text(" "), Small(l.T(key+".who"))), Dd(Strong(Text(sideOrDash(rate.Side(operation)))), l.change(rate.Side(operation), close, before.Date),
+	low, high := now.Best, now.Worst
+	if operation == engine.Sell {
+		low, high = high, low
+	}
+	return Div(Dt(l.T(key), Text(" "), Small(l.T(key+".who"))), Dd(
+		Strong(Text(sideOrDash(rate.Side(operation)))), spark(month, sideOf), l.change(rate.Side(operation), sideOf(&before).Best, before.Date),
+		If(!now.Best.IsNull(), Span(Class("change"), l.T("change.range", sideOrDash(low), sideOrDash(high)))),
 		Span(Class("at"), l.institution(rate), l.channel(rate))))
 }
 
@@ -142,10 +155,31 @@ func (l *Localizer) change(value, before engine.Decimal, day engine.Date) Node {
 	case difference < 0:
 		key, difference = "change.down", -difference
 	}
-	amount := tickLabel(difference, difference)
-	sign := map[string]string{"change.up": "▲", "change.down": "▼"}[key]
-	return Span(Class("change"), Span(Aria("hidden", "true"), Text(sign+" "+amount)), Span(Class("quiet"), l.T(key, amount)), Text(" "),
-		l.T("change.since", l.ShortDate(day)))
+	return Span(Class("change"), l.signed(key, difference), Text(" "), l.T("change.since", l.ShortDate(day)))
+}
+
+// signed returns a difference with a sign, and in words for readers of screens.
+func (l *Localizer) signed(key string, difference int64) Node {
+	amount, sign := tickLabel(difference, difference), "▲"
+	if key == "change.down" {
+		sign = "▼"
+	}
+	return Group{Span(Aria("hidden", "true"), Text(sign+" "+amount)), Span(Class("quiet"), l.T(key, amount))}
+}
+
+// rowChange is the short form of change, for a row of a list.
+func (l *Localizer) rowChange(value, before engine.Decimal) Node {
+	if value.IsNull() || before.IsNull() {
+		return nil
+	}
+	key, difference := "change.up", value.Units()-before.Units()
+	switch {
+	case difference == 0:
+		return Span(Class("delta"), Span(Aria("hidden", "true"), Text("=")), Span(Class("quiet"), l.T("change.same")))
+	case difference < 0:
+		key, difference = "change.down", -difference
+	}
+	return Span(Class("delta"), l.signed(key, difference))
 }
 
 // best returns the best rate of a currency for an operation, or nil if there is none.

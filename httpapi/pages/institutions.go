@@ -106,12 +106,17 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	column := func(key string) Node {
 		return Th(Scope("col"), Class("number"), l.T(key), If(offers, Small(l.T(key+".who"))))
 	}
-	return Section(ID("rates"), heading, Table(Class("rates"), Caption(Class("quiet"), l.T("institution.rates")),
+	effective := rates[0].EffectiveDate
+	if slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.EffectiveDate != effective }) {
+		effective = 0 // the rows say it
+	}
+	return Section(ID("rates"), heading, l.asOf(rates, If(effective != 0, Group{Text(" · "), l.T("provenance.effective", l.Date(effective))})), Table(Class("rates"), Caption(Class("quiet"), l.T("institution.rates")),
 		THead(Tr(l.column("form.currency"), column("rates.compra"), column("rates.venta"))),
 		TBody(Map(rates, func(rate *engine.Rate) Node {
-			return Tr(Td(Class("name"), Strong(Text(rate.Currency)), l.channel(rate),
-				If(rate.Kind == engine.Reference, l.tag("tag", "kind.reference")),
-				If(rate.Stale, l.tag("tag bad", "rates.stale")), l.provenanceBehind(rate, l.provenance(rate))),
+			summary := Group{Span(Class("who"), Text(rate.Currency)), l.channel(rate), If(rate.Kind == engine.Reference, l.tag("tag", "kind.reference")),
+				If(rate.Stale, l.tag("tag bad", "rates.stale")),
+				If(effective == 0 && !rate.EffectiveDate.IsZero(), Span(Class("meta"), l.T("rate.effective", l.Date(rate.EffectiveDate))))}
+			return Tr(Td(Class("name"), l.provenanceBehind(rate, summary, P(l.provenance(rate)))),
 				Td(Class("number"), l.side(rate.Buy)), Td(Class("number"), l.side(rate.Sell)))
 		}))))
 }

@@ -98,29 +98,28 @@ func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// rowsShown is the number of rates that the page shows before a click on the rest.
-const rowsShown = 8
+// Numbers of rates that the page shows before a click on the rest. Rows with a converted amount are higher.
+const (
+	rowsShown           = 8
+	rowsShownWithAmount = 5
+)
 
 // rankingTable returns the table of ranked rates, the best first, and when they were checked. A click shows those after
-// the first rowsShown.
-func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer) Node {
+// the first.
+func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], before closes, l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
 	}
 	var rows Group
-	sources, newest := map[string]bool{}, ranking.Items[0].LastCheckedAt
 	for _, rate := range ranking.Items {
-		sources[rate.SourceID] = true
-		if rate.LastCheckedAt.After(newest) {
-			newest = rate.LastCheckedAt
-		}
 		isBest := rate.Side(q.Operation).Compare(ranking.Items[0].Side(q.Operation)) == 0
 		cell := func(operation engine.Operation) Node {
 			price := Text(sideOrDash(rate.Side(operation)))
+			change := If(q.AmountText == "", l.rowChange(rate.Side(operation), before.of(rate, operation)))
 			if q.Operation != operation {
-				return Td(Class("number"), price)
+				return Td(Class("number"), price, change)
 			}
-			return Td(Class("number main"), Strong(price), Span(Class("total"), If(amountAt(q, rate) == "", Hidden("")), q.unit(), total(q, rate)))
+			return Td(Class("number main"), Strong(price), change, Span(Class("total"), If(amountAt(q, rate) == "", Hidden("")), q.unit(), total(q, rate)))
 		}
 		rows = append(rows, Tr(If(isBest, Class("best")),
 			Td(Class("name"), l.named(rate, If(isBest, l.tag("tag good", "rates.best")))), cell(engine.Sell), cell(engine.Buy)))
@@ -137,12 +136,32 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], l *Localizer)
 			TBody(rows))
 	}
 	first := min(rowsShown, len(rows))
+	if q.AmountText != "" {
+		first = min(rowsShownWithAmount, len(rows))
+	}
 	return Group{
-		P(Class("fine"), l.T("rates.asof", l.Instant(newest)), Text(" · "), Text(l.Count("rates.sources", len(sources)))),
+		l.asOf(ranking.Items, If(before.date != 0 && q.AmountText == "", Group{Text(" · "), l.T("rates.since", l.ShortDate(before.date))})),
 		table(rows[:first]),
 		If(len(rows) > first, Details(Class("rest"), Summary(l.T("rates.all", len(rows))), table(rows[first:]))),
 		If(ranking.Total > len(rows), P(Class("fine"), l.T("rates.more", len(rows), ranking.Total))),
 	}
+}
+
+// asOf returns when rates were last checked, the number of their sources, and more. There must be at least one rate.
+func (l *Localizer) asOf(rates []*engine.Rate, more Node) Node {
+	sources, newest := map[string]bool{}, rates[0].LastCheckedAt
+	for _, rate := range rates {
+		sources[rate.SourceID] = true
+		if rate.LastCheckedAt.After(newest) {
+			newest = rate.LastCheckedAt
+		}
+	}
+	at := l.Clock(newest)
+	if engine.DateOf(newest) != engine.DateOf(l.now) {
+		at = l.ShortDate(engine.DateOf(newest)) + ", " + at
+	}
+	return P(Class("fine"), l.T("rates.asof"), Text(" "), Time(DateTime(rfc3339(newest)), Title(l.Instant(newest)), Text(at)),
+		Text(" · "+l.Count("rates.sources", len(sources))), more)
 }
 
 // named returns the name of the institution of a rate, with tags. A click on it shows where the rate is from.
