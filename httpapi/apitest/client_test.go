@@ -3,7 +3,6 @@ package apitest_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -43,35 +42,6 @@ func mustBeRefused(t *testing.T, err error, status int, code string) client.Erro
 		t.Fatalf("got %v, want %d %s and a message", err, status, code)
 	}
 	return *refused
-}
-
-// TestNode_Walks checks that every iterator yields the items of one large page, in pages of two.
-func TestNode_Walks(t *testing.T) {
-	srv := apitest.Start(t, apitest.Seed("standard"))
-	c, ctx := newNodeClient(t, srv, ""), t.Context()
-	small := client.Filter{Currency: "USD", Limit: 2}
-	best, convert := client.BestQuery{Filter: small, Operation: client.Sell}, client.ConvertQuery{Filter: small, Operation: client.Sell, Amount: "1"}
-	iterate(t, c.AllRates(ctx, small), must[*client.Page[client.Rate]](t)(c.Rates(ctx, small)).Meta)
-	iterate(t, c.AllBest(ctx, best), must[*client.Ranking](t)(c.Best(ctx, best)).Meta)
-	iterate(t, c.AllConversions(ctx, convert), must[*client.Page[client.Conversion]](t)(c.Convert(ctx, convert)).Meta)
-	iterate(t, c.AllHistory(ctx, client.HistoryQuery{Filter: small}), must[*client.Page[client.HistoryEntry]](t)(c.History(ctx, client.HistoryQuery{Filter: small})).Meta)
-	two := client.Filter{Limit: 2}
-	iterate(t, c.AllInstitutions(ctx, two), must[*client.Page[client.Institution]](t)(c.Institutions(ctx, two)).Meta)
-}
-
-// iterate compares the number of items with the total of one page.
-func iterate[T any](t *testing.T, all iter.Seq2[T, error], page client.Meta) {
-	t.Helper()
-	items := 0
-	for _, err := range all {
-		if err != nil {
-			t.Fatal(err)
-		}
-		items++
-	}
-	if items != page.Total || items < 3 {
-		t.Errorf("a walk has %d items, the total is %d", items, page.Total)
-	}
 }
 
 func TestNode_Refusals(t *testing.T) {

@@ -3,11 +3,9 @@ package tidy_test
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -107,68 +105,4 @@ func testNames(sources []source) map[string]bool {
 		}
 	}
 	return names
-}
-
-// TestTidy_PlantedBugsHaveTheirPlace wants each text to exist that the long fault tests replace to plant a bug. Those
-// tests would notice only after an hour.
-func TestTidy_PlantedBugsHaveTheirPlace(t *testing.T) {
-	found := 0
-	for _, s := range readSources(t) {
-		if !strings.HasPrefix(s.path, "bench/") || !strings.HasSuffix(s.path, "_test.go") {
-			continue
-		}
-		for file, texts := range plants(s) {
-			code := readText(t, file)
-			for _, text := range texts {
-				if found++; strings.Count(code, text) != 1 {
-					t.Errorf("%s plants a bug in %s: want once, found %d times:\n%s", s.path, file, strings.Count(code, text), text)
-				}
-			}
-		}
-	}
-	if found < 20 {
-		t.Errorf("%d planted bugs were found, there are more: this test looks at the wrong place", found)
-	}
-}
-
-// plants returns the texts that a test replaces, by file. In the arguments of a call or the fields of a row they follow
-// the name of the file; every second one is a replacement.
-func plants(s source) map[string][]string {
-	found := map[string][]string{}
-	ast.Inspect(s.file, func(n ast.Node) bool {
-		var all []ast.Expr
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			all = n.Args
-		case *ast.CompositeLit:
-			all = n.Elts
-		}
-		for i, one := range all {
-			file, is := literal(one)
-			if !is || path.Ext(file) != ".go" || !strings.Contains(file, "/") || strings.ContainsAny(file, " \n") {
-				continue
-			}
-			for k := i + 1; k < len(all); k += 2 {
-				if text, is := literal(all[k]); is && !slices.Contains(found[file], text) {
-					found[file] = append(found[file], text)
-				}
-			}
-		}
-		return true
-	})
-	return found
-}
-
-// literal returns the text of a string constant, also of a concatenation.
-func literal(e ast.Expr) (text string, is bool) {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		text, err := strconv.Unquote(e.Value)
-		return text, err == nil && e.Kind == token.STRING
-	case *ast.BinaryExpr:
-		left, is := literal(e.X)
-		right, too := literal(e.Y)
-		return left + right, is && too && e.Op == token.ADD
-	}
-	return "", false
 }
