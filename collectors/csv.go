@@ -13,14 +13,13 @@ import (
 // csvParser parses the lines of a CSV file. Every line is a record: a field in quotes ends in its line. So a lost quote
 // costs one line, and the line numbers of all others stay right.
 type csvParser struct {
-	line    bytes.Reader // the line that csv reads next
-	csv     *csv.Reader
-	header  []column // in the order of the file
-	strings *interner
+	line   bytes.Reader // the line that csv reads next
+	csv    *csv.Reader
+	header []column // in the order of the file
 }
 
-func newCSVParser(strings *interner) *csvParser {
-	p := &csvParser{strings: strings}
+func newCSVParser() *csvParser {
+	p := &csvParser{}
 	p.csv = csv.NewReader(&p.line)
 	p.csv.FieldsPerRecord, p.csv.ReuseRecord = -1, true
 	return p
@@ -49,7 +48,7 @@ func (p *csvParser) parse(line []byte, values *fields) *LineError {
 		return &LineError{Found: fmt.Sprintf("%d fields", len(cells)), Want: fmt.Sprintf("%d, as in the header", len(p.header))}
 	}
 	for i, cell := range cells {
-		values[p.header[i]] = p.strings.intern(cell)
+		values[p.header[i]] = shared(cell)
 	}
 	return nil
 }

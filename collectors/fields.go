@@ -2,10 +2,12 @@ package collectors
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+	"unique"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -111,7 +113,7 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, f[c])
-	if t = t.UTC(); err != nil || !isStrictRFC3339(f[c]) || !isPlausibleYear(t) {
+	if t = t.UTC(); err != nil || !strictRFC3339.MatchString(f[c]) || !isPlausibleYear(t) {
 		return time.Time{}, &LineError{
 			Column: c.String(), Found: quoted(f[c]),
 			Want: fmt.Sprintf("an RFC 3339 instant of the years %d to %d, as 2025-05-17T13:29:03Z", yearMin, yearMax),
@@ -120,26 +122,9 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 	return t, nil
 }
 
-// isStrictRFC3339 checks a text that time.Parse has accepted. It rejects what RFC 3339 does not allow: an hour with one
-// digit, a comma or more than nine digits in the seconds, and offsets of a day or more.
-func isStrictRFC3339(text string) bool {
-	const seconds, offset = "2006-01-02T15:04:05", "+00:00"
-	if len(text) <= len(seconds) {
-		return false
-	}
-	hour, suffix := text[len("2006-01-02T"):len("2006-01-02T15")], text[len(seconds):]
-	if hour[1] == ':' {
-		return false
-	}
-	if zone := strings.TrimSuffix(suffix, "Z"); zone != suffix {
-		suffix = zone
-	} else if zoneIndex := len(suffix) - len(offset); zoneIndex < 0 || suffix[zoneIndex+1:zoneIndex+3] > "23" {
-		return false
-	} else {
-		suffix = suffix[:zoneIndex]
-	}
-	return suffix == "" || suffix[0] == '.' && len(suffix) <= len(".123456789")
-}
+// strictRFC3339 rejects what time.Parse accepts and RFC 3339 does not allow: an hour with one digit, a comma or more
+// than nine digits in the seconds, and offsets of a day or more.
+var strictRFC3339 = regexp.MustCompile(`^.{11}\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):\d\d)$`)
 
 // isPlausibleYear rejects typing errors, such as 0205 for 2025.
 func isPlausibleYear(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
@@ -178,15 +163,8 @@ func (f *fields) channelAndKind() (engine.Channel, engine.Kind, *LineError) {
 }
 
 func enumProblem[T ~string](c column, found string, known []T) *LineError {
-	var want strings.Builder
-	want.WriteString("nothing or one of ")
-	for i, word := range known {
-		if i > 0 {
-			want.WriteString(", ")
-		}
-		want.WriteString(string(word))
-	}
-	return &LineError{Column: c.String(), Found: quoted(found), Want: want.String()}
+	words := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(known), "[]")), ", ")
+	return &LineError{Column: c.String(), Found: quoted(found), Want: "nothing or one of " + words}
 }
 
 // quoted returns a text in quotes, escaped and shortened, for an error.
@@ -194,27 +172,10 @@ func quoted(text string) string {
 	if len(text) <= quotedBytesMax {
 		return fmt.Sprintf("%q", text)
 	}
-	end := quotedBytesMax
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return fmt.Sprintf("%q and %d bytes more", text[:end], len(text)-end)
+	start := strings.ToValidUTF8(text[:quotedBytesMax], "")
+	return fmt.Sprintf("%q and %d bytes more", start, len(text)-len(start))
 }
 
-// interner saves memory: it returns the same string for equal texts. Files repeat the same few texts. The
-// strings do not keep the memory of their lines in use.
-type interner struct{ known map[string]string }
-
-func (t *interner) intern(text string) string {
-	if known, ok := t.known[text]; ok {
-		return known
-	}
-	if t.known == nil || len(t.known) == internedMax {
-		t.known = make(map[string]string)
-	}
-	text = strings.Clone(text)
-	if len(text) <= quotedBytesMax {
-		t.known[text] = text
-	}
-	return text
-}
+// shared returns the same string for equal texts. Files repeat the same few texts, and a part of a line would keep the
+// whole line in memory.
+func shared(text string) string { return unique.Make(text).Value() }

@@ -9,7 +9,7 @@ import (
 
 // parseJSON parses one line of NDJSON, which must be an object with strings and nulls. Of a key that is repeated, the
 // last value counts.
-func (r *Reader) parseJSON(line []byte, values *fields) *LineError {
+func parseJSON(line []byte, values *fields) *LineError {
 	var object map[string]json.RawMessage
 	err := json.Unmarshal(line, &object)
 	if wrongType := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrongType) {
@@ -27,7 +27,7 @@ func (r *Reader) parseJSON(line []byte, values *fields) *LineError {
 		if err := json.Unmarshal(object[name], &text); err != nil {
 			return &LineError{Column: name, Found: quoted(string(object[name])), Want: `text in quotes, as "58.95", or null; numbers lose digits on their way`}
 		}
-		values[c] = r.strings.intern(text)
+		values[c] = shared(text)
 	}
 	return nil
 }

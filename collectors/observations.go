@@ -20,10 +20,9 @@ const (
 	batchErrorsMax         = 256      // malformed lines in one Batch
 	sourceIDMax            = 80       // characters of a source id, as many as of an institution id
 	yearMin, yearMax       = 1900, 2999
-	signatureBytes         = 4     // length of the longest file signature that binaryFormat knows
-	sniffBytes             = 512   // first bytes of a file that sniff looks at
-	quotedBytesMax         = 64    // bytes of an invalid text that an error quotes
-	internedMax            = 8_192 // different strings that an interner remembers
+	signatureBytes         = 4   // length of the longest file signature that binaryFormat knows
+	sniffBytes             = 512 // first bytes of a file that sniff looks at
+	quotedBytesMax         = 64  // bytes of an invalid text that an error quotes
 )
 
 // Format is the format of an observation file.
@@ -84,7 +83,6 @@ type Reader struct {
 	name    string
 	lines   lineReader
 	parse   func(line []byte, values *fields) *LineError
-	strings interner
 	pending Batch // the next Batch, which is still incomplete
 	err     error // the error of every further Next; nil = more can be read
 }
@@ -102,9 +100,9 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	}
 	switch format {
 	case NDJSON:
-		reader.parse = reader.parseJSON
+		reader.parse = parseJSON
 	case CSV:
-		parser := newCSVParser(&reader.strings)
+		parser := newCSVParser()
 		if err := reader.readHeader(parser); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package collectors
 import (
 	"bufio"
 	"cmp"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -97,25 +98,15 @@ func instantText(t time.Time) string {
 
 func (w *Writer) writeCSV(values *fields) error {
 	var line strings.Builder
-	for c, text := range values {
-		if c > 0 {
-			line.WriteByte(',')
-		}
-		if strings.ContainsAny(text, `",`) {
-			text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
-		}
-		line.WriteString(text)
-	}
+	out := csv.NewWriter(&line)
+	_ = out.Write(values[:]) // a Builder gives no errors
+	out.Flush()
 	return w.writeLine(line.String())
 }
 
 func (w *Writer) writeJSON(values *fields) error {
-	var line strings.Builder
-	line.WriteByte('{')
+	pairs := make([]string, len(values))
 	for c, text := range values {
-		if c > 0 {
-			line.WriteByte(',')
-		}
 		value := []byte("null")
 		if text != "" {
 			encoded, err := json.Marshal(text)
@@ -124,17 +115,16 @@ func (w *Writer) writeJSON(values *fields) error {
 			}
 			value = encoded
 		}
-		fmt.Fprintf(&line, "%q:%s", column(c).String(), value)
+		pairs[c] = fmt.Sprintf("%q:%s", column(c).String(), value)
 	}
-	line.WriteByte('}')
-	return w.writeLine(line.String())
+	return w.writeLine("{" + strings.Join(pairs, ",") + "}\n")
 }
 
-// writeLine writes one line. A line that is too long for a Reader is an error.
+// writeLine writes one line, with its line end. A line that is too long for a Reader is an error.
 func (w *Writer) writeLine(text string) error {
-	if len(text) > lineBytesMax {
-		return fmt.Errorf("%d bytes, want at most %d in a line", len(text), lineBytesMax)
+	if length := len(text) - len("\n"); length > lineBytesMax {
+		return fmt.Errorf("%d bytes, want at most %d in a line", length, lineBytesMax)
 	}
-	_, err := w.out.WriteString(text + "\n")
+	_, err := w.out.WriteString(text)
 	return err
 }
