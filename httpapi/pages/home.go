@@ -142,44 +142,32 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		Span(Class("at"), l.institution(rate), l.channel(rate))))
 }
 
-// change returns the difference between a value and the one of a day before, or nil if one of them is missing. Readers
-// of screens get it in words.
+// change returns the difference between a value and the one of a day before, with that day, or nil if one of them is
+// missing.
 func (l *Localizer) change(value, before engine.Decimal, day engine.Date) Node {
 	if value.IsNull() || before.IsNull() {
 		return nil
 	}
-	key, difference := "change.up", value.Units()-before.Units()
-	switch {
-	case difference == 0:
-		return Span(Class("change"), Text("= "), l.T("change.none", l.ShortDate(day)))
-	case difference < 0:
-		key, difference = "change.down", -difference
-	}
-	return Span(Class("change"), l.signed(key, difference), Text(" "), l.T("change.since", l.ShortDate(day)))
+	return Span(Class("change"), l.difference(value, before), Text(" "), l.T("change.since", l.ShortDate(day)))
 }
 
-// signed returns a difference with a sign, and in words for readers of screens.
-func (l *Localizer) signed(key string, difference int64) Node {
-	amount, sign := tickLabel(difference, difference), "▲"
-	if key == "change.down" {
-		sign = "▼"
-	}
-	return Group{Span(Aria("hidden", "true"), Text(sign+" "+amount)), Span(Class("quiet"), l.T(key, amount))}
-}
-
-// rowChange is the short form of change, for a row of a list.
+// rowChange is change without the day, for a row of a list.
 func (l *Localizer) rowChange(value, before engine.Decimal) Node {
 	if value.IsNull() || before.IsNull() {
 		return nil
 	}
-	key, difference := "change.up", value.Units()-before.Units()
-	switch {
-	case difference == 0:
-		return Span(Class("delta"), Span(Aria("hidden", "true"), Text("=")), Span(Class("quiet"), l.T("change.same")))
-	case difference < 0:
-		key, difference = "change.down", -difference
+	return Span(Class("delta"), l.difference(value, before))
+}
+
+// difference returns a difference with a sign. Readers of screens get it in words.
+func (l *Localizer) difference(value, before engine.Decimal) Node {
+	sign, words := "=", l.Str("change.same")
+	if units := value.Units() - before.Units(); units > 0 {
+		sign, words = "▲ "+tickLabel(units, units), l.Str("change.up", tickLabel(units, units))
+	} else if units < 0 {
+		sign, words = "▼ "+tickLabel(-units, -units), l.Str("change.down", tickLabel(-units, -units))
 	}
-	return Span(Class("delta"), l.signed(key, difference))
+	return Group{Span(Aria("hidden", "true"), Text(sign)), Span(Class("quiet"), Text(words))}
 }
 
 // best returns the best rate of a currency for an operation, or nil if there is none.
