@@ -5,10 +5,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/tidwall/gjson"
 )
 
-// parseJSON parses one line of NDJSON, which must be an object with strings and nulls. Of a key that is repeated, the
-// last value counts.
+// parseJSON parses one line of NDJSON, which must be an object with strings and nulls. A repeated key is an error:
+// it does not say which of its values is meant.
 func parseJSON(line []byte, values *fields) *LineError {
 	var object map[string]json.RawMessage
 	err := json.Unmarshal(line, &object)
@@ -17,6 +19,11 @@ func parseJSON(line []byte, values *fields) *LineError {
 	}
 	if err != nil {
 		return &LineError{Found: "no JSON: " + err.Error(), Want: "one JSON object"}
+	}
+	keys := 0
+	gjson.ParseBytes(line).ForEach(func(gjson.Result, gjson.Result) bool { keys++; return true })
+	if object != nil && keys != len(object) {
+		return &LineError{Found: "a key twice", Want: "each key once"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		c, known := parseColumn(name)

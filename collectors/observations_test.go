@@ -354,6 +354,7 @@ func TestMalformedNDJSON(t *testing.T) {
 		{swap(`"58"`, `{"value":"58"}`), `buy: found "{\"value\":\"58\"}"` + quotes},
 		{swap(`"buy"`, `"compra"`), `found the unknown key "compra", want no keys but ` + columns},
 		{swap(`"buy"`, `"Buy"`), `found the unknown key "Buy", want no keys but ` + columns},
+		{swap(`"sell":"60"`, `"buy":"59"`), "found a key twice, want each key once"},
 		{swap(`"currency":"USD",`, ``), "currency: found nothing, want a value"},
 		{swap(`"popular"`, `null`), "institutionId: found nothing, want a value"},
 		{swap(`"58"`, `"\u0000"`), `buy: found "\x00", want text without control characters and without U+FFFD, the mark of damaged text`},

@@ -88,7 +88,7 @@ var layout = map[string]row{
 	"httpapi/pages":             {may: "engine engine/account httpapi/internal/fields httpapi/internal/rendered maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":     {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":        {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
-	"collectors":                {may: "engine collectors/archive collectors/source collectors/suggest", never: "net net/http os", exact: true},
+	"collectors":                {may: "engine collectors/archive collectors/source collectors/suggest tidwall/gjson", never: "net net/http os", exact: true},
 	"collectors/source":         {may: "engine collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
 	"collectors/markup":         {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
 	"collectors/values":         {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
