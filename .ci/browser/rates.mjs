@@ -71,6 +71,16 @@ for (const language of ["es", "en"]) {
         assert.ok(data.length > 0 && data.length < all.length);
       }));
 
+      test("a chart says the values of the day under the mouse", () => visit(options, async (v) => {
+        await v.page.goto(v.at("/institutions/popular"));
+        const chart = v.page.locator(".chart svg");
+        assert.equal(await chart.locator(".band text:visible").count(), 0);
+        await chart.hover();
+        const [said, ...others] = await chart.locator(".band text:visible").allTextContents();
+        assert.deepEqual(others, []);
+        assert.match(said, new RegExp(`· ${v.t("side.compra")} \\d+\\.\\d{2,} · ${v.t("side.venta")} \\d+\\.\\d{2,}$`));
+      }));
+
       test("an institution has its rates and their history", () => visit(options, async (v) => {
         await v.page.goto(v.at("/institutions"));
         await v.page.getByRole("link", { name: "Banco Popular Dominicano" }).click();
