@@ -179,9 +179,6 @@ func TestI3_OffTheReferenceRate(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		f := newFixture(t)
 		f.state = NewCurrencyState("AUD", testCatalogue(), DefaultRules())
-		aud := func(id, buy, sell string) Observation {
-			return Observation{InstitutionID: id, Currency: "AUD", Buy: buy, Sell: sell}
-		}
 		say := func() {
 			f.accept("bcrd-currencies", Observation{InstitutionID: "bcrd", Currency: "AUD", Kind: Reference, Buy: "39.50", Sell: "39.50"})
 			f.advance(time.Hour)
@@ -210,11 +207,12 @@ func TestI3_OffTheReferenceRate(t *testing.T) {
 	}
 }
 
+func aud(id, buy, sell string) Observation {
+	return Observation{InstitutionID: id, Currency: "AUD", Buy: buy, Sell: sell}
+}
+
 // A wrong reference rate neither withdraws the quotes on which institutions agree, nor keeps the right one out.
 func TestI3_AWrongReferenceRate(t *testing.T) {
-	aud := func(id, buy, sell string) Observation {
-		return Observation{InstitutionID: id, Currency: "AUD", Buy: buy, Sell: sell}
-	}
 	reference := func(rate string) Observation {
 		return Observation{InstitutionID: "bcrd", Currency: "AUD", Kind: Reference, Buy: rate, Sell: rate}
 	}

@@ -110,18 +110,18 @@ func TestSnapshot_Refused(t *testing.T) {
 	book := engine.SavedCurrency{Currency: "USD", Slots: []engine.AnsweredSlot{{SourceID: "a"}}}
 	end := one(part{last: true, parts: 1})
 	for says, data := range map[string][]byte{
-		"a currency and accounts":       concat(one(part{currency: book, codes: []account.CodeState{{}}}), end),
-		"0 parts, want 1":               end,
-		"bytes after the last part":     concat(one(part{}), end, "00"),
-		"format version 4":              concat(one(part{requires: 4}), end),
+		"a currency and accounts":          concat(one(part{currency: book, codes: []account.CodeState{{}}}), end),
+		"0 parts, want 1":                  end,
+		"bytes after the last part":        concat(one(part{}), end, "00"),
+		"format version 4":                 concat(one(part{requires: 4}), end),
 		"field 2 at byte 5: missing field": concat(one(part{grants: []account.DayGrant{{Shard: 1}}}), end),
-		"at most 4194304":               concat("ffffffff 0f"),
-		"decode part 0 of the snapshot": concat(one(part{accounts: [][]byte{{0xff}}}), end),
-		"65536 events in a minute":      concat("09 6a 07 0a 05 0a 03 808004", end),
-		"more than 61 minutes":          concat("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
-		"newest minute -1":              concat(one(part{registry: &registry{failedAttempts: account.HourCounter{Newest: -1}}}), end),
-		"more than the part count":      one(part{last: true, currency: book}),
-		"unexpected EOF":                nil,
+		"at most 4194304":                  concat("ffffffff 0f"),
+		"decode part 0 of the snapshot":    concat(one(part{accounts: [][]byte{{0xff}}}), end),
+		"65536 events in a minute":         concat("09 6a 07 0a 05 0a 03 808004", end),
+		"more than 61 minutes":             concat("44 6a 42 0a 40 0a 3e", bytes.Repeat([]byte{1}, 62), end),
+		"newest minute -1":                 concat(one(part{registry: &registry{failedAttempts: account.HourCounter{Newest: -1}}}), end),
+		"more than the part count":         one(part{last: true, currency: book}),
+		"unexpected EOF":                   nil,
 	} {
 		if _, err := readAll(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
