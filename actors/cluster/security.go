@@ -25,7 +25,10 @@ import (
 // name that other nodes dial.
 type TLS struct{ Authority, Certificate, Key string }
 
-const secretBytesMin = 32
+const (
+	secretBytesMin = 32
+	routeUser      = "node" // of the NATS server, which wants a name with a password
+)
 
 // checkSecurity requires TLS, or a secret, Insecure and only loopback addresses.
 func (c *Config) checkSecurity() error {
