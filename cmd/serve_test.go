@@ -72,6 +72,13 @@ func TestE4_UntilReady(t *testing.T) {
 	}
 }
 
+// TestServe_LimitsOff: with --limits off the limit of connections stays, and a line says so.
+func TestServe_LimitsOff(t *testing.T) {
+	t.Parallel()
+	p := startNode(t, t.TempDir()+"/data", "--limits", "off", "--connections-per-address", "77")
+	p.Await("quotas are off (--limits off); the limit of connections stays")
+}
+
 // TestServe_Options wants the switches to reach the HTTP side, and each imported line that is not published in the log.
 func TestServe_Options(t *testing.T) {
 	t.Parallel()

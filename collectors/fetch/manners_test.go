@@ -426,7 +426,10 @@ func TestRobots_Missing(t *testing.T) {
 				wantDocument(t, c, d, "58.90")
 				return
 			}
-			wantFailure(t, c, d, tt.kind, "robots.txt")
+			says := wantFailure(t, c, d, tt.kind, "robots.txt")
+			if hinted := strings.Contains(says, "ignoreRobots"); hinted == (tt.kind == source.Network) {
+				t.Errorf("%q: without a network it does not help to ignore robots.txt", says)
+			}
 			if times > 3 {
 				t.Errorf("asked %d times", times)
 			}
