@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,10 @@ import (
 )
 
 // testJournal is a local Journal that keeps the sizes of its batches. An Append returns after a millisecond.
+// mu guards what tests look at, also of the owners.
 type testJournal struct {
 	Journal
+	mu        sync.Mutex
 	last      uint64
 	writing   bool
 	batches   []int // size of each
@@ -25,9 +28,17 @@ type testJournal struct {
 	snapshots []uint64
 }
 
+func (j *testJournal) locked(do func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	do()
+}
+
 func (j *testJournal) Append(expected uint64, records [][]byte) (uint64, error) {
-	j.writing = true
+	j.locked(func() { j.writing = true })
 	time.Sleep(time.Millisecond) //nolint:forbidigo // the bubble's: until all other goroutines wait
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.writing = false
 	j.batches, j.records = append(j.batches, BatchBytes(records)), append(j.records, len(records))
 	if j.fails != nil {
@@ -38,7 +49,7 @@ func (j *testJournal) Append(expected uint64, records [][]byte) (uint64, error) 
 }
 
 func (j *testJournal) WriteSnapshot(sequence uint64, _ func(io.Writer) error) error {
-	j.snapshots = append(j.snapshots, sequence)
+	j.locked(func() { j.snapshots = append(j.snapshots, sequence) })
 	return nil
 }
 func (*testJournal) DropBefore(uint64) error { return nil }
@@ -54,9 +65,9 @@ type testOwner struct {
 func (o *testOwner) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *WriteResult:
-		o.results, o.early = append(o.results, m.Err), o.early || o.journal.writing
+		o.journal.locked(func() { o.results, o.early = append(o.results, m.Err), o.early || o.journal.writing })
 	case *SnapshotRequest:
-		o.asked = o.asked || o.journal.writing
+		o.journal.locked(func() { o.asked = o.asked || o.journal.writing })
 		m.Snapshot.PartDone()
 	}
 }
@@ -128,9 +139,11 @@ func TestW3_AcknowledgedWhenWritten(t *testing.T) {
 	runLog(t, journal, func(_ *Log, owners []*testOwner, write func(int, ...[]byte), _ *error) {
 		write(0, []byte("a"))
 		synctest.Wait()
-		if !journal.writing || len(owners[0].results) != 0 {
-			t.Errorf("writing %t, with the results %v", journal.writing, owners[0].results)
-		}
+		journal.locked(func() {
+			if !journal.writing || len(owners[0].results) != 0 {
+				t.Errorf("writing %t, with the results %v", journal.writing, owners[0].results)
+			}
+		})
 		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the bubble's
 		if synctest.Wait(); owners[0].early || !slices.Equal(owners[0].results, []*engine.Error{nil}) {
 			t.Errorf("results %v", owners[0].results)
