@@ -227,8 +227,8 @@ func TestConfig_CheckListsAll(t *testing.T) {
 		"mail":            {"data = '/tmp/x'\nmail = 'smtp'\nsmtp-addr = 'x'\nmail-from = 'y'", "", []string{":4: mail-from", ":3: smtp-addr"}},
 		"login":           {"data = '/tmp/x'\nsmtp-addr = 'x:1'\nmail-from = 'a@example.com'\nsmtp-user = ''\nsmtp-password-file = 'p'", "", []string{":4: smtp-user"}},
 		"cluster":         {"data = '/tmp/x'\ncluster-name = 'c'\ncluster-node = 'one'", "--cluster c --cluster-members 1=10.0.0.1:1", []string{":2: unknown key", ":3: cluster-node"}},
-		"equal listeners": {"data = '/tmp/x'", "--listen 127.0.0.1:9 --metrics-listen 127.0.0.1:9", []string{"--metrics-listen: 127.0.0.1:9 is the address of --listen too"}},
-		"any listener":    {"data = '/tmp/x'", "--listen :9 --metrics-listen 127.0.0.1:9", []string{"is the address of --listen too"}},
+		"equal listeners": {"data = '/tmp/x'", "--listen 127.0.0.1:64999 --metrics-listen 127.0.0.1:64999", []string{"--metrics-listen: 127.0.0.1:64999 is the address of --listen too"}},
+		"any listener":    {"data = '/tmp/x'", "--listen :64999 --metrics-listen 127.0.0.1:64999", []string{"is the address of --listen too"}},
 		"archive":         {"data = '/tmp/x'\narchive = '/proc'", "", []string{"--archive: can't keep documents in /proc"}},
 		"password":        {"data = '/tmp/x'\npublic-url = 'https://u:hunter2@x'", "", []string{":2: public-url: want an address without user and password"}},
 		"meaning": {"", "--data d --cluster c --catalogue /n --tls-cert /n --smtp-addr x:1 --mail-from a@example.com --smtp-ca-file /n --admin-socket /n/s --metrics-listen 203.0.113.1:1", []string{
