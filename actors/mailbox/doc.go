@@ -25,8 +25,8 @@
 //
 // protoactor runs the actors that Spawn has started: Ref is the mailbox of a PID, gives each message to protoactor's
 // invoker, and the invoker calls Receive. That costs 6 ns and some 220 instructions a message: 430 of the 13,600 of a
-// request without a key, 2 to 3 % of its CPU time (bench -goals F1). System.Init makes an actor that protoactor does not
-// know, for the accounts: a registration takes more memory than an account.
+// request without a key, 2 to 3 % of its CPU time (bench -goals F1). System.Init makes an actor that protoactor does
+// not know, for the accounts: a registration takes more memory than an account.
 //
 // RequestPool.AskAny asks one of several actors that give the same answer.
 //
