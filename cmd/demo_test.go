@@ -113,6 +113,26 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 	leavesNothing(t, temp)
 }
 
+// TestDemo_NoSourceFailsAtTheStart: nothing is broken until the caller breaks it, and the start waits for no tries.
+func TestDemo_NoSourceFailsAtTheStart(t *testing.T) {
+	t.Parallel()
+	p, temp := startDemo(t, "--step", "1h")
+	p.Await("Ctrl-C stops it.")
+	directories, err := filepath.Glob(temp + "/*")
+	if err != nil || len(directories) != 1 {
+		t.Fatalf("while it runs the directory has %v, %v", directories, err)
+	}
+	sources := listedSources(t, directories[0])
+	for id, s := range sources {
+		if s.Disabled == "" && (s.Health == nil || s.Health.LastSuccess.IsZero()) {
+			t.Errorf("%s: %+v", id, s.Health)
+		}
+	}
+	if len(sources) < 30 {
+		t.Errorf("%d sources", len(sources))
+	}
+}
+
 // TestDemo_ForLoad wants a demo to be ready for a load test: it has no quotas, takes more connections of one address
 // than serve does, and logs none of it.
 func TestDemo_ForLoad(t *testing.T) {
