@@ -2,7 +2,6 @@ package account
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -50,14 +49,14 @@ type Record struct {
 // lease and a few requests, which is enough for most accounts. An Account must not be copied.
 type Account struct {
 	firstKeys     [1]accountKey // backing array of keys
-	keys          []accountKey  // oldest first
+	keys          accountKeys
 	days          dayCounts
 	firstDays     [1]dayCount // backing array of days
 	minute        minuteWindow
 	firstAdmitted [2]time.Duration // backing array of minute
 	node          engine.NodeID
-	leasePending  bool         // a quota lease is being written to the log
-	nodeLeases    []LeaseState // in a cluster: the leases of all nodes, sorted by node
+	leasePending  bool       // a quota lease is being written to the log
+	nodeLeases    nodeLeases // in a cluster
 	id            uint64
 	email         EmailID
 	createdAt     instant
@@ -65,7 +64,7 @@ type Account struct {
 
 	leaseAskedAt time.Duration  // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
 	grownLease   int            // size of that lease; 0 = none yet
-	leases       []recentLease  // without a cluster: oldest first
+	leases       recentLeases   // without a cluster
 	firstLeases  [2]recentLease // backing array of leases
 	keysPending  int            // keys that are being written to the log
 	ownTokens    *tokenLease    // see tokens
@@ -76,42 +75,6 @@ type special struct {
 	suspendedAt time.Time
 	reason      string
 	quota       Quota
-}
-
-// accountKey is a KeyRecord in half of its memory.
-type accountKey struct {
-	id, name, hint       string
-	digest               Digest
-	createdAt, revokedAt instant
-	lastUsed             instant // as the log has it
-	used                 instant // time of the newest use; copied to lastUsed with the next lease
-}
-
-func keyOf(k *KeyRecord) accountKey {
-	return accountKey{k.ID, k.Name, k.Hint, k.Digest, instantOf(k.CreatedAt), instantOf(k.RevokedAt), instantOf(k.LastUsed), 0}
-}
-
-func (k *accountKey) record() KeyRecord {
-	return KeyRecord{k.id, k.name, k.hint, k.createdAt.time(), k.lastUsed.time(), k.digest, k.revokedAt.time()}
-}
-
-func (k *accountKey) active() bool { return k.revokedAt == 0 }
-
-// instant is a time in nanoseconds since 1970, or 0 for the zero time.
-type instant int64
-
-func instantOf(t time.Time) instant {
-	if t.IsZero() {
-		return 0
-	}
-	return instant(t.UnixNano())
-}
-
-func (i instant) time() time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, int64(i)).UTC()
 }
 
 // Event is a change of one account.
@@ -268,9 +231,9 @@ func (a *Account) Apply(event Event) {
 		a.email, a.createdAt = e.Email, instantOf(e.At)
 	case *KeyCreated:
 		a.keysPending = max(0, a.keysPending-1)
-		a.addKey(e.Key)
+		a.keys.add(e.Key)
 	case *KeyRevoked:
-		if key := a.key(e.KeyID); key != nil && key.active() {
+		if key := a.keys.byID(e.KeyID); key != nil && key.active() {
 			key.revokedAt = instantOf(e.At)
 		}
 	case *Leased:
@@ -288,47 +251,6 @@ func (a *Account) Apply(event Event) {
 	}
 }
 
-// addKey adds a key. If there are more than keysMax, it drops the oldest revoked key, which is denied as unknown from
-// then on.
-func (a *Account) addKey(key KeyRecord) {
-	a.keys = append(a.keys, keyOf(&key))
-	for len(a.keys) > keysMax {
-		i := slices.IndexFunc(a.keys, func(k accountKey) bool { return !k.active() })
-		if i < 0 {
-			return
-		}
-		a.keys = slices.Delete(a.keys, i, i+1)
-	}
-}
-
-// key returns the key with an id, or nil.
-func (a *Account) key(id string) *accountKey {
-	for i := range a.keys {
-		if a.keys[i].id == id {
-			return &a.keys[i]
-		}
-	}
-	return nil
-}
-
-// byDigest returns the key with a digest, or nil. It searches the newest keys first, because those are in use.
-func (a *Account) byDigest(digest Digest) *accountKey {
-	for i := len(a.keys) - 1; i >= 0; i-- {
-		if a.keys[i].digest.equal(&digest) {
-			return &a.keys[i]
-		}
-	}
-	return nil
-}
-
-func (a *Account) setKeyUses(uses ...KeyUse) {
-	for _, use := range uses {
-		if key := a.key(use.KeyID); key != nil {
-			key.lastUsed = max(key.lastUsed, instantOf(use.At))
-		}
-	}
-}
-
 // EachKey calls visit with the digest of each key, including revoked ones.
 func (a *Account) EachKey(visit func(Digest)) {
 	for i := range a.keys {
@@ -338,7 +260,7 @@ func (a *Account) EachKey(visit func(Digest)) {
 
 // Key returns the record of the key with a digest, active or revoked. It returns false for an unknown digest.
 func (a *Account) Key(digest Digest) (KeyRecord, bool) {
-	if key := a.byDigest(digest); key != nil {
+	if key := a.keys.byDigest(digest); key != nil {
 		return key.record(), true
 	}
 	return KeyRecord{}, false
@@ -369,7 +291,7 @@ func (a *Account) AbortKey() { a.keysPending = max(0, a.keysPending-1) }
 
 // RevokeKey returns the event that revokes a key. If the key is already revoked, both results are nil.
 func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
-	switch key := a.key(id); {
+	switch key := a.keys.byID(id); {
 	case key == nil:
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "the account has no key with this id"}
 	case key.active():

@@ -211,7 +211,7 @@ func TestL2_LeaseStatesAreBounded(t *testing.T) {
 	if most > int(MinuteSpan/leaseMergeSpan)+2 {
 		t.Errorf("%d marks", most)
 	}
-	if n := o.account.recentAdmittedMax(o.now.Monotonic); n < 60 || n > 60+2*int(leaseMergeSpan/time.Second) {
+	if n := o.account.leases.admittedMax(o.now.Monotonic); n < 60 || n > 60+2*int(leaseMergeSpan/time.Second) {
 		t.Errorf("%d may have been admitted in the last minute, 60 were", n)
 	}
 }

@@ -56,7 +56,7 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 
 // authenticate returns the active key with a digest, or the code that denies it.
 func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
-	switch key := a.byDigest(digest); {
+	switch key := a.keys.byDigest(digest); {
 	case key == nil:
 		return nil, engine.CodeInvalidKey
 	case !key.active():

@@ -75,21 +75,24 @@ func (a *Account) setNodeLease(lease LeaseState) {
 	}
 }
 
-func (a *Account) ownNodeLease() LeaseState {
-	for i := range a.nodeLeases {
-		if a.nodeLeases[i].Node == a.node {
-			return a.nodeLeases[i]
+// nodeLeases are the leases of all nodes of a cluster, sorted by node.
+type nodeLeases []LeaseState
+
+func (l nodeLeases) of(node engine.NodeID) LeaseState {
+	for i := range l {
+		if l[i].Node == node {
+			return l[i]
 		}
 	}
-	return LeaseState{Node: a.node}
+	return LeaseState{Node: node}
 }
 
-// othersAdmittedMax returns the sum of admittedMax of all other nodes.
-func (a *Account) othersAdmittedMax(now time.Duration) int {
+// othersAdmittedMax returns the sum of admittedMax of all nodes but one.
+func (l nodeLeases) othersAdmittedMax(node engine.NodeID, now time.Duration) int {
 	sum := 0
-	for i := range a.nodeLeases {
-		if a.nodeLeases[i].Node != a.node {
-			sum += a.nodeLeases[i].admittedMax(now)
+	for i := range l {
+		if l[i].Node != node {
+			sum += l[i].admittedMax(now)
 		}
 	}
 	return sum
@@ -115,7 +118,7 @@ func (a *Account) resumeNodeLeases(now ClockReading) {
 // nodes.
 func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	w := a.minute.window(limit, now)
-	others := a.othersAdmittedMax(now.Monotonic)
+	others := a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
 	if others == 0 {
 		return w
 	}
@@ -159,7 +162,7 @@ func (a *Account) leftBy(now, later time.Duration) int {
 func (a *Account) ApplyRemote(event Event, now ClockReading) {
 	switch e := event.(type) {
 	case *KeyCreated:
-		a.addKey(e.Key)
+		a.keys.add(e.Key)
 	case *Leased:
 		if count := a.days.getOrCreate(e.Day); count != nil {
 			count.leased += e.Count - int(count.granted)
@@ -169,7 +172,7 @@ func (a *Account) ApplyRemote(event Event, now ClockReading) {
 		a.setNodeLease(LeaseState{
 			Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded,
 		})
-		a.setKeyUses(KeyUse{e.KeyID, e.At})
+		a.keys.setUses(KeyUse{e.KeyID, e.At})
 	case *Returned:
 		if count := a.days.find(e.Day); count != nil {
 			unspent := min(e.Unspent, count.leased)
@@ -177,7 +180,7 @@ func (a *Account) ApplyRemote(event Event, now ClockReading) {
 			count.spent = max(0, count.spent-unspent)
 		}
 		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted})
-		a.setKeyUses(e.Uses...)
+		a.keys.setUses(e.Uses...)
 	default:
 		a.Apply(event)
 	}

@@ -43,14 +43,14 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 			counted := *a
 			counted.minute.admitted = append([]time.Duration{}, a.minute.admitted...)
 			counted.minute.expire(at)
-			return max(0, limit-len(counted.minute.active())-counted.othersAdmittedMax(at.Monotonic))
+			return max(0, limit-len(counted.minute.active())-counted.nodeLeases.othersAdmittedMax(counted.node, at.Monotonic))
 		}
 		w := a.clusterMinute(limit, now)
 		if w.Remaining != plain(now) {
 			t.Fatalf("%d remain, want %d", w.Remaining, plain(now))
 		}
 		wait := w.Reset.Sub(now.Wall)
-		if used := len(a.minute.active()) + a.othersAdmittedMax(now.Monotonic); used > 0 && plain(later(now, wait)) <= w.Remaining {
+		if used := len(a.minute.active()) + a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic); used > 0 && plain(later(now, wait)) <= w.Remaining {
 			t.Fatalf("after %s no more than %d remain", wait, w.Remaining)
 		}
 		for span := time.Duration(0); span < wait; span += time.Second {

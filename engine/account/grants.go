@@ -174,7 +174,7 @@ func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 		return
 	}
 	if size, _ := grants.find(a.id, day); size > 0 {
-		a.useGrant(day, min(size, a.quota(policy).Day)).spendAll()
+		a.days.addGrant(day, min(size, a.quota(policy).Day)).spendAll()
 	}
 }
 
@@ -185,15 +185,8 @@ func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 		return
 	}
 	if size, usable := grants.find(a.id, day); usable && day > grants.ClosedUntil {
-		a.useGrant(day, min(size, a.quota(policy).Day))
+		a.days.addGrant(day, min(size, a.quota(policy).Day))
 	}
-}
-
-// useGrant adds a day whose requests no event of the account includes.
-func (a *Account) useGrant(day engine.Date, size int) *dayCount {
-	count := a.days.getOrCreate(day)
-	count.leased, count.granted = size, int32(size)
-	return count
 }
 
 // closedDay reports whether requests can no longer be charged to a day, because its counts are gone.

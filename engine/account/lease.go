@@ -13,32 +13,35 @@ type recentLease struct {
 	unspent, count int32
 }
 
-// recordLease adds a lease. It drops the leases older than a minute, but keeps the newest of them, because requests of
+// recentLeases are the leases of an account, oldest first.
+type recentLeases []recentLease
+
+// add adds a lease. It drops the leases older than a minute, but keeps the newest of them, because requests of
 // that lease may have been admitted in the last minute. The Unspent of that lease includes the unspent requests of all
 // leases before it.
-func (a *Account) recordLease(lease recentLease) {
-	if n := len(a.leases); n > 0 && a.leases[n-1].at/leaseMergeSpan == lease.at/leaseMergeSpan {
-		a.leases[n-1].at = lease.at
-		a.leases[n-1].count += lease.count
+func (l *recentLeases) add(lease recentLease) {
+	if n := len(*l); n > 0 && (*l)[n-1].at/leaseMergeSpan == lease.at/leaseMergeSpan {
+		(*l)[n-1].at = lease.at
+		(*l)[n-1].count += lease.count
 	} else {
-		a.leases = append(a.leases, lease)
+		*l = append(*l, lease)
 	}
 	first := 0
-	for first+1 < len(a.leases) && lease.at-a.leases[first+1].at >= MinuteSpan {
+	for first+1 < len(*l) && lease.at-(*l)[first+1].at >= MinuteSpan {
 		first++
 	}
-	a.leases = a.leases[:copy(a.leases, a.leases[first:])]
+	*l = (*l)[:copy(*l, (*l)[first:])]
 }
 
-// recentAdmittedMax returns an upper bound of the requests that were admitted in the last minute.
-func (a *Account) recentAdmittedMax(now time.Duration) int {
+// admittedMax returns an upper bound of the requests that were admitted in the last minute.
+func (l recentLeases) admittedMax(now time.Duration) int {
 	first, sum := 0, 0
-	for i, lease := range a.leases {
+	for i, lease := range l {
 		if now-lease.at >= MinuteSpan {
 			first = i
 		}
 	}
-	for i, lease := range a.leases[first:] {
+	for i, lease := range l[first:] {
 		if i == 0 {
 			sum = int(lease.unspent)
 		}
@@ -59,11 +62,11 @@ func (a *Account) applyLease(e *Leased) {
 		count.spent -= refunded
 	}
 	if e.Node == 0 {
-		a.recordLease(recentLease{e.Monotonic, int32(e.Unspent), int32(e.Count + e.Refunded)})
+		a.leases.add(recentLease{e.Monotonic, int32(e.Unspent), int32(e.Count + e.Refunded)})
 	} else {
 		a.applyNodeLease(e, granted)
 	}
-	a.setKeyUses(KeyUse{e.KeyID, e.At})
+	a.keys.setUses(KeyUse{e.KeyID, e.At})
 }
 
 // applyReturn gives the unspent requests back to the day, and removes the leases. The requests that were admitted in
@@ -86,7 +89,7 @@ func (a *Account) applyReturn(e *Returned) {
 			a.leases = append(a.firstLeases[:0], recentLease{e.Monotonic, 0, int32(e.RecentAdmitted)}, recentLease{e.Monotonic, 0, 0})
 		}
 	}
-	a.setKeyUses(e.Uses...)
+	a.keys.setUses(e.Uses...)
 }
 
 // Resume completes a replay: it is called after the newest event of the log. now.Monotonic is the newest monotonic
@@ -95,7 +98,7 @@ func (a *Account) applyReturn(e *Returned) {
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.leasePending, a.keysPending, a.leaseAskedAt, a.grownLease, a.ownTokens = false, 0, now.Monotonic, 0, nil
-	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.recentAdmittedMax(now.Monotonic), restoredAt: now.Monotonic}
+	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.leases.admittedMax(now.Monotonic), restoredAt: now.Monotonic}
 	a.resumeNodeLeases(now)
 }
 
@@ -125,7 +128,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 		return nil
 	}
 	a.grownLease = size
-	unspent := a.unspent()
+	unspent := a.days.unspent()
 	if count.granted > 0 {
 		unspent -= count.unspent() // included in Count
 	}
@@ -154,16 +157,6 @@ func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Lease
 	return &lease
 }
 
-// appendKeyUses appends the key uses that are not in the log yet.
-func (a *Account) appendKeyUses(uses []KeyUse) []KeyUse {
-	for i := range a.keys {
-		if key := &a.keys[i]; key.used > key.lastUsed {
-			uses = append(uses, KeyUse{key.id, key.used.time()})
-		}
-	}
-	return uses
-}
-
 // AbortLease must be called if the event of NextLease will not become durable.
 func (a *Account) AbortLease() {
 	a.leasePending = false
@@ -171,15 +164,6 @@ func (a *Account) AbortLease() {
 		t.previousRate.spent += t.rate.spent
 		t.rate, t.renewing = t.previousRate, 0
 	}
-}
-
-// unspent returns the number of unspent requests of all days.
-func (a *Account) unspent() int {
-	sum := 0
-	for _, count := range a.days.counts {
-		sum += count.unspent()
-	}
-	return sum
 }
 
 // Refund takes back one request. admittedAt is the clock reading of its admission, from WithDay. If the request was
@@ -210,7 +194,7 @@ func (a *Account) Return(now ClockReading) *Returned {
 	}
 	event := &Returned{
 		Account: a.id, Day: day, RecentAdmitted: a.minute.count(), Monotonic: now.Monotonic,
-		Uses: a.appendKeyUses(nil), Node: a.node,
+		Uses: a.keys.newUses(), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
 		event.Unspent, event.Granted = count.leased-count.charged(), int(count.granted)
@@ -219,7 +203,7 @@ func (a *Account) Return(now ClockReading) *Returned {
 	if a.ownTokens != nil {
 		a.ownTokens.tokens = 0
 	}
-	if event.Unspent == 0 && event.Granted == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.ownNodeLease().Count == 0 {
+	if event.Unspent == 0 && event.Granted == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.nodeLeases.of(a.node).Count == 0 {
 		return nil
 	}
 	if a.node != 0 {

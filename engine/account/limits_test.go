@@ -47,7 +47,7 @@ func TestL1_UnspentIsOfAllDays(t *testing.T) {
 	day := engine.DateOf(noon)
 	o.account.Apply(&Leased{Account: 1, Day: day - 1, Count: 5, At: noon})
 	o.account.Apply(&Leased{Account: 1, Day: day, Count: 3, At: noon})
-	if got := o.account.unspent(); got != 8 {
+	if got := o.account.days.unspent(); got != 8 {
 		t.Errorf("%d are unspent, want 8", got)
 	}
 	if lease := o.account.NextLease(testKey, o.now, o.policy, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
@@ -75,7 +75,7 @@ func TestL1_LeasesDouble(t *testing.T) {
 		var sizes []int
 		for range tt.requests {
 			if lease := o.account.NextLease(testKey, o.now, o.policy, 0); lease != nil {
-				sizes = append(sizes, o.account.unspent()+lease.Count)
+				sizes = append(sizes, o.account.days.unspent()+lease.Count)
 				o.account.Apply(lease)
 			}
 			if result, _ := o.account.Admit(testKey, o.now, o.policy); result.DenyCode != "" && result.DenyCode != engine.CodeQuotaExceeded {

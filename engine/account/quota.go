@@ -216,6 +216,21 @@ func (d *dayCounts) spendAll() {
 	}
 }
 
+// unspent returns the number of unspent requests of all days.
+func (d *dayCounts) unspent() (sum int) {
+	for _, count := range d.counts {
+		sum += count.unspent()
+	}
+	return sum
+}
+
+// addGrant adds a day whose requests are those of a grant: no event of the account includes them.
+func (d *dayCounts) addGrant(day engine.Date, size int) *dayCount {
+	count := d.getOrCreate(day)
+	count.leased, count.granted = size, int32(size)
+	return count
+}
+
 // find returns the count of a day, or nil.
 func (d *dayCounts) find(day engine.Date) *dayCount {
 	for i := len(d.counts) - 1; i >= 0; i-- {

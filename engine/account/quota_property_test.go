@@ -175,7 +175,7 @@ func clusterBugs() map[string]quotaBug {
 	}
 	return map[string]quotaBug{
 		"others don't count": {only: minuteFault, before: func(a *Account) {
-			own := a.ownNodeLease()
+			own := a.nodeLeases.of(a.node)
 			if a.nodeLeases = nil; own.RecentAdmitted+own.Count > 0 {
 				a.nodeLeases = []LeaseState{own}
 			}

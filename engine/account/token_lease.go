@@ -98,7 +98,7 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 // leaseSize returns the number of requests that should be spendable after the next lease. limit is that of the minute.
 // With a LeaseSize of 1 each request is written to the log.
 func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
-	free := limit - a.minute.count() - a.othersAdmittedMax(now.Monotonic)
+	free := limit - a.minute.count() - a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
 	maximum := max(1, policy.LeaseSize)
 	if maximum > 1 {
 		maximum = max(maximum, limit) // so that a fast account too has a lease when the log has no leader for a few seconds
@@ -110,7 +110,7 @@ func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, wai
 // spend. If no other node has a lease, the maximum may be more than the minute window has left, because Usage enforces
 // the minute limit.
 func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
-	others := a.othersAdmittedMax(now.Monotonic)
+	others := a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
 	if others == 0 {
 		return limit
 	}
@@ -137,7 +137,7 @@ func (a *Account) NextReturn(now ClockReading) *Returned {
 	if n := a.minute.count(); n > 0 && now.Monotonic-a.minute.at(n-1) < idleReturnAfter {
 		return nil
 	}
-	if count := a.days.get(a.today(now)); count.leased == count.charged() && a.ownNodeLease().Count < spentReturnMin {
+	if count := a.days.get(a.today(now)); count.leased == count.charged() && a.nodeLeases.of(a.node).Count < spentReturnMin {
 		return nil
 	}
 	return a.Return(now)

@@ -1,0 +1,97 @@
+package account
+
+import (
+	"slices"
+	"time"
+)
+
+// accountKey is a KeyRecord in half of its memory.
+type accountKey struct {
+	id, name, hint       string
+	digest               Digest
+	createdAt, revokedAt instant
+	lastUsed             instant // as the log has it
+	used                 instant // time of the newest use; copied to lastUsed with the next lease
+}
+
+func keyOf(k *KeyRecord) accountKey {
+	return accountKey{k.ID, k.Name, k.Hint, k.Digest, instantOf(k.CreatedAt), instantOf(k.RevokedAt), instantOf(k.LastUsed), 0}
+}
+
+func (k *accountKey) record() KeyRecord {
+	return KeyRecord{k.id, k.name, k.hint, k.createdAt.time(), k.lastUsed.time(), k.digest, k.revokedAt.time()}
+}
+
+func (k *accountKey) active() bool { return k.revokedAt == 0 }
+
+// instant is a time in nanoseconds since 1970, or 0 for the zero time.
+type instant int64
+
+func instantOf(t time.Time) instant {
+	if t.IsZero() {
+		return 0
+	}
+	return instant(t.UnixNano())
+}
+
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i)).UTC()
+}
+
+// accountKeys are the keys of an account, oldest first.
+type accountKeys []accountKey
+
+// add adds a key. If there are more than keysMax, it drops the oldest revoked key, which is denied as unknown from then
+// on.
+func (k *accountKeys) add(key KeyRecord) {
+	*k = append(*k, keyOf(&key))
+	for len(*k) > keysMax {
+		i := slices.IndexFunc(*k, func(key accountKey) bool { return !key.active() })
+		if i < 0 {
+			return
+		}
+		*k = slices.Delete(*k, i, i+1)
+	}
+}
+
+// byID returns the key with an id, or nil.
+func (k accountKeys) byID(id string) *accountKey {
+	for i := range k {
+		if k[i].id == id {
+			return &k[i]
+		}
+	}
+	return nil
+}
+
+// byDigest returns the key with a digest, or nil. It searches the newest keys first, because those are in use.
+func (k accountKeys) byDigest(digest Digest) *accountKey {
+	for i := len(k) - 1; i >= 0; i-- {
+		if k[i].digest.equal(&digest) {
+			return &k[i]
+		}
+	}
+	return nil
+}
+
+// setUses takes over uses that are in the log.
+func (k accountKeys) setUses(uses ...KeyUse) {
+	for _, use := range uses {
+		if key := k.byID(use.KeyID); key != nil {
+			key.lastUsed = max(key.lastUsed, instantOf(use.At))
+		}
+	}
+}
+
+// newUses returns the uses that are not in the log yet.
+func (k accountKeys) newUses() (uses []KeyUse) {
+	for i := range k {
+		if key := &k[i]; key.used > key.lastUsed {
+			uses = append(uses, KeyUse{key.id, key.used.time()})
+		}
+	}
+	return uses
+}
