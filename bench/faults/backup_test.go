@@ -18,14 +18,12 @@ import (
 // backupsWanted is how many backups taken under load are restored and checked.
 const backupsWanted = 50
 
-// withSmallLimits returns source files of the program with limits so small that snapshots are written and segments
-// dropped all the time.
-func withSmallLimits(t *testing.T) map[string]string {
-	t.Helper()
-	return map[string]string{
-		"wal/options.go":                        replaceText(t, "wal/options.go", "segmentBytesDefault = 4 << 20", "segmentBytesDefault = 16 << 10"),
-		"actors/config.go":                      replaceText(t, "actors/config.go", "snapshotRecordsDefault = 50_000", "snapshotRecordsDefault = 300"),
-		"actors/internal/commitlog/snapshot.go": replaceText(t, "actors/internal/commitlog/snapshot.go", "accountsFraction = 4", "accountsFraction = 1 << 30"),
+// smallLimits makes limits so small that snapshots are written and segments dropped all the time.
+func smallLimits() []plant {
+	return []plant{
+		{"wal/options.go", "segmentBytesDefault = 4 << 20", "segmentBytesDefault = 16 << 10"},
+		{"actors/config.go", "snapshotRecordsDefault = 50_000", "snapshotRecordsDefault = 300"},
+		{"actors/internal/commitlog/snapshot.go", "accountsFraction = 4", "accountsFraction = 1 << 30"},
 	}
 }
 
@@ -43,7 +41,7 @@ type backupTest struct {
 
 func newBackupTest(t *testing.T, program string) *backupTest {
 	t.Helper()
-	return &backupTest{crashTest: newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), program), place: t.TempDir()}
+	return &backupTest{crashTest: newCrashTest(t, usualLimits(), t.TempDir(), program), place: t.TempDir()}
 }
 
 func (s *backupTest) fault(format string, args ...any) {
@@ -150,7 +148,7 @@ func (s *backupTest) String() string {
 // the node or the command. Every file under its final name restores to a node with everything that was acknowledged
 // before.
 func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
-	s := newBackupTest(t, buildOverlay(t, "hurried", withSmallLimits(t)))
+	s := newBackupTest(t, buildWith(t, "hurried", smallLimits()...))
 	for number := 0; s.restored < backupsWanted && number < 2*backupsWanted && len(s.wrong) == 0; number++ {
 		s.cycleWithBackup(number)
 		if (number+1)%10 == 0 {
@@ -171,13 +169,8 @@ func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
 
 // TestFaultsBackup_Control plants a backup that is whole but lacks the accounts of one shard.
 func TestFaultsBackup_Control(t *testing.T) {
-	texts := withSmallLimits(t)
-	const taken = "state, err := s.snapshot(true)"
-	texts["actors/backup.go"] = replaceText(t, "actors/backup.go", taken, taken+`
-	if err == nil {
-		state.Accounts = state.Accounts[1:]
-	}`)
-	s := newBackupTest(t, buildOverlay(t, "lacking", texts))
+	s := newBackupTest(t, buildWith(t, "lacking", append(smallLimits(),
+		plant{"actors/backup.go", "state, err := s.snapshot(true)", "state, err := s.snapshot(true)\n\tif err == nil {\n\t\tstate.Accounts = state.Accounts[1:]\n\t}"})...))
 	for number := 0; number < backupsWanted && len(s.wrong) == 0; number++ {
 		s.cycleWithBackup(5 * number) // no kill during the backup
 	}

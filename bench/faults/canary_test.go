@@ -177,8 +177,7 @@ func TestFaultsS5_Canaries(t *testing.T) {
 		}
 	}
 	// Under attribute names that the log does not mask.
-	const asks = "token, expires, err := a.config.Accounts.OpenSession(r.email, r.code, account.Requester{Address: a.clientAddress(ctx)})\n"
-	talks := buildMutant(t, "talks", "httpapi/account.go", asks, asks+"\ta.config.Logger.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n")
+	talks := buildWith(t, "talks", plant{"httpapi/account.go", "token, expires, err := a.config.Accounts.OpenSession(", "a.config.Logger.Info(\"a try\", \"tried\", r.code, \"by\", r.email.String())\n\ttoken, expires, err := a.config.Accounts.OpenSession("})
 	leaks := exerciseAccounts(t, talks).found()
 	if len(leaks) < 2 {
 		t.Errorf("control: a node that logs codes and addresses is not caught: %q", leaks)

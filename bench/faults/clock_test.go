@@ -102,7 +102,7 @@ func stepRunning(t *testing.T, program string, by time.Duration) (int, error) {
 // TestFaultsQ4_StepsWhileItRuns steps the clocks of ten nodes there, back and there again.
 func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 	t.Parallel()
-	skewed := buildOverlay(t, "skewed", skewedTime(t))
+	skewed := buildWith(t, "skewed", skewedTime(t)...)
 	var counting sync.Mutex
 	asked := 0
 	inParallel(len(clockSteps()), clockSteps(), func(_ int, by time.Duration) {
@@ -120,10 +120,8 @@ func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 // TestFaultsQ4_ControlSteps plants a node that charges an earlier day after its clock was set back.
 func TestFaultsQ4_ControlSteps(t *testing.T) {
 	t.Parallel()
-	const file = "engine/account/admission.go"
-	texts := skewedTime(t)
-	texts[file] = replaceText(t, file, "return max(day, a.days.newest())", "return day")
-	_, err := stepRunning(t, buildOverlay(t, "skewed-back", texts), 25*time.Hour)
+	charges := plant{"engine/account/admission.go", "return max(day, a.days.newest())", "return day"}
+	_, err := stepRunning(t, buildWith(t, "skewed-back", append(skewedTime(t), charges)...), 25*time.Hour)
 	if err == nil {
 		t.Error("a planted bug was not found")
 	}
@@ -133,7 +131,7 @@ func TestFaultsQ4_ControlSteps(t *testing.T) {
 // TestFaultsQ4_StepsBetweenRestarts steps the clock while no node runs, after kills and orderly stops.
 func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
 	t.Parallel()
-	x := newClockTest(t, buildOverlay(t, "skewed", skewedTime(t)))
+	x := newClockTest(t, buildWith(t, "skewed", skewedTime(t)...))
 	c := newHTTPClient("")
 	defer c.close()
 	starts := 0
@@ -184,16 +182,17 @@ func mapSkew() *int64 {
 }
 `
 
-// skewedTime is time/time.go of the toolchain with a wall clock that can be set, by its path.
-func skewedTime(t *testing.T) map[string]string {
+// skewedTime plants a wall clock that can be set in time/time.go of the toolchain.
+func skewedTime(t *testing.T) []plant {
 	t.Helper()
 	output, err := exec.Command("go", "env", "GOROOT").Output()
 	noError(t, err)
 	path := filepath.Join(strings.TrimSpace(string(output)), "src", "time", "time.go")
-	return map[string]string{path: replaceText(t, path,
-		"\t_ \"unsafe\" // for go:linkname\n", "\t\"syscall\"\n\t\"unsafe\"\n",
-		"func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n",
-		skewedNow+"\nfunc Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tsec += *skewPage\n")}
+	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
+	return []plant{
+		{path, "\t_ \"unsafe\" // for go:linkname\n", "\t\"syscall\"\n\t\"unsafe\"\n"},
+		{path, now, skewedNow + "\n" + now + "\tsec += *skewPage\n"},
+	}
 }
 
 // wallClock is the wall clock of nodes built with skewedTime.

@@ -325,8 +325,8 @@ func (g *clusterTest) readIsolated(c *partition, p *clusterNode, fault time.Dura
 // or the nodes themselves, must find it without any other fault.
 func TestFaultsCluster_Control(t *testing.T) {
 	t.Parallel()
-	g := newClusterTest(t, buildMutant(t, "deaf-to-leases", "actors/internal/commitlog/follower.go", "*shard = append(*shard, e)",
-		"if _, is := e.(*account.Leased); !is { *shard = append(*shard, e) }"), nil)
+	g := newClusterTest(t, buildWith(t, "deaf-to-leases", plant{"actors/internal/commitlog/follower.go", "*shard = append(*shard, e)",
+		"if _, is := e.(*account.Leased); !is { *shard = append(*shard, e) }"}), nil)
 	g.stopLoad()
 	for round := range g.checker.accounts {
 		g.raceKeys(round)

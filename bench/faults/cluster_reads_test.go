@@ -210,10 +210,9 @@ func TestFaultsCluster_KeyedReads(t *testing.T) {
 // has been silent, and nothing is leased ahead.
 func TestFaultsCluster_KeyedReadsControl(t *testing.T) {
 	t.Parallel()
-	g := newReadTest(t, buildOverlay(t, "late-elections", map[string]string{
-		"actors/cluster/cluster.go":     replaceText(t, "actors/cluster/cluster.go", "c.tasks.start(c.watchRoutes)", ""),
-		"engine/account/token_lease.go": replaceText(t, "engine/account/token_lease.go", "if waiting == 0 && (", "if waiting == 0 && (true || "),
-	}))
+	g := newReadTest(t, buildWith(t, "late-elections",
+		plant{"actors/cluster/cluster.go", "c.tasks.start(c.watchRoutes)", ""},
+		plant{"engine/account/token_lease.go", "if waiting == 0 && (", "if waiting == 0 && (true || "}))
 	g.kill(true)
 	g.kill(true)
 	g.end()

@@ -175,7 +175,7 @@ func (g *clusterTest) stopNode(chance *rand.Rand) {
 // are older than an acknowledged write or an earlier read. As a user other than root no node is cut off.
 func TestFaultsCluster_Run(t *testing.T) {
 	t.Parallel()
-	skewed := buildOverlay(t, "skewed", skewedTime(t))
+	skewed := buildWith(t, "skewed", skewedTime(t)...)
 	for _, apart := range []int{closeClocks, farClocks} {
 		if t.Failed() {
 			break
@@ -220,15 +220,14 @@ func (g *clusterTest) strikes(network bool) []func(*rand.Rand) {
 // one of TestFaultsCluster_Control. The checker must find all of them.
 func TestFaultsCluster_RunControls(t *testing.T) {
 	t.Parallel()
-	texts := map[string]string{}
-	plant := func(file string, changes ...string) { texts[file] = replaceText(t, file, changes...) }
-	plant("actors/internal/commitlog/follower.go", "m.currencies[e.CurrencyCode()] = append", "if f.log.Shared.Node() == 2 && sequenceIsOdd(m) { continue }\n\t\t\tm.currencies[e.CurrencyCode()] = append",
-		"func (f *follower) start() {", "func sequenceIsOdd(m *Delivered) bool { return m.Sequence%2 == 1 }\n\nfunc (f *follower) start() {")
-	plant("actors/write.go", "c.board.post(c.index, c.state.Snapshot())", "if c.writes.remoteSeq%4 != 3 {\n\t\tc.board.post(c.index, c.state.Snapshot())\n\t}")
-	plant("actors/cluster/lease.go", "\treturn l, err\n}\n\n// bucket", "\tif errors.Is(err, jetstream.ErrKeyExists) {\n\t\terr = nil\n\t}\n\treturn l, err\n}\n\n// bucket")
-	plant("actors/cluster/peers.go", "\t\tdefault:\n\t\t\trefusing++", "\t\tdefault:\n\t\t\taccepting++")
-	plant("node/cluster.go", "case !o.Leave:", "case false:")
-	g := newClusterTest(t, buildOverlay(t, "wrong", texts), nil)
+	wrong := buildWith(t, "wrong",
+		plant{"actors/internal/commitlog/follower.go", "m.currencies[e.CurrencyCode()] = append", "if f.log.Shared.Node() == 2 && sequenceIsOdd(m) { continue }\n\t\t\tm.currencies[e.CurrencyCode()] = append"},
+		plant{"actors/internal/commitlog/follower.go", "func (f *follower) start() {", "func sequenceIsOdd(m *Delivered) bool { return m.Sequence%2 == 1 }\n\nfunc (f *follower) start() {"},
+		plant{"actors/write.go", "c.board.post(c.index, c.state.Snapshot())", "if c.writes.remoteSeq%4 != 3 {\n\t\tc.board.post(c.index, c.state.Snapshot())\n\t}"},
+		plant{"actors/cluster/lease.go", "\treturn l, err\n}\n\n// bucket", "\tif errors.Is(err, jetstream.ErrKeyExists) {\n\t\terr = nil\n\t}\n\treturn l, err\n}\n\n// bucket"},
+		plant{"actors/cluster/peers.go", "\t\tdefault:\n\t\t\trefusing++", "\t\tdefault:\n\t\t\taccepting++"},
+		plant{"node/cluster.go", "case !o.Leave:", "case false:"})
+	g := newClusterTest(t, wrong, nil)
 	eventually(healMax, func() bool { return g.checker.violationCount(wentBack) > 0 })
 	g.startTwin(g.chance())
 	g.stopLoad()

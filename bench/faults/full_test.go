@@ -236,7 +236,7 @@ func TestFaultsW7_ControlPoison(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	blind := buildMutant(t, "blind", "wal/disk.go", "	if free-need < reserve {", "	if free-need < -reserve*1000 {")
+	blind := buildWith(t, "blind", plant{"wal/disk.go", "\tif free-need < reserve {", "\tif free-need < -reserve*1000 {"})
 	r := &diskFullTest{t: t, mail: newMailServer(t), slowest: map[string]time.Duration{}}
 	r.start(blind, 64<<10)
 	fill(t, r.disk, 0)

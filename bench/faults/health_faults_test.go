@@ -31,7 +31,7 @@ func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 		"disk full":              func(t *testing.T) (*node, plantedFault) { return plantFull(t, "") },
 		"mail server down":       func(t *testing.T) (*node, plantedFault) { return plantMail(t, "", "failing", 1) },
 		"mail queue full": func(t *testing.T) (*node, plantedFault) { // of two messages
-			small := buildMutant(t, "small-queue", "actors/mail/config.go", "queueMaxDefault     = 1000\n", "queueMaxDefault     = 2\n")
+			small := buildWith(t, "small-queue", plant{"actors/mail/config.go", "queueMaxDefault     = 1000\n", "queueMaxDefault     = 2\n"})
 			return plantMail(t, small, "full", 2)
 		},
 	}
@@ -75,7 +75,7 @@ func TestFaultsS15_ControlUnwired(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	n, planted := plantFull(t, buildMutant(t, "deaf", "actors/health.go", "s.dataCondition(), s.log.Health.Disk(now),", "s.dataCondition(), engine.HealthyCondition(\"disk\"),"))
+	n, planted := plantFull(t, buildWith(t, "deaf", plant{"actors/health.go", "s.dataCondition(), s.log.Health.Disk(now),", "s.dataCondition(), engine.HealthyCondition(\"disk\"),"}))
 	_, _, err := watchHealth(t, n).plantAndMend(planted)
 	if err == nil {
 		t.Error("a node that says nothing of its full disk passes")
@@ -130,7 +130,7 @@ func plantEmpty(t *testing.T) (*node, plantedFault) {
 
 // plantRecovering starts a node whose replay waits for four seconds.
 func plantRecovering(t *testing.T) (*node, plantedFault) {
-	slow := buildMutant(t, "slow-replay", "actors/recovery.go", "\tr := newReplayer(s)\n", "\ttime.Sleep(4 * time.Second)\n\tr := newReplayer(s)\n")
+	slow := buildWith(t, "slow-replay", plant{"actors/recovery.go", "\tr := newReplayer(s)\n", "\ttime.Sleep(4 * time.Second)\n\tr := newReplayer(s)\n"})
 	data := t.TempDir() + "/data"
 	writeDataDir(t, data, 1)
 	n := launch(t, command{program: slow, args: serveArgs(data)})
@@ -316,7 +316,7 @@ func plantConnections(t *testing.T) (*node, plantedFault) {
 
 // plantOverload sends more requests at once than a mailbox of one place can hold.
 func plantOverload(t *testing.T) (*node, plantedFault) {
-	small := buildMutant(t, "small-mailbox", "actors/config.go", "mailboxDefault         = 4096\n", "mailboxDefault         = 1\n")
+	small := buildWith(t, "small-mailbox", plant{"actors/config.go", "mailboxDefault         = 4096\n", "mailboxDefault         = 1\n"})
 	n, _, keys := onSmallDisk(t, small, "160m", 1, unlimitedReads()...)
 	var stop func()
 	return n, plantedFault{
@@ -328,7 +328,7 @@ func plantOverload(t *testing.T) (*node, plantedFault) {
 
 // plantSnapshot has a snapshot written for which there is not enough space.
 func plantSnapshot(t *testing.T) (*node, plantedFault) {
-	eager := buildOverlay(t, "eager-snapshots", withSmallLimits(t))
+	eager := buildWith(t, "eager-snapshots", smallLimits()...)
 	n, disk, keys := onSmallDisk(t, eager, "220m", 20_000, unlimitedReads()...)
 	var stop func()
 	return n, plantedFault{

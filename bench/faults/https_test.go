@@ -172,7 +172,7 @@ func TestFaultsHTTPS_Renewal(t *testing.T) {
 	}
 	again.stop()
 
-	late := buildMutant(t, "late-renewal", "node/acme/acme.go", "Add(-min(lifetime/3, renewBeforeMax))", "Add(0*min(lifetime/3, renewBeforeMax))")
+	late := buildWith(t, "late-renewal", plant{"node/acme/acme.go", "Add(-min(lifetime/3, renewBeforeMax))", "Add(0*min(lifetime/3, renewBeforeMax))"})
 	if u, n, _ := useHTTPS(t, p, late); len(u.failures) == 0 {
 		t.Errorf("the control renews too late, and %d requests did not notice: %s", u.answered, fmt.Sprint(u.serials))
 	} else {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -330,25 +331,25 @@ func (s *crashTest) caughtBy() string {
 // TestFaultsW1_Control plants three bugs that only a crash shows: an answer just before the write, leases that are not
 // written, and grants of a day that a replay forgets.
 func TestFaultsW1_Control(t *testing.T) {
-	early := buildMutant(t, "answers-early", "actors/internal/commitlog/worker.go",
-		"package commitlog\n", "package commitlog\n\nimport planted \"time\"\n",
-		"last, err := l.Journal.Append(expected, records)",
-		"l.Ref.Send(&appendResult{last: expected + uint64(len(records))}); planted.Sleep(5 * planted.Millisecond)\n"+
-			"last, err := l.Journal.Append(expected, records)",
-		"l.Ref.Send(&appendResult{last: last, err: err})", "_ = last")
-	s := newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), early)
-	s.runUntilCaught(kill, lostWrite)
-	figure(t, "control, answers before it writes: %s", s.caughtBy())
-
-	unlogged := buildMutant(t, "unlogged-lease", "actors/internal/record/accounts.go", "\tc.count(3, &e.Count)\n", "")
-	s = newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), unlogged)
-	s.runUntilCaught(kill, overGranted)
-	figure(t, "control, no lease is logged: %s", s.caughtBy())
-
-	forgetful := buildMutant(t, "forgotten-grant", "actors/internal/accounts/replay.go", "r.grants = r.grants.Apply(*e, false)", "")
-	s = newCrashTest(t, limits{day: 20_000, minute: 60_000, lease: 16}, t.TempDir(), forgetful)
-	s.runUntilCaught(kill, overGranted)
-	figure(t, "control, grants are forgotten: %s", s.caughtBy())
+	for _, c := range []struct {
+		name string
+		kind violation
+		bugs []plant
+	}{
+		{"answers before it writes", lostWrite, []plant{
+			{"actors/internal/commitlog/worker.go", "package commitlog\n", "package commitlog\n\nimport planted \"time\"\n"},
+			{"actors/internal/commitlog/worker.go", "l.Ref.Send(&appendResult{last: last, err: err})", "_ = last"},
+			{"actors/internal/commitlog/worker.go", "last, err := l.Journal.Append(expected, records)",
+				"l.Ref.Send(&appendResult{last: expected + uint64(len(records))}); planted.Sleep(5 * planted.Millisecond)\n" +
+					"last, err := l.Journal.Append(expected, records)"},
+		}},
+		{"no lease is logged", overGranted, []plant{{"actors/internal/record/accounts.go", "\tc.count(3, &e.Count)\n", ""}}},
+		{"grants are forgotten", overGranted, []plant{{"actors/internal/accounts/replay.go", "r.grants = r.grants.Apply(*e, false)", ""}}},
+	} {
+		s := newCrashTest(t, usualLimits(), t.TempDir(), buildWith(t, strings.ReplaceAll(c.name, " ", "-"), c.bugs...))
+		s.runUntilCaught(kill, c.kind)
+		figure(t, "control, %s: %s", c.name, s.caughtBy())
+	}
 }
 
 // TestFaultsW1_KilledUnderLoad kills the node at random times under load, with the default lease, with leases of one
@@ -359,8 +360,8 @@ func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 		limits limits
 		cycles int
 	}{
-		{"lease 16", limits{day: 20_000, minute: 60_000, lease: 16}, 300},
-		{"lease 16, another node", limits{day: 20_000, minute: 60_000, lease: 16}, 300},
+		{"lease 16", usualLimits(), 300},
+		{"lease 16, another node", usualLimits(), 300},
 		{"lease 1, the day's limit is reached", limits{day: 200, minute: 60_000, lease: 1}, 300},
 		{"lease 16, 1,000 a day and 60 a minute", limits{day: 1000, minute: 60, lease: 16}, 100},
 	} {
@@ -404,11 +405,11 @@ func (v *volume) powerCut(n *node) {
 // unsynced is the program with a bug: it never waits for the disk.
 func unsynced(t *testing.T) string {
 	t.Helper()
-	return buildMutant(t, "unsynced", "wal/log.go", "err := l.store.Sync()", "err := error(nil)")
+	return buildWith(t, "unsynced", plant{"wal/log.go", "err := l.store.Sync()", "err := error(nil)"})
 }
 
-// volumeLimits are the limits of nodes that lose power.
-func volumeLimits() limits { return limits{day: 20_000, minute: 60_000, lease: 16} }
+// usualLimits are never reached, and leases are those of a node without flags.
+func usualLimits() limits { return limits{day: 20_000, minute: 60_000, lease: 16} }
 
 // losePower cuts the power of a node on a kind of file system a number of times, then that of one that does not sync.
 func losePower(t *testing.T, kind string, cycles int, size string, options ...string) {
@@ -419,12 +420,12 @@ func losePower(t *testing.T, kind string, cycles int, size string, options ...st
 		return
 	}
 	v := newVolume(t, memoryDir(t), kind, size, options...)
-	s := newCrashTest(t, volumeLimits(), v.mountPoint, "")
+	s := newCrashTest(t, usualLimits(), v.mountPoint, "")
 	s.run(countFrom(t, "W2_CUTS", cycles), v.powerCut)
 	figure(t, "power cut, %s: %v", kind, s)
 
 	v = newVolume(t, memoryDir(t), kind, size, options...)
-	s = newCrashTest(t, volumeLimits(), v.mountPoint, unsynced(t))
+	s = newCrashTest(t, usualLimits(), v.mountPoint, unsynced(t))
 	s.runUntilCaught(v.powerCut, lostWrite, overGranted)
 	figure(t, "control, %s without sync: %s", kind, s.caughtBy())
 }

@@ -308,7 +308,7 @@ func TestFaultsW2_PowerCutLossy(t *testing.T) {
 		return
 	}
 	l := newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
-	s := newCrashTest(t, volumeLimits(), l.mountPoint, "")
+	s := newCrashTest(t, usualLimits(), l.mountPoint, "")
 	l.syncAll()
 	s.run(countFrom(t, "W2_CUTS", 200), l.powerCut(s))
 	figure(t, "power cut, lossy disk: %v; %v", s, l)
@@ -317,7 +317,7 @@ func TestFaultsW2_PowerCutLossy(t *testing.T) {
 	}
 
 	l = newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
-	s = newCrashTest(t, volumeLimits(), l.mountPoint, unsynced(t))
+	s = newCrashTest(t, usualLimits(), l.mountPoint, unsynced(t))
 	l.syncAll()
 	s.runUntilCaught(l.powerCut(s), lostWrite, overGranted)
 	figure(t, "control, lossy disk without sync: %s", s.caughtBy())
@@ -348,7 +348,7 @@ func crashFreshNodes(t *testing.T, seed uint64, cycles int) (kept, all int) {
 		data := filepath.Join(l.mountPoint, fmt.Sprintf("data-%d", cycle))
 		args := serveArgs(data, "--admin-socket", filepath.Join(t.TempDir(), "admin.sock"))
 		n := launch(t, command{args: args}).ready()
-		record := newChecker(volumeLimits())
+		record := newChecker(usualLimits())
 		record.publishing(1)
 		at := &endpoint{number: 1, url: n.URL, admin: n.admin()}
 		for range chance.IntN(8) {

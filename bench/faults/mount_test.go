@@ -330,8 +330,8 @@ func TestFaultsW6_Control(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	retries := buildMutant(t, "retries", "wal/log.go", "err := l.store.Sync()",
-		"err := l.store.Sync()\n\tfor ; err != nil; err = l.store.Sync() {\n\t\tl.options.Logger.Warn(\"sync failed, tried again\")\n\t}")
+	retries := buildWith(t, "retries", plant{"wal/log.go", "err := l.store.Sync()",
+		"err := l.store.Sync()\n\tfor ; err != nil; err = l.store.Sync() {\n\t\tl.options.Logger.Warn(\"sync failed, tried again\")\n\t}"})
 	s, _, err := diskErrorCase{left: 96 << 10}.run(t, retries)
 	figure(t, "control, a failed sync is tried again: %d keys acknowledged, then: %.300s", s.createdKeys(), fmt.Sprint(err))
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -77,27 +78,29 @@ func buildProgram(name string, texts map[string]string, flags ...string) (string
 	return path, cmdtest.Build(root, path, texts, append(flags, "-trimpath")...)
 }
 
-// buildOverlay builds the program with other texts in place of files.
-func buildOverlay(t *testing.T, name string, texts map[string]string, flags ...string) string {
+// buildWith builds the program with planted bugs.
+func buildWith(t *testing.T, name string, plants ...plant) string {
 	t.Helper()
-	path, err := buildProgram(name, texts, flags...)
+	texts := map[string]string{}
+	for _, p := range plants {
+		text, changed := texts[p.file]
+		if !changed {
+			path := p.file
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(root, path)
+			}
+			source, err := os.ReadFile(path)
+			noError(t, err)
+			text = string(source)
+		}
+		if found := strings.Count(text, p.old); found != 1 {
+			t.Fatalf("plant a bug in %s: want once, found %d times:\n%s", p.file, found, p.old)
+		}
+		texts[p.file] = strings.Replace(text, p.old, p.new, 1)
+	}
+	path, err := buildProgram(name, texts)
 	noError(t, err)
 	return path
-}
-
-// replaceText returns a changed file of the module, or of the standard library by its whole path.
-func replaceText(t *testing.T, file string, changes ...string) string {
-	t.Helper()
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(root, file)
-	}
-	return cmdtest.Replace(t, file, changes...)
-}
-
-// buildMutant builds the program with a bug planted in one file.
-func buildMutant(t *testing.T, name, file string, changes ...string) string {
-	t.Helper()
-	return buildOverlay(t, name, map[string]string{file: replaceText(t, file, changes...)})
 }
 
 // wantHalfDone fails a test that stopped early: it says how much of its work it did, and less than half proves nothing.
