@@ -26,7 +26,7 @@ func decisionsOf() []string {
 
 // TestReadme_Register wants a row for each decision, with a test that exists.
 func TestReadme_Register(t *testing.T) {
-	rows := regexp.MustCompile("(?m)^\\| ([SPTQELKIX]\\d+) \\| (.+) \\| `(Test\\w+)` \\|$").FindAllStringSubmatch(readText(t, "docs/decisions.md"), -1)
+	rows := regexp.MustCompile("(?m)^- \\*\\*([SPTQELKIX]\\d+)\\*\\* (.+) `(Test\\w+)`$").FindAllStringSubmatch(readText(t, "docs/decisions.md"), -1)
 	tests := testNames(readSources(t))
 	var ids []string
 	for _, row := range rows {
