@@ -84,3 +84,27 @@ func TestF1_FirstRequestsShareAWrite(t *testing.T) {
 		n.stop()
 	})
 }
+
+// An account that is about to use up its lease does not wait for the end of the delay. Nor do the others.
+func TestF1_AFastAccountEndsTheDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := startNode(t, Config{})
+		fast, slow := n.join(1, 1).keys[0], n.join(2, 1).keys[0]
+		n.admitted(fast, 13)
+		n.admitted(slow, 9)
+		synctest.Wait()
+		before := n.journal.appended()
+		n.admitted(fast, 1) // two are left
+		synctest.Wait()
+		if got := n.journal.appended() - before; got < 1 || got > 2 {
+			t.Errorf("%d writes for the leases of two accounts", got)
+		}
+		written := n.journal.appended()
+		<-time.NewTimer(2 * accounts.FlushDelay).C
+		synctest.Wait()
+		if got := n.journal.appended(); got != written {
+			t.Errorf("%d writes after the delay", got-written)
+		}
+		n.stop()
+	})
+}

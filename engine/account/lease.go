@@ -135,6 +135,16 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	return a.newLease(Leased{Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent}, digest, now)
 }
 
+// LeaseLow reports whether at most an eighth of the newest lease is unspent, so that requests will soon wait for the
+// next one.
+func (a *Account) LeaseLow(now ClockReading) bool {
+	size := a.grownLease
+	if a.node != 0 {
+		size = a.tokens().rate.size
+	}
+	return a.spendable(a.days.get(a.today(now)), now) <= size/8
+}
+
 // LeaseGrownMax is the largest size of a lease that has grown (decision L1).
 const LeaseGrownMax = 256
 

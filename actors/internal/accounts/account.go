@@ -73,7 +73,7 @@ type AccountActor struct {
 	Account  *account.Account
 	stopped  *engine.Error // if not nil, the error of all new leases and changes
 	Leasing  bool          // a lease is being written to the log
-	urgent   bool          // a request waits for that lease
+	urgent   bool          // a request waits for that lease, or soon will
 	stopping bool          // returnLease has arrived
 
 	remoteSeq  uint32              // number of RemoteEvents messages (events of other nodes) received
@@ -168,8 +168,13 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		a.queueForLease(m, now)
 		return
 	}
-	if result.Admitted && !a.Leasing && a.stopped == nil {
+	switch {
+	case !result.Admitted || a.stopped != nil:
+	case !a.Leasing:
 		a.lease(m.Query.key, now, 0)
+	case !a.urgent && a.Account.LeaseLow(now):
+		a.urgent = true
+		a.outbox.flusher.hurry()
 	}
 	a.reply(m, result, now)
 }

@@ -10,9 +10,10 @@ import (
 )
 
 // FlushDelay is how long an event of an account may stay in the outbox of its shard if no request waits for the event.
-// During the delay, events of many accounts join one write. Most of them are quota leases. The delay does no harm,
-// because an account usually asks for a lease seconds before it needs the lease.
-const FlushDelay = 50 * time.Millisecond
+// During the delay, events of many accounts join one write, whose sync stops all requests of a node with one processor.
+// Most of the events are quota leases, which an account usually asks for seconds before it needs them. An account that
+// is faster ends the delay for all (outboxFlusher.hurry).
+const FlushDelay = 250 * time.Millisecond
 
 // outbox collects events of the accounts of a shard. The shard takes them when it receives OutboxFilled: at once if a
 // request waits for an event, else within about FlushDelay.
@@ -79,12 +80,13 @@ func (o *outbox) take() (events []pendingEvent, returns int, failed bool) {
 type outboxFlusher struct {
 	outboxes []*outbox // set before start
 	wake     chan struct{}
+	now      chan struct{} // ends the delay
 	stop     chan struct{}
 	done     sync.WaitGroup
 }
 
 func newOutboxFlusher() *outboxFlusher {
-	return &outboxFlusher{wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	return &outboxFlusher{wake: make(chan struct{}, 1), now: make(chan struct{}, 1), stop: make(chan struct{})}
 }
 
 func (f *outboxFlusher) start() {
@@ -97,6 +99,14 @@ func (f *outboxFlusher) schedule() {
 	select {
 	case f.wake <- struct{}{}:
 	default: // scheduled already
+	}
+}
+
+// hurry makes the shards empty their outboxes now. It does not block.
+func (f *outboxFlusher) hurry() {
+	select {
+	case f.now <- struct{}{}:
+	default:
 	}
 }
 
@@ -115,6 +125,7 @@ func (f *outboxFlusher) run() {
 		case <-f.stop:
 			return
 		case <-timer.C:
+		case <-f.now:
 		}
 		for _, outbox := range f.outboxes {
 			outbox.notify()
