@@ -135,8 +135,8 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	return a.newLease(Leased{Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent}, digest, now)
 }
 
-// LeaseLow reports whether at most an eighth of the newest lease is unspent, so that requests will soon wait for the
-// next one.
+// LeaseLow reports whether requests will soon wait for the lease that NextLease has returned: the unspent ones are at
+// most an eighth of it.
 func (a *Account) LeaseLow(now ClockReading) bool {
 	size := a.grownLease
 	if a.node != 0 {
