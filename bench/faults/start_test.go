@@ -96,7 +96,7 @@ func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
 // TestFaultsW5_DamageInTheMiddle damages the log: each start is rejected with code 78 in under a second and one line,
 // and changes nothing.
 func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
-	left := killed(t, 60)
+	_, left := untouched(t, 60)
 	dir := filepath.Join(memoryDir(t), "data")
 	var slowest time.Duration
 	refused := 0
