@@ -215,19 +215,27 @@ func revokeKey(c *httpClient, url, session, id string) (answer, error) {
 }
 
 // writeDataDir writes a data directory with rates and accounts with one key each, and returns the keys.
-func writeDataDir(t *testing.T, dir string, accounts int, options ...apitest.Option) []string {
+func writeDataDir(t *testing.T, dir string, accounts int, options ...apitest.Option) (keys []string) {
+	t.Helper()
+	writeState(t, dir, func(s *apitest.Server) {
+		s.Publish(market()...)
+		keys = s.Keys(accounts)
+	}, options...)
+	return keys
+}
+
+// writeState writes a data directory with what fill does to a new node.
+func writeState(t *testing.T, dir string, fill func(s *apitest.Server), options ...apitest.Option) {
 	t.Helper()
 	harness, err := apitest.Open(append([]apitest.Option{apitest.FollowClock(time.Now), apitest.Lenient()}, options...)...)
 	noError(t, err)
-	var keys []string
 	var state *apitest.State
 	made := harness.Do(func(s *apitest.Server) {
-		s.Publish(market()...)
-		keys, state = s.Keys(accounts), s.Snapshot()
+		fill(s)
+		state = s.Snapshot()
 	})
 	noError(t, errors.Join(made, harness.Close()))
 	noError(t, state.Write(dir))
-	return keys
 }
 
 // market returns a rate of every institution that sells dollars and euros.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,14 +110,15 @@ func TestFaultsS15_FailStopShows(t *testing.T) {
 }
 
 // setRate sets a manual rate.
-func setRate(t *testing.T, n *node, currency string, expires time.Time) {
+func setRate(t *testing.T, n *node, currency, buy, sell string, expires time.Time) {
 	t.Helper()
-	buy, sell := map[string]string{"USD": "58.10", "CHF": "70.00"}[currency], map[string]string{"USD": "59.30", "CHF": "73.00"}[currency]
-	output, err := exec.Command(program(t), "admin", "rates", "set", "popular", currency, "--buy", buy, "--sell", sell,
-		"--expires", expires.UTC().Format(time.RFC3339),
-		"--data", n.data, "--by", "test").CombinedOutput()
-	if err != nil {
-		t.Errorf("set a rate: %v\n%s", err, output)
+	c := n.admin()
+	defer c.close()
+	got, err := c.do(http.MethodPost, "http://node/rates", "", map[string]any{
+		"institution": "popular", "currency": currency, "buy": buy, "sell": sell, "expiresAt": expires, "by": "test",
+	})
+	if err != nil || !got.good() {
+		t.Error(got.failure("set a rate", err))
 	}
 }
 
@@ -124,7 +126,7 @@ func plantEmpty(t *testing.T) (*node, plantedFault) {
 	n := start(t, t.TempDir()+"/data")
 	return n, plantedFault{
 		name: "data", state: "empty", down: true, plant: func() {},
-		mend: func() { setRate(t, n, "USD", time.Now().Add(6*time.Hour)) },
+		mend: func() { setRate(t, n, "USD", "58.10", "59.30", time.Now().Add(6*time.Hour)) },
 	}
 }
 
@@ -252,14 +254,14 @@ func plantStale(t *testing.T) (*node, plantedFault) {
 		name: "rates", state: "stale",
 		plant: func() {
 			expires := time.Now().Truncate(time.Second).Add(3 * time.Second)
-			setRate(t, n, "CHF", expires)
+			setRate(t, n, "CHF", "70.00", "73.00", expires)
 			wait(time.Until(expires))
 		},
-		mend: func() { setRate(t, n, "CHF", time.Now().Add(6*time.Hour)) },
+		mend: func() { setRate(t, n, "CHF", "70.00", "73.00", time.Now().Add(6*time.Hour)) },
 	}
 }
 
-// watchStartDelay is when both connections of a watch are open.
+// watchStartDelay is when the connection of a watch is open.
 const watchStartDelay = 500 * time.Millisecond
 
 // dial opens connections to a node; leave closes them.
@@ -267,17 +269,14 @@ func (n *node) dial(count int) (leave func()) {
 	var conns []net.Conn
 	for range count {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(n.URL, "http://"))
-		if err != nil {
-			n.t.Error(err)
-			continue
-		}
+		noError(n.t, err)
 		conns = append(conns, conn)
 	}
-	return sync.OnceFunc(func() {
+	return func() {
 		for _, conn := range conns {
-			_ = conn.Close()
+			_ = conn.Close() // perhaps once more
 		}
-	})
+	}
 }
 
 // plantDescriptors takes the unused descriptors away while clients connect.
@@ -362,52 +361,40 @@ type healthSample struct {
 	states map[string]string
 }
 
-// healthWatch polls /readyz and /livez, each over its own connection, opened at the beginning.
+// healthWatch polls /readyz and /livez over one connection, which is opened at the beginning.
 type healthWatch struct {
 	mu      sync.Mutex
 	samples []healthSample
-	lives   int // good answers of /livez
-	dead    int // others
+	dead    int // answers of /livez that were not 200
 }
 
 // watchHealth watches a node until the test ends.
 func watchHealth(t *testing.T, n *node) *healthWatch {
 	t.Helper()
 	w := &healthWatch{}
-	stop := make(chan struct{})
-	var ended sync.WaitGroup
-	for _, ask := range []func(*httpClient){
-		func(c *httpClient) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		c := newHTTPClient("127.0.9.9")
+		defer c.close()
+		ticker := time.NewTicker(sampleInterval)
+		defer ticker.Stop()
+		for {
 			l := sampleHealth(c, n.URL+"/readyz")
+			live, err := c.do(http.MethodGet, n.URL+"/livez", "", nil)
 			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.samples = append(w.samples, l)
-		},
-		func(c *httpClient) {
-			got, err := c.do(http.MethodGet, n.URL+"/livez", "", nil)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.lives++; err != nil || got.status != http.StatusOK {
+			if w.samples = append(w.samples, l); err != nil || live.status != http.StatusOK {
 				w.dead++
 			}
-		},
-	} {
-		ended.Go(func() {
-			c := newHTTPClient("127.0.9.9")
-			defer c.close()
-			ticker := time.NewTicker(sampleInterval)
-			defer ticker.Stop()
-			for {
-				ask(c)
-				select {
-				case <-ticker.C:
-				case <-stop:
-					return
-				}
+			w.mu.Unlock()
+			select {
+			case <-ticker.C:
+			case <-stop:
+				return
 			}
-		})
-	}
-	t.Cleanup(func() { close(stop); ended.Wait() })
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-ended })
 	return w
 }
 
@@ -432,10 +419,8 @@ func sampleHealth(c *httpClient, url string) healthSample {
 func (w *healthWatch) since(from time.Time) []healthSample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.samples {
-		if !w.samples[i].at.Before(from) {
-			return append([]healthSample(nil), w.samples[i:]...)
-		}
+	if i := slices.IndexFunc(w.samples, func(l healthSample) bool { return !l.at.Before(from) }); i >= 0 {
+		return slices.Clone(w.samples[i:])
 	}
 	return nil
 }
@@ -443,15 +428,14 @@ func (w *healthWatch) since(from time.Time) []healthSample {
 // first waits for a matching sample and returns how long after from it came; false if none came in time.
 func (w *healthWatch) first(from time.Time, most time.Duration, right func(healthSample) bool) (took time.Duration, in bool) {
 	eventually(time.Until(from)+most+10*sampleInterval, func() bool {
-		for _, l := range w.since(from) {
-			if right(l) {
-				took, in = l.at.Sub(from), l.at.Sub(from) <= most
-				return true
-			}
+		all := w.since(from)
+		i := slices.IndexFunc(all, right)
+		if i >= 0 {
+			took = all[i].at.Sub(from)
 		}
-		return false
+		return i >= 0
 	})
-	return took, in
+	return took, took > 0 && took <= most
 }
 
 // holds checks that all samples of a span match.
@@ -488,7 +472,7 @@ func (w *healthWatch) plantAndMend(f plantedFault) (comes, goes time.Duration, e
 	f.plant()
 	comes, in := w.first(time.Now().Add(f.late), shownWithin, shows)
 	if !in {
-		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, shownWithin, w.last().states)
+		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, shownWithin, w.since(time.Now().Add(-shownWithin)))
 	}
 	if err := w.holds(holdTime, shows); err != nil {
 		return 0, 0, err
@@ -496,24 +480,13 @@ func (w *healthWatch) plantAndMend(f plantedFault) (comes, goes time.Duration, e
 	f.mend()
 	goes, in = w.first(time.Now(), clearedWithin, well)
 	if !in {
-		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, clearedWithin, w.last().states)
+		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, clearedWithin, w.since(time.Now().Add(-shownWithin)))
 	}
-	if err := w.holds(holdTime, well); err != nil {
-		return comes, goes, err
-	}
+	err = w.holds(holdTime, well)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.dead > 0 || w.lives == 0 {
-		return comes, goes, fmt.Errorf("/livez: %d of %d looks without a 200", w.dead, w.lives)
+	if w.dead > 0 {
+		err = errors.Join(err, fmt.Errorf("/livez: %d answers that were not 200", w.dead))
 	}
-	return comes, goes, nil
-}
-
-func (w *healthWatch) last() healthSample {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.samples) == 0 {
-		return healthSample{}
-	}
-	return w.samples[len(w.samples)-1]
+	return comes, goes, err
 }

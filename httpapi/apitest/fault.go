@@ -82,25 +82,18 @@ func (n *Node) checkRoute(route string) error {
 	if !hasMethod {
 		method, path = "", route
 	}
-	nearest, distance := "", len(path)
 	for _, known := range httpapi.Routes() {
 		knownMethod, knownPath, _ := strings.Cut(known, " ")
 		sameMethod := method == "" || method == knownMethod || method == http.MethodOptions || method == http.MethodHead && knownMethod == http.MethodGet
 		if sameMethod && (matchesPath(path, knownPath) || matchesPath(knownPath, path)) {
 			return nil
 		}
-		if d := engine.EditDistance(path, knownPath); d < distance {
-			nearest, distance = known, d
-		}
 	}
 	if route == "" || n.instance.server.HasPage(path, "") {
 		return nil
 	}
-	if nearest != "" {
-		nearest = "; the nearest is " + nearest
-	}
-	return fmt.Errorf("fault of %q: the node has no such route%s. A route is \"\", a path without query, or a method and a path. Operations: %s",
-		route, nearest, strings.Join(httpapi.Routes(), ", "))
+	return fmt.Errorf("fault of %q: the node has no such route. A route is \"\", a path without query, or a method and a path. Operations: %s",
+		route, strings.Join(httpapi.Routes(), ", "))
 }
 
 // error returns the error with which the fault answers a request, or nil if Status or Code is unknown.

@@ -86,7 +86,7 @@ func TestDrop(t *testing.T) {
 	srv := Start(t, Seed("standard"))
 	_, whole, _ := get(t, srv.Client, srv.URL+best, "Accept-Encoding", "identity")
 	srv.Drop("/v1/rates/best", 0)
-	if status, body, _, err := tryGet(t, srv.Client, srv.URL+best); err == nil {
+	if status, body, _, err := tryGet(t.Context(), t, srv.Client, srv.URL+best); err == nil {
 		t.Errorf("dropped: %d %q", status, body)
 	}
 	srv.ClearFaults()
@@ -102,7 +102,7 @@ func TestDelay(t *testing.T) {
 		srv.Delay("/v1/rates/best", time.Hour, 0)
 		impatient := *srv.Client
 		impatient.Timeout = 20 * time.Millisecond
-		if _, _, _, err := tryGet(t, &impatient, srv.URL+best); err == nil {
+		if _, _, _, err := tryGet(t.Context(), t, &impatient, srv.URL+best); err == nil {
 			t.Error("nothing was delayed")
 		}
 		if status, _, _ := get(t, srv.Client, srv.URL+"/v1/currencies"); status != http.StatusOK {
@@ -118,7 +118,7 @@ func TestClearFaults_FreesDelayed(t *testing.T) {
 		srv.Delay("/v1/rates/best", time.Hour, 0)
 		began, answered := now(), make(chan int)
 		go func() {
-			status, _, _, _ := tryGet(t, srv.Client, srv.URL+best)
+			status, _, _, _ := tryGet(t.Context(), t, srv.Client, srv.URL+best)
 			answered <- status
 		}()
 		synctest.Wait() // until the request is delayed

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ const best = "/v1/rates/best?currency=USD&operation=buy"
 
 func get(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header) {
 	t.Helper()
-	status, body, received, err := tryGet(t, client, url, header...)
+	status, body, received, err := tryGet(t.Context(), t, client, url, header...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +41,9 @@ func get(t testing.TB, client *http.Client, url string, header ...string) (int, 
 }
 
 // tryGet is get for answers that may break off.
-func tryGet(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header, error) {
+func tryGet(ctx context.Context, t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header, error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

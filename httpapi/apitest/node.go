@@ -61,11 +61,7 @@ func Open(options ...Option) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	var source [32]byte
-	copy(source[:], fmt.Sprintf("tasard apitest %016x", c.randomSeed))
-	n := &Node{
-		config: c, Clock: newClock(c.start, c.follow), random: &lockedRandom{source: rand.NewChaCha8(source)},
-	}
+	n := &Node{config: c, Clock: newClock(c.start, c.follow), random: newRandom(fmt.Sprintf("tasard apitest %016x", randomSeed))}
 	if c.follow != nil && seed != nil {
 		n.Clock.Set(c.start)
 	}
@@ -157,9 +153,8 @@ func (n *Node) requireKeys() error {
 func (n *Node) openInstance(data journalData) error {
 	journal := &memoryJournal{data: data}
 	opened, err := core.Open(core.Config{
-		Actors: n.systemConfig(journal), Seed: func() uint64 { return n.config.randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		// Not n.random: more reads of it would change the API keys that follow from RandomSeed.
-		Random: &lockedRandom{source: rand.NewChaCha8([32]byte{})},
+		Actors: n.systemConfig(journal), Seed: func() uint64 { return randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
+		Random: newRandom(""), // not n.random: more reads of it would change the API keys
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {
@@ -194,7 +189,7 @@ const (
 
 func (n *Node) systemConfig(journal *memoryJournal) actors.Config {
 	return actors.Config{
-		Journal: journal, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules, Logger: n.config.logger,
+		Journal: journal, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules,
 		QuotaPolicy: account.QuotaPolicy{DefaultQuota: n.config.quota}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
 		Random: n.random, Mailer: &n.mailer, AnonymousClientsMax: anonymousMax, AccountShards: accountShards,
 	}
@@ -245,24 +240,32 @@ func (n *Node) stop() error {
 // errClosed is returned by a control if the node is closed.
 var errClosed = errors.New("the node is closed")
 
+// randomSeed makes request ids, API keys, login codes and session tokens the same in every run.
+const randomSeed = 1
+
 // lockedRandom is a seeded random source that is safe for concurrent use.
 type lockedRandom struct {
 	mu     sync.Mutex
-	source *rand.ChaCha8
+	source rand.ChaCha8
 }
 
-// state returns the position of the source.
-func (r *lockedRandom) state() []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	state, _ := r.source.MarshalBinary() // never returns an error
-	return state
+func newRandom(seed string) *lockedRandom {
+	var bytes [32]byte
+	copy(bytes[:], seed)
+	return &lockedRandom{source: *rand.NewChaCha8(bytes)}
 }
 
-func (r *lockedRandom) setState(state []byte) error {
+// state returns the position of the source, for setState.
+func (r *lockedRandom) state() rand.ChaCha8 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.source.UnmarshalBinary(state)
+	return r.source
+}
+
+func (r *lockedRandom) setState(state rand.ChaCha8) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.source = state
 }
 
 // Read implements io.Reader.

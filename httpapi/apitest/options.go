@@ -3,7 +3,6 @@ package apitest
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"time"
 
@@ -29,13 +28,11 @@ type config struct {
 	limits       bool
 	quota        account.Quota
 	keysRequired bool
-	randomSeed   uint64
-	logger       *slog.Logger
 	err          error // problem of the options
 }
 
 func newConfig(options []Option) *config {
-	c := &config{rules: engine.DefaultRules(), randomSeed: 1}
+	c := &config{rules: engine.DefaultRules()}
 	for i, option := range options {
 		if option == nil {
 			c.err = errors.Join(c.err, fmt.Errorf("option %d is nil; leave it out", i+1))
@@ -102,10 +99,3 @@ func Quota(day, minute int) Option {
 
 // KeysRequired makes the node answer requests without a valid API key with status 401.
 func KeysRequired() Option { return func(c *config) { c.keysRequired = true } }
-
-// RandomSeed sets the seed of the random generator for request ids, API keys, login codes and session tokens. The
-// default is 1. With the same RandomSeed they are the same in every run.
-func RandomSeed(seed uint64) Option { return func(c *config) { c.randomSeed = seed } }
-
-// Logger sets the logger of the node. The default discards all messages.
-func Logger(logger *slog.Logger) Option { return func(c *config) { c.logger = logger } }

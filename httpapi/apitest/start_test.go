@@ -108,7 +108,7 @@ func TestStart_SideBySide(t *testing.T) {
 		all.Go(func() {
 			srv.Publish(Rate{Institution: "ambar", Currency: "USD", Buy: "57", Sell: sell, Channel: "digital"})
 			for range 3 {
-				if _, body, _, err := tryGet(t, srv.Client, srv.URL+best); err != nil || !strings.Contains(body, `"sell":"`+sell+`"`) {
+				if _, body, _, err := tryGet(t.Context(), t, srv.Client, srv.URL+best); err != nil || !strings.Contains(body, `"sell":"`+sell+`"`) {
 					t.Errorf("node %d: %v %s", i, err, body)
 				}
 			}

@@ -3,6 +3,7 @@ package apitest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"time"
 )
@@ -12,7 +13,7 @@ import (
 type State struct {
 	data   journalData
 	clock  time.Time
-	random []byte // position of the random source
+	random rand.ChaCha8 // position of the random source
 }
 
 var errNilState = errors.New("the State is nil; use the result of Snapshot")
