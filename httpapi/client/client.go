@@ -209,9 +209,6 @@ func (c *Client) sendOnce(ctx context.Context, q *call) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the body breaks off after %d bytes: %w", ErrNoResponse, len(body), err)
 	}
-	if info, ok := ctx.Value(infoKey{}).(*ResponseInfo); ok {
-		*info = readResponseInfo(response)
-	}
 	switch {
 	case len(body) > bodyBytesMax:
 		return nil, fmt.Errorf("the answer has more than %d bytes", bodyBytesMax)

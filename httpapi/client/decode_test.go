@@ -95,21 +95,10 @@ func strictly(t *testing.T, g *golden, into any) {
 	}
 }
 
-// TestDecode_Golden checks that the types have exactly the fields of the contract, and that errors and headers are
-// read whole.
+// TestDecode_Golden checks that the types have exactly the fields of the contract, and that errors are read whole.
 func TestDecode_Golden(t *testing.T) {
-	seen, refusals, limited, ending := map[reflect.Type]bool{}, 0, 0, 0
+	seen, refusals := map[reflect.Type]bool{}, 0
 	for _, g := range goldens(t, "golden/*.http", "limits/*.http", "accounts/*.http") {
-		head := readResponseInfo(g.response)
-		if head.Limits != nil {
-			limited++
-			if head.Limits.Limit <= 0 || head.Limits.Reset.Year() != 2025 || (g.response.StatusCode == 429) != (head.Limits.Remaining == 0) {
-				t.Errorf("%s: limits %+v", g.name, head.Limits)
-			}
-		}
-		if !head.Sunset.IsZero() {
-			ending++
-		}
 		switch into := responseType(g.target); {
 		case len(g.body) == 0: // HEAD, 204
 		case g.response.StatusCode >= 400:
@@ -128,13 +117,10 @@ func TestDecode_Golden(t *testing.T) {
 		default:
 			seen[reflect.TypeOf(into)] = true
 			strictly(t, &g, into)
-			if !strings.Contains(g.target, "/account/") && g.response.StatusCode == 200 && (head.MaxAge <= 0 || head.ETag == "") {
-				t.Errorf("%s: %+v", g.name, head)
-			}
 		}
 	}
-	if len(seen) != 12 || refusals < 100 || limited == 0 || ending == 0 {
-		t.Errorf("%d types of 12, %d refusals, %d answers with limits, %d with the end of anonymous access", len(seen), refusals, limited, ending)
+	if len(seen) != 12 || refusals < 100 {
+		t.Errorf("%d types of 12, %d refusals", len(seen), refusals)
 	}
 }
 

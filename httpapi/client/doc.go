@@ -14,6 +14,5 @@
 //
 // The key is sent only in the Authorization header. Redirects are not followed.
 //
-// The client has no cache and does not throttle requests. A 304 counts against the quota like a 200, so a program that
-// wants to save quota must reuse a response for its max-age. WithResponse gives max-age and the remaining quota.
+// The client has no cache and does not throttle requests. Client.Usage gives the remaining quota.
 package client

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -99,49 +98,6 @@ func readError(response *http.Response, body []byte) *Error {
 		e.Message = fmt.Sprintf("not an API error, possibly from a proxy: %q", text)
 	}
 	return e
-}
-
-// ResponseInfo has the headers of a response.
-type ResponseInfo struct {
-	Status    int
-	RequestID string // identifies the request in the node's log
-	ETag      string
-	MaxAge    time.Duration // how long the response may be cached
-	Limits    *Limits       // nil if the node does not limit requests
-	Sunset    time.Time     // when anonymous access ends; zero = no date is announced
-}
-
-// Limits is the tighter of the two quota windows of the caller, a day and a minute. Client.Usage returns both.
-type Limits struct {
-	Limit, Remaining int
-	Reset            time.Time // when the window is reset
-}
-
-type infoKey struct{} // of the context value with the *ResponseInfo to fill in
-
-// WithResponse returns a context for one request. info is filled in when a response arrives, even one with an
-// error status. If there are several responses, after retries or for an iterator, info describes the last one.
-func WithResponse(ctx context.Context, info *ResponseInfo) context.Context {
-	return context.WithValue(ctx, infoKey{}, info)
-}
-
-// readResponseInfo reads the headers. The field for a missing header is zero, because a proxy may remove headers.
-func readResponseInfo(response *http.Response) ResponseInfo {
-	header := response.Header
-	info := ResponseInfo{Status: response.StatusCode, RequestID: header.Get("X-Request-Id"), ETag: header.Get("ETag")}
-	for directive := range strings.SplitSeq(header.Get("Cache-Control"), ",") {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(directive), "max-age="); ok {
-			info.MaxAge = parseSeconds(text)
-		}
-	}
-	info.Sunset, _ = http.ParseTime(header.Get("Sunset"))
-	limit, limitErr := strconv.Atoi(header.Get("X-RateLimit-Limit"))
-	remaining, remainingErr := strconv.Atoi(header.Get("X-RateLimit-Remaining"))
-	reset, resetErr := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64)
-	if limitErr == nil && remainingErr == nil && resetErr == nil {
-		info.Limits = &Limits{limit, remaining, time.Unix(reset, 0).UTC()}
-	}
-	return info
 }
 
 const secondsMax = 100_000 // more than a day, and far from an overflow of time.Duration
