@@ -425,6 +425,12 @@ func (w *healthWatch) since(from time.Time) []healthSample {
 	return nil
 }
 
+func (w *healthWatch) newest() healthSample {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.samples[len(w.samples)-1] // first has waited for some
+}
+
 // first waits for a matching sample and returns how long after from it came; false if none came in time.
 func (w *healthWatch) first(from time.Time, most time.Duration, right func(healthSample) bool) (took time.Duration, in bool) {
 	eventually(time.Until(from)+most+10*sampleInterval, func() bool {
@@ -472,7 +478,7 @@ func (w *healthWatch) plantAndMend(f plantedFault) (comes, goes time.Duration, e
 	f.plant()
 	comes, in := w.first(time.Now().Add(f.late), shownWithin, shows)
 	if !in {
-		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, shownWithin, w.since(time.Now().Add(-shownWithin)))
+		return 0, 0, fmt.Errorf("%s does not show %s within %s: %v", f.name, f.state, shownWithin, w.newest().states)
 	}
 	if err := w.holds(holdTime, shows); err != nil {
 		return 0, 0, err
@@ -480,7 +486,7 @@ func (w *healthWatch) plantAndMend(f plantedFault) (comes, goes time.Duration, e
 	f.mend()
 	goes, in = w.first(time.Now(), clearedWithin, well)
 	if !in {
-		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, clearedWithin, w.since(time.Now().Add(-shownWithin)))
+		return comes, 0, fmt.Errorf("%s does not go within %s: %v", f.name, clearedWithin, w.newest().states)
 	}
 	err = w.holds(holdTime, well)
 	w.mu.Lock()
