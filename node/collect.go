@@ -184,6 +184,20 @@ func (l *liveCollector) current() (_ *collectors.Collector, paused bool) {
 	return l.collector, l.paused
 }
 
+// progress returns when sources are fetched next, and which have failed. The time is zero if the node collects nothing.
+func (l *liveCollector) progress() (next time.Time, failed []string) {
+	collector, _ := l.current()
+	if collector == nil {
+		return time.Time{}, nil
+	}
+	for _, h := range collector.Health() {
+		if h.State == collectors.Failing || h.State == collectors.Quarantined {
+			failed = append(failed, h.SourceID)
+		}
+	}
+	return l.nextSlot(), failed
+}
+
 // tryNow fetches a source at once and publishes its rates.
 func (l *liveCollector) tryNow(ctx context.Context, id string) (admin.SourceRun, error) {
 	collector, paused := l.current()

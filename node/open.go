@@ -143,6 +143,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	}
 	coreConfig.HTTP.Limits, coreConfig.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
 	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
+	coreConfig.Collection = func() (time.Time, []string) { return n.collector.progress() }
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	coreConfig.RunSource = func(ctx context.Context, id string) (admin.SourceRun, error) { return n.collector.tryNow(ctx, id) }
 	if n.cluster != nil {

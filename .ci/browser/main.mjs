@@ -9,6 +9,7 @@
 //	docs.mjs       the guide, and the reference that sends requests to the node
 //	every.mjs      all pages: policy, accessibility, width, keyboard, headers, pictures
 //	service.mjs    HTTP: caching, and that pages cost no quota
+//	share.mjs      the card in a frame of another site, the preview of a link
 import { after, before } from "node:test";
 import * as browser from "./browser.mjs";
 import * as node from "./node.mjs";
@@ -18,6 +19,7 @@ import "./rates.mjs";
 import "./docs.mjs";
 import "./every.mjs";
 import "./service.mjs";
+import "./share.mjs";
 
 before(async () => {
   await node.start();

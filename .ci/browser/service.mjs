@@ -6,7 +6,7 @@ import { base } from "./node.mjs";
 
 const publicPages = ["/", "/?currency=EUR&operation=sell&amount=250.00", "/institutions", "/institutions/popular", "/terms", "/docs", "/docs/reference"];
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-  "form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+  "manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 const get = (path, headers = {}) => fetch(base + path, { headers: { "X-Forwarded-For": "10.9.0.1", ...headers }, redirect: "manual" });
 
 test("service: every page has the headers that protect, its language and the contract", async () => {

@@ -17,7 +17,7 @@ var assetFiles embed.FS
 // Policy is the default Content-Security-Policy. It allows only scripts, styles and images from this site, and no
 // inline ones.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	"manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // Frame has the common parts of all pages: layout, languages, assets, limits and the cache. After the last call of
 // AddAssets it is safe for concurrent use.
@@ -129,7 +129,7 @@ func setPageHeaders(header http.Header, r *Request, page *renderedPage) {
 }
 
 func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
-	if _, err := w.Write(body); err != nil {
+	if _, err := w.Write(body); err != nil { //nolint:gosec // G705: gomponents has escaped the values; a picture is not HTML
 		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
 	}
 }
@@ -139,9 +139,11 @@ func RetryAfter(wait time.Duration) string {
 	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }
 
-func pathWith(page string, query url.Values) string {
-	if encoded := query.Encode(); encoded != "" {
-		return page + "?" + encoded
+func pathWith(page string, query url.Values) string { return withQuery(page, query.Encode()) }
+
+func withQuery(page, query string) string {
+	if query == "" {
+		return page
 	}
-	return page
+	return page + "?" + query
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -24,6 +23,7 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 		doc := &Document{
 			Body: body, Title: l.Str("home.title", p.nameOf(l, q.Currency)), Description: l.Str("home.description"), Section: "/",
 			Query: q.values().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.AmountText != "", Feed: currencyFeed(q.Currency),
+			Address: addressQuery(q.Currency), Picture: "/share/" + strings.ToLower(q.Currency) + ".png",
 		}
 		doc.markInvalid(q)
 		return doc, nil
@@ -68,7 +68,7 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	card, err := p.summaryCard(q, l, days)
+	best, err := p.bestRates(q.Currency)
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +77,14 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 		return nil, err
 	}
 	return Group{
-		H1(l.T("home.heading", cmp.Or(l.Str("currency."+q.Currency), p.nameOf(l, q.Currency)))), tabs, card,
+		H1(Text(p.heading(l, q.Currency))), tabs, l.summaryCard(best, days, p.shareLinks(q, best, l)),
 		Section(ID("rates"), H2(Class("quiet"), l.T("rates.heading", q.Currency)), p.form(q, l), result(q, ranking.Items, l)),
 		Section(ID("history"), H2(l.T("history.heading", q.Currency)), periodLinks(l.Path("/"), q, l), marketHistory(l, q, days)),
 		Section(ID("list"), H2(l.T("list."+string(q.Operation), q.Currency)), rankingTable(q, ranking, before, l), unrankedTable(q, rates.Items, l)),
 		If(len(reference.Items) > 0, referenceSection(reference.Items, l)),
 		P(Class("fine"), l.T("files.label"), Text(" "), A(Href("/data/latest.csv"), Text("CSV")), Text(", "), A(Href("/data/latest.json"), Text("JSON")), Text(" · "),
 			A(Href("/data/history.csv"), l.T("files.history")), Text(" · "), l.feedLink(currencyFeed(q.Currency))),
+		p.embedCode(q, l),
 	}, nil
 }
 
@@ -105,19 +106,11 @@ func (p *Pages) currencyTabs(q pageQuery, l *Localizer) (Node, error) {
 	})), nil
 }
 
-// summaryCard returns the best rates of the currency, with their change since the day before, today's range, and a line
-// of 30 days.
-func (p *Pages) summaryCard(q pageQuery, l *Localizer, days []marketDay) (Node, error) {
-	toSell, err := p.best(q.Currency, engine.Sell)
-	if err != nil {
-		return nil, err
-	}
-	toBuy, err := p.best(q.Currency, engine.Buy)
-	if err != nil {
-		return nil, err
-	}
-	return Section(Class("card"), Aria("label", l.Str("glance.label")),
-		Dl(l.bestRate("glance.compra", toSell, engine.Sell, days, compraOf), l.bestRate("glance.venta", toBuy, engine.Buy, days, ventaOf))), nil
+// summaryCard returns the best rates of a currency, with their change since the day before, today's range, a line of 30
+// days, and more below them.
+func (l *Localizer) summaryCard(best bestRates, days []marketDay, more Node) Node {
+	return Section(Class("card"), Aria("label", l.Str("glance.label")), Dl(
+		l.bestRate("glance.compra", best.Compra, engine.Sell, days, compraOf), l.bestRate("glance.venta", best.Venta, engine.Buy, days, ventaOf)), more)
 }
 
 // bestRate returns a list entry with the best rate for an operation (buy or sell). rate is nil if there is no such
@@ -168,17 +161,6 @@ func (l *Localizer) difference(value, before engine.Decimal) Node {
 		sign, words = "▼ "+tickLabel(-units, -units), l.Str("change.down", tickLabel(-units, -units))
 	}
 	return Group{Span(Aria("hidden", "true"), Text(sign)), Span(Class("quiet"), Text(words))}
-}
-
-// best returns the best rate of a currency for an operation, or nil if there is none.
-func (p *Pages) best(currency string, operation engine.Operation) (*engine.Rate, error) {
-	ranking, err := p.service.Ranking(engine.RankingQuery{
-		Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
-	})
-	if err != nil || len(ranking.Items) == 0 {
-		return nil, err
-	}
-	return ranking.Items[0], nil
 }
 
 // form returns the form for operation, amount, currency and channel.

@@ -26,6 +26,8 @@ type Document struct {
 	Styles      []string  // names of assets, see Frame.AddAssets
 	Policy      string    // Content-Security-Policy; "" means the constant Policy
 	Until       time.Time // until when WriteCached caches the page
+	Address     string    // URL query of the page for search engines and previews; "" means none
+	Picture     string    // path of the Spanish picture for previews; "" means none
 	Feed        string    // path of a feed of the page, without the suffix; "" means none
 }
 
@@ -53,7 +55,9 @@ func (f *Frame) render(r *Request, doc *Document) (*renderedPage, error) {
 }
 
 func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {
-	urlOf := func(language Language) string { return f.config.PublicURL + language.Path(r.Page) }
+	urlOf := func(language Language) string {
+		return f.config.PublicURL + withQuery(language.Path(r.Page), doc.Address)
+	}
 	alternate := func(name string, language Language) Node {
 		return Link(Rel("alternate"), Attr("hreflang", name), Href(urlOf(language)))
 	}
@@ -72,11 +76,13 @@ func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {
 		If(doc.Description != "", Meta(Name("description"), Content(doc.Description))),
 		Meta(Name("color-scheme"), Content("light dark")),
 		links,
+		f.preview(l, r, doc),
 		If(doc.Feed != "", Group{
 			Link(Rel("alternate"), Type("application/atom+xml"), Title(l.Str("frame.feed")), Href(doc.Feed+".atom")),
 			Link(Rel("alternate"), Type("application/feed+json"), Title(l.Str("frame.feed")), Href(doc.Feed+".json")),
 		}),
 		Link(Rel("icon"), Href(f.Asset("favicon.svg")), Type("image/svg+xml")),
+		Link(Rel("manifest"), Href(manifestPath)),
 		Map(append([]string{"style.css"}, doc.Styles...), func(name string) Node { return Link(Rel("stylesheet"), Href(f.Asset(name))) }),
 		Map(doc.Scripts, func(name string) Node { return Script(Src(f.Asset(name)), Defer()) }),
 	)
@@ -97,9 +103,6 @@ func (f *Frame) header(l *Localizer, r *Request, doc *Document) Node {
 
 // otherLink returns a link to the same page in the other language.
 func (f *Frame) otherLink(r *Request, doc *Document, children ...Node) Node {
-	language, query := r.Language.Other(), ""
-	if doc.Query != "" {
-		query = "?" + doc.Query
-	}
-	return A(Href(language.Path(r.Page)+query), Attr("hreflang", string(language)), Group(children))
+	language := r.Language.Other()
+	return A(Href(withQuery(language.Path(r.Page), doc.Query)), Attr("hreflang", string(language)), Group(children))
 }

@@ -115,6 +115,11 @@ func (q pageQuery) values() url.Values {
 	return values
 }
 
+// addressQuery returns the URL query of the home page of a currency, without a question.
+func addressQuery(currency string) string {
+	return pageQuery{Currency: currency, Operation: engine.Buy, Days: periodDefault}.values().Encode()
+}
+
 // cacheKey returns the part of the page's key in the cache that depends on the query: the normalized query and the
 // names of invalid parameters.
 func (q pageQuery) cacheKey() string {

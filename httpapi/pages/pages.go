@@ -28,7 +28,10 @@ type Config struct {
 	Logger    *slog.Logger // nil means no log
 	Demo      bool         // every page says that the rates are simulated
 	Contact   string       // e-mail address or URL of the operator; "" means that it is not shown
-	PerMinute int          // limit of requests per minute of a client address; 0 means PerMinuteDefault
+	// Collection returns when sources are read next, and the ids of those that could not be read. The time is zero on a
+	// node that reads none. The function may be nil.
+	Collection func() (next time.Time, failed []string)
+	PerMinute  int // limit of requests per minute of a client address; 0 means PerMinuteDefault
 }
 
 // Pages serves the public pages. It is safe for concurrent use.
@@ -66,6 +69,7 @@ func (p *Pages) Register(mux *http.ServeMux) {
 	f.Handle(mux, http.MethodGet, "/institutions", p.showInstitutions)
 	f.Handle(mux, http.MethodGet, "/institutions/{id}", p.showInstitution)
 	f.Handle(mux, http.MethodGet, "/terms", p.showTerms)
+	p.registerShare(mux)
 	p.registerShort(mux)
 	f.handle(mux, http.MethodGet, "/robots.txt", p.showRobots)
 	f.handle(mux, http.MethodGet, "/favicon.ico", p.showIcon)
@@ -101,4 +105,6 @@ func (p *Pages) registerShort(mux *http.ServeMux) {
 }
 
 // ownNames returns first parts of paths that the rest of the site uses; no institution gets a short address like them.
-func ownNames() []string { return []string{"v1", "en", "account", "docs", "data", "feeds", "assets"} }
+func ownNames() []string {
+	return []string{"v1", "en", "account", "docs", "data", "feeds", "assets", "embed", "share"}
+}

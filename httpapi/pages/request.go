@@ -160,7 +160,7 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 		f.config.Logger.Error("a page could not be answered", "requestId", r.ID, "page", r.Page, "cause", err)
 	}
 	if apiErr != nil && apiErr.Code == engine.CodeDataUnavailable {
-		f.writeErrorText(w, r, status, "error.empty")
+		f.writeErrorText(w, r, status, emptyKey)
 		return
 	}
 	f.writeError(w, r, status)
@@ -178,6 +178,9 @@ func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, ke
 	home.Page = "/" // the link to the other language leads to its home page
 	render := func() (*renderedPage, time.Time, error) {
 		page, err := f.render(&home, f.errorPage(r, status, key))
+		if key == emptyKey { // it changes when a source is read
+			return page, r.Now.Add(time.Second), err
+		}
 		return page, r.Now.Add(errorPageCacheDuration), err
 	}
 	var page *renderedPage
@@ -200,14 +203,35 @@ func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, ke
 // hstsPolicy makes a browser use https for this host for half a year.
 const hstsPolicy = "max-age=15552000"
 
-const errorPageCacheDuration = time.Hour
+const (
+	errorPageCacheDuration = time.Hour
+	emptyKey               = "error.empty" // key of the texts of a node without rates
+)
 
 func (f *Frame) errorPage(r *Request, status int, key string) *Document {
 	l := f.texts.In(r)
 	return &Document{Title: l.Str(key + ".title"), Status: status, NoIndex: true, Body: Group{
-		H1(l.T(key + ".title")), P(Class("lead"), l.T(key+".text")),
+		H1(l.T(key + ".title")), P(Class("lead"), l.T(key+".text")), If(key == emptyKey, f.collection(l)),
 		If(status == http.StatusInternalServerError && r.ID != "", P(Class("fine"), l.T("error.id"), Text(" "), Code(Text(r.ID)),
 			f.Contact(". "+l.Str("error.contact")))),
 		If(r.Page != "/", P(A(Class("button"), l.Href("/"), l.T("error.back")))), // the home page has no link to itself
 	}}
+}
+
+// collection says when sources are read next, and which could not be read. It returns nil if the node reads none.
+func (f *Frame) collection(l *Localizer) Node {
+	if f.config.Collection == nil {
+		return nil
+	}
+	next, failed := f.config.Collection()
+	if next.IsZero() {
+		return nil
+	}
+	when := l.Str("error.empty.today", l.Clock(next))
+	if day := engine.DateOf(next); day != engine.DateOf(l.now) {
+		when = l.Str("error.empty.later", l.ShortDate(day), l.Clock(next))
+	}
+	return Group{P(Text(when)), If(len(failed) > 0, Group{P(l.T("error.empty.failed")), Ul(Map(failed, func(id string) Node {
+		return Li(Text(f.config.Catalogue.Source(id).Name))
+	}))})}
 }

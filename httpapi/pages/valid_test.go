@@ -78,7 +78,7 @@ func problemsOf(all []*html.Node, language string) []string {
 		problems = append(problems, elementProblems(node, ids, labelled)...)
 	}
 	for element, want := range map[string]int{"h1": 1, "main": 1, "title": 1, "style": 0, "iframe": 0, "header": 1, "footer": 1} {
-		if count[element] != want {
+		if count[element] != want && !(want == 1 && count["base"] == 1 && (element == "header" || element == "footer")) { // a card has no frame
 			report("there are not as many as there should be of", element)
 		}
 	}

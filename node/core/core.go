@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
@@ -28,7 +29,8 @@ type Config struct {
 
 	// These functions return the state of parts of a node that are not in the core, such as mail. Each may be nil.
 	Conditions func() []engine.Condition
-	Readiness  func(*admin.Readiness) // adds the state of these parts to the readiness of the core
+	Readiness  func(*admin.Readiness)                   // adds the state of these parts to the readiness of the core
+	Collection func() (next time.Time, failed []string) // for the pages, see pages.Config
 	Sources    func() admin.Sources
 	RunSource  func(ctx context.Context, id string) (admin.SourceRun, error)
 	Cluster    func() admin.Cluster

@@ -40,7 +40,7 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	mux := http.NewServeMux()
 	public := pages.New(pages.Config{
 		Service: system, Catalogue: c.Actors.Catalogue, Clock: c.Actors.Clock, PublicURL: c.PublicURL, Logger: c.Actors.Logger, Demo: c.Demo,
-		Contact: c.Contact, Secure: c.HTTP.Certificate != nil,
+		Contact: c.Contact, Secure: c.HTTP.Certificate != nil, Collection: c.Collection,
 	})
 	public.Register(mux)
 	limits := docs.Limits{

@@ -1,0 +1,293 @@
+package pages
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/math/fixed"
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
+)
+
+// embedPolicy is the Content-Security-Policy of a card: any site may show it in a frame.
+const embedPolicy = "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors *; base-uri 'none'"
+
+// Size of a picture in pixels, as the sites that show previews of links want it.
+const (
+	pictureWidth  = 1200
+	pictureHeight = 630
+	pictureMargin = 70
+)
+
+const pictureCacheDuration = time.Minute
+
+// bestRates are the best rates of a currency: compra for visitors with the currency, venta for those without it. A side
+// is nil if there is no such rate.
+type bestRates struct{ Compra, Venta *engine.Rate }
+
+func (p *Pages) bestRates(currency string) (best bestRates, err error) {
+	for operation, rate := range map[engine.Operation]**engine.Rate{engine.Sell: &best.Compra, engine.Buy: &best.Venta} {
+		ranking, err := p.service.Ranking(engine.RankingQuery{
+			Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
+		})
+		if err != nil {
+			return best, err
+		}
+		if len(ranking.Items) > 0 {
+			*rate = ranking.Items[0]
+		}
+	}
+	return best, nil
+}
+
+// all returns the rates that exist.
+func (b bestRates) all() (rates []*engine.Rate) {
+	for _, rate := range []*engine.Rate{b.Compra, b.Venta} {
+		if rate != nil {
+			rates = append(rates, rate)
+		}
+	}
+	return rates
+}
+
+// heading returns the heading of a page about a currency: Dólar hoy en RD.
+func (p *Pages) heading(l *Localizer, code string) string {
+	name := l.Str("currency." + code)
+	if name == "" {
+		name = p.nameOf(l, code)
+	}
+	return l.Str("home.heading", name)
+}
+
+// addressOf returns the absolute address of the home page with a query, or "" without a public URL.
+func (p *Pages) addressOf(l *Localizer, q pageQuery) string {
+	if p.frame.config.PublicURL == "" {
+		return ""
+	}
+	return p.frame.config.PublicURL + withQuery(l.Path("/"), q.values().Encode())
+}
+
+// shareLinks returns links to the page for others, or nil without a public URL.
+func (p *Pages) shareLinks(q pageQuery, best bestRates, l *Localizer) Node {
+	address := p.addressOf(l, q)
+	if address == "" || len(best.all()) == 0 {
+		return nil
+	}
+	text := p.heading(l, q.Currency) + ": " + p.summary(best, l) + " " + address
+	return P(Class("fine"), l.T("share.label"), Text(" "),
+		External("https://wa.me/?text="+strings.ReplaceAll(url.QueryEscape(text), "+", "%20"), "WhatsApp"), Text(" · "),
+		A(Href(address), l.T("share.link")))
+}
+
+// embedCode returns the HTML with which another site shows the card of a currency, or nil without a public URL.
+func (p *Pages) embedCode(q pageQuery, l *Localizer) Node {
+	if p.frame.config.PublicURL == "" {
+		return nil
+	}
+	code := fmt.Sprintf(`<iframe src="%s" title="%s" width="380" height="260" style="border:0" loading="lazy"></iframe>`,
+		p.frame.config.PublicURL+l.Path("/embed/"+strings.ToLower(q.Currency)), p.heading(l, q.Currency))
+	return Details(Summary(l.T("share.embed")), Pre(TabIndex("0"), Aria("label", "HTML"), Attr("translate", "no"), Code(Text(code))))
+}
+
+// summary returns the best rates in words: compra 58.30, venta 59.05.
+func (p *Pages) summary(best bestRates, l *Localizer) string {
+	var sides []string
+	if best.Compra != nil {
+		sides = append(sides, strings.ToLower(l.Str("glance.compra"))+" "+sideOrDash(best.Compra.Buy))
+	}
+	if best.Venta != nil {
+		sides = append(sides, strings.ToLower(l.Str("glance.venta"))+" "+sideOrDash(best.Venta.Sell))
+	}
+	return strings.Join(sides, ", ")
+}
+
+// preview returns the Open Graph tags of a page, from which other sites and messengers make the preview of a link. It
+// returns nil without a public URL, because the addresses must be absolute.
+func (f *Frame) preview(l *Localizer, r *Request, doc *Document) Node {
+	if f.config.PublicURL == "" || doc.Description == "" {
+		return nil
+	}
+	tag := func(property, content string) Node { return Meta(Attr("property", "og:"+property), Content(content)) }
+	locale := "es_DO"
+	if r.Language == English {
+		locale = "en_US"
+	}
+	tags := Group{
+		tag("type", "website"), tag("site_name", l.Str("frame.name")), tag("locale", locale), tag("title", doc.Title), tag("description", doc.Description),
+		tag("url", f.config.PublicURL+withQuery(r.Language.Path(r.Page), doc.Address)),
+	}
+	if doc.Picture == "" {
+		return tags
+	}
+	return append(tags, tag("image", f.config.PublicURL+r.Language.Path(doc.Picture)), tag("image:type", "image/png"),
+		tag("image:width", fmt.Sprint(pictureWidth)), tag("image:height", fmt.Sprint(pictureHeight)), tag("image:alt", doc.Title),
+		Meta(Name("twitter:card"), Content("summary_large_image")))
+}
+
+// registerShare adds what other sites and devices show of the pages.
+func (p *Pages) registerShare(mux *http.ServeMux) {
+	f := p.frame
+	f.Handle(mux, http.MethodGet, "/embed/{currency}", p.showEmbed)
+	f.handle(mux, http.MethodGet, manifestPath, p.showManifest)
+	if f.config.PublicURL != "" {
+		f.Handle(mux, http.MethodGet, "/share/{picture}", p.showPicture)
+	}
+}
+
+const manifestPath = "/manifest.webmanifest"
+
+// showManifest serves the web manifest, with which a phone keeps the site among its apps.
+func (p *Pages) showManifest(w http.ResponseWriter, r *Request) {
+	l := p.texts.In(r)
+	p.sendPlain(w, r, "application/manifest+json", fmt.Appendf(nil,
+		`{"name":%q,"short_name":%q,"lang":"es","start_url":"/","scope":"/","display":"minimal-ui","background_color":"#f6f8f9","theme_color":"#0b5c7a",`+
+			`"icons":[{"src":%q,"sizes":"any","type":"image/svg+xml"}]}`,
+		l.Str("frame.tagline"), l.Str("frame.name"), p.frame.Asset("favicon.svg")))
+}
+
+// cachedOf sends the cached response about a currency. If there is none, render makes it from the best rates, which are
+// nil while there is no data.
+func (p *Pages) cachedOf(r *Request, currency string, render func(bestRates) (*renderedPage, time.Time, error)) (*renderedPage, error) {
+	return p.frame.cached(r, cacheKey{language: r.Language, page: r.Page, query: currency}, func() (*renderedPage, time.Time, error) {
+		best, err := p.bestRates(currency)
+		if err != nil && !isUnavailable(err) {
+			return nil, time.Time{}, err
+		}
+		return render(best)
+	})
+}
+
+// showEmbed serves the card of a currency, which other sites show in a frame. It has no script.
+func (p *Pages) showEmbed(w http.ResponseWriter, r *Request) {
+	currency, ok := p.catalogue.Currency(strings.ToUpper(r.PathValue("currency")))
+	if !ok {
+		p.frame.NotFound(w, r)
+		return
+	}
+	page, err := p.cachedOf(r, currency.Code, func(best bestRates) (*renderedPage, time.Time, error) {
+		l := p.texts.In(r)
+		days, err := p.history.market(currency.Code, l.now)
+		if err != nil && !isUnavailable(err) {
+			return nil, time.Time{}, err
+		}
+		home := withQuery(l.Path("/"), addressQuery(currency.Code))
+		var at Node
+		if rates := best.all(); len(rates) > 0 {
+			at = l.asOf(rates, nil)
+		}
+		var text bytes.Buffer
+		err = Doctype(HTML(Lang(string(r.Language)),
+			Head(Meta(Charset("utf-8")), Meta(Name("viewport"), Content("width=device-width, initial-scale=1")), Meta(Name("robots"), Content("noindex")),
+				Meta(Name("color-scheme"), Content("light dark")), TitleEl(Text(p.heading(l, currency.Code))), Base(Target("_blank")),
+				Link(Rel("stylesheet"), Href(p.frame.Asset("style.css")))),
+			Body(Class("embed"), If(p.frame.config.Demo, P(Class("demo"), Role("note"), l.T("share.demo"))),
+				Main(H1(A(Href(home), Text(p.heading(l, currency.Code)))), l.summaryCard(best, days, at))))).Render(&text)
+		return &renderedPage{http.StatusOK, embedPolicy, rendered.Undated(text.Bytes())}, r.Now.Truncate(time.Second).Add(time.Second), err
+	})
+	if err != nil {
+		p.frame.Fail(w, r, err)
+		return
+	}
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
+	w.Header().Set("Cache-Control", "no-cache")
+	setPageHeaders(w.Header(), r, page)
+	page.body.Send(w, r.Request, page.status)
+}
+
+// showPicture serves a picture of today's best rates of a currency, for previews of links.
+func (p *Pages) showPicture(w http.ResponseWriter, r *Request) {
+	name, isPNG := strings.CutSuffix(r.PathValue("picture"), ".png")
+	currency, ok := p.catalogue.Currency(strings.ToUpper(name))
+	if !ok || !isPNG {
+		p.frame.NotFound(w, r)
+		return
+	}
+	page, err := p.cachedOf(r, currency.Code, func(best bestRates) (*renderedPage, time.Time, error) {
+		content, err := p.draw(p.texts.In(r), currency.Code, best)
+		return &renderedPage{body: rendered.Undated(content)}, r.Now.Add(pictureCacheDuration), err
+	})
+	if err != nil {
+		p.frame.Fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "image/png")
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
+	w.Header().Set("Cache-Control", "public, max-age="+RetryAfter(pictureCacheDuration))
+	p.frame.send(w, r, page.body.Plain())
+}
+
+// draw returns the picture of the best rates of a currency, as PNG.
+func (p *Pages) draw(l *Localizer, code string, best bestRates) ([]byte, error) {
+	c := &canvas{image: image.NewRGBA(image.Rect(0, 0, pictureWidth, pictureHeight))}
+	ink, soft, brand := image.NewUniform(color.RGBA{0x16, 0x22, 0x2b, 0xff}), image.NewUniform(color.RGBA{0x4c, 0x5b, 0x66, 0xff}), image.NewUniform(color.RGBA{0x0b, 0x5c, 0x7a, 0xff})
+	title, number := c.face(gobold.TTF, &opentype.FaceOptions{Size: 56, DPI: 72}), c.face(gobold.TTF, &opentype.FaceOptions{Size: 130, DPI: 72})
+	plain, strong := c.face(goregular.TTF, &opentype.FaceOptions{Size: 36, DPI: 72}), c.face(gobold.TTF, &opentype.FaceOptions{Size: 36, DPI: 72})
+	if c.err != nil {
+		return nil, c.err
+	}
+	const width, column = pictureWidth - 2*pictureMargin, (pictureWidth - 2*pictureMargin) / 2
+	draw.Draw(c.image, c.image.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(c.image, image.Rect(0, 0, pictureWidth, 130), brand, image.Point{}, draw.Src)
+	c.text(pictureMargin, 88, width, title, image.White, p.heading(l, code))
+	side := func(x int, key string, rate *engine.Rate, operation engine.Operation) {
+		value, institution := noValue, l.Str("glance.none")
+		if rate != nil {
+			value, institution = sideOrDash(rate.Side(operation)), rate.InstitutionName
+		}
+		c.text(x, 210, column, plain, soft, l.Str(key)+" ("+l.Str(key+".who")+")")
+		c.text(x, 345, column-20, number, ink, value)
+		c.text(x, 415, column-20, plain, ink, institution)
+	}
+	side(pictureMargin, "glance.compra", best.Compra, engine.Sell)
+	side(pictureMargin+column, "glance.venta", best.Venta, engine.Buy)
+	note := l.Date(engine.DateOf(l.now))
+	if p.frame.config.Demo {
+		note = l.Str("share.demo")
+	}
+	c.text(pictureMargin, 515, width, plain, soft, note)
+	_, host, _ := strings.Cut(p.frame.config.PublicURL, "://")
+	c.text(pictureMargin, 575, width, strong, brand, l.Str("frame.name")+" · "+host)
+	var out bytes.Buffer
+	err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, c.image)
+	return out.Bytes(), err
+}
+
+// canvas is a picture with text.
+type canvas struct {
+	image *image.RGBA
+	err   error // of the newest font that could not be read
+}
+
+func (c *canvas) face(ttf []byte, options *opentype.FaceOptions) (face font.Face) {
+	parsed, err := opentype.Parse(ttf)
+	if err == nil {
+		face, err = opentype.NewFace(parsed, options)
+	}
+	c.err = cmp.Or(err, c.err)
+	return face
+}
+
+// text draws a line of text at x; y is its baseline. It cuts off what is wider than width, and adds an ellipsis.
+func (c *canvas) text(x, y, width int, face font.Face, ink image.Image, text string) {
+	for runes := []rune(text); len(runes) > 0 && font.MeasureString(face, text).Ceil() > width; {
+		runes = runes[:len(runes)-1]
+		text = string(runes) + "…"
+	}
+	(&font.Drawer{Dst: c.image, Src: ink, Face: face, Dot: fixed.P(x, y)}).DrawString(text)
+}
