@@ -25,7 +25,7 @@ it the flags of serve. It does not touch the data directory or a running node.`,
 }
 
 func (p *commands) newConfigCheck() *cobra.Command {
-	o := setting.DefaultServe()
+	o := setting.Default()
 	cmd := command.Spec{
 		Use:   "check --data DIR",
 		Short: "Check everything that serve checks before it starts",
@@ -35,7 +35,7 @@ the address belongs to this machine. It prints every problem, one a line, and ex
 configuration is valid. Names and values come first: while one of them is wrong, the rest is not checked.`,
 		Example: `  tasard config check --config /etc/tasard/tasard.toml
   tasard config check --data ./data --listen :8080`,
-		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o) },
 	}.Command(p.Process)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		problem := setting.Resolve(cmd, p.Environ)

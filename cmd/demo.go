@@ -42,11 +42,10 @@ const (
 )
 
 type demoOptions struct {
-	setting.Node // settings of the node; if Config.Dir is "", the demo uses a temporary directory
-	log          terminal.LogOptions
-	step         time.Duration
-	faults       []injectedFault
-	market       *simulated.Market
+	*setting.Serve // if Config.Dir is "", the demo uses a temporary directory
+	step           time.Duration
+	faults         []injectedFault
+	market         *simulated.Market
 }
 
 // injectedFault is a value of --break: a source of rates, and the fault that the simulated site of this source gets.
@@ -56,9 +55,8 @@ type injectedFault struct {
 }
 
 func (p *commands) newDemo() (cmd *cobra.Command) {
-	o := demoOptions{log: terminal.LogOptions{Format: "auto", Level: "warn"}, step: demoStepDefault}
-	o.Node = setting.DefaultNode()
-	o.Limits = false
+	o := demoOptions{Serve: setting.Default(), step: demoStepDefault}
+	o.Limits, o.Log.Level = false, "warn"
 	c := &o.Config
 	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
 	c.Mail, c.Accounts.KeyPrefix = node.Mail{Method: admin.MailLog}, account.KeyPrefixTest
@@ -77,10 +75,7 @@ temporary files.`,
   tasard demo --listen 127.0.0.1:9000 --step 1s
   tasard demo --break bhd-site=zeros --break infodolar=challenge`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddListen(flags, &c.HTTP.Listen)
-			setting.AddLog(flags, &o.log)
-			setting.AddMonitoring(flags, &o.Node)
-			setting.AddLimits(flags, &o.Node)
+			setting.Add(flags, o.Serve, "listen", "limits", "log-format", "log-level", "access-log", "metrics-listen")
 			flags.Var(setting.Duration(&o.step, demoStepMin, demoStepMax), "step", "time between two publications")
 		},
 		Flags: func(flags *pflag.FlagSet) {
@@ -96,7 +91,7 @@ temporary files.`,
 
 // demo runs the demo until ctx ends.
 func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
-	log := p.NodeLogger(o.log)
+	log := p.NodeLogger(o.Log)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup starts programs with SIGHUP ignored
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -133,7 +128,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		socket = filepath.Join(dir, admin.SocketName)
 	}
 	o.Config.Admin.Socket = socket
-	config := setting.NodeConfig(p.Process, &o.Node, log)
+	config := setting.NodeConfig(p.Process, o.Serve, log)
 	config.Reference, config.HTTP.Listener = &reference, listener
 	n, err := node.Open(ctx, config)
 	if err != nil {

@@ -17,22 +17,19 @@ import (
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/setting"
-	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
-	"github.com/tasard/tasard/node"
 )
 
 // exportOptions are the flags of tasard export. The command exports observations: an observation has the prices that a
 // source gave for one currency of one institution at one time.
 type exportOptions struct {
-	node   node.Config
-	log    terminal.LogOptions
+	*setting.Serve
 	format string // format of the output; "" means the one that the name of the output shows, or csv
 	output string // path of the output; "" means standard output
 }
 
 func (p *commands) newExport() *cobra.Command {
-	o := exportOptions{log: terminal.LogOptions{Format: "text", Level: "warn"}}
+	o := exportOptions{Serve: setting.ForData()}
 	return command.Spec{
 		Use:   "export --data DIR",
 		Short: "Export a data directory as a file of observations",
@@ -44,9 +41,7 @@ The file contains no quarantined values. A complete copy is tasard backup, which
 		Example: `  tasard export --data ./data -o rates.csv
   tasard export --data ./data --format ndjson | gzip > rates.ndjson.gz`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddDirectory(flags, &o.node)
-			setting.AddAdminSocket(flags, &o.node.Admin.Socket)
-			setting.AddLog(flags, &o.log)
+			setting.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "format of the file; default by the name of the output, else csv")
@@ -62,12 +57,12 @@ func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 		return outputError(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	from := o.node.Dir
-	o.node.Dir = filepath.Join(dir, "data")
-	if err := backup.Copy(ctx, p.Process, from, o.node.Admin.Socket, o.node.Dir); err != nil {
+	from := o.Config.Dir
+	o.Config.Dir = filepath.Join(dir, "data")
+	if err := backup.Copy(ctx, p.Process, from, o.Config.Admin.Socket, o.Config.Dir); err != nil {
 		return err
 	}
-	data, err := datadir.Open(ctx, p.Process, o.node, p.Logger(o.log))
+	data, err := datadir.Open(ctx, p.Process, o.Config, p.Logger(o.Log))
 	if err != nil {
 		return err
 	}

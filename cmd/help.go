@@ -113,7 +113,7 @@ type flagGroup struct {
 	flags *pflag.FlagSet
 }
 
-// flagGroups divides the flags of a command into the groups of setting.Groups. Fewer than groupedFlagsMin flags are
+// flagGroups divides the flags of a command into the groups of their settings. Fewer than groupedFlagsMin flags are
 // one group.
 func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 	count := 0
@@ -121,17 +121,17 @@ func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 	others := all
 	if count >= groupedFlagsMin {
 		others = newFlagSet()
-		for _, group := range setting.Groups() {
-			flags := newFlagSet()
-			for _, name := range group.Flags {
-				flags.AddFlag(all.Lookup(name))
-			}
-			groups = append(groups, flagGroup{group.Title, flags})
-		}
 		all.VisitAll(func(flag *pflag.Flag) {
-			if !slices.ContainsFunc(groups, func(g flagGroup) bool { return g.flags.Lookup(flag.Name) != nil }) {
+			title := setting.Group(flag)
+			if title == "" {
 				others.AddFlag(flag)
+				return
 			}
+			i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
+			if i < 0 {
+				i, groups = len(groups), append(groups, flagGroup{title, newFlagSet()})
+			}
+			groups[i].flags.AddFlag(flag)
 		})
 	}
 	title := "Flags"

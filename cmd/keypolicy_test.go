@@ -66,9 +66,9 @@ func TestK7_Announced(t *testing.T) {
 	wantNotice(t, anyone, deprecation, sunset, link)
 
 	anyone.node.signal(syscall.SIGTERM)
-	refused := run(t, nil, nil, serveArgs(data, "--mail", "log")...)
-	if refused.code != exit.BadData || !strings.Contains(refused.stderr, "keys are announced for 2026-07-15T04:00:00Z, and this node runs with --mail=log") {
-		t.Errorf("--mail=log: exit code %d, %s", refused.code, refused.stderr)
+	refused := run(t, nil, nil, serveArgs(data, "--smtp-addr", "log")...)
+	if refused.code != exit.BadData || !strings.Contains(refused.stderr, "keys are announced for 2026-07-15T04:00:00Z, and this node runs with --smtp-addr log") {
+		t.Errorf("--smtp-addr log: exit code %d, %s", refused.code, refused.stderr)
 	}
 	anyone.node = startReady(t, args...)
 	runAdmin(t, data, "keys-required", "--withdraw")
@@ -79,8 +79,8 @@ func TestK7_Announced(t *testing.T) {
 func TestK7_NotWithPrintedCodes(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	p := startNode(t, data, "--mail", "log")
-	run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data).fails(t, exit.BadData, "--mail=log", "--smtp-addr")
+	p := startNode(t, data, "--smtp-addr", "log")
+	run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data).fails(t, exit.BadData, "--smtp-addr log", "--smtp-addr")
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
 	if line := p.Await("mail to=ana@example.com"); !strings.Contains(line, "code=") {
 		t.Errorf("the letter is %q", line)

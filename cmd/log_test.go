@@ -21,7 +21,7 @@ func TestServe_LogReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(os.Args[0], serveArgs(t.TempDir(), "--access-log", "all", "--mail", "log")...)
+		cmd := exec.Command(os.Args[0], serveArgs(t.TempDir(), "--access-log", "all", "--smtp-addr", "log")...)
 		cmd.Env = append(os.Environ(), asProgram+"="+realNow)
 		cmd.Stdout, cmd.Stderr = write, write
 		if err := cmd.Start(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,22 +26,21 @@ const (
 type mailServer struct {
 	*cmdtest.MailServer
 	t     *testing.T
-	ca    string   // file with the certificate that signs the server's own
 	codes []string // every code that was sent
 }
 
 // newMailServer serves until the test ends.
 func newMailServer(t *testing.T) *mailServer {
 	t.Helper()
-	certificate, authority := newCertificate(t)
+	certificate, _ := newCertificate(t)
 	login := &cmdtest.MailLogin{User: mailUser, Password: mailPassword, Certificate: certificate}
-	return &mailServer{MailServer: cmdtest.NewMailServer(t, "127.0.0.1", login), t: t, ca: writeFile(t, "ca.pem", authority)}
+	return &mailServer{MailServer: cmdtest.NewMailServer(t, "127.0.0.1", login), t: t}
 }
 
 // args returns the settings of a node that uses this mail server.
 func (m *mailServer) args() []string {
 	return []string{
-		"--smtp-addr", m.Addr, "--smtp-ca-file", m.ca, "--smtp-user", mailUser,
+		"--smtp-addr", m.Addr, "--smtp-user", mailUser,
 		"--smtp-password-file", writeFile(m.t, "password", mailPassword+"\n"), "--mail-from", mailSender,
 	}
 }
@@ -57,13 +57,29 @@ func (m *mailServer) code(to string) string {
 	return code
 }
 
-// newCertificate is one for 127.0.0.1, good for both ends, and the PEM text of the one that signed it.
-func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls.Certificate, string) {
-	t.Helper()
-	authority := &x509.Certificate{
+// authority is one that this program and the programs that it starts trust: TestMain names its certificate in
+// SSL_CERT_FILE.
+var authority = sync.OnceValue(func() (a struct {
+	key      *ecdsa.PrivateKey
+	template *x509.Certificate
+	pem      string
+}) {
+	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader) // never fails
+	a.template = &x509.Certificate{
 		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
 	}
+	der, err := x509.CreateCertificate(rand.Reader, a.template, a.template, &a.key.PublicKey, a.key)
+	if err != nil {
+		panic(err)
+	}
+	a.pem = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return a
+})
+
+// newCertificate is one for 127.0.0.1, good for both ends, and the PEM text of the one that signed it.
+func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls.Certificate, string) {
+	t.Helper()
 	server := &x509.Certificate{
 		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -72,21 +88,13 @@ func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls
 	for _, do := range change {
 		do(server)
 	}
-	var keys [2]*ecdsa.PrivateKey
-	for i := range keys {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys[i] = key
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
 	}
-	sign := func(template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
-		der, err := x509.CreateCertificate(rand.Reader, template, authority, &key.PublicKey, keys[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return der
+	der, err := x509.CreateCertificate(rand.Reader, server, authority().template, &key.PublicKey, authority().key)
+	if err != nil {
+		t.Fatal(err)
 	}
-	signer := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: sign(authority, keys[0])})
-	return tls.Certificate{Certificate: [][]byte{sign(server, keys[1])}, PrivateKey: keys[1]}, string(signer)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority().pem
 }

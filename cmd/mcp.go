@@ -33,12 +33,13 @@ const (
 type mcpOptions struct {
 	url     string
 	keyFile string
-	listen  string // "" means standard input and output
-	log     terminal.LogOptions
+	listen  string         // "" means standard input and output
+	serve   *setting.Serve // format and level of the log
 }
 
 func (p *commands) newMCP() *cobra.Command {
-	o := mcpOptions{url: "http://" + setting.ListenDefault, log: terminal.LogOptions{Format: "auto", Level: "warn"}}
+	o := mcpOptions{url: "http://" + setting.ListenDefault, serve: setting.Default()}
+	o.serve.Log.Level = "warn"
 	return command.Spec{
 		Use:   "mcp",
 		Short: "Serve the rates of a node to language models",
@@ -53,7 +54,7 @@ authentication: every program of this machine that reaches it uses the quota of 
 			flags.Var(setting.URL(&o.url), "url", "address of the node")
 			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by owner and group")
 			flags.Var(setting.Address(&o.listen), "http", "listen on the loopback address `HOST:PORT` instead; port 0 takes a free one")
-			setting.AddLog(flags, &o.log)
+			setting.Add(flags, o.serve, "log-format", "log-level")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) },
 	}.Command(p.Process)
@@ -81,7 +82,7 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 	if err != nil {
 		return exit.Errorf(exit.Usage, "%s", strings.NewReplacer("client: BaseURL", "--url", "client: Key", "--key-file").Replace(err.Error()))
 	}
-	logger, server := p.Logger(o.log), mcp.New(nodeClient, process.Version())
+	logger, server := p.Logger(o.serve.Log), mcp.New(nodeClient, process.Version())
 	if o.listen != "" {
 		return p.mcpOverHTTP(ctx, server, o, logger)
 	}

@@ -28,18 +28,17 @@ const (
 )
 
 type mockOptions struct {
-	listen       string
+	node         *setting.Serve // its address and catalogue
 	control      string
 	clock        time.Time // start of the node's clock; the zero value means the time of the data set
 	limits       bool
 	keysRequired bool
 	lenient      bool
-	catalogue    string // file
 	faults       []apitest.Fault
 }
 
 func (p *commands) newMock() *cobra.Command {
-	o := mockOptions{listen: setting.ListenDefault, control: mockControlDefault}
+	o := mockOptions{node: setting.Default(), control: mockControlDefault}
 	return command.Spec{
 		Use:   "mock",
 		Short: "Run a node for tests of clients, with controls for time and failures",
@@ -61,9 +60,8 @@ JavaScript:
 Python:
   urllib.request.urlopen('http://127.0.0.1:8081/_mock/reset', data=b'')`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddListen(flags, &o.listen)
+			setting.Add(flags, o.node, "listen", "catalogue")
 			flags.Var(setting.Address(&o.control), "control", "address of the controls; port 0 takes a free one")
-			setting.AddCatalogue(flags, &o.catalogue)
 			setting.BoolFlag(flags, &o.lenient, "lenient", "take values that jump or are far from the market")
 			flags.Var(setting.Instant(&o.clock), "clock", "start of the clock; default that of the data set")
 			flags.Var(setting.OnOff(&o.limits), "limits", "enforce quotas")
@@ -121,7 +119,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 
 // openMock starts a node with made-up rates. Its errors name the flags that are wrong.
 func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
-	listener, err := node.Listen(o.listen, "HTTP.Listen")
+	listener, err := node.Listen(o.node.Config.HTTP.Listen, "HTTP.Listen")
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +127,12 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	if !o.clock.IsZero() {
 		options = append(options, apitest.At(o.clock))
 	}
-	if o.catalogue != "" {
-		file, err := os.ReadFile(o.catalogue)
+	if name := o.node.Config.Catalogue; name != "" {
+		file, err := os.ReadFile(name)
 		if err != nil {
 			return nil, exit.Errorf(exit.BadData, "--catalogue: %w", errors.Join(err, listener.Close()))
 		}
-		options = append(options, apitest.ExtendCatalogue(o.catalogue, file))
+		options = append(options, apitest.ExtendCatalogue(name, file))
 	}
 	for _, row := range []struct {
 		enabled bool

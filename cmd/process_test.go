@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -53,10 +54,19 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("test.parallel", strconv.Itoa(parallelTests)); err != nil {
 			panic(err)
 		}
+		dir, err := os.MkdirTemp("", "tasard-authority-")
+		if err == nil {
+			err = errors.Join(os.WriteFile(dir+"/ca.pem", []byte(authority().pem), 0o600), os.Setenv("SSL_CERT_FILE", dir+"/ca.pem"))
+		}
+		if err != nil {
+			panic(err)
+		}
 		if signal.Ignored(syscall.SIGHUP) { // as nohup asks; a program that is started while it is handled does not inherit that
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 		}
-		os.Exit(m.Run())
+		code := m.Run()
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
 	}
 	if limit, err := strconv.ParseUint(os.Getenv(fileBytesMax), 10, 64); err == nil {
 		signal.Ignore(syscall.SIGXFSZ)

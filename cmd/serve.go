@@ -30,7 +30,7 @@ import (
 )
 
 func (p *commands) newServe() *cobra.Command {
-	o := setting.DefaultServe()
+	o := setting.Default()
 	return command.Spec{
 		Use:   "serve --data DIR",
 		Short: "Run a node on a data directory",
@@ -53,7 +53,7 @@ tasard help settings, signals and quotas explain more.`,
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
     --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
-		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, o) },
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o) },
 		Run:      func(ctx context.Context, _ []string) error { return p.serve(ctx, o) },
 	}.Command(p.Process)
 }
@@ -70,13 +70,13 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	config := setting.NodeConfig(p.Process, &o.Node, log)
-	config.Collect.Archive = o.ArchiveDir()
+	config := setting.NodeConfig(p.Process, o, log)
+	config.Collect.Archive = setting.ArchiveDir(o.Config.Dir)
 	sockets, err := p.takeSockets(&config.HTTP)
 	if err != nil {
 		return err
 	}
-	codes := terminal.NewLogQueue(p.Stdout) // with --mail log; nothing waits for their reader either
+	codes := terminal.NewLogQueue(p.Stdout) // with --smtp-addr log; nothing waits for their reader either
 	defer codes.Close()
 	config.Mail.Print, config.Collect.Deferred = codes, true
 	n, err := node.Open(ctx, config)
@@ -86,7 +86,7 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 	logStart(log, &config, n.URL())
 	log.Info("listening on " + n.URL())
 	if sockets > 0 {
-		log.Info("the service manager opened the sockets: they stay open over a restart, --listen and --https-redirect are not used", "sockets", sockets)
+		log.Info("the service manager opened the sockets: they stay open over a restart, --listen is not used", "sockets", sockets)
 	}
 	if config.MailMethod() == admin.MailOff {
 		log.Info(setting.NoMailNotice)

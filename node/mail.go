@@ -63,7 +63,7 @@ func (m *Mail) check() error {
 		{m.From.IsZero(), "Mail.From", "no sender; give the address from which login codes are sent"},
 		{hasUser != (m.PasswordFile != ""), "Mail.User", "one is missing; give both"},
 		{off && hasUser, "Mail.TLS", "off sends the password unprotected; use starttls or tls"},
-		{off && m.CAFile != "", "Mail.TLS", "off does not use --smtp-ca-file; leave it out, or use starttls or tls"},
+		{off && m.CAFile != "", "Mail.TLS", "off does not use CAFile; leave it out, or use starttls or tls"},
 	} {
 		if rule.broken {
 			problems = append(problems, errorf(Invalid, rule.field, "%s", rule.message))

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -135,12 +136,19 @@ func (u *httpsUse) use(t *testing.T, p *pebble, address string) {
 	}
 }
 
+// build builds the program for an authority other than Let's Encrypt, which checks names at the address plain.
+func (p *pebble) build(t *testing.T, name, directory string) string {
+	t.Helper()
+	return buildWith(t, name, plant{"node/config.go", `acme.Redirect = cmp.Or(acme.Redirect, ":80")`,
+		fmt.Sprintf("acme.Redirect, acme.Authority = %q, %q", p.plain, directory)})
+}
+
 // useHTTPS starts a node that gets its certificates from p, and uses it until enough of them were seen.
 func useHTTPS(t *testing.T, p *pebble) (u *httpsUse, n *node) {
 	t.Helper()
 	address := freeAddress(t)
-	n = launch(t, command{env: []string{"SSL_CERT_FILE=" + p.roots}, args: serveArgs(filepath.Join(t.TempDir(), "data"),
-		"--limits", "off", "--listen", address, "--https", httpsName, "--https-authority", p.directory, "--https-redirect", p.plain)})
+	n = launch(t, command{program: p.build(t, "https", p.directory), env: []string{"SSL_CERT_FILE=" + p.roots}, args: serveArgs(filepath.Join(t.TempDir(), "data"),
+		"--limits", "off", "--listen", address, "--https", httpsName)})
 	n.Await("certificate obtained")
 	u = &httpsUse{serials: map[string]bool{}}
 	var clients sync.WaitGroup
@@ -163,8 +171,8 @@ func TestFaultsHTTPS_Renewal(t *testing.T) {
 	orders := strings.Count(n.Output(), "certificate obtained")
 	data := n.data
 	n.stop()
-	again := launch(t, command{env: []string{"SSL_CERT_FILE=" + p.roots}, args: serveArgs(data, "--https", httpsName,
-		"--https-authority", "https://127.0.0.1:1/dir", "--https-redirect", p.plain)})
+	other := p.build(t, "https-other", "https://127.0.0.1:1/dir")
+	again := launch(t, command{program: other, env: []string{"SSL_CERT_FILE=" + p.roots}, args: serveArgs(data, "--https", httpsName)})
 	again.Await("no certificate was obtained") // another authority: the stored one is not used for it
 	if files, _ := filepath.Glob(filepath.Join(data, "https", "*", httpsName+".pem")); len(files) != 1 || orders < httpsCertificates {
 		t.Errorf("%d orders, files %v", orders, files)

@@ -32,14 +32,13 @@ const (
 )
 
 type backupOptions struct {
-	data   string
-	socket string
-	to     string
+	data, socket string
+	to           string
 }
 
 // New returns the command tasard backup.
 func New(p *process.Process) *cobra.Command {
-	o := &backupOptions{}
+	o, settings := &backupOptions{}, &setting.Serve{}
 	return command.Spec{
 		Use:   "backup --data DIR --to FILE",
 		Short: "Copy the state of a node into one file while it runs",
@@ -58,14 +57,14 @@ tasard backup verify checks a backup, tasard restore makes a directory of it.`,
 		Example: `  tasard backup --data ./data --to /backups/
   tasard backup --data ./data --to monday.zst
   tasard backup --admin-socket /run/tasard/admin.sock --to - | ssh backup@example.com 'cat > tasard.zst'`,
-		Settings: func(flags *pflag.FlagSet) {
-			setting.AddData(flags, &o.data)
-			setting.AddAdminSocket(flags, &o.socket)
-		},
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, settings, "data", "admin-socket") },
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(setting.Path(&o.to, "FILE"), "to", "write the backup to `FILE`, or into this directory; - is standard output")
 		},
-		Run:          func(ctx context.Context, _ []string) error { return backup(ctx, p, o) },
+		Run: func(ctx context.Context, _ []string) error {
+			o.data, o.socket = settings.Config.Dir, settings.Config.Admin.Socket
+			return backup(ctx, p, o)
+		},
 		DataOptional: true,
 		Subcommands:  []*cobra.Command{newBackupVerify(p)},
 	}.Command(p)

@@ -39,7 +39,7 @@ func NewLog(p *process.Process) (cmd *cobra.Command) {
 }
 
 func newLogVerify(p *process.Process) *cobra.Command {
-	var data string
+	o := &setting.Serve{}
 	return command.Spec{
 		Use:   "verify --data DIR",
 		Short: "Check every byte of the log and of the snapshots",
@@ -47,13 +47,13 @@ func newLogVerify(p *process.Process) *cobra.Command {
 code 78 and one line that names file and offset. A damaged snapshot whose records are all in the log is only a warning.`,
 		Example: `  tasard log verify --data ./data
   tasard log verify --data /var/lib/tasard`,
-		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
-		Run:      withLog(&data, func(context.Context) error { return verifyLog(p.Stdout, data) }),
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o, "data") },
+		Run:      withLog(o, func(_ context.Context, data string) error { return verifyLog(p.Stdout, data) }),
 	}.Command(p)
 }
 
 func newLogDump(p *process.Process) *cobra.Command {
-	var data string
+	o := &setting.Serve{}
 	return command.Spec{
 		Use:   "dump --data DIR",
 		Short: "Print every record of the log, one JSON object a line",
@@ -61,13 +61,13 @@ func newLogDump(p *process.Process) *cobra.Command {
 Records that are only in a snapshot are not printed. It changes nothing.`,
 		Example: `  tasard log dump --data ./data | head -3
   tasard log dump --data ./data | tail -1`,
-		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
-		Run:      withLog(&data, func(ctx context.Context) error { return dumpLog(ctx, p.Stdout, data) }),
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o, "data") },
+		Run:      withLog(o, func(ctx context.Context, data string) error { return dumpLog(ctx, p.Stdout, data) }),
 	}.Command(p)
 }
 
 func newLogRepair(p *process.Process) *cobra.Command {
-	var data string
+	o := &setting.Serve{}
 	var yes bool
 	return command.Spec{
 		Use:   "repair --data DIR",
@@ -79,11 +79,11 @@ moved aside without a loss. An undamaged log is not changed. The log of a node o
 cut: emptied, its directory is filled again by the other nodes.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
-		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &data) },
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o, "data") },
 		Flags: func(flags *pflag.FlagSet) {
 			setting.BoolFlag(flags, &yes, "yes", "cut the log; without it nothing is changed")
 		},
-		Run: withLog(&data, func(context.Context) error {
+		Run: withLog(o, func(_ context.Context, data string) error {
 			if !yes {
 				return previewRepair(p.Stdout, data)
 			}
@@ -100,12 +100,12 @@ cut: emptied, its directory is filled again by the other nodes.`,
 
 // withLog returns a function for command.Spec.Run. The function returns an error if the data directory has no log, and
 // otherwise calls run.
-func withLog(data *string, run func(context.Context) error) func(context.Context, []string) error {
+func withLog(o *setting.Serve, run func(ctx context.Context, data string) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
-		if err := datadir.RequireLog(*data); err != nil {
+		if err := datadir.RequireLog(o.Config.Dir); err != nil {
 			return err
 		}
-		return run(ctx)
+		return run(ctx, o.Config.Dir)
 	}
 }
 

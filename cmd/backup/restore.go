@@ -29,7 +29,7 @@ type restoreOptions struct {
 
 // NewRestore returns the command tasard restore.
 func NewRestore(p *process.Process) *cobra.Command {
-	o := &restoreOptions{}
+	o, settings := &restoreOptions{}, &setting.Serve{}
 	return command.Spec{
 		Use:   "restore --from FILE --data NEWDIR",
 		Short: "Make a data directory of a backup",
@@ -42,7 +42,7 @@ gone, and quota that was used since can be used again. The age of the backup is 
 do about an old one. With --from - the backup comes from stdin and is verified while it is written.`,
 		Example: `  tasard restore --from monday.zst --data ./data-restored
   ssh backup@example.com 'cat tasard.zst' | tasard restore --from - --data /var/lib/tasard`,
-		Settings: func(flags *pflag.FlagSet) { setting.AddData(flags, &o.data) },
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, settings, "data") },
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(setting.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
 		},
@@ -50,6 +50,7 @@ do about an old one. With --from - the backup comes from stdin and is verified w
 			if o.from == "" {
 				return exit.Errorf(exit.Usage, "no backup; give --from FILE, or --from - for standard input")
 			}
+			o.data = settings.Config.Dir
 			return restore(ctx, p, o)
 		},
 	}.Command(p)

@@ -134,7 +134,7 @@ func (d *doctor) checkMail(ctx context.Context) {
 		d.add(findingWarn, "mail", "set --smtp-addr and --mail-from before keys are required", "%s", setting.NoMailNotice)
 		return
 	case admin.MailLog:
-		d.add(findingWarn, "mail", "set a mail server with --smtp-addr", "login codes are printed (--mail=log); use this only for development")
+		d.add(findingWarn, "mail", "set a mail server with --smtp-addr", "login codes are printed (--smtp-addr log); use this only for development")
 		return
 	}
 	config, err := nodeConfig.MailClient()

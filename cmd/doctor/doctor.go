@@ -48,7 +48,7 @@ type doctor struct {
 func New(p *process.Process) *cobra.Command {
 	quiet := *p // its log is discarded, because the lines would mix with the findings
 	quiet.Stderr = io.Discard
-	d, asJSON := &doctor{Process: &quiet, settings: setting.DefaultServe()}, false
+	d, asJSON := &doctor{Process: &quiet, settings: setting.Default()}, false
 	cmd := command.Spec{
 		Use:   "doctor --data DIR",
 		Short: "Check everything around a node",
@@ -60,7 +60,7 @@ It changes nothing. It logs in to the mail server, asks whether it accepts the s
 --network it connects to the host of each source and sends no request; tasard sources check does.`,
 		Example: `  tasard doctor --config /etc/tasard/tasard.toml
   tasard doctor --data ./data --network --json`,
-		Settings: func(flags *pflag.FlagSet) { setting.AddServe(flags, d.settings) },
+		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, d.settings) },
 		Flags: func(flags *pflag.FlagSet) {
 			setting.BoolFlag(flags, &d.network, "network", "connect to the host of each source")
 			setting.BoolFlag(flags, &asJSON, "json", "print JSON")
@@ -156,7 +156,7 @@ func (d *doctor) summary() string {
 
 // config returns the configuration with which serve would open the node.
 func (d *doctor) config() node.Config {
-	return setting.NodeConfig(d.Process, &d.settings.Node, slog.New(slog.DiscardHandler))
+	return setting.NodeConfig(d.Process, d.settings, slog.New(slog.DiscardHandler))
 }
 
 // checkSettings checks the settings of serve (flags, variables and configuration file), as serve does at its start.

@@ -28,7 +28,7 @@ type documentImport struct {
 
 // importDocuments imports saved documents of a source. It parses all of them before it imports the first one.
 func importDocuments(ctx context.Context, p *process.Process, o importOptions, names []string) error {
-	reference, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
+	reference, err := node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/setting"
-	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -26,8 +25,7 @@ import (
 )
 
 type importOptions struct {
-	node    node.Config
-	log     terminal.LogOptions
+	*setting.Serve
 	format  string    // "" means the format that the name or the first bytes of the file show
 	refused string    // file for rejected lines; "" means standard error
 	source  string    // source of the documents; "" means the files are observation files
@@ -37,7 +35,7 @@ type importOptions struct {
 
 // New returns the command tasard import.
 func New(p *process.Process) *cobra.Command {
-	o := importOptions{log: terminal.LogOptions{Format: "text", Level: "warn"}}
+	o := importOptions{Serve: setting.ForData()}
 	return command.Spec{
 		Use:   "import --data DIR FILE...",
 		Short: "Import observations into a data directory",
@@ -67,9 +65,7 @@ from then on, so that an old page does not become a rate of today.`,
   tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
 		Args: requireFiles,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddDirectory(flags, &o.node)
-			setting.AddAdminSocket(flags, &o.node.Admin.Socket)
-			setting.AddLog(flags, &o.log)
+			setting.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "the format of the files; by default that of their names or first bytes")
@@ -135,24 +131,24 @@ func withTarget(ctx context.Context, p *process.Process, o importOptions, work f
 		return err
 	}
 	defer func() { err = errors.Join(err, report.close()) }()
-	selected := remote.Options{Data: o.node.Dir, Socket: o.node.Admin.Socket}
-	if running := selected.Running(ctx); running != nil && datadir.RequireDir(o.node.Dir) == nil {
-		reference, err := node.LoadReferenceData(o.node.Catalogue, o.node.Definitions)
+	selected := remote.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
+	if running := selected.Running(ctx); running != nil && datadir.RequireDir(o.Config.Dir) == nil {
+		reference, err := node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
 		if err != nil {
 			return err
 		}
 		return work(&importTarget{admin.Importer{Context: ctx, Client: running.Client}, reference.Catalogue, running.Explain}, report)
 	}
-	if err := node.CheckOwner(o.node.Dir, true); err != nil { // first, because it explains what the others can't read
+	if err := node.CheckOwner(o.Config.Dir, true); err != nil { // first, because it explains what the others can't read
 		return err
 	}
-	if err := node.CheckSingle(o.node.Dir); err != nil {
+	if err := node.CheckSingle(o.Config.Dir); err != nil {
 		return err
 	}
-	data, err := datadir.Open(ctx, p, o.node, p.Logger(o.log))
+	data, err := datadir.Open(ctx, p, o.Config, p.Logger(o.Log))
 	if exit.Code(err) == exit.Busy {
 		return exit.Errorf(exit.Busy, "%s: a running node uses the directory, and none listens on %s; name its socket with --admin-socket",
-			o.node.Dir, remote.SocketPath(o.node.Admin.Socket, o.node.Dir))
+			o.Config.Dir, remote.SocketPath(o.Config.Admin.Socket, o.Config.Dir))
 	}
 	if err != nil {
 		return err

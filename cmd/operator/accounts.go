@@ -105,8 +105,8 @@ the node's. It takes effect with the next request.`,
   tasard admin accounts limit 7 --data ./data --day 0 --minute 0`,
 		Args: command.ExactArgs(1, accountArgument),
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.OptionalCount(&day, admin.QuotaDayMax), "day", "requests a day; 0 is the node's number")
-			flags.Var(setting.OptionalCount(&minute, admin.QuotaMinuteMax), "minute", "requests in any 60 seconds; 0 is the node's number")
+			flags.Var(setting.Count(&day, 0, admin.QuotaDayMax), "day", "requests a day; 0 is the node's number")
+			flags.Var(setting.Count(&minute, 0, admin.QuotaMinuteMax), "minute", "requests in any 60 seconds; 0 is the node's number")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			body := admin.LimitChange{Author: r.author}

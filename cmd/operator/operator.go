@@ -50,10 +50,8 @@ Answers are tables, or with --json JSON.`,
 func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	run, addFlags := spec.Run, spec.Flags
 	spec.DataOptional = true // without --data, --admin-socket selects the node
-	spec.Settings = func(addFlags *pflag.FlagSet) {
-		setting.AddData(addFlags, &r.Data)
-		setting.AddAdminSocket(addFlags, &r.Socket)
-	}
+	o := &setting.Serve{}
+	spec.Settings = func(flags *pflag.FlagSet) { setting.Add(flags, o, "data", "admin-socket") }
 	spec.Flags = func(flags *pflag.FlagSet) {
 		setting.BoolFlag(flags, &r.JSON, "json", "print JSON")
 		if addFlags != nil {
@@ -61,6 +59,7 @@ func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 		}
 	}
 	spec.Run = func(ctx context.Context, args []string) (err error) {
+		r.Data, r.Socket = o.Config.Dir, o.Config.Admin.Socket
 		if r.node, err = r.Node(); err != nil {
 			return err
 		}

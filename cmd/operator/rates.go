@@ -48,7 +48,7 @@ quarantine release publishes it, and the exit code is 65.`,
 			flags.Var(setting.Side(&body.Sell), "sell", "pesos that it asks for one unit")
 			flags.Var(setting.Date(&body.EffectiveDate), "effective-date", "effective date of the rate; default unknown")
 			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "`INSTANT` of its expiry, RFC 3339")
-			flags.Var(setting.OptionalDuration(&lifetime, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
+			flags.Var(setting.Duration(&lifetime, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			switch {

@@ -26,7 +26,7 @@ import (
 )
 
 func newCheck(p *process.Process) *cobra.Command {
-	o, collect := &options{}, &node.Collect{}
+	o := &options{}
 	return command.Spec{
 		Use:   "check [ID...]",
 		Short: "Fetch and read sources once",
@@ -47,14 +47,12 @@ those of which a real answer is known to parse (tasard sources list). The code i
   tasard sources check --sources ./definitions my-source`,
 		Args: cobra.ArbitraryArgs,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddContact(flags, collect)
-			setting.AddSourceSecrets(flags, collect)
-			o.add(flags)
+			setting.Add(flags, &o.Serve, "collect-contact", "source-secrets", "sources", "catalogue")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			setting.BoolFlag(flags, &o.json, "json", "answer as JSON")
 		},
-		Run:          func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, collect, args) },
+		Run:          func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, args) },
 		DataOptional: true,
 	}.Command(p)
 }
@@ -83,12 +81,12 @@ func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, err
 	return selected, nil
 }
 
-func checkSources(ctx context.Context, p *process.Process, o *options, collect *node.Collect, ids []string) (err error) {
+func checkSources(ctx context.Context, p *process.Process, o *options, ids []string) (err error) {
 	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	config := p.CompleteConfig(node.Config{Definitions: o.directory, Collect: *collect}, nil)
+	config := p.CompleteConfig(node.Config{Definitions: o.Config.Definitions, Collect: o.Config.Collect}, nil)
 	config.Collect.Dial, config.Collect.Roots = p.Dial, p.Roots
 	secrets, err := config.ReadSourceSecrets(reference.Sources)
 	if err != nil {

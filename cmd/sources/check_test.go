@@ -15,7 +15,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/collectors/source"
-	"github.com/tasard/tasard/node"
 )
 
 // checkWith checks sources with a network of which dial opens the connections. It returns what is printed, and how long
@@ -29,7 +28,7 @@ func checkWith(t *testing.T, dial func(context.Context) error, asJSON bool, ids 
 			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, dial(ctx) },
 		}
 		start := p.Clock()
-		err = checkSources(t.Context(), p, &options{json: asJSON}, &node.Collect{}, ids)
+		err = checkSources(t.Context(), p, &options{json: asJSON}, ids)
 		out, progress, took = stdout.String(), stderr.String(), p.Clock().Sub(start)
 	})
 	return out, progress, took, err

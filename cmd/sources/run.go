@@ -17,7 +17,7 @@ import (
 )
 
 func newRun(p *process.Process) *cobra.Command {
-	connection, author := &remote.Options{}, admin.Author{}
+	o, asJSON, author := &setting.Serve{}, false, admin.Author{}
 	return command.Spec{
 		Use:   "run ID",
 		Short: "Let the running node read a source now",
@@ -30,14 +30,15 @@ The exit code is 69 when a page failed or nothing could be published.`,
   tasard sources run bhd-site --data ./data --json | jq .rates`,
 		Args: command.ExactArgs(1, "the id of a source"),
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddData(flags, &connection.Data)
-			setting.AddAdminSocket(flags, &connection.Socket)
+			setting.Add(flags, o, "data", "admin-socket")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &connection.JSON, "json", "answer as JSON")
+			setting.BoolFlag(flags, &asJSON, "json", "answer as JSON")
 			flags.Var(setting.Line(&author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
 		},
-		Run:          func(ctx context.Context, args []string) error { return runSource(ctx, p, connection, author, args[0]) },
+		Run: func(ctx context.Context, args []string) error {
+			return runSource(ctx, p, &remote.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket, JSON: asJSON}, author, args[0])
+		},
 		DataOptional: true,
 	}.Command(p)
 }

@@ -43,24 +43,23 @@ replace some, or turn some off.`,
 	}.Command(p)
 }
 
+// options are the settings and flags of most commands.
 type options struct {
-	directory string
-	catalogue string
-	json      bool
+	setting.Serve
+	json bool
 }
 
 func (o *options) open() (node.ReferenceData, error) {
-	return node.LoadReferenceData(o.catalogue, o.directory)
+	return node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
 }
 
 // add declares the flags --sources and --catalogue.
 func (o *options) add(flags *pflag.FlagSet) {
-	setting.AddSources(flags, &o.directory)
-	setting.AddCatalogue(flags, &o.catalogue)
+	setting.Add(flags, &o.Serve, "sources", "catalogue")
 }
 
 func newList(p *process.Process) *cobra.Command {
-	o, connection, collect := &options{}, &remote.Options{}, &node.Collect{}
+	o := &options{}
 	return command.Spec{
 		Use:   "list",
 		Short: "List sources and their state",
@@ -77,30 +76,28 @@ since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.AddData(flags, &connection.Data)
-			setting.AddAdminSocket(flags, &connection.Socket)
-			setting.AddSourceSecrets(flags, collect)
-			o.add(flags)
+			setting.Add(flags, &o.Serve, "data", "admin-socket", "source-secrets", "sources", "catalogue")
 		},
-		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &connection.JSON, "json", "answer as JSON") },
-		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o, connection, collect) },
+		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &o.json, "json", "answer as JSON") },
+		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o) },
 		DataOptional: true,
 	}.Command(p)
 }
 
-func listSources(ctx context.Context, p *process.Process, o *options, connection *remote.Options, collect *node.Collect) error {
+func listSources(ctx context.Context, p *process.Process, o *options) error {
+	connection := remote.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
 	if running := connection.Running(ctx); running != nil {
 		answer, err := remote.Call(ctx, running, admin.ListSources, admin.NoBody{})
 		if err != nil {
 			return err
 		}
-		return terminal.WriteAnswer(p.Stdout, connection.JSON, answer, func() { printSources(p.Stdout, &answer, "") })
+		return terminal.WriteAnswer(p.Stdout, o.json, answer, func() { printSources(p.Stdout, &answer, "") })
 	}
 	reference, err := o.open()
 	if err != nil {
 		return err
 	}
-	secrets, err := p.CompleteConfig(node.Config{Collect: *collect}, nil).ReadSourceSecrets(reference.Sources)
+	secrets, err := p.CompleteConfig(node.Config{Collect: o.Config.Collect}, nil).ReadSourceSecrets(reference.Sources)
 	if err != nil {
 		return setting.Explain(err)
 	}
@@ -109,7 +106,7 @@ func listSources(ctx context.Context, p *process.Process, o *options, connection
 	if connection.Data != "" && datadir.RequireDir(connection.Data) != nil {
 		hint = " (" + connection.Data + " is not a data directory)"
 	}
-	return terminal.WriteAnswer(p.Stdout, connection.JSON, answer, func() {
+	return terminal.WriteAnswer(p.Stdout, o.json, answer, func() {
 		printSources(p.Stdout, &answer, "No node is running"+hint+"; these are the definitions.\n\n")
 	})
 }

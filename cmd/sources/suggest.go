@@ -24,9 +24,8 @@ import (
 
 type suggestOptions struct {
 	options
-	data, archive string
-	known         []string // values of --known
-	page          string
+	known []string // values of --known
+	page  string
 }
 
 func newSuggest(p *process.Process) *cobra.Command {
@@ -47,8 +46,7 @@ never guessed. The exit code is 61 when no rates are clear.`,
 		Args: cobra.RangeArgs(1, 2),
 		Settings: func(flags *pflag.FlagSet) {
 			o.add(flags)
-			setting.AddData(flags, &o.data)
-			setting.AddArchive(flags, &o.archive)
+			setting.Add(flags, &o.Serve, "data")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringArrayVar(&o.known, "known", nil, "a price that is known, as `USD=58.10/59.60` (buy/sell; either may be missing)")
@@ -109,10 +107,10 @@ func (o *suggestOptions) run(ctx context.Context, p *process.Process, args []str
 
 // definitionFile returns the file of a definition: one of the operator, or the built-in one.
 func (o *suggestOptions) definitionFile(d *source.Definition) ([]byte, error) {
-	if o.directory == "" {
+	if o.Config.Definitions == "" {
 		return source.BuiltInFile(d.ID), nil
 	}
-	files, err := filepath.Glob(filepath.Join(o.directory, "*.json"))
+	files, err := filepath.Glob(filepath.Join(o.Config.Definitions, "*.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +148,8 @@ const earlierMax = 60
 // fromArchive returns the newest document of a source, its page, and the known prices: those of the operator, and for
 // other currencies the last ones that the definition reads.
 func (o *suggestOptions) fromArchive(ctx context.Context, p *process.Process, d *source.Definition, known []suggest.Known) (*source.Document, int, []suggest.Known, error) {
-	dir := setting.ArchiveDir(o.archive, o.data)
-	if dir == "" {
+	dir := setting.ArchiveDir(o.Config.Dir)
+	if o.Config.Dir == "" {
 		return nil, 0, nil, exit.Errorf(exit.Usage, "name a FILE, or the data directory with --data, whose archive has the documents that were fetched")
 	}
 	documents, err := archive.Documents(dir, d.ID)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
+	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
@@ -17,7 +18,8 @@ import (
 func TestSuggest_FromArchive(t *testing.T) {
 	now := time.Date(2026, 9, 21, 16, 0, 0, 0, time.UTC)
 	market := simulated.NewMarket(1)
-	site, dir := simulated.NewSite(market), t.TempDir()
+	data := t.TempDir()
+	site, dir := simulated.NewSite(market), setting.ArchiveDir(data)
 	kept := archive.New(archive.Config{Dir: dir, Clock: func() time.Time { return now }})
 	for _, fault := range []simulated.Fault{"", simulated.Layout} {
 		market.Step(now)
@@ -31,7 +33,8 @@ func TestSuggest_FromArchive(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	p := &process.Process{Stdout: &stdout, Stderr: &stderr, Clock: func() time.Time { return now }}
-	o := &suggestOptions{archive: dir}
+	o := &suggestOptions{}
+	o.Config.Dir = data
 	if err := o.run(t.Context(), p, []string{"bdi-site"}); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}

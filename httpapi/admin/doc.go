@@ -13,8 +13,8 @@
 //
 // Decisions of this package:
 //
-//   - --mail=log prints login codes, and every reader of the output can use them to
-//     sign in as any user. So --mail=log can't be combined with required API keys.
+//   - --smtp-addr log prints login codes, and every reader of the output can use them to
+//     sign in as any user. So --smtp-addr log can't be combined with required API keys.
 //   - Accounts are named by number or e-mail address. Lists mask the addresses, and
 //     ShowAccount does not.
 //   - A manual rate wins over rates that the node collects, and passes the same checks.

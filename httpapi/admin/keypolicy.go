@@ -15,8 +15,8 @@ const (
 )
 
 // UnsafeMail is the error message for an attempt to combine MailLog with required API keys.
-const UnsafeMail = "this node runs with --mail=log, so every reader of its output can sign in as any user; " +
-	"start it with --smtp-addr or --mail=off"
+const UnsafeMail = "this node runs with --smtp-addr log, so every reader of its output can sign in as any user; " +
+	"start it with a mail server, or without --smtp-addr"
 
 // Values of KeyPolicy.State.
 const (

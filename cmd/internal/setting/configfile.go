@@ -11,33 +11,14 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
-	"github.com/spf13/cobra"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// resolveFromFile sets the flags of a command from the configuration file. It returns all errors, joined.
-func resolveFromFile(cmd *cobra.Command, path string, known []string) error {
-	text, err := readConfigText(path)
-	var lines map[string]ConfigLine
-	if err == nil {
-		lines, err = ParseConfig(path, text, known)
-	}
-	return errors.Join(err, apply(cmd, known, func(name string) (given, bool) {
-		line, ok := lines[name]
-		return given{line.Text, fmt.Sprintf("%s:%d: %s", path, line.Number, name), line.List}, ok
-	}))
-}
-
-// ConfigLine is the value of a setting in the configuration file.
-type ConfigLine struct {
-	Text   string // the value, as text for the flag; the elements of a list have commas between them
-	Number int    // line number, from 1
-	List   bool   // the value is a list
-}
+const configBytesMax = 1 << 20
 
 // ParseConfig parses a configuration file. It returns all errors, joined. If the file is not TOML, there are no lines.
-func ParseConfig(path, text string, known []string) (map[string]ConfigLine, error) {
+func ParseConfig(path, text string, known []string) (map[string]Given, error) {
 	var keys map[string]any
 	if _, err := toml.Decode(text, &keys); err != nil {
 		var syntax toml.ParseError
@@ -46,7 +27,7 @@ func ParseConfig(path, text string, known []string) (map[string]ConfigLine, erro
 		}
 		return nil, exit.Errorf(exit.BadData, "%s: %w", path, err)
 	}
-	lines := map[string]ConfigLine{}
+	lines := map[string]Given{}
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		number := lineOfKey(text, key)
@@ -58,7 +39,7 @@ func ParseConfig(path, text string, known []string) (map[string]ConfigLine, erro
 			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number, true or false, or a list of texts", path, number, key))
 		case isList && value == "": // an empty list sets nothing
 		default:
-			lines[key] = ConfigLine{Text: value, Number: number, List: isList}
+			lines[key] = Given{Text: value, Origin: fmt.Sprintf("%s:%d: %s", path, number, key), Line: number, isList: isList}
 		}
 	}
 	return lines, badSettings(problems)

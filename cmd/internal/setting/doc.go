@@ -4,11 +4,12 @@
 // file, are errors in every command.
 //
 //	values.go    kinds of values
-//	node.go      the settings of a node; its errors, with names of flags
-//	settings.go  precedence, variables, configuration file
+//	node.go      the table of settings
+//	errors.go    errors of a node, with names of flags
+//	settings.go  precedence, variables; configfile.go the file
 //
-// To add a setting, add a line to node.go with its kind, name, group and help, and the field of node.Config that it
-// sets. If the node can return errors about this field, add the field to flagForField.
+// To add a setting, add a row to node.go with its group in the help, name, kind and usage, and the field of node.Config
+// that it sets. If the node can return errors about this field, add the field to flagForField.
 //
 // The address for Prometheus (--metrics-listen) must name its host, so that metrics are not public by accident
 // (decision O16).

@@ -1,13 +1,9 @@
 package setting
 
 import (
-	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -29,58 +25,32 @@ const (
 	leaseMax               = 10_000
 	feeNoticeMax           = 300 // number of characters
 	smtpUserMax            = 254
-	urlBytesMax            = 2000
-	contactRunesMax        = 200
+	clusterNameMax         = 64
 	clusterNodesMax        = 64
-	dnsNameBytesMax        = 253
 	drainDelayMax          = 10 * time.Minute
 	collectSpread          = 5 * time.Minute // the sources are fetched within this time after each slot
+	accessOff              = "off"           // values of --access-log
+	accessAll              = "all"
+	// CommonGroup is the heading of the flags that every node needs.
+	CommonGroup = "Common flags"
 	// NoMailNotice is what a node without a mail server logs.
 	NoMailNotice = "login codes can't be sent: there is no mail server (--smtp-addr)"
 )
 
-// Values of --access-log.
-const (
-	accessOff = "off"
-	accessAll = "all"
-)
-
-// Node holds the settings of a node.
-type Node struct {
-	Config    node.Config
-	strict    bool
-	Limits    bool
-	NoCollect bool
-	archive   string // value of --archive; "" means the default
-	accessLog string
+// Serve holds the settings of serve. Other commands have some of them.
+type Serve struct {
+	Config     node.Config
+	Log        terminal.LogOptions
+	ImportFile string // value of --import; "" means no file
+	Limits     bool
+	NoCollect  bool
+	strict     bool
+	accessLog  string
 }
 
-// archiveOff is the value of --archive for no archive.
-const archiveOff = "off"
-
-// ArchiveDir returns the directory of the archive, or "" if there is none.
-func (o *Node) ArchiveDir() string { return ArchiveDir(o.archive, o.Config.Dir) }
-
-// ArchiveDir returns the directory of the archive of fetched documents that the values of --archive and --data name, or
-// "" if they name none.
-func ArchiveDir(archive, data string) string {
-	switch {
-	case archive == archiveOff || archive == "" && data == "":
-		return ""
-	case archive == "":
-		return filepath.Join(data, "archive")
-	}
-	return archive
-}
-
-// AddArchive declares --archive.
-func AddArchive(flags *pflag.FlagSet, archive *string) {
-	flags.Var(Path(archive, "DIR"), "archive", "directory that keeps fetched documents, or off; default archive in the data directory")
-}
-
-// DefaultNode returns the default settings of a node.
-func DefaultNode() Node {
-	return Node{
+// Default returns the default settings of serve.
+func Default() *Serve {
+	return &Serve{
 		Config: node.Config{
 			HTTP: node.HTTP{
 				Listen: ListenDefault, FeeNotice: engine.FeeNotice, Conns: node.ConnsDefault, ConnsPerAddress: connsPerAddressDefault,
@@ -91,19 +61,29 @@ func DefaultNode() Node {
 			Mail:    node.Mail{TLS: mail.StartTLS},
 			Collect: node.Collect{Spread: collectSpread},
 		},
-		strict: true, Limits: true, accessLog: accessOff,
+		Log: terminal.LogOptions{Format: "auto", Level: "info"}, Limits: true, strict: true, accessLog: accessOff,
 	}
 }
 
+// ArchiveDir returns the directory of the archive of fetched documents in a data directory.
+func ArchiveDir(data string) string { return filepath.Join(data, "archive") }
+
+// ForData returns the default settings of commands that read or change a data directory.
+func ForData() *Serve {
+	return &Serve{Log: terminal.LogOptions{Format: "text", Level: "warn"}}
+}
+
 // NodeConfig returns the configuration of a node that has the settings o and runs in the process p.
-func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
+func NodeConfig(p *process.Process, o *Serve, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
 	c.Collect.Dial, c.Collect.Roots = p.Dial, p.Roots
 	if p.CollectAtOnce {
 		c.Collect.Spread = 0
 	}
-	c.Mail.Print = p.Stdout
+	if c.Mail.Print = p.Stdout; c.Mail.Server == admin.MailLog {
+		c.Mail.Method, c.Mail.Server = admin.MailLog, ""
+	}
 	if c.HTTP.ACME.Name != "" && c.HTTP.Listen == ListenDefault {
 		c.HTTP.Listen = "" // the node chooses the port of HTTPS
 	}
@@ -113,216 +93,83 @@ func NodeConfig(p *process.Process, o *Node, log *slog.Logger) node.Config {
 	return p.CompleteConfig(c, log)
 }
 
-func addNode(flags *pflag.FlagSet, o *Node) {
-	h := &o.Config.HTTP
-	AddListen(flags, &h.Listen)
-	flags.Var(Path(&h.TLS.Certificate, "FILE"), "tls-cert", "serve HTTPS with the PEM certificate chain in `FILE`; SIGHUP reads it again")
-	flags.Var(Path(&h.TLS.Key, "FILE"), "tls-key", "a `FILE` with its private key, readable only by owner and group")
-	flags.Var(dnsName(&h.ACME.Name), "https", "serve HTTPS for this `NAME`, by default on :443, with a certificate of an ACME authority, whose terms you accept")
-	flags.Var(URL(&h.ACME.Authority), "https-authority", "directory of the ACME authority; default Let's Encrypt")
-	flags.Var(Address(&h.ACME.Redirect), "https-redirect", "address for the authority's checks and redirects to HTTPS; default :80 with --https")
-	flags.Var(Count(&h.Conns, 1, connsLimit), "connections", "maximum of open connections, 30 KiB each; others get 503")
-	flags.Var(Count(&h.ConnsPerAddress, 0, connsLimit), "connections-per-address", "maximum for one client address (IPv6: /64); more are closed; 0 means unlimited")
-	flags.Var(Duration(&h.DrainDelay, 0, drainDelayMax), "drain-delay", "keep answering for this time after a stop was requested")
-	AddDirectory(flags, &o.Config)
-	addCluster(flags, &o.Config.Cluster)
-	AddMonitoring(flags, o)
-	AddLimits(flags, o)
-	addAccounts(flags, &o.Config)
-	BoolFlag(flags, &o.NoCollect, "no-collect", "do not collect from the sources")
-	AddContact(flags, &o.Config.Collect)
-	AddSourceSecrets(flags, &o.Config.Collect)
-	AddArchive(flags, &o.archive)
-	flags.Var(OnOff(&o.strict), "strict", "refuse unknown query parameters")
-	flags.Var(OnOff(&h.AllowAuthorization), "cors-authorization", "let browsers send the Authorization header")
-	flags.Var(Line(&h.FeeNotice, "TEXT", feeNoticeMax), "fee-notice", "sentence about fees in conversions")
-	flags.Var(SiteURL(&h.PublicURL), "public-url", "public address of the pages, for links to them")
+// row is a setting.
+type row struct {
+	group string // its heading in the help of serve
+	name  string
+	value pflag.Value
+	usage string // a word in backquotes names the value
 }
 
-// addAccounts declares the settings of quotas, login codes, proxies and the operator of the node.
-func addAccounts(flags *pflag.FlagSet, c *node.Config) {
-	quota, m := &c.Accounts.Quota, &c.Mail
-	flags.Var(Count(&quota.DefaultQuota.Day, 1, admin.QuotaDayMax), "quota-day", "requests a day of each account, and of each address without a key")
-	flags.Var(Count(&quota.DefaultQuota.Minute, 1, admin.QuotaMinuteMax), "quota-minute", "requests in any 60 seconds, likewise")
-	flags.Var(Count(&quota.LeaseSize, 1, leaseMax), "lease", "requests of a day's quota written to the log at once")
-	flags.Var(Enum(&m.Method, admin.MailSMTP, admin.MailLog, admin.MailOff), "mail", "how login codes are sent; default smtp with --smtp-addr, else off")
-	flags.Var(Address(&m.Server), "smtp-addr", "mail server for login codes")
-	flags.Var(Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "smtp-tls", "protection of the connection to the mail server")
-	flags.Var(Line(&m.User, "NAME", smtpUserMax), "smtp-user", "user name at the mail server")
-	flags.Var(Path(&m.PasswordFile, "FILE"), "smtp-password-file", "a `FILE` with the password, readable only by owner and group")
-	flags.Var(Path(&m.CAFile, "FILE"), "smtp-ca-file", "PEM `FILE` of the mail server's authorities; default the system's")
-	flags.Var(emailValue(&m.From), "mail-from", "sender of login codes")
-	flags.Var(prefixesValue(&c.HTTP.TrustedProxies), "trusted-proxy", "network of proxies whose X-Forwarded-For is trusted; repeatable")
-	flags.Var(contactValue(&c.HTTP.Contact), "contact", "contact of the operator, shown on the pages")
-	AddAdminSocket(flags, &c.Admin.Socket)
-}
+// rows returns all settings of serve, in the order of its help.
+func rows(o *Serve) []row {
+	c := &o.Config
+	h, m, n, quota := &c.HTTP, &c.Mail, &c.Cluster, &c.Accounts.Quota
+	return []row{
+		{CommonGroup, "data", Path(&c.Dir, "DIR"), "data directory"},
+		{CommonGroup, "listen", Address(&h.Listen), "address of the HTTP server; port 0 takes a free one"},
+		{CommonGroup, "public-url", SiteURL(&h.PublicURL), "public address of the pages, for links to them"},
+		{CommonGroup, "collect-contact", contactValue(&c.Collect.Contact), "contact for operators of collected sites, in the User-Agent"},
+		{CommonGroup, "smtp-addr", mailServer(&m.Server), "mail server for login codes; log prints them instead, for development"},
 
-func addCluster(flags *pflag.FlagSet, o *node.Cluster) {
-	flags.Var(Line(&o.Name, "NAME", 64), "cluster", "`NAME` of the cluster, the same on each of its nodes")
-	flags.Var(Count(&o.Node, 0, clusterNodesMax), "cluster-node", "number of this node, from 1; it never changes")
-	flags.Var(membersValue(&o.Members), "cluster-members", "`LIST` of the nodes that keep the log: 1=10.0.0.1:6222,2=...")
-	flags.Var(explicitAddress(&o.Listen), "cluster-listen", "address for other nodes; default its own among the members")
-	flags.Var(Path(&o.TLS.Authority, "FILE"), "cluster-ca", "PEM `FILE` with the authority of the nodes' certificates")
-	flags.Var(Path(&o.TLS.Certificate, "FILE"), "cluster-cert", "PEM `FILE` with this node's certificate")
-	flags.Var(Path(&o.TLS.Key, "FILE"), "cluster-key", "a `FILE` with its private key, readable only by owner and group")
-	flags.Var(hostsValue(&o.Guests), "cluster-guests", "`LIST` of the hosts of guests; only certificates for these and members count")
-	flags.Var(Path(&o.SecretFile, "FILE"), "cluster-secret-file", "a `FILE` with a secret of all nodes, readable only by owner and group")
-	BoolFlag(flags, &o.Insecure, "cluster-insecure", "no certificates, only the secret; only with loopback addresses")
-	BoolFlag(flags, &o.Leave, "cluster-leave", "leave the cluster for good: its records stay, the cluster never takes them back")
-}
+		{"Data", "import", Path(&o.ImportFile, "FILE"), "import this `FILE` of observations after the start; - is stdin"},
+		{"Data", "catalogue", Path(&c.Catalogue, "FILE"), "JSON `FILE` with additional institutions, currencies, sources"},
+		{"Data", "admin-socket", Path(&c.Admin.Socket, "PATH"), "socket of tasard admin; default " + admin.SocketName + " in the data directory"},
 
-// Group is a group of flags in the help.
-type Group struct {
-	Title string
-	Flags []string
-}
+		{"HTTP", "https", dnsName(&h.ACME.Name), "serve HTTPS for this `NAME`, on :443 and :80, with a certificate of Let's Encrypt, whose terms you accept"},
+		{"HTTP", "tls-cert", Path(&h.TLS.Certificate, "FILE"), "serve HTTPS with the PEM certificate chain in `FILE`; SIGHUP reads it again"},
+		{"HTTP", "tls-key", Path(&h.TLS.Key, "FILE"), "a `FILE` with its private key, readable only by owner and group"},
+		{"HTTP", "trusted-proxy", prefixesValue(&h.TrustedProxies), "network of proxies whose X-Forwarded-For is trusted; repeatable"},
+		{"HTTP", "drain-delay", Duration(&h.DrainDelay, 0, drainDelayMax), "keep answering for this time after a stop was requested"},
+		{"HTTP", "strict", OnOff(&o.strict), "refuse unknown query parameters"},
+		{"HTTP", "cors-authorization", OnOff(&h.AllowAuthorization), "let browsers send the Authorization header"},
+		{"HTTP", "fee-notice", Line(&h.FeeNotice, "TEXT", feeNoticeMax), "sentence about fees in conversions"},
+		{"HTTP", "contact", contactValue(&h.Contact), "contact of the operator, shown on the pages"},
 
-// Groups returns the groups into which the help of serve divides the flags. The first group has the flags that every
-// node needs.
-func Groups() []Group {
-	return []Group{
-		{"Common flags", []string{"data", "config", "listen", "public-url", "collect-contact", "smtp-addr"}},
-		{"Data", []string{"import", "catalogue", "admin-socket"}},
-		{"HTTP", []string{"https", "https-redirect", "https-authority", "tls-cert", "tls-key", "trusted-proxy", "drain-delay", "strict", "cors-authorization", "fee-notice", "contact"}},
-		{"Limits", []string{"limits", "quota-day", "quota-minute", "lease", "connections", "connections-per-address"}},
-		{"Collecting", []string{"sources", "source-secrets", "archive", "no-collect"}},
-		{"Mail", []string{"mail", "mail-from", "smtp-tls", "smtp-user", "smtp-password-file", "smtp-ca-file"}},
-		{"Logging", []string{"log-format", "log-level", "access-log", "metrics-listen"}},
-		{"Cluster", []string{
-			"cluster", "cluster-node", "cluster-members", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key", "cluster-guests",
-			"cluster-secret-file", "cluster-insecure", "cluster-leave",
-		}},
+		{"Limits", "limits", OnOff(&o.Limits), "enforce quotas; off does not change the limits of connections"},
+		{"Limits", "quota-day", Count(&quota.DefaultQuota.Day, 1, admin.QuotaDayMax), "requests a day of each account, and of each address without a key"},
+		{"Limits", "quota-minute", Count(&quota.DefaultQuota.Minute, 1, admin.QuotaMinuteMax), "requests in any 60 seconds, likewise"},
+		{"Limits", "lease", Count(&quota.LeaseSize, 1, leaseMax), "requests of a day's quota written to the log at once"},
+		{"Limits", "connections", Count(&h.Conns, 1, connsLimit), "maximum of open connections, 30 KiB each; others get 503"},
+		{"Limits", "connections-per-address", Count(&h.ConnsPerAddress, 0, connsLimit), "maximum for one client address (IPv6: /64); more are closed; 0 means unlimited"},
+
+		{"Collecting", "sources", Path(&c.Definitions, "DIR"), "directory of definitions that add, replace or disable sources"},
+		{"Collecting", "source-secrets", Path(&c.Collect.Secrets, "DIR"), "directory with a file for each API key of a source, readable only by owner and group"},
+		{"Collecting", "no-collect", Bool(&o.NoCollect), "do not collect from the sources"},
+
+		{"Mail", "mail-from", emailValue(&m.From), "sender of login codes"},
+		{"Mail", "smtp-tls", Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "protection of the connection to the mail server"},
+		{"Mail", "smtp-user", Line(&m.User, "NAME", smtpUserMax), "user name at the mail server"},
+		{"Mail", "smtp-password-file", Path(&m.PasswordFile, "FILE"), "a `FILE` with the password, readable only by owner and group"},
+
+		{"Logging", "log-format", Enum(&o.Log.Format, "auto", "text", "json"), "format of logs; auto is text on a terminal, else JSON"},
+		{"Logging", "log-level", Enum(&o.Log.Level, "debug", "info", "warn", "error"), "lowest level to log"},
+		{"Logging", "access-log", Enum(&o.accessLog, accessOff, accessAll), "log answers as JSON: id, route, status, time, bytes, network"},
+		{"Logging", "metrics-listen", explicitAddress(&c.Admin.Metrics), "serve /metrics, /livez and /readyz to Prometheus here"},
+
+		{"Cluster", "cluster", Line(&n.Name, "NAME", clusterNameMax), "`NAME` of the cluster, the same on each of its nodes"},
+		{"Cluster", "cluster-node", Count(&n.Node, 0, clusterNodesMax), "number of this node, from 1; it never changes"},
+		{"Cluster", "cluster-members", membersValue(&n.Members), "`LIST` of the nodes that keep the log: 1=10.0.0.1:6222,2=..."},
+		{"Cluster", "cluster-listen", explicitAddress(&n.Listen), "address for other nodes; default its own among the members"},
+		{"Cluster", "cluster-ca", Path(&n.TLS.Authority, "FILE"), "PEM `FILE` with the authority of the nodes' certificates"},
+		{"Cluster", "cluster-cert", Path(&n.TLS.Certificate, "FILE"), "PEM `FILE` with this node's certificate"},
+		{"Cluster", "cluster-key", Path(&n.TLS.Key, "FILE"), "a `FILE` with its private key, readable only by owner and group"},
+		{"Cluster", "cluster-guests", hostsValue(&n.Guests), "`LIST` of the hosts of guests; only certificates for these and members count"},
+		{"Cluster", "cluster-secret-file", Path(&n.SecretFile, "FILE"), "a `FILE` with a secret of all nodes, readable only by owner and group"},
+		{"Cluster", "cluster-insecure", Bool(&n.Insecure), "no certificates, only the secret; only with loopback addresses"},
+		{"Cluster", "cluster-leave", Bool(&n.Leave), "leave the cluster for good: its records stay, the cluster never takes them back"},
 	}
 }
 
-// AddMonitoring declares --metrics-listen and --access-log.
-func AddMonitoring(flags *pflag.FlagSet, o *Node) {
-	o.accessLog = accessOff
-	flags.Var(explicitAddress(&o.Config.Admin.Metrics), "metrics-listen", "serve /metrics, /livez and /readyz to Prometheus here")
-	flags.Var(Enum(&o.accessLog, accessOff, accessAll), "access-log", "log answers as JSON: id, route, status, time, bytes, network")
-}
-
-// AddDirectory declares --data, --catalogue and --sources.
-func AddDirectory(flags *pflag.FlagSet, c *node.Config) {
-	AddData(flags, &c.Dir)
-	AddCatalogue(flags, &c.Catalogue)
-	AddSources(flags, &c.Definitions)
-}
-
-// AddData declares --data.
-func AddData(flags *pflag.FlagSet, data *string) {
-	flags.Var(Path(data, "DIR"), "data", "data directory")
-}
-
-// AddCatalogue declares --catalogue.
-func AddCatalogue(flags *pflag.FlagSet, file *string) {
-	flags.Var(Path(file, "FILE"), "catalogue", "JSON `FILE` with additional institutions, currencies, sources")
-}
-
-// AddSources declares --sources.
-func AddSources(flags *pflag.FlagSet, directory *string) {
-	flags.Var(Path(directory, "DIR"), "sources", "directory of definitions that add, replace or disable sources")
-}
-
-// AddSourceSecrets declares --source-secrets.
-func AddSourceSecrets(flags *pflag.FlagSet, o *node.Collect) {
-	flags.Var(Path(&o.Secrets, "DIR"), "source-secrets", "directory with a file for each API key of a source, readable only by owner and group")
-}
-
-// AddContact declares --collect-contact.
-func AddContact(flags *pflag.FlagSet, o *node.Collect) {
-	flags.Var(contactValue(&o.Contact), "collect-contact", "contact for operators of collected sites, in the User-Agent")
-}
-
-// AddListen declares --listen.
-func AddListen(flags *pflag.FlagSet, address *string) {
-	flags.Var(Address(address), "listen", "address of the HTTP server; port 0 takes a free one")
-}
-
-// AddLimits declares --limits.
-func AddLimits(flags *pflag.FlagSet, o *Node) {
-	flags.Var(OnOff(&o.Limits), "limits", "enforce quotas; off does not change the limits of connections")
-}
-
-// AddLog declares --log-format and --log-level. The values in o become the defaults.
-func AddLog(flags *pflag.FlagSet, o *terminal.LogOptions) {
-	flags.Var(Enum(&o.Format, "auto", "text", "json"), "log-format", "format of logs; auto is text on a terminal, else JSON")
-	flags.Var(Enum(&o.Level, "debug", "info", "warn", "error"), "log-level", "lowest level to log")
-}
-
-// AddAdminSocket declares --admin-socket.
-func AddAdminSocket(flags *pflag.FlagSet, socket *string) {
-	flags.Var(Path(socket, "PATH"), "admin-socket", "socket of tasard admin; default "+admin.SocketName+" in the data directory")
-}
-
-// membersValue returns the value of --cluster-members. It accepts a list of numbers and addresses of nodes, such as
-// 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
-func membersValue(target *[]node.Member) pflag.Value {
-	parse := func(text string) (members []node.Member, err error) {
-		for part := range strings.SplitSeq(text, ",") {
-			number, address, ok := strings.Cut(strings.TrimSpace(part), "=")
-			m := node.Member{Address: address}
-			if m.Node, err = strconv.Atoi(number); !ok || err != nil || m.Node < 1 || m.Node > clusterNodesMax {
-				return nil, fmt.Errorf("%q: want a number from 1 to %d, '=' and HOST:PORT, like 1=10.0.0.1:6222", part, clusterNodesMax)
+// Add declares settings of serve as flags: those with the names, or all of them. The values in o are the defaults.
+func Add(flags *pflag.FlagSet, o *Serve, names ...string) {
+	for _, r := range rows(o) {
+		if len(names) == 0 || slices.Contains(names, r.name) {
+			flag := flags.VarPF(r.value, r.name, "", r.usage)
+			flag.Annotations = map[string][]string{groupAnnotation: {r.group}}
+			if r.value.Type() == boolKind {
+				flag.NoOptDefVal = "true"
 			}
-			if _, err := hostOfAddress(address); err != nil {
-				return nil, err
-			}
-			members = append(members, m)
 		}
-		return members, nil
 	}
-	format := func(members []node.Member) string {
-		var parts []string
-		for _, m := range members {
-			parts = append(parts, fmt.Sprintf("%d=%s", m.Node, m.Address))
-		}
-		return strings.Join(parts, ",")
-	}
-	return &listValue[[]node.Member]{value[[]node.Member]{target, "members", parse, format}}
-}
-
-// hostsValue returns a value that accepts a list of host names and IP addresses.
-func hostsValue(target *[]string) pflag.Value {
-	parse := func(text string) ([]string, error) {
-		hosts := strings.Split(text, ",")
-		if slices.ContainsFunc(hosts, func(host string) bool {
-			return host == "" || strings.ContainsAny(host, " \t/[]") || strings.Contains(host, ":") && net.ParseIP(host) == nil
-		}) {
-			return nil, fmt.Errorf("%q: want host names or IP addresses without ports, separated by commas", text)
-		}
-		return hosts, nil
-	}
-	return &listValue[[]string]{value[[]string]{target, "hosts", parse, func(hosts []string) string { return strings.Join(hosts, ",") }}}
-}
-
-// contactValue returns a value that accepts an e-mail address or the address of a page. The text can be part of a
-// comment in the header field User-Agent.
-func contactValue(target *string) *value[string] {
-	parse := func(text string) (string, error) {
-		if text == "" || len(text) > contactRunesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
-			return "", fmt.Errorf("%q: want an e-mail address or the address of a page", text)
-		}
-		return text, nil
-	}
-	return &value[string]{target, "TEXT", parse, func(text string) string { return text }}
-}
-
-// Serve holds the settings of serve.
-type Serve struct {
-	Node
-	Log        terminal.LogOptions
-	ImportFile string // value of --import; "" means no file
-}
-
-// DefaultServe returns the default settings of serve.
-func DefaultServe() *Serve {
-	return &Serve{Node: DefaultNode(), Log: terminal.LogOptions{Format: "auto", Level: "info"}}
-}
-
-// AddServe declares the settings of serve. Commands that check or show these settings use AddServe too.
-func AddServe(flags *pflag.FlagSet, o *Serve) {
-	addNode(flags, &o.Node)
-	AddLog(flags, &o.Log)
-	flags.Var(Path(&o.ImportFile, "FILE"), "import", "import this `FILE` of observations after the start; - is stdin")
 }

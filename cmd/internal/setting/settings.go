@@ -21,18 +21,21 @@ import (
 // all commands share the variables and the file.
 const (
 	variablePrefix    = "TASARD_"
-	configVariable    = "TASARD_CONFIG"
-	configBytesMax    = 1 << 20
 	settingAnnotation = "setting" // annotation of a flag that is a setting
+	groupAnnotation   = "group"   // annotation with the heading of a flag in the help of serve
 )
 
 // MarkSettings marks all flags declared so far as settings, and adds --config. Flags that are not settings, such as
 // --yes, must be declared afterwards.
 func MarkSettings(flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
-		flag.Annotations = map[string][]string{settingAnnotation: nil}
+		if flag.Annotations == nil {
+			flag.Annotations = map[string][]string{}
+		}
+		flag.Annotations[settingAnnotation] = nil
 	})
 	flags.String("config", "", "TOML `FILE` with settings, named like the flags")
+	flags.Lookup("config").Annotations = map[string][]string{groupAnnotation: {CommonGroup}}
 }
 
 // IsSetting reports whether a flag is a setting. flag may be nil.
@@ -42,6 +45,11 @@ func IsSetting(flag *pflag.Flag) bool {
 	}
 	_, ok := flag.Annotations[settingAnnotation]
 	return ok
+}
+
+// Group returns the heading of a flag in the help of a command with many flags, or "".
+func Group(flag *pflag.Flag) string {
+	return strings.Join(flag.Annotations[groupAnnotation], "")
 }
 
 // collectSettings adds the settings of all commands below parent to the map settings, whose keys are their names. If
@@ -73,16 +81,18 @@ func Names(root *cobra.Command) []string {
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
 	variables, err := readVariables(environ, known)
-	problems := []error{err, apply(cmd, known, func(name string) (given, bool) {
-		text, ok := variables[Variable(name)]
-		return given{text: text, origin: Variable(name)}, ok
-	})}
-	path := variables[configVariable]
+	problems := []error{err, apply(cmd, variables)}
+	path := variables["config"].Text
 	if config := cmd.Flags().Lookup("config"); config != nil {
 		path = cmp.Or(config.Value.String(), path)
 	}
 	if path != "" {
-		problems = append(problems, resolveFromFile(cmd, path, known))
+		var lines map[string]Given
+		text, err := readConfigText(path)
+		if err == nil {
+			lines, err = ParseConfig(path, text, known)
+		}
+		problems = append(problems, err, apply(cmd, lines))
 	}
 	return errors.Join(problems...)
 }
@@ -95,30 +105,30 @@ func RequireData(cmd *cobra.Command) error {
 	return nil
 }
 
-// given is a value of a setting that a variable or the configuration file gives.
-type given struct {
-	text   string
-	origin string // the variable, or the line of the file, for errors
-	list   bool   // the value is a list; text has its elements with commas between
+// Given is a value of a setting that a variable or the configuration file gives.
+type Given struct {
+	Text   string // as for the flag; the elements of a list have commas between them
+	Origin string // the variable, or the line of the file, for errors
+	Line   int    // line number in the file, from 1
+	isList bool
 }
 
-// apply sets the flags of cmd that have not been set yet to the values that lookup returns. It returns the errors of
-// all bad values. Settings that only other commands have are checked too, with the flags of those commands, so that
-// every command refuses the same values.
-func apply(cmd *cobra.Command, known []string, lookup func(name string) (given, bool)) error {
+// apply sets the flags of cmd that have not been set yet to the given values. It returns the errors of all bad values.
+// Settings that only other commands have are checked too, with the flags of those commands, so that every command
+// refuses the same values.
+func apply(cmd *cobra.Command, values map[string]Given) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
-	for _, name := range known {
-		flag := cmd.Flags().Lookup(name)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		flag, value := cmd.Flags().Lookup(name), values[name]
 		if !IsSetting(flag) {
 			flag = others[name]
 		}
-		value, ok := lookup(name)
-		if flag.Changed || !ok {
+		if flag == nil || flag.Changed { // nil for config
 			continue
 		}
 		if err := value.set(flag); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", value.origin, err))
+			problems = append(problems, fmt.Errorf("%s: %w", value.Origin, err))
 			continue
 		}
 		flag.Changed = true
@@ -126,11 +136,11 @@ func apply(cmd *cobra.Command, known []string, lookup func(name string) (given, 
 	return badSettings(problems)
 }
 
-func (g given) set(flag *pflag.Flag) error {
-	if _, ok := flag.Value.(interface{ acceptsList() }); g.list && !ok {
+func (g Given) set(flag *pflag.Flag) error {
+	if _, ok := flag.Value.(interface{ acceptsList() }); g.isList && !ok {
 		return errors.New("want one value, found a list")
 	}
-	return flag.Value.Set(g.text)
+	return flag.Value.Set(g.Text)
 }
 
 func badSettings(problems []error) error {
@@ -140,28 +150,27 @@ func badSettings(problems []error) error {
 	return exit.Wrap(exit.BadData, errors.Join(problems...))
 }
 
-// readVariables returns the TASARD_ variables by name. An empty one counts as not set: compose files pass variables on
-// that have no value. An unknown variable is an error, unless an orchestrator has set it.
-func readVariables(environ, known []string) (map[string]string, error) {
-	names := []string{configVariable}
-	for _, setting := range known {
+// readVariables returns the values of the TASARD_ variables by the name of the setting. An empty one counts as not set:
+// compose files pass variables on that have no value. An unknown variable is an error, unless an orchestrator has set it.
+func readVariables(environ, known []string) (map[string]Given, error) {
+	settings, names := map[string]string{}, []string{}
+	for _, setting := range append(slices.Clone(known), "config") {
+		settings[Variable(setting)] = setting
 		names = append(names, Variable(setting))
 	}
-	variables := map[string]string{}
+	values := map[string]Given{}
 	var problems []error
 	for _, entry := range environ {
 		name, text, _ := strings.Cut(entry, "=")
-		switch {
+		switch setting, isKnown := settings[name]; {
 		case !strings.HasPrefix(name, variablePrefix):
-		case slices.Contains(names, name):
-			if text != "" {
-				variables[name] = text
-			}
-		case !isServiceLink(name, text):
+		case isKnown && text != "":
+			values[setting] = Given{Text: text, Origin: name}
+		case !isKnown && !isServiceLink(name, text):
 			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, DidYouMean(name, names)))
 		}
 	}
-	return variables, badSettings(problems)
+	return values, badSettings(problems)
 }
 
 // serviceLink matches the variables that Kubernetes and Docker set in every container for a service whose name begins

@@ -17,10 +17,18 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
+)
+
+const (
+	boolKind        = "bool" // the kind of the values of Bool
+	urlBytesMax     = 2000
+	contactBytesMax = 200
+	dnsNameBytesMax = 253
 )
 
 // value is the value of a setting: a flag that a variable or the configuration file can set too. All three use Set, so
-// that they accept the same texts and give the same errors. Most functions of this file return a value. They are named
+// that they accept the same texts and give the same errors. Most functions of this file return a value, and are named
 // after the texts that it accepts.
 type value[T any] struct {
 	target *T
@@ -33,11 +41,6 @@ type value[T any] struct {
 func NewValue[T any](target *T, kind string, parse func(string) (T, error), format func(T) string) pflag.Value {
 	return &value[T]{target, kind, parse, format}
 }
-
-// listValue is a value that accepts several texts with commas between them. In the configuration file it may be a list.
-type listValue[T any] struct{ value[T] }
-
-func (*listValue[T]) acceptsList() {}
 
 // Set parses a text. The error quotes the text and says what would be accepted.
 func (v *value[T]) Set(text string) error {
@@ -59,6 +62,31 @@ func (v *value[T]) String() string {
 // Type implements pflag.Value. It returns the name of the value in the help.
 func (v *value[T]) Type() string { return v.kind }
 
+// listValue is a value that accepts several texts with commas between them. In the configuration file it may be a list.
+type listValue[T any] struct{ value[[]T] }
+
+func (*listValue[T]) acceptsList() {}
+
+// list is a list with commas between its parts, each of which parse accepts.
+func list[T any](target *[]T, kind string, parse func(part string) (T, error), format func(T) string) pflag.Value {
+	return &listValue[T]{value[[]T]{target, kind, func(text string) (all []T, err error) {
+		for part := range strings.SplitSeq(text, ",") {
+			item, err := parse(strings.TrimSpace(part))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, item)
+		}
+		return all, nil
+	}, func(all []T) string {
+		var texts []string
+		for _, item := range all {
+			texts = append(texts, format(item))
+		}
+		return strings.Join(texts, ",")
+	}}}
+}
+
 // textValue is a text that the function check accepts.
 func textValue[T ~string](target *T, kind string, check func(string) error) pflag.Value {
 	parse := func(text string) (T, error) { return T(text), check(text) }
@@ -69,7 +97,7 @@ func textValue[T ~string](target *T, kind string, check func(string) error) pfla
 func Path(target *string, kind string) pflag.Value {
 	return textValue(target, kind, func(text string) error {
 		if text == "" {
-			return fmt.Errorf("want a name, found nothing")
+			return errors.New("want a name, found nothing")
 		}
 		if strings.ContainsRune(text, 0) {
 			return fmt.Errorf("%q: a name can't hold a zero byte", text)
@@ -91,32 +119,29 @@ func Enum[T ~string](target *T, words ...string) pflag.Value {
 // OnOff is a switch. "on" and "true" set it; "off" and "false" clear it.
 func OnOff(target *bool) pflag.Value {
 	parse := func(text string) (bool, error) {
-		switch text {
-		case "on", "true":
-			return true, nil
-		case "off", "false":
-			return false, nil
+		on := text == "on" || text == "true"
+		if !on && text != "off" && text != "false" {
+			return false, fmt.Errorf("%q: want on or off", text)
 		}
-		return false, fmt.Errorf("%q: want on or off", text)
+		return on, nil
 	}
-	return &value[bool]{target, "on|off", parse, func(on bool) string {
-		if on {
-			return "on"
-		}
-		return "off"
-	}}
+	return &value[bool]{target, "on|off", parse, func(on bool) string { return map[bool]string{true: "on", false: "off"}[on] }}
 }
 
-// BoolFlag declares a flag that is true if it is present.
-func BoolFlag(flags *pflag.FlagSet, target *bool, name, usage string) {
+// Bool is the value of a flag that is true if it is present.
+func Bool(target *bool) pflag.Value {
 	parse := func(text string) (bool, error) {
 		if text != "true" && text != "false" {
 			return false, fmt.Errorf("%q: want true or false", text)
 		}
 		return text == "true", nil
 	}
-	flags.Var(&value[bool]{target, "bool", parse, strconv.FormatBool}, name, usage)
-	flags.Lookup(name).NoOptDefVal = "true"
+	return &value[bool]{target, boolKind, parse, strconv.FormatBool}
+}
+
+// BoolFlag declares a flag that is true if it is present.
+func BoolFlag(flags *pflag.FlagSet, target *bool, name, usage string) {
+	flags.VarPF(Bool(target), name, "", usage).NoOptDefVal = "true"
 }
 
 // Address is an address to listen on. Its host may be empty, and its port 0.
@@ -156,7 +181,7 @@ func Line(target *string, kind string, charactersMax int) pflag.Value {
 	return textValue(target, kind, func(text string) error {
 		switch {
 		case strings.TrimSpace(text) == "":
-			return fmt.Errorf("want a line of text, found nothing")
+			return errors.New("want a line of text, found nothing")
 		case len([]rune(text)) > charactersMax:
 			return fmt.Errorf("%d characters, at most %d", len([]rune(text)), charactersMax)
 		case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7F || r == '\uFFFD' }):
@@ -166,8 +191,8 @@ func Line(target *string, kind string, charactersMax int) pflag.Value {
 	})
 }
 
-// Duration is a duration between low and high.
-func Duration(target *time.Duration, low, high time.Duration) *value[time.Duration] {
+// Duration is a duration between low and high. A target below low is not set.
+func Duration(target *time.Duration, low, high time.Duration) pflag.Value {
 	parse := func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -178,22 +203,11 @@ func Duration(target *time.Duration, low, high time.Duration) *value[time.Durati
 		}
 		return d, nil
 	}
-	return &value[time.Duration]{target, "DURATION", parse, time.Duration.String}
+	return &value[time.Duration]{target, "DURATION", parse, unless(time.Duration.String, func(d time.Duration) bool { return d < low })}
 }
 
-// OptionalDuration is like Duration, but a target of 0 means that the duration is not set.
-func OptionalDuration(target *time.Duration, low, high time.Duration) pflag.Value {
-	v := Duration(target, low, high)
-	return &value[time.Duration]{target, "DURATION", v.parse, func(d time.Duration) string {
-		if d == 0 {
-			return ""
-		}
-		return d.String()
-	}}
-}
-
-// Count is an integer between low and high.
-func Count(target *int, low, high int) *value[int] {
+// Count is an integer between low and high. A target below low is not set.
+func Count(target *int, low, high int) pflag.Value {
 	parse := func(text string) (int, error) {
 		number, err := strconv.Atoi(text)
 		if err != nil || strconv.Itoa(number) != text || number < low || number > high {
@@ -201,19 +215,7 @@ func Count(target *int, low, high int) *value[int] {
 		}
 		return number, nil
 	}
-	return &value[int]{target, "N", parse, strconv.Itoa}
-}
-
-// emailValue is an e-mail address.
-func emailValue(target *account.Email) pflag.Value {
-	parse := func(text string) (account.Email, error) {
-		email, err := account.ParseEmail(text)
-		if err != nil {
-			return email, fmt.Errorf("%q: %w", text, err)
-		}
-		return email, nil
-	}
-	return &value[account.Email]{target, "ADDRESS", parse, account.Email.String}
+	return &value[int]{target, "N", parse, unless(strconv.Itoa, func(n int) bool { return n < low })}
 }
 
 // Instant is a time in the format of RFC 3339.
@@ -225,14 +227,17 @@ func Instant(target *time.Time) pflag.Value {
 		}
 		return instant, nil
 	}
-	return &value[time.Time]{target, "INSTANT", parse, formatInstant}
+	return &value[time.Time]{target, "INSTANT", parse, unless(func(t time.Time) string { return t.Format(time.RFC3339) }, time.Time.IsZero)}
 }
 
-func formatInstant(t time.Time) string {
-	if t.IsZero() {
-		return ""
+// unless returns a function that formats a value, and returns "" for one that is not set.
+func unless[T any](format func(T) string, isUnset func(T) bool) func(T) string {
+	return func(v T) string {
+		if isUnset(v) {
+			return ""
+		}
+		return format(v)
 	}
-	return t.Format(time.RFC3339)
 }
 
 // Side is one side (the buy or the sell price) of a rate, a positive decimal number. It is kept as text, so that
@@ -267,34 +272,27 @@ func Currency(target *string) pflag.Value {
 	})
 }
 
-// errUserInURL does not quote the address, which has a password.
-var errUserInURL = errors.New("want an address without user and password")
-
 // URL is the address of a page.
 func URL(target *string) pflag.Value {
-	return textValue(target, "URL", func(text string) error {
-		page, err := url.Parse(text)
-		if err == nil && page.User != nil || err != nil && strings.Contains(text, "@") {
-			return errUserInURL
-		}
-		if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" || len(text) > urlBytesMax ||
-			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }) {
-			return fmt.Errorf("%q: want the address of a page, such as https://example.com/keys", text)
-		}
-		return nil
-	})
+	return webAddress(target, "the address of a page, such as https://example.com/keys", func(*url.URL, string) bool { return true })
 }
 
 // SiteURL is the address of a site without a path.
 func SiteURL(target *string) pflag.Value {
+	return webAddress(target, "the address of a site without a path, such as https://tasas.example.com", func(site *url.URL, text string) bool {
+		return text == site.Scheme+"://"+site.Host && !strings.Contains(text, "'")
+	})
+}
+
+func webAddress(target *string, wanted string, isGood func(*url.URL, string) bool) pflag.Value {
 	return textValue(target, "URL", func(text string) error {
-		site, err := url.Parse(text)
-		if err != nil && strings.Contains(text, "@") || err == nil && site.User != nil {
-			return errUserInURL
-		}
-		if err != nil || site.Scheme != "https" && site.Scheme != "http" || site.Host == "" || len(text) > urlBytesMax ||
-			text != site.Scheme+"://"+site.Host || strings.ContainsAny(text, `<>" '`) {
-			return fmt.Errorf("%q: want the address of a site without a path, such as https://tasas.example.com", text)
+		page, err := url.Parse(text)
+		switch {
+		case err == nil && page.User != nil, err != nil && strings.Contains(text, "@"): // do not quote it: it has a password
+			return errors.New("want an address without user and password")
+		case err != nil, page.Scheme != "https" && page.Scheme != "http", page.Host == "", len(text) > urlBytesMax, !isGood(page, text),
+			strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"`, r) }):
+			return fmt.Errorf("%q: want %s", text, wanted)
 		}
 		return nil
 	})
@@ -311,26 +309,72 @@ func dnsName(target *string) pflag.Value {
 	})
 }
 
-// prefixesValue is a list of networks, separated by commas. Each use of the flag adds networks.
-func prefixesValue(target *[]netip.Prefix) pflag.Value {
-	parse := func(text string) ([]netip.Prefix, error) {
-		prefixes := slices.Clone(*target)
-		for part := range strings.SplitSeq(text, ",") {
-			prefix, err := parsePrefix(strings.TrimSpace(part))
-			if err != nil {
-				return nil, err
-			}
-			prefixes = append(prefixes, prefix)
+// emailValue is an e-mail address.
+func emailValue(target *account.Email) pflag.Value {
+	parse := func(text string) (account.Email, error) {
+		email, err := account.ParseEmail(text)
+		if err != nil {
+			return email, fmt.Errorf("%q: %w", text, err)
 		}
-		return prefixes, nil
+		return email, nil
 	}
-	return &listValue[[]netip.Prefix]{value[[]netip.Prefix]{target, "CIDR", parse, func(list []netip.Prefix) string {
-		var texts []string
-		for _, prefix := range list {
-			texts = append(texts, prefix.String())
+	return &value[account.Email]{target, "ADDRESS", parse, account.Email.String}
+}
+
+// contactValue is an e-mail address or the address of a page. The text can be part of a comment in the header field
+// User-Agent.
+func contactValue(target *string) pflag.Value {
+	return textValue(target, "TEXT", func(text string) error {
+		if text == "" || len(text) > contactBytesMax || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()\;`, r) }) {
+			return fmt.Errorf("%q: want an e-mail address or the address of a page", text)
 		}
-		return strings.Join(texts, ",")
-	}}}
+		return nil
+	})
+}
+
+// mailServer is the address of a mail server, or log.
+func mailServer(target *string) pflag.Value {
+	return textValue(target, "HOST:PORT", func(text string) error {
+		if text == admin.MailLog {
+			return nil
+		}
+		_, err := hostOfAddress(text)
+		return err
+	})
+}
+
+// hostsValue is a list of host names and IP addresses.
+func hostsValue(target *[]string) pflag.Value {
+	return list(target, "hosts", func(host string) (string, error) {
+		if host == "" || strings.ContainsAny(host, " \t/[]") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			return "", fmt.Errorf("%q: want host names or IP addresses without ports, separated by commas", host)
+		}
+		return host, nil
+	}, func(host string) string { return host })
+}
+
+// membersValue is a list of numbers and addresses of nodes, such as 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
+func membersValue(target *[]node.Member) pflag.Value {
+	return list(target, "members", func(part string) (node.Member, error) {
+		number, address, ok := strings.Cut(part, "=")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || n < 1 || n > clusterNodesMax {
+			return node.Member{}, fmt.Errorf("%q: want a number from 1 to %d, '=' and HOST:PORT, like 1=10.0.0.1:6222", part, clusterNodesMax)
+		}
+		_, err = hostOfAddress(address)
+		return node.Member{Node: n, Address: address}, err
+	}, func(m node.Member) string { return fmt.Sprintf("%d=%s", m.Node, m.Address) })
+}
+
+// prefixesValue is a list of networks. Each use of the flag adds networks.
+func prefixesValue(target *[]netip.Prefix) pflag.Value {
+	v := list(target, "CIDR", parsePrefix, netip.Prefix.String).(*listValue[netip.Prefix])
+	parse := v.parse
+	v.parse = func(text string) ([]netip.Prefix, error) {
+		more, err := parse(text)
+		return append(slices.Clone(*target), more...), err
+	}
+	return v
 }
 
 // parsePrefix parses a network or an address of trusted proxies. It refuses a prefix of length 0: every client would
@@ -349,15 +393,4 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return prefix, fmt.Errorf("%q has bits after its length (did you mean %s?)", text, prefix.Masked())
 	}
 	return prefix, nil
-}
-
-// OptionalCount is an integer from 0 to high. A negative target means that it is not set.
-func OptionalCount(target *int, high int) pflag.Value {
-	count := Count(target, 0, high)
-	return &value[int]{target, "N", count.parse, func(n int) string {
-		if n < 0 {
-			return ""
-		}
-		return fmt.Sprint(n)
-	}}
 }

@@ -30,8 +30,8 @@ func FuzzConfig(f *testing.F) {
 			t.Errorf("%q does not begin with the file's name", err)
 		}
 		for name, line := range lines {
-			if line.Number < 1 || line.Number > strings.Count(text, "\n")+1 {
-				t.Errorf("%s is said to stand in line %d", name, line.Number)
+			if line.Line < 1 || line.Line > strings.Count(text, "\n")+1 {
+				t.Errorf("%s is said to stand in line %d", name, line.Line)
 			}
 		}
 	})
