@@ -151,7 +151,8 @@ func badSettings(problems []error) error {
 }
 
 // readVariables returns the values of the TASARD_ variables by the name of the setting. An empty one counts as not set:
-// compose files pass variables on that have no value. An unknown variable is an error, unless an orchestrator has set it.
+// compose files pass variables on that have no value. An unknown variable is an error, unless an orchestrator has set
+// it.
 func readVariables(environ, known []string) (map[string]Given, error) {
 	settings, names := map[string]string{}, []string{}
 	for _, setting := range append(slices.Clone(known), "config") {
