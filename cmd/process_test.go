@@ -76,7 +76,7 @@ func TestMain(m *testing.M) {
 	}
 	p := &commands{&process.Process{
 		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Clock: clockFrom(start), Seed: randomSeed, Random: rand.Reader, CollectAtOnce: true,
+		Clock: clockFrom(start), Seed: randomSeed, Random: rand.Reader,
 	}}
 	if wish, given := os.LookupEnv(withSite); given {
 		p.simulate(wish)

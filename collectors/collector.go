@@ -57,7 +57,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Jitter spreads the load of a slot: each source is fetched at a random time at most Jitter after the slot.
-	// 0 = 5 min, negative = none. It is never more than half the time between two slots.
+	// A slot that was missed before a start or a wake-up has none. 0 = 5 min, negative = none. It is never more than half
+	// the time between two slots.
 	Jitter time.Duration
 	// Concurrency is the number of sources that are fetched and parsed at the same time. 0 = 8. Each may need memory
 	// for a document of 10 MB and its parsed form.
@@ -73,7 +74,6 @@ const HistoryDaysLive = 45
 
 const (
 	jitterDefault      = 5 * time.Minute
-	catchUpJitterMax   = 15 * time.Second // maximum jitter of a slot that was missed before a start or a wake-up
 	sourceTimeout      = 45 * time.Second // for all pages of a source together; one Fetch takes up to 30 s
 	concurrencyDefault = 8
 )

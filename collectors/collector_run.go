@@ -128,7 +128,7 @@ func (r *runner) beginSlot(slot, now time.Time) {
 	span := r.jitterSpan(slot)
 	r.slot, r.pending, r.nextTry = slot, true, slot.Add(r.offset(span))
 	if r.catchUp || now.After(slot.Add(span)) {
-		r.nextTry = now.Add(r.offset(min(catchUpJitterMax, span)))
+		r.nextTry = now // starts are not synchronised
 	}
 	r.drawJitter()
 }

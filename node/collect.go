@@ -82,9 +82,9 @@ func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets
 	if c.Collect.Archive != "" {
 		l.archive = c.NewArchive(c.Collect.Archive)
 	}
-	jitter := c.Collect.Spread
-	if jitter == 0 {
-		jitter = -1 // each site is read at once; 0 would mean the default of package collectors
+	jitter := time.Duration(0) // the default of package collectors
+	if c.Collect.Schedule != nil {
+		jitter = -1
 	}
 	l.client = c.NewClient(secrets)
 	l.newCollector = func() *collectors.Collector {

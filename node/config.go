@@ -101,14 +101,13 @@ type Accounts struct {
 
 // Collect configures how the node fetches rates from the institutions' sites.
 type Collect struct {
-	On       bool          // the node fetches rates
-	Deferred bool          // fetching begins when the caller calls Node.Collect
-	Contact  string        // contact in the header User-Agent, for the operators of the sites; may be ""
-	Secrets  string        // directory with a file for each secret that a definition names; "" means none
-	Spread   time.Duration // each site is read at a random moment within this time after each time of Schedule; 0 means at once
+	On       bool   // the node fetches rates
+	Deferred bool   // fetching begins when the caller calls Node.Collect
+	Contact  string // contact in the header User-Agent, for the operators of the sites; may be ""
+	Secrets  string // directory with a file for each secret that a definition names; "" means none
 
 	Archive  string              // directory that keeps the fetched documents; "" means none
-	Schedule collectors.Schedule // nil means 08:00, 12:00 and 17:00 in Santo Domingo
+	Schedule collectors.Schedule // nil means some minutes after 08:00, 12:00 and 17:00 in Santo Domingo
 	Pause    time.Duration       // minimum time between two requests to one host; 0 means the default of package fetch
 
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // connects to the sites; nil means net.Dialer

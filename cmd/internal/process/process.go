@@ -38,8 +38,6 @@ type Process struct {
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
-	CollectAtOnce bool // sources are fetched at their slots, not spread over the minutes after; tests set it
-
 	errorLog *slog.Logger       // logger that Report uses if logs are JSON; otherwise nil
 	logQueue *terminal.LogQueue // standard error of a node, see NodeLogger; otherwise nil
 }

@@ -28,8 +28,7 @@ const (
 	clusterNameMax         = 64
 	clusterNodesMax        = 64
 	drainDelayMax          = 10 * time.Minute
-	collectSpread          = 5 * time.Minute // the sources are fetched within this time after each slot
-	accessOff              = "off"           // values of --access-log
+	accessOff              = "off" // values of --access-log
 	accessAll              = "all"
 	// CommonGroup is the heading of the flags that every node needs.
 	CommonGroup = "Common flags"
@@ -58,8 +57,7 @@ func Default() *Serve {
 			Accounts: node.Accounts{Quota: account.QuotaPolicy{
 				DefaultQuota: account.Quota{Day: account.DayLimitDefault, Minute: account.MinuteLimitDefault}, LeaseSize: account.LeaseSizeDefault,
 			}},
-			Mail:    node.Mail{TLS: mail.StartTLS},
-			Collect: node.Collect{Spread: collectSpread},
+			Mail: node.Mail{TLS: mail.StartTLS},
 		},
 		Log: terminal.LogOptions{Format: "auto", Level: "info"}, Limits: true, strict: true, accessLog: accessOff,
 	}
@@ -78,9 +76,6 @@ func NodeConfig(p *process.Process, o *Serve, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
 	c.Collect.Dial, c.Collect.Roots = p.Dial, p.Roots
-	if p.CollectAtOnce {
-		c.Collect.Spread = 0
-	}
 	if c.Mail.Print = p.Stdout; c.Mail.Server == admin.MailLog {
 		c.Mail.Method, c.Mail.Server = admin.MailLog, ""
 	}
