@@ -22,30 +22,11 @@ type row struct {
 // only its row names it.
 var layout = map[string]row{
 	".": {may: "cmd"},
-	"cmd": {may: "node cmd/backup cmd/doctor cmd/intake cmd/operator cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input " +
-		"cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
-		"httpapi/admin httpapi/apitest httpapi/client httpapi/mcp engine engine/account wal actors collectors collectors/source collectors/simulated " + // what a command works on directly
-		"spf13/cobra spf13/pflag coreos/go-systemd/v22 go.uber.org/automaxprocs BurntSushi/toml golang.org/x/sys",
+	"cmd": {may: "cmd/... httpapi/apitest httpapi/client httpapi/mcp collectors/simulated " + commandImports +
+		"coreos/go-systemd/v22 go.uber.org/automaxprocs golang.org/x/sys",
 		tests: "modelcontextprotocol/go-sdk prometheus/client_golang"},
 	"cmd/cmdtest": {may: "emersion/go-smtp emersion/go-sasl"}, // of tests that run the program as a child process
-	"cmd/backup": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi/admin actors actors/dump wal spf13/cobra spf13/pflag"},
-	"cmd/doctor": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi/admin wal actors/mail collectors/source spf13/cobra spf13/pflag"},
-	"cmd/intake": {may: "cmd/sources cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi/admin engine actors collectors collectors/source spf13/cobra spf13/pflag"},
-	"cmd/operator": {may: "cmd/internal/command cmd/internal/exit cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"httpapi/admin engine spf13/cobra spf13/pflag"},
-	"cmd/sources": {may: "cmd/internal/command cmd/internal/datadir cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/remote cmd/internal/setting cmd/internal/terminal " +
-		"node httpapi/admin engine collectors collectors/archive collectors/source collectors/suggest spf13/cobra spf13/pflag"},
-	"cmd/internal/command":  {may: "cmd/internal/exit cmd/internal/process cmd/internal/setting cmd/internal/terminal spf13/cobra spf13/pflag"},
-	"cmd/internal/remote":   {may: "cmd/internal/datadir cmd/internal/exit cmd/internal/process cmd/internal/setting httpapi/admin engine spf13/cobra spf13/pflag"},
-	"cmd/internal/setting":  {may: "cmd/internal/exit cmd/internal/input cmd/internal/process cmd/internal/terminal node httpapi/admin engine engine/account actors/mail spf13/cobra spf13/pflag BurntSushi/toml"},
-	"cmd/internal/datadir":  {may: "cmd/internal/exit cmd/internal/process node engine actors wal"},
-	"cmd/internal/process":  {may: "cmd/internal/exit cmd/internal/terminal node"},
-	"cmd/internal/input":    {may: "cmd/internal/exit"},
-	"cmd/internal/terminal": {may: "cmd/internal/exit"},
-	"cmd/internal/exit":     {may: "actors wal engine node"},
+	"cmd/...":     {may: "cmd/... actors/dump actors/mail collectors/archive collectors/suggest " + commandImports},
 	"node": {may: "node/acme node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/conn " +
 		"collectors collectors/archive collectors/source collectors/fetch golang.org/x/net"},
 	"node/acme":     {may: "golang.org/x/crypto"},
@@ -106,6 +87,9 @@ var layout = map[string]row{
 	"packaging/tidy": {},
 }
 
+// commandImports are what commands work on directly.
+const commandImports = "node httpapi/admin engine engine/account wal actors collectors collectors/source spf13/cobra spf13/pflag BurntSushi/toml "
+
 const (
 	module    = "github.com/tasard/tasard/"
 	everyTest = "pgregory.net/rapid go.uber.org/goleak"
@@ -123,6 +107,9 @@ func TestLayout(t *testing.T) {
 	}
 	guide := readText(t, "docs/contributing.md")
 	for folder := range layout {
+		if folder == "cmd/..." {
+			continue
+		}
 		below, _, _ := strings.Cut(folder, "/internal/")
 		named := strings.Contains(guide, "`"+folder+"`") || strings.Contains(guide, "`"+path.Base(folder)+"`")
 		if !named && below == folder && folder != "." && !strings.HasPrefix(folder, "cmd/") {
@@ -153,7 +140,7 @@ func layoutProblems(sources []source) (problems []string) {
 		}
 	}
 	for folder, lines := range docs {
-		if _, ok := layout[folder]; !ok && folder[0] != '.' {
+		if _, ok := rowOf(folder); !ok && folder[0] != '.' {
 			problems = append(problems, folder+" has no row in the layout")
 		}
 		if lines < docLinesMin || lines > docLinesMax {
@@ -166,9 +153,17 @@ func layoutProblems(sources []source) (problems []string) {
 	return problems
 }
 
+// rowOf returns the row of a package. Those of one command share one.
+func rowOf(folder string) (row, bool) {
+	if r, ok := layout[folder]; ok || !strings.HasPrefix(folder, "cmd/") {
+		return r, ok
+	}
+	return layout["cmd/..."], true
+}
+
 // mayImport reports whether the row of the file's package allows an import.
 func (s source) mayImport(imported string) bool {
-	row := layout[path.Dir(s.path)]
+	row, _ := rowOf(path.Dir(s.path))
 	ours, isOurs := strings.CutPrefix(imported, module)
 	first, _, _ := strings.Cut(imported, "/")
 	switch allowed := strings.Fields(row.may); {
@@ -179,7 +174,7 @@ func (s source) mayImport(imported string) bool {
 	case row.standalone && s.isTest():
 		return !strings.Contains(first, ".") || ours == path.Dir(s.path)
 	case isOurs:
-		return s.isTest() || slices.Contains(allowed, ours)
+		return s.isTest() || slices.Contains(allowed, ours) || strings.HasPrefix(ours, "cmd/") && slices.Contains(allowed, "cmd/...")
 	case !strings.Contains(first, "."): // the standard library
 		return s.isTest() || !slices.Contains(strings.Fields(row.never), imported)
 	default:

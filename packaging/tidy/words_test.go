@@ -33,7 +33,7 @@ var proseRules = []wordRule{
 		except: `(?i)(users?|operators?|persons?|people|readers?|engineers?|developers?|integrators?|attackers?|customers?|anyone|those),? who$`},
 	{why: "nothing is told: an error is reported, a client gets an answer", pattern: `(?i)\b(is|are|was|were|be|been) told\b`, hints: "told"},
 	{why: "say only, by itself or single", pattern: `(?i)\b([\w-]+,? )?alone\b`, hints: "alone", except: `(?i)^(let|leave|leaves|left|it|them) alone$`},
-	{why: "say is not, or there is no", pattern: `(?i)\b([\w-]+,? )?(is|are|was|were|be) (no|none|nothing)\b( \w+)?`, hints: "no",
+	{why: "say is not, or there is no", pattern: `(?i)\b([\w-]+,? )(is|are|was|were|be) (no|none|nothing)\b( \w+)?`, hints: "no",
 		except: `(?i)^there |\bbe no|no (longer|more|less|later|better|sooner|fewer)$`},
 	{why: "begin with the thing itself: Startup cost is, not What a start costs is", pattern: `(?:^|[.;] )What [^.?]*(?:[.:;,]|$)`, hints: "what"},
 	{why: "say the rule in words; the id of a decision stands behind them: (decision S11)", pattern: `\((?:see )?[A-Z]\d{1,2}(?:(?:,| and| to|–|;) ?[A-Z]\d{1,2})*\)`},
@@ -110,16 +110,14 @@ func wordProblems(t *testing.T) (problems []string) {
 		problems = append(problems, passageProblems(s.path, goPassages(s))...)
 	}
 	for _, name := range files() {
-		if name == "docs/decisions.md" || path.Ext(name) == ".go" { // the register names its ids
+		text := readText(t, name)
+		if !utf8.ValidString(text) {
 			continue
 		}
-		if text := readText(t, name); utf8.ValidString(text) {
+		problems = append(problems, columnProblems(name, text)...)
+		if name != "docs/decisions.md" && path.Ext(name) != ".go" { // the register names its ids
 			problems = append(problems, passageProblems(name, textPassages(name, text))...)
-			problems = append(problems, columnProblems(name, text)...)
 		}
-	}
-	for _, s := range readSources(t) {
-		problems = append(problems, columnProblems(s.path, readText(t, s.path))...)
 	}
 	return problems
 }
@@ -196,43 +194,29 @@ func wordsOf(name string) string {
 	return strings.TrimSpace(compiled(`([a-z0-9])([A-Z])`).ReplaceAllString(name, "$1 $2"))
 }
 
-// textPassages returns the paragraphs of a document without its code, the lines of a golden file of messages or help,
-// and the comments of every other file.
+// textPassages returns the lines of a document without its code, those of a golden file of messages or help, and the
+// comments of every other file.
 func textPassages(name, text string) (passages []passage) {
 	isGolden := strings.HasPrefix(name, "cmd/testdata/")
 	isDocument := path.Ext(name) == ".md"
 	if strings.Contains(name, "testdata/") && !isGolden {
 		return nil
 	}
-	var paragraph passage
-	end := func() {
-		if paragraph.text != "" {
-			passages = append(passages, paragraph)
-		}
-		paragraph = passage{}
-	}
 	fenced := false
 	for i, line := range strings.Split(text, "\n") {
 		trimmed := strings.TrimSpace(line)
+		if fenced = fenced != strings.HasPrefix(trimmed, "```"); isDocument && (fenced || strings.HasPrefix(line, "    ")) {
+			continue
+		}
 		switch {
 		case isGolden:
 			passages = append(passages, passage{i + 1, line, message})
-		case isDocument && strings.HasPrefix(trimmed, "```"):
-			fenced = !fenced
-		case isDocument && (fenced || strings.HasPrefix(line, "    ")):
-		case isDocument && (trimmed == "" || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "- ")):
-			end()
-			paragraph = passage{i + 1, strings.Trim(trimmed, "#-| "), prose}
 		case isDocument:
-			if paragraph.text == "" {
-				paragraph.line = i + 1
-			}
-			paragraph.text = strings.TrimSpace(paragraph.text + " " + trimmed)
+			passages = append(passages, passage{i + 1, strings.Trim(trimmed, "#-| "), prose})
 		case isComment(name, trimmed):
 			passages = append(passages, passage{i + 1, strings.TrimLeft(trimmed, "#/ "), prose})
 		}
 	}
-	end()
 	return passages
 }
 
