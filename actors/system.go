@@ -78,6 +78,10 @@ type System struct {
 	closeErr error
 }
 
+// Admitter returns the account.Admitter of the system: System without the call through accountsAPI, whose copies of
+// caller and admission would double the stack of the goroutine of each connection.
+func (s *System) Admitter() account.Admitter { return s.accounts }
+
 var (
 	_ engine.Service   = (*System)(nil)
 	_ engine.Ingester  = (*System)(nil)

@@ -60,7 +60,7 @@ func setProcessors() {
 
 // memoryLimitBytes is GOMEMLIMIT, unless the operator sets it. Near it the heap is collected more often, because a node
 // must get along with 512 MB.
-const memoryLimitBytes = 400 << 20
+const memoryLimitBytes = 272 << 20
 
 // randomSeed returns an unpredictable seed.
 func randomSeed() uint64 {

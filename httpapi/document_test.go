@@ -351,7 +351,7 @@ func (d *openAPI) wordProblems(codes []string) (problems []string) {
 		for answered, value := range responses {
 			response, _ := d.follow(value, "")
 			for _, code := range codes {
-				if number, _ := status(engine.Code(code)); strings.Contains(fmt.Sprint(response["description"]), "`"+code+"`") {
+				if number := statuses[engine.Code(code)]; strings.Contains(fmt.Sprint(response["description"]), "`"+code+"`") {
 					if strconv.Itoa(number) != answered {
 						problems = append(problems, fmt.Sprintf("%s: %s is explained at %s", o.name(), code, answered))
 					}

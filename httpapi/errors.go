@@ -23,63 +23,34 @@ const (
 // retryAfterDefault is the Retry-After of a 429 or 503 whose engine.Error has none.
 const retryAfterDefault = time.Second
 
-type codeStatus struct {
-	code   engine.Code
-	status int
-}
-
-// codesMax is the length of codes.
-const codesMax = 26
-
-// codes returns the codes of API errors with their HTTP statuses, in the order of Stats.Errors.
-func codes() [codesMax]codeStatus {
-	return [...]codeStatus{
-		{engine.CodeInvalidParameters, fasthttp.StatusBadRequest},
-		{engine.CodeMalformedRequest, fasthttp.StatusBadRequest},
-		{engine.CodeRequestTimeout, fasthttp.StatusRequestTimeout},
-		{engine.CodeHeadersTooLarge, fasthttp.StatusRequestHeaderFieldsTooLarge},
-		{engine.CodeMissingKey, fasthttp.StatusUnauthorized},
-		{engine.CodeInvalidKey, fasthttp.StatusUnauthorized},
-		{engine.CodeRevokedKey, fasthttp.StatusUnauthorized},
-		{engine.CodeAccountSuspended, fasthttp.StatusUnauthorized},
-		{engine.CodeInvalidCode, fasthttp.StatusUnauthorized},
-		{engine.CodeInvalidSession, fasthttp.StatusUnauthorized},
-		{engine.CodeNotFound, fasthttp.StatusNotFound},
-		{engine.CodeInstitutionNotFound, fasthttp.StatusNotFound},
-		{engine.CodeMethodNotAllowed, fasthttp.StatusMethodNotAllowed},
-		{engine.CodeKeyLimitReached, fasthttp.StatusConflict},
-		{engine.CodePayloadTooLarge, fasthttp.StatusRequestEntityTooLarge},
-		{engine.CodeUnsupportedMediaType, fasthttp.StatusUnsupportedMediaType},
-		{engine.CodeRateLimited, fasthttp.StatusTooManyRequests},
-		{engine.CodeQuotaExceeded, fasthttp.StatusTooManyRequests},
-		{engine.CodeRequestedTooSoon, fasthttp.StatusTooManyRequests},
-		{engine.CodeInternalError, fasthttp.StatusInternalServerError},
-		{engine.CodeNotImplemented, fasthttp.StatusNotImplemented},
-		{engine.CodeDataUnavailable, fasthttp.StatusServiceUnavailable},
-		{engine.CodeMailUnavailable, fasthttp.StatusServiceUnavailable},
-		{engine.CodeOverloaded, fasthttp.StatusServiceUnavailable},
-		{engine.CodeReadOnly, fasthttp.StatusServiceUnavailable},
-		{engine.CodeNoMajority, fasthttp.StatusServiceUnavailable},
-	}
-}
-
-// codeIndex returns the index of a code in codes, or -1.
-func codeIndex(code engine.Code) int {
-	for i, known := range codes() {
-		if known.code == code {
-			return i
-		}
-	}
-	return -1
-}
-
-// status returns the HTTP status of a code, or false if the code is not in codes.
-func status(code engine.Code) (int, bool) {
-	index := codeIndex(code)
-	if index < 0 {
-		return 0, false
-	}
-	return codes()[index].status, true
+// statuses are the HTTP statuses of the codes of API errors.
+var statuses = map[engine.Code]int{
+	engine.CodeInvalidParameters:    fasthttp.StatusBadRequest,
+	engine.CodeMalformedRequest:     fasthttp.StatusBadRequest,
+	engine.CodeRequestTimeout:       fasthttp.StatusRequestTimeout,
+	engine.CodeHeadersTooLarge:      fasthttp.StatusRequestHeaderFieldsTooLarge,
+	engine.CodeMissingKey:           fasthttp.StatusUnauthorized,
+	engine.CodeInvalidKey:           fasthttp.StatusUnauthorized,
+	engine.CodeRevokedKey:           fasthttp.StatusUnauthorized,
+	engine.CodeAccountSuspended:     fasthttp.StatusUnauthorized,
+	engine.CodeInvalidCode:          fasthttp.StatusUnauthorized,
+	engine.CodeInvalidSession:       fasthttp.StatusUnauthorized,
+	engine.CodeNotFound:             fasthttp.StatusNotFound,
+	engine.CodeInstitutionNotFound:  fasthttp.StatusNotFound,
+	engine.CodeMethodNotAllowed:     fasthttp.StatusMethodNotAllowed,
+	engine.CodeKeyLimitReached:      fasthttp.StatusConflict,
+	engine.CodePayloadTooLarge:      fasthttp.StatusRequestEntityTooLarge,
+	engine.CodeUnsupportedMediaType: fasthttp.StatusUnsupportedMediaType,
+	engine.CodeRateLimited:          fasthttp.StatusTooManyRequests,
+	engine.CodeQuotaExceeded:        fasthttp.StatusTooManyRequests,
+	engine.CodeRequestedTooSoon:     fasthttp.StatusTooManyRequests,
+	engine.CodeInternalError:        fasthttp.StatusInternalServerError,
+	engine.CodeNotImplemented:       fasthttp.StatusNotImplemented,
+	engine.CodeDataUnavailable:      fasthttp.StatusServiceUnavailable,
+	engine.CodeMailUnavailable:      fasthttp.StatusServiceUnavailable,
+	engine.CodeOverloaded:           fasthttp.StatusServiceUnavailable,
+	engine.CodeReadOnly:             fasthttp.StatusServiceUnavailable,
+	engine.CodeNoMajority:           fasthttp.StatusServiceUnavailable,
 }
 
 // retryAfter formats Retry-After in whole seconds, rounded up and at least 1.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"net/netip"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
@@ -51,19 +49,6 @@ func (a *requestState) repanic() {
 type dataRoute struct {
 	route
 	id routeID
-}
-
-// callerFrom returns the caller with an address and the value of an Authorization header, or nil without the header.
-func callerFrom(address netip.Addr, authorization []byte) account.Caller {
-	c := account.Caller{Address: address}
-	if authorization == nil {
-		return c
-	}
-	if token, ok := bearerText(authorization); ok {
-		c.Key, c.HasKey = account.ParseKey(token)
-	}
-	c.HasMalformedKey = !c.HasKey
-	return c
 }
 
 // expressPath answers plain GETs for data; see the beginning of this file.
@@ -138,7 +123,8 @@ func (e *expressPath) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 		address = e.proxies.ClientAddress(address, [][]byte{get.XForwardedFor})
 	}
 	a.route = found.id
-	e.admit(a, callerFrom(address, get.Authorization))
+	a.setCaller(address, get.Authorization)
+	e.admit(a)
 	if !a.charged() {
 		return false
 	}
@@ -181,6 +167,6 @@ func (e *expressPath) countExpress(a *requestState, began, ready time.Duration) 
 	e.counters.Answer(int(a.route), methodGet, r.status, true, ready-began)
 	if e.config.AccessLog != nil {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library
-		e.config.AccessLog(e.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.address))
+		e.config.AccessLog(e.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.caller.Address))
 	}
 }

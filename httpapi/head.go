@@ -75,12 +75,12 @@ type requestState struct {
 type requestData struct {
 	conn.HeadInfo
 	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
-	address        netip.Addr // of the client
+	caller         account.Caller
 	now            requestTime
 	query          params.Query
 	response       dataResponse
 	admitDone      bool // admit was called
-	asked, hasKey  bool // Config.Admitter was asked, about a key
+	asked          bool // Config.Admitter was asked
 	admission      account.Admission
 	panicked       *expressPanic // the express path panicked
 	admitErr       error         // from Config.Admitter
@@ -113,6 +113,19 @@ func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
 		lines = ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)
 	}
 	return fields.AcceptsGzip(lines)
+}
+
+// setCaller sets the caller: its address, and the value of its Authorization header, nil without the header. The caller
+// does not point into the request.
+func (a *requestState) setCaller(address netip.Addr, authorization []byte) {
+	a.caller.Address = address
+	if authorization == nil {
+		return
+	}
+	if token, ok := bearerText(authorization); ok {
+		a.caller.Key, a.caller.HasKey = account.ParseKey(token)
+	}
+	a.caller.HasMalformedKey = !a.caller.HasKey
 }
 
 // charged reports whether the request was for data and was admitted.

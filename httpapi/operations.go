@@ -10,7 +10,6 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
-	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -89,7 +88,8 @@ func (d *dataAPI) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if !a.admitDone {
 		a.repanic()
-		d.admit(a, d.caller(ctx, &a.HeadInfo))
+		a.setCaller(d.clientAddress(ctx), a.Authorization)
+		d.admit(a)
 	}
 	d.countAdmission(a)
 	if a.admitErr != nil {
@@ -111,16 +111,9 @@ func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestS
 	}
 }
 
-// caller returns the API key and the client address of a request for data. The result does not point into the buffers
-// of the request.
-func (d *dataAPI) caller(ctx *fasthttp.RequestCtx, f *conn.HeadInfo) account.Caller {
-	return callerFrom(d.clientAddress(ctx), f.Authorization)
-}
-
-// admit calls Config.Admitter if limits are enforced or API keys are required. It also sets a.now, except after an
+// admit asks Config.Admitter about a.caller if limits are enforced or API keys are required. It also sets a.now, except after an
 // error of the admitter.
-func (d *dataAPI) admit(a *requestState, caller account.Caller) {
-	a.address = caller.Address
+func (d *dataAPI) admit(a *requestState) {
 	admitter := d.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
 	if admitter == nil || !a.limitsEnforced && !admitter.KeyPolicy().Required(d.config.Clock()) {
@@ -128,12 +121,12 @@ func (d *dataAPI) admit(a *requestState, caller account.Caller) {
 		a.isShared = admitter == nil || admitter.KeyPolicy().RequiredAt.IsZero()
 		return
 	}
-	a.asked, a.hasKey = true, caller.HasKey
-	a.admission, a.admitErr = admitter.Admit(caller)
+	a.asked = true
+	a.admission, a.admitErr = admitter.Admit(a.caller)
 	if a.admitDone = true; a.admitErr != nil {
 		return
 	}
-	a.keyIgnored = (caller.HasKey || caller.HasMalformedKey) && a.admission.Account == 0
+	a.keyIgnored = (a.caller.HasKey || a.caller.HasMalformedKey) && a.admission.Account == 0
 	if !a.limitsEnforced || a.admission.At.Wall.IsZero() {
 		a.now = d.requestTime()
 	} else {
@@ -145,7 +138,7 @@ func (d *dataAPI) admit(a *requestState, caller account.Caller) {
 func (d *dataAPI) countAdmission(a *requestState) {
 	switch {
 	case a.admitErr != nil:
-		d.counters.Admission(a.hasKey, codeOf(a.admitErr))
+		d.counters.Admission(a.caller.HasKey, codeOf(a.admitErr))
 	case a.asked:
 		d.counters.Admission(a.admission.Account != 0, a.admission.DenyCode)
 	}
@@ -167,7 +160,7 @@ func (d *dataAPI) rejectOverLimit(ctx *fasthttp.RequestCtx, r *route, q *account
 // rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. For other planted
 // errors it returns false and does nothing.
 func (d *dataAPI) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
-	if answered, _ := status(err.Code); answered != fasthttp.StatusTooManyRequests {
+	if statuses[err.Code] != fasthttp.StatusTooManyRequests {
 		return false
 	}
 	if admission.Admitted {

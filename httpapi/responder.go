@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -51,10 +52,7 @@ func newResponder(c Config) *responder {
 		routeNames: routeNames(), conns: conns,
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
-	var known []engine.Code
-	for _, row := range codes() {
-		known = append(known, row.code)
-	}
+	known := slices.Sorted(maps.Keys(statuses))
 	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: known, Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
 	w.requestStates.New = func() any { return &requestState{} }
 	return w
@@ -129,7 +127,7 @@ func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 		named = &engine.Error{Code: engine.CodeInternalError, Cause: err}
 	}
 	code, message := named.Code, named.Message
-	answered, known := status(code)
+	answered, known := statuses[code]
 	if !known || code == engine.CodeInternalError {
 		code, message, answered = engine.CodeInternalError, internalMessage, fasthttp.StatusInternalServerError
 	}
@@ -156,7 +154,7 @@ func (w *responder) reject(ctx *fasthttp.RequestCtx, code engine.Code, message s
 
 // rejectWithDetails answers with an API error. It panics if the code is not in codes.
 func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
-	answered, known := status(code)
+	answered, known := statuses[code]
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -132,6 +133,9 @@ func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
 	if err != nil {
 		c.noteReadError(err)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = os.ErrDeadlineExceeded // fasthttp formats it: the addresses in the net.OpError would take a larger stack
+	}
 	return n, err
 }
 
@@ -225,7 +229,13 @@ func (c *Conn) linger() {
 	}
 	_ = c.tcp.CloseWrite()
 	_ = c.tcp.SetReadDeadline(c.listener.began.Add(c.Now() + lingerTime))
-	_, _ = io.CopyN(io.Discard, c.tcp, lingerBytesMax)
+	var room [512]byte
+	for dropped := 0; dropped < lingerBytesMax; {
+		n, err := c.tcp.Read(room[:])
+		if dropped += n; err != nil {
+			return
+		}
+	}
 }
 
 // abort closes an idle connection. It closes the descriptor below TLS, because to send the close alert could block.

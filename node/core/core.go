@@ -81,7 +81,7 @@ func Open(c Config) (*Core, error) {
 // httpConfig returns Config.HTTP, and sets in it the fields that depend on the system and on other fields of Config.
 func (c *Config) httpConfig(system *actors.System) httpapi.Config {
 	config := c.HTTP
-	config.Service, config.Admitter, config.Accounts = system, system, system
+	config.Service, config.Admitter, config.Accounts = system, system.Admitter(), system
 	config.Catalogue, config.Clock, config.Logger = c.Actors.Catalogue, c.Actors.Clock, c.Actors.Logger
 	config.RequestID, config.AccessLog = httpapi.RequestIDs(c.Seed()), accessLog(c.AccessLog)
 	config.KeysLink = "/docs"
