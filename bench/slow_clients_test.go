@@ -20,8 +20,7 @@ const (
 	slowSpan    = 60 * time.Second // a closed client reconnects
 	slowClosed  = 6 * time.Second
 	slowP99     = 20 * time.Millisecond
-	// slowMiB is the limit of the node's memory. A client that reads nothing holds some 18 KiB of buffers; the others
-	// some 4.
+	// slowMiB is the limit of the node's memory. Each client holds some 10 KiB of buffers and 4 to 8 KiB of stack.
 	slowMiB  = 300
 	goodRate = 200
 	// slowInterval is how often a slow client sends another byte; the clients are divided into slowParts, which send

@@ -214,24 +214,6 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
 	a.logAccount(ctx, op, "")
 }
 
-// wantsAccountBody reports whether the answer to an account request depends on its body: the checks before that of the
-// content pass, and the operation takes JSON.
-func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path accountPath) bool {
-	op := path.operation(string(ctx.Method()))
-	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
-		return false
-	}
-	if op.credential == noCredential {
-		return true
-	}
-	request := &accountRequest{credential: a.credential(ctx)}
-	if op.checkCredential(request.credential) != nil {
-		return false
-	}
-	_, err := a.windows(request)
-	return err == nil
-}
-
 // rejectContent answers 400, 413 or 415. If the operation needs a credential, it first looks up the account, because an
 // invalid credential must be answered with 401 whatever the content is.
 func (a *accountAPI) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentError) {
@@ -367,11 +349,10 @@ func (a *accountAPI) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, 
 // readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
 func (a *accountAPI) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
 	body := ctx.Request.Body()
-	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not awaited, see answerExpectation
 	switch {
-	case length > accountBodyMax:
+	case len(body) > accountBodyMax:
 		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
-	case op.fields == nil && length > 0:
+	case op.fields == nil && len(body) > 0:
 		return &contentError{code: engine.CodeMalformedRequest, message: bodyNotTaken}
 	case op.fields != nil && !isJSON(&ctx.Request.Header):
 		return &contentError{code: engine.CodeUnsupportedMediaType, message: bodyMedia}

@@ -12,7 +12,7 @@ import (
 // TestFaultsO3_WaitingHoldsLittle: a client costs some buffers of the library, whether it is slow with its request or
 // idle behind one.
 func TestFaultsO3_WaitingHoldsLittle(t *testing.T) {
-	const many, most = 200, 20 << 10
+	const many, most = 200, 14 << 10
 	for name, said := range map[string]string{
 		"head": "GET /v1/currencies HTTP/1.1\r\nX-", "body": "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n{",
 		"idle": "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n",

@@ -79,7 +79,7 @@ func newNodeServer(t testing.TB) (server *Server, key string) {
 			t.Fatal(err, receipt.Refused)
 		}
 	}
-	return New(Config{Service: system, Admitter: system, Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
+	return New(Config{Service: system, Admitter: system.Admitter(), Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
 }
 
 type connServer func(net.Conn) error

@@ -134,7 +134,8 @@ func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
 		c.noteReadError(err)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = os.ErrDeadlineExceeded // fasthttp formats it: the addresses in the net.OpError would take a larger stack
+		// fasthttp formats the error. The addresses of a net.OpError would double the stack, which the goroutine keeps.
+		err = os.ErrDeadlineExceeded
 	}
 	return n, err
 }
@@ -229,7 +230,7 @@ func (c *Conn) linger() {
 	}
 	_ = c.tcp.CloseWrite()
 	_ = c.tcp.SetReadDeadline(c.listener.began.Add(c.Now() + lingerTime))
-	var room [512]byte
+	var room [512]byte // io.Discard has 8 KiB
 	for dropped := 0; dropped < lingerBytesMax; {
 		n, err := c.tcp.Read(room[:])
 		if dropped += n; err != nil {
