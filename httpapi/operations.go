@@ -111,8 +111,8 @@ func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestS
 	}
 }
 
-// admit asks Config.Admitter about a.caller if limits are enforced or API keys are required. It also sets a.now, except after an
-// error of the admitter.
+// admit asks Config.Admitter about a.caller if limits are enforced or API keys are required. It also sets a.now, except
+// after an error of the admitter.
 func (d *dataAPI) admit(a *requestState) {
 	admitter := d.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
