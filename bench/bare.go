@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,34 +38,25 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server := bareServer(bareHandler(raw))
-	if len(args) == 1 {
-		return serveUntil(ctx, out, server.Serve)
-	}
-	return serveUntil(ctx, out, func(listener net.Listener) error { return server.ServeTLS(listener, args[1], args[2]) })
-}
-
-// serveUntil listens on a free port of 127.0.0.1, prints the address, and serves until ctx ends.
-func serveUntil(ctx context.Context, out io.Writer, serve func(net.Listener) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	serveErr := make(chan error, 1)
-	go func() { serveErr <- serve(listener) }()
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // open connections are closed when the process exits
+	defer stop()
 	if _, err := fmt.Fprintln(out, listeningText+"://"+listener.Addr().String()); err != nil {
 		return err
 	}
-	select {
-	case err := <-serveErr:
-		return err
-	case <-ctx.Done(): // open connections are closed when the process exits
-		err := listener.Close()
-		if serveFailure := <-serveErr; !errors.Is(serveFailure, net.ErrClosed) {
-			err = errors.Join(err, serveFailure)
-		}
-		return err
+	server := bareServer(bareHandler(raw))
+	if len(args) == 1 {
+		err = server.Serve(listener)
+	} else {
+		err = server.ServeTLS(listener, args[1], args[2])
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {

@@ -7,7 +7,7 @@
 // # Processes
 //
 //	core 0   the node: tasard serve, with data from package apitest; the baselines, with which the node is compared
-//	core 1   the bench, with the load generator (package load)
+//	core 1   the bench, with the load generator (load.go, connection.go)
 //
 // Only one server has load at a time. Goals whose baseline is not installed are not measured:
 //
@@ -28,7 +28,7 @@
 //
 //	goals                   a row in goals.go, and a function in goals_data.go if it does not compare two servers
 //	comparison of servers   runner.go
-//	requests                mix.go; the load generator: package load
+//	requests                mix.go; the load generator: load.go, connection.go
 //	servers                 server.go (node), bare.go, nginx.go; processes: process.go; data: fixture.go
-//	a load on any node      against.go
+//	a load on any node      main.go
 package main

@@ -11,10 +11,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -38,15 +41,10 @@ func standardSize() fixtureSize {
 
 // fixture is a data directory for a node, with the API keys of its accounts.
 type fixture struct {
-	// dir is the data directory. A node that uses it changes its contents.
-	dir string
-	// catalogue is the path of a file for the flag --catalogue, with the invented institutions and currencies; "" if
-	// there are none.
-	catalogue string
-	// keys has one API key for each account.
-	keys []string
-	// certificate is the certificate of the node; nil if the node serves plain HTTP.
-	certificate *certificate
+	dir         string       // the data directory; a node that uses it changes its contents
+	catalogue   string       // file for the flag --catalogue, with the invented institutions and currencies; "" if there are none
+	keys        []string     // one API key for each account
+	certificate *certificate // of the node; nil if it serves plain HTTP
 }
 
 // certificate is a certificate for the loopback address.
@@ -82,15 +80,6 @@ func newFixture(dir string, size fixtureSize) (*fixture, error) {
 		return nil, fmt.Errorf("make the data of a node: %w", err)
 	}
 	return f, nil
-}
-
-// withTLS returns the fixture for a node that serves HTTPS, if wanted.
-func (f *fixture) withTLS(wanted bool) (*fixture, error) {
-	if !wanted {
-		return f, nil
-	}
-	c, err := newCertificate(filepath.Dir(f.dir))
-	return &fixture{dir: f.dir, catalogue: f.catalogue, keys: f.keys, certificate: c}, err
 }
 
 func (f *fixture) make(dir string, size fixtureSize) (err error) {
@@ -205,7 +194,7 @@ const otherMidRate = 2000
 
 // pickCurrencies returns count currency codes, the currencies of midRates first.
 func pickCurrencies(catalogue *engine.Catalogue, count int) []string {
-	codes := []string{"USD", "EUR", "GBP", "CAD", "CHF"}
+	codes := slices.Sorted(maps.Keys(midRates()))
 	for _, currency := range catalogue.Currencies() {
 		if midRates()[currency.Code] == 0 {
 			codes = append(codes, currency.Code)
@@ -215,33 +204,27 @@ func pickCurrencies(catalogue *engine.Catalogue, count int) []string {
 }
 
 // inventedCatalogue returns a catalogue file with the institutions and currencies that a size needs in addition to
-// the program's catalogue. It returns nil if none are needed.
+// those of the program. It returns nil if none are needed.
 func inventedCatalogue(size fixtureSize) ([]byte, error) {
 	type entry map[string]string
-	file := map[string][]entry{"institutions": {}, "currencies": {}} // not nil: null in JSON is not a valid list
-	count := 0
-	for _, known := range engine.DefaultCatalogue().Institutions() {
-		if known.Active && known.Type != engine.Official {
-			count++
-		}
-	}
-	for number := 1; count < size.institutions; number++ {
+	institutions, currencies := []entry{}, []entry{}                                                              // not nil: null in JSON is not a valid list
+	known := len(newMarket(engine.DefaultCatalogue(), fixtureSize{institutions: math.MaxInt, currencies: 1})) - 1 // without the central bank
+	for number := 1; known+len(institutions) < size.institutions; number++ {
 		id := fmt.Sprintf("inventada-%04d", number)
-		file["institutions"] = append(file["institutions"], entry{
+		institutions = append(institutions, entry{
 			"id": id, "name": fmt.Sprintf("Entidad Inventada Número %d", number), "type": string(engine.Exchange), "website": "https://" + id + ".example",
 			"description": "Entidad inventada para medir con más entidades que las que hay.",
 		})
-		count++
 	}
 	for number := len(engine.DefaultCatalogue().Currencies()); number < size.currencies; number++ {
 		// ISO 4217 assigns only one code that begins with Q, and the catalogue does not have it.
 		code := string([]byte{'Q', byte('A' + number/26%26), byte('A' + number%26)})
-		file["currencies"] = append(file["currencies"], entry{"code": code, "name": "Moneda inventada " + code})
+		currencies = append(currencies, entry{"code": code, "name": "Moneda inventada " + code})
 	}
-	if len(file["institutions"])+len(file["currencies"]) == 0 {
+	if len(institutions)+len(currencies) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(file)
+	return json.Marshal(map[string]any{"institutions": institutions, "currencies": currencies})
 }
 
 // observationHeader is the first line of an observations file, a CSV file for tasard import.

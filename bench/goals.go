@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +55,6 @@ func scenarios() []scenario {
 		{goal: "F6", title: "nginx, as commonly set up", mix: mixVarying, baseline: nginxName, bounds: bounds{1.15, 0, 0}},
 		{goal: "F6", title: "nginx, at its best", mix: mixVarying, baseline: nginxTunedName, bounds: bounds{0.80, 0, 0}},
 		{goal: "F8", title: "start with 100,000 accounts", run: measureStartup},
-		{goal: "F9", title: "memory of an account", run: measureAccountHeap},
 		{goal: "F10", title: "import", run: measureImport},
 		{goal: "F11", title: "10 times the institutions and the currencies, 1,000 times the accounts", mix: mixVarying, bounds: bounds{0.9, 0, 0}, run: measureGrowth},
 		{goal: "F12", title: "reads during a refresh, two processors", mix: mixVarying, bounds: bounds{0, 0, 2}, run: measureRefresh},
@@ -113,11 +111,6 @@ func (r *runner) measureGoal(ctx context.Context, s *scenario, out io.Writer) er
 		}
 	}
 	return nil
-}
-
-// summary returns a line with the goals that miss a bound.
-func (r *runner) summary() string {
-	return fmt.Sprintf("\nMissed: %s.\n", cmp.Or(strings.Join(r.missed, ", "), "none"))
 }
 
 // measurement is a figure: the median of its rounds. Absolute figures vary on a shared machine, so most figures are

@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/tasard/tasard/bench/load"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -26,8 +24,6 @@ const (
 	repeatsMax = 7
 	// firstMeasure is short, so that few accounts send a second request.
 	firstMeasure = 400 * time.Millisecond
-	// importedPrefix is the beginning of the log line that a node writes after an import.
-	importedPrefix = "imported "
 )
 
 // measureFirstRequests restarts the node in each round, so that most requests are the first ones of their accounts.
@@ -48,7 +44,7 @@ func measureFirstRequests(ctx context.Context, r *runner, s *scenario) error {
 	first := func(on *server) (sample, error) {
 		requests := newMix(benchHost, f.keys, templates)
 		requests.inTurn = true
-		return r.sample(ctx, on, &load.Generator{Requests: requests, Connections: r.options.Connections, Measure: min(r.options.Measure, firstMeasure)})
+		return r.sample(ctx, on, &generator{Requests: requests, Connections: r.options.Connections, Measure: min(r.options.Measure, firstMeasure)})
 	}
 	var pairs []pair
 	for range r.options.Rounds {
@@ -125,29 +121,6 @@ func measureStartup(ctx context.Context, r *runner, _ *scenario) error {
 	return nil
 }
 
-// measureAccountHeap compares the heap of a node with many accounts, each with a request today, and a node with few.
-func measureAccountHeap(ctx context.Context, r *runner, s *scenario) error {
-	var heaps [2]float64
-	for i, accounts := range []int{fewAccounts, startAccounts} {
-		f, err := r.fixture(fixtureSize{institutions: 44, currencies: 8, accounts: accounts, days: 1})
-		if err != nil {
-			return err
-		}
-		node, err := startNode(ctx, r.tasard, f, serverCore)
-		if err != nil {
-			return err
-		}
-		if err = r.wakeAccounts(ctx, side{server: node, keys: f.keys, templates: mixes()[mixVarying]}); err == nil {
-			heaps[i], err = node.heap(ctx)
-		}
-		if err = errors.Join(err, node.stop()); err != nil {
-			return err
-		}
-	}
-	r.measured = append(r.measured, measurement{name: "heap", unit: " B", rounds: []float64{(heaps[1] - heaps[0]) / (startAccounts - fewAccounts)}, want: 1024})
-	return nil
-}
-
 // measureImport measures the command tasard import. All quotes come from one aggregator, a source that publishes the
 // rates of several institutions. Each round imports the file into a new directory.
 func measureImport(ctx context.Context, r *runner, _ *scenario) error {
@@ -213,8 +186,7 @@ func measureGrowth(ctx context.Context, r *runner, s *scenario) error {
 }
 
 // measureRefresh compares the latency of a node with and without an update of all quotes, at half of its capacity. The
-// node runs on all cores. tasard serve imports a file only when it starts. Each round therefore starts a node that
-// imports from a named pipe, and writes the update into the pipe later.
+// node runs on all cores.
 func measureRefresh(ctx context.Context, r *runner, s *scenario) error {
 	size := standardSize()
 	size.accounts = r.options.Accounts + 1 // data of its own: the standard node holds the lock of the other
@@ -222,61 +194,39 @@ func measureRefresh(ctx context.Context, r *runner, s *scenario) error {
 	if err != nil {
 		return err
 	}
-	node, err := startNode(ctx, r.tasard, f, anyCore)
+	node, err := r.track(startNode(ctx, r.tasard, f, anyCore))
 	if err != nil {
 		return err
 	}
-	rate, err := r.halfCapacity(ctx, side{server: node, keys: f.keys, templates: mixes()[s.mix]})
-	if err = errors.Join(err, node.stop()); err != nil {
+	on := side{server: node, keys: f.keys, templates: mixes()[s.mix]}
+	if on.rate, err = r.halfCapacity(ctx, on); err != nil {
 		return err
 	}
 	var pairs []pair
+	market, file := newMarket(engine.DefaultCatalogue(), size), filepath.Join(r.dir, "refresh.csv")
 	for round := range r.options.Rounds {
-		p, err := r.refreshRound(ctx, f, newMarket(engine.DefaultCatalogue(), size), rate, round)
+		var p pair
+		if p.b, err = r.measure(ctx, on, round); err != nil {
+			return err
+		}
+		for i := range market {
+			market[i].mid += round // another value each time
+		}
+		if err := writeObservations(file, market, len(market), "", func(int) time.Duration { return 0 }); err != nil {
+			return err
+		}
+		update, err := startProcess("tasard import", anyCore, r.tasard, "import", "--data", f.dir, file)
 		if err != nil {
+			return err
+		}
+		if p.a, err = r.measure(ctx, on, round); err != nil {
+			return errors.Join(err, update.stop())
+		}
+		if err := update.awaitExit(ctx); err != nil {
 			return err
 		}
 		pairs = append(pairs, p)
 	}
-	r.addRatios(s, fmt.Sprintf("at %.0f requests/s: ", rate), pairs, [2]string{"refresh", "quiet"})
+	r.addRatios(s, fmt.Sprintf("at %.0f requests/s: ", on.rate), pairs, [2]string{"refresh", "quiet"})
 	return nil
-}
-
-// refreshRound measures the latency of a new node twice: before the update of all quotes (p.b), and during the update
-// (p.a).
-func (r *runner) refreshRound(ctx context.Context, f *fixture, market []quoteSource, rate float64, round int) (p pair, err error) {
-	pipe := filepath.Join(r.dir, fmt.Sprintf("refresh-%d.csv", round))
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		return p, fmt.Errorf("make a pipe: %w", err)
-	}
-	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // without O_RDWR it would block until the node opens the pipe
-	if err != nil {
-		return p, fmt.Errorf("open the pipe: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.Remove(pipe)) }()
-	node, err := startNode(ctx, r.tasard, f, anyCore, "--import", pipe)
-	if err != nil {
-		return p, errors.Join(err, writer.Close())
-	}
-	defer func() { err = errors.Join(err, node.stop()) }()
-	s := side{server: node, keys: f.keys, templates: mixes()[mixVarying], rate: rate}
-	if p.b, err = r.measure(ctx, s, round); err != nil {
-		return p, errors.Join(err, writer.Close())
-	}
-	lines, now := []byte(observationHeader), time.Now()
-	for i := range market {
-		market[i].mid += round // another value each time
-		lines = market[i].appendLine(lines, market[i].source, now)
-	}
-	written := make(chan error, 1)
-	timer := time.AfterFunc(r.options.Warmup+r.options.Measure/10, func() { // while the caller measures
-		_, err := writer.Write(lines)
-		written <- errors.Join(err, writer.Close())
-	})
-	defer timer.Stop()
-	if p.a, err = r.measure(ctx, s, round); err != nil {
-		return p, err
-	}
-	_, err = node.awaitLine(ctx, importedPrefix)
-	return p, errors.Join(err, <-written)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -26,7 +27,6 @@ func main() {
 	stop()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		os.Exit(0)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		if errors.Is(err, errNotAnswered) {
@@ -36,14 +36,11 @@ func main() {
 	}
 }
 
-// run executes a subcommand. Without one, it measures which performance goals a node meets. With -against, it puts a
-// load on a running node instead.
+// run executes the subcommand bare. Without it, it measures which performance goals a node meets, or with -against puts
+// a load on a running node.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
-	if len(args) > 0 {
-		switch args[0] {
-		case bareName:
-			return runBare(ctx, args[1:], out)
-		}
+	if len(args) > 0 && args[0] == bareName {
+		return runBare(ctx, args[1:], out)
 	}
 	s, err := readSettings(args, progress)
 	if err != nil {
@@ -52,20 +49,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if s.target != "" {
 		return s.runLoad(ctx, out)
 	}
-	return s.measureGoals(ctx, out, progress)
+	return s.measureGoals(ctx, out)
 }
-
-// Largest values of flags.
-const (
-	connectionsMax = 10_000
-	rateMax        = 1_000_000
-)
 
 // settings are the parsed command line.
 type settings struct {
-	tasard  string     // path of the node's program
-	goals   []scenario // performance goals to measure, which have IDs such as F1
-	options runOptions
+	runOptions
+	tasard string     // path of the node's program
+	goals  []scenario // performance goals to measure, which have IDs such as F1
 
 	target string // address of the running node, as host:port; "" without -against
 	mix    string
@@ -90,7 +81,7 @@ after any other error it is 2.
 
 // readSettings parses and checks the command line.
 func readSettings(args []string, out io.Writer) (*settings, error) {
-	s, list, o := &settings{}, "", runOptions{}
+	s, list := &settings{}, ""
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() {
@@ -100,11 +91,11 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	quick := flags.Bool("quick", false, "fewer rounds: rough figures")
 	flags.StringVar(&s.tasard, "tasard", "", "`path` of the node's program")
 	flags.StringVar(&list, "goals", "", "`list` of goals such as F1,F12; \"\" is all")
-	flags.IntVar(&o.Rounds, "rounds", 15, "`number` of rounds of a comparison")
-	flags.DurationVar(&o.Measure, "measure", 200*time.Millisecond, "measured `time` of each side in a round")
-	flags.DurationVar(&o.Warmup, "warmup", 100*time.Millisecond, "`time` before that, not counted")
-	flags.IntVar(&o.Connections, "connections", 64, "`number` of connections")
-	flags.IntVar(&o.Accounts, "accounts", 48, "`number` of accounts whose keys are used")
+	flags.IntVar(&s.Rounds, "rounds", 15, "`number` of rounds of a comparison")
+	flags.DurationVar(&s.Measure, "measure", 200*time.Millisecond, "measured `time` of each side in a round")
+	flags.DurationVar(&s.Warmup, "warmup", 100*time.Millisecond, "`time` before that, not counted")
+	flags.IntVar(&s.Connections, "connections", 64, "`number` of connections")
+	flags.IntVar(&s.Accounts, "accounts", 48, "`number` of accounts whose keys are used")
 	flags.StringVar(&s.target, "against", "", "`URL` of a running node: put a load on it instead of measuring goals")
 	flags.StringVar(&s.mix, "mix", mixAll, "with -against: `name` of the requests: "+strings.Join(slices.Sorted(maps.Keys(mixes())), ", "))
 	flags.StringVar(&s.keys, "keys", "", "with -against: `file` of keys, one per line")
@@ -114,29 +105,21 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 		return nil, err
 	}
 	if *quick {
-		o.Rounds = min(o.Rounds, 5)
+		s.Rounds = min(s.Rounds, 5)
 	}
-	s.options = o
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unknown argument %q; see -help", flags.Arg(0))
-	case o.Rounds < 1 || o.Rounds > 1000:
-		return nil, fmt.Errorf("-rounds %d: want 1 to 1000", o.Rounds)
-	case o.Accounts < 1 || o.Accounts > 100_000:
-		return nil, fmt.Errorf("-accounts %d: want 1 to 100,000", o.Accounts)
-	case o.Connections < 1 || o.Connections > connectionsMax:
-		return nil, fmt.Errorf("-connections %d: want 1 to %d", o.Connections, connectionsMax)
-	case !(s.rate >= 0 && s.rate <= rateMax):
-		return nil, fmt.Errorf("-rate %v: want 0 (as many as it can) to %d", s.rate, rateMax)
-	case o.Measure <= 0 || o.Warmup < 0:
-		return nil, fmt.Errorf("-measure %v, -warmup %v: want more than 0, and 0 or more", o.Measure, o.Warmup)
+	case s.Rounds < 1 || s.Accounts < 1 || s.Connections < 1 || s.Measure <= 0 || s.Warmup < 0 || !(s.rate >= 0):
+		return nil, errors.New("-rounds, -accounts, -connections and -measure must be more than 0, -warmup and -rate not less")
 	case mixes()[s.mix] == nil:
 		return nil, fmt.Errorf("-mix %q: unknown mix", s.mix)
-	}
-	if s.target != "" {
+	case s.target != "":
 		s.target, err = readAddress(s.target)
-	} else if s.goals, err = selectGoals(list); err == nil && s.tasard == "" {
-		err = errors.New("-tasard is missing: name the node's program; make build makes ./tasard")
+	default:
+		if s.goals, err = selectGoals(list); err == nil && s.tasard == "" {
+			err = errors.New("-tasard is missing: name the node's program; make build makes ./tasard")
+		}
 	}
 	return s, err
 }
@@ -154,47 +137,92 @@ func readAddress(text string) (string, error) {
 }
 
 // measureGoals measures and prints the figures of the selected goals.
-func (s *settings) measureGoals(ctx context.Context, out, progress io.Writer) (err error) {
-	r, err := newRunner(s.options, s.tasard, progress)
+func (s *settings) measureGoals(ctx context.Context, out io.Writer) (err error) {
+	r, err := newRunner(s.runOptions, s.tasard)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	o := &s.options
 	_, _ = fmt.Fprintf(out, "%s, %s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: 95 %% interval of the median.\nFlags of tasard serve: %s\n\n| | | Result | Goal | Medians |\n|---|---|---|---|---|\n",
-		thisMachine(), time.Now().UTC().Format(time.DateOnly), o.Rounds, o.Measure, o.Warmup, o.Connections, o.Accounts, strings.Join(measuredFlags(), " "))
+		thisMachine(), time.Now().UTC().Format(time.DateOnly), s.Rounds, s.Measure, s.Warmup, s.Connections, s.Accounts, strings.Join(measuredFlags(), " "))
 	for i := range s.goals {
 		if err := r.measureGoal(ctx, &s.goals[i], out); err != nil {
 			return err
 		}
 	}
-	_, err = io.WriteString(out, r.summary())
+	missed := strings.Join(r.missed, ", ")
+	if missed == "" {
+		missed = "none"
+	}
+	_, err = fmt.Fprintf(out, "\nMissed: %s.\n", missed)
 	return err
 }
 
 // thisMachine describes the machine.
 func thisMachine() string {
-	cpu := "unknown processor"
-	text, _ := os.ReadFile("/proc/cpuinfo") // without it the processor stays unknown
-	if _, rest, found := strings.Cut(string(text), "model name"); found {
-		rest, _, _ = strings.Cut(rest, "\n")
-		cpu = strings.Trim(rest, "\t :")
-	}
-	return fmt.Sprintf("%s, %d cores, %s", cpu, runtime.NumCPU(), runtime.Version())
+	text, _ := os.ReadFile("/proc/cpuinfo") // without it the processor is not named
+	_, cpu, _ := strings.Cut(string(text), "model name")
+	cpu, _, _ = strings.Cut(cpu, "\n")
+	return fmt.Sprintf("%s, %d cores, %s", strings.Trim(cpu, "\t :"), runtime.NumCPU(), runtime.Version())
 }
 
-// readKeys reads a file of API keys. It returns no keys if path is "".
-func readKeys(path string) ([]string, error) {
-	if path == "" {
-		return nil, nil
+// errNotAnswered is wrapped by the error of a load of which requests were refused or lost.
+var errNotAnswered = errors.New("not answered with status 200")
+
+// failuresPercentMax is the largest part of failed requests with which latencies still describe the node. With more of
+// them they would describe how fast it refuses.
+const failuresPercentMax = 1
+
+// runLoad generates a load on a running node and prints the results.
+func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
+	var keys []string
+	if s.keys != "" {
+		text, err := os.ReadFile(s.keys)
+		if err != nil {
+			return err
+		}
+		if keys = strings.Fields(string(text)); len(keys) == 0 {
+			return fmt.Errorf("%s has no keys", s.keys)
+		}
 	}
-	text, err := os.ReadFile(path)
-	keys := strings.Fields(string(text))
-	if err == nil && len(keys) == 0 {
-		err = fmt.Errorf("%s has none", path)
+	g := &generator{
+		Address: s.target, Requests: newMix(s.target, keys, mixes()[s.mix]), Connections: s.Connections, Rate: s.rate,
+		Warmup: s.Warmup, Measure: s.Measure,
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the keys: %w", err)
+	if err := g.run(ctx); err != nil {
+		return err
 	}
-	return keys, nil
+	return g.results.report(out)
+}
+
+// report prints the results of a load. Its error says how many requests failed, and why a node fails them.
+func (r *results) report(out io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", r.Responses, r.Elapsed.Round(time.Millisecond), float64(r.Responses)/r.Elapsed.Seconds(), float64(r.Bytes)/(1<<20))
+	fmt.Fprintf(&text, "the load generator used %.0f %% of a core; near 100 %% it is the limit, not the node\n", 100*r.CPU.Seconds()/r.Elapsed.Seconds())
+	var causes []string
+	for _, status := range slices.Sorted(maps.Keys(r.Statuses)) {
+		fmt.Fprintf(&text, "  %d: %d\n", status, r.Statuses[status])
+		hint := ""
+		if status == http.StatusTooManyRequests {
+			hint = " (quotas: use -keys, or start the node with --limits=off)"
+		}
+		if status != http.StatusOK {
+			causes = append(causes, fmt.Sprintf("%d with %d%s", r.Statuses[status], status, hint))
+		}
+	}
+	if r.Lost > 0 {
+		fmt.Fprintf(&text, "  lost: %d\n", r.Lost)
+		causes = append(causes, fmt.Sprintf("%d lost (connections were closed, or no answer came: --connections-per-address 0 allows more than 128)", r.Lost))
+	}
+	failures := r.Intended - r.Statuses[http.StatusOK]
+	if failures*100 <= r.Intended*failuresPercentMax {
+		for _, percentile := range []float64{50, 90, 99, 99.9, 99.99, 100} {
+			fmt.Fprintf(&text, "  %6.2f %%  %s\n", percentile, time.Duration(r.Latency.ValueAtPercentile(percentile)).Round(time.Microsecond/10))
+		}
+	}
+	if _, err := io.WriteString(out, text.String()); err != nil || failures == 0 {
+		return err
+	}
+	return fmt.Errorf("%d of %d requests were %w: %s", failures, r.Intended, errNotAnswered, strings.Join(causes, ", "))
 }

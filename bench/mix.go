@@ -5,7 +5,6 @@ package main
 import (
 	"math/rand/v2"
 	"strconv"
-	"strings"
 )
 
 // Names of mixes. A mix is a set of requests; a load sends them at random.
@@ -85,15 +84,6 @@ func (q *requestTemplate) request(key string) []byte {
 		m.lastHeaders = []string{authorization(key)}
 	}
 	return m.Next(nil, rand.New(rand.NewPCG(0, 0)))
-}
-
-// requestWithout returns the request without a header field.
-func (q *requestTemplate) requestWithout(field, key string) []byte {
-	bare := *q
-	if strings.HasPrefix(bare.headers, field) {
-		bare.headers = ""
-	}
-	return bare.request(key)
 }
 
 // authorization returns the Authorization header and the empty line that ends a request.

@@ -9,12 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/tasard/tasard/bench/load"
 )
 
 // stream returns the first n requests as sent on the wire.
-func stream(a load.RequestSource, seed uint64, n int) []byte {
+func stream(a requestSource, seed uint64, n int) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []byte
 	for range n {

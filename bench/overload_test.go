@@ -3,15 +3,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/bench/load"
 )
 
 const (
@@ -69,19 +70,19 @@ func smallFixture(t *testing.T, accounts int) *fixture {
 }
 
 // run puts a load on the node for a while: at a rate, or with rate 0 as fast as the node answers.
-func (o *overloaded) run(t *testing.T, connections int, rate float64, span time.Duration) *load.Results {
+func (o *overloaded) run(t *testing.T, connections int, rate float64, span time.Duration) *results {
 	t.Helper()
-	g := &load.Generator{
+	g := &generator{
 		Address: o.address, Requests: newMix(benchHost, o.fixture.keys, mixes()[mixVarying]), Connections: connections, Rate: rate,
 		Measure: span, Drain: time.Minute, Subnet: 2, PerAddress: 100,
 	}
-	if err := pinToCore(loadCore, func() error { return g.Run(t.Context()) }); err != nil {
+	if err := pinToCore(loadCore, func() error { return g.run(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
-	return &g.Results
+	return &g.results
 }
 
-func p99Of(r *load.Results) time.Duration { return time.Duration(r.Latency.ValueAtQuantile(99)) }
+func p99Of(r *results) time.Duration { return time.Duration(r.Latency.ValueAtQuantile(99)) }
 
 // slowestHealth asks /livez of the metrics listener until stop is closed. It returns the longest wait, or an hour if
 // there was no answer.
@@ -141,14 +142,33 @@ func TestFaultsO1_OneProcessor(t *testing.T) {
 	path, f := buildNode(t, ""), smallFixture(t, 1)
 	for setting, want := range map[string]float64{"--unset=GOMAXPROCS": 1, "GOMAXPROCS=2": 2} {
 		t.Run(setting, func(t *testing.T) {
-			found := running(t, newCgroup(t, 0).wrap(t, "/usr/bin/env", setting, path), f, anyCore)
-			used, err := found.metric(t.Context(), "go_sched_gomaxprocs_threads")
+			running(t, newCgroup(t, 0).wrap(t, "/usr/bin/env", setting, path), f, anyCore)
+			used, err := processorsOf(f)
 			figure(t, "half a processor, %s: the node uses %v", setting, used)
 			if err != nil || used != want {
 				t.Errorf("it uses %v processors, want %v (%v)", used, want, err)
 			}
 		})
 	}
+}
+
+// processorsOf asks a node for GOMAXPROCS, at its management socket.
+func processorsOf(f *fixture) (float64, error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(f.dir, "admin.sock"))
+	}}}
+	response, err := client.Get("http://node/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	_, line, _ := strings.Cut(string(text), "\ngo_sched_gomaxprocs_threads ")
+	line, _, _ = strings.Cut(line, "\n")
+	return strconv.ParseFloat(line, 64)
 }
 
 // TestFaultsO2_IdleConnectionsAtTheCap checks that newcomers are answered when idle connections of others use all

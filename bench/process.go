@@ -27,6 +27,8 @@ const (
 	cpuClockKind = 2                // the kernel's CPU clock of a process: of all threads, also those that have ended
 )
 
+var errExited = errors.New("exited unexpectedly")
+
 // process is a child process. Each started process must be stopped, killed or awaited.
 type process struct {
 	name    string // in error messages
@@ -85,9 +87,7 @@ func (p *process) withOutput(cause error) error {
 	return fmt.Errorf("%s: %w (%s); last output:\n%s", p.name, cause, state, p.output[max(0, len(p.output)-2000):])
 }
 
-var errExited = errors.New("exited unexpectedly")
-
-// await calls ok repeatedly until it returns true. await returns an error if the process exits or ctx ends first.
+// await calls ok repeatedly until it returns true. It returns an error if the process exits or ctx ends first.
 func (p *process) await(ctx context.Context, what string, ok func() bool) error {
 	pause := time.NewTicker(pollInterval)
 	defer pause.Stop()
@@ -95,10 +95,9 @@ func (p *process) await(ctx context.Context, what string, ok func() bool) error 
 		select {
 		case <-pause.C:
 		case <-p.done:
-			if ok() {
-				return nil
+			if !ok() {
+				return p.withOutput(errExited)
 			}
-			return p.withOutput(errExited)
 		case <-ctx.Done():
 			return p.withOutput(fmt.Errorf("waiting for %s: %w", what, ctx.Err()))
 		}
@@ -112,11 +111,8 @@ func (p *process) awaitLine(ctx context.Context, text string) (line string, err 
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		_, rest, found := strings.Cut(string(p.output), text)
-		if !found {
-			return false
-		}
-		line, _, found = strings.Cut(text+rest, "\n")
-		return found
+		line, _, _ = strings.Cut(text+rest, "\n")
+		return found && strings.Contains(rest, "\n")
 	})
 	return line, err
 }
@@ -187,10 +183,9 @@ func cpuTime(pid int) (time.Duration, error) {
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // the thread may have ended
 		for _, field := range strings.Fields(string(text)) {
-			child, _ := strconv.Atoi(field)             // the kernel writes numbers
-			if cpu, err := cpuTime(child); err == nil { // an error means that the child has just exited
-				total += cpu
-			}
+			child, _ := strconv.Atoi(field) // the kernel writes numbers
+			childTime, _ := cpuTime(child)  // an error means that the child has just exited
+			total += childTime
 		}
 	}
 	return total, nil

@@ -6,13 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/tasard/tasard/bench/load"
 )
 
 const (
@@ -30,10 +27,9 @@ type runOptions struct {
 // runner measures the figures of performance goals.
 type runner struct {
 	options  runOptions
-	tasard   string // path of the node's program
-	self     string // path of this program, to run its subcommand bare
-	dir      string // scratch directory, removed at the end
-	progress io.Writer
+	tasard   string        // path of the node's program
+	self     string        // path of this program, to run its subcommand bare
+	dir      string        // scratch directory, removed at the end
 	measured []measurement // of the current scenario
 	missed   []string      // IDs of goals with a measurement that misses its bound
 
@@ -43,7 +39,7 @@ type runner struct {
 	started  []*server
 }
 
-func newRunner(options runOptions, tasard string, progress io.Writer) (*runner, error) {
+func newRunner(options runOptions, tasard string) (*runner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the bench's own program: %w", err)
@@ -52,7 +48,7 @@ func newRunner(options runOptions, tasard string, progress io.Writer) (*runner, 
 	if err != nil {
 		return nil, fmt.Errorf("make a scratch directory: %w", err)
 	}
-	return &runner{options: options, tasard: tasard, self: self, dir: dir, progress: progress, fixtures: map[fixtureSize]*fixture{}}, nil
+	return &runner{options: options, tasard: tasard, self: self, dir: dir, fixtures: map[fixtureSize]*fixture{}}, nil
 }
 
 // close stops all servers and removes the scratch directory.
@@ -128,7 +124,7 @@ const (
 
 // sample is the result of one load, and the CPU time that the server used meanwhile.
 type sample struct {
-	load.Results
+	results
 	cpu time.Duration
 }
 
@@ -168,8 +164,8 @@ func (r *runner) sides(ctx context.Context, s *scenario) (node, other side, err 
 			size.days++ // data of its own: the standard node holds the lock of the other
 		}
 		var f *fixture
-		if f, err = r.fixture(size); err == nil {
-			f, err = f.withTLS(s.mode == encrypted)
+		if f, err = r.fixture(size); err == nil && s.mode == encrypted {
+			f.certificate, err = newCertificate(filepath.Dir(f.dir))
 		}
 		if err == nil {
 			node.server, err = r.track(startNode(ctx, r.tasard, f, serverCore, measuredFlags()...))
@@ -207,7 +203,7 @@ func (r *runner) startBaseline(ctx context.Context, s *scenario, node side, temp
 
 // useETag makes the requests of a side name the ETag of the node's response.
 func (s *side) useETag(ctx context.Context) error {
-	_, response, err := s.ask(ctx, s.templates[0].requestWithout("If-None-Match", s.keys[0]))
+	_, response, err := s.ask(ctx, (&requestTemplate{path: bestPath}).request(s.keys[0]))
 	s.templates[0].headers = "If-None-Match: " + string(response.Header.Peek("ETag")) + "\r\n"
 	return err
 }
@@ -237,7 +233,7 @@ func (r *runner) measure(ctx context.Context, s side, round int) (sample, error)
 	if s.connections == 0 {
 		s.connections = r.options.Connections
 	}
-	g := &load.Generator{Connections: s.connections, Rate: s.rate, Seed: uint64(round), Warmup: r.options.Warmup, Measure: r.options.Measure}
+	g := &generator{Connections: s.connections, Rate: s.rate, Seed: uint64(round), Warmup: r.options.Warmup, Measure: r.options.Measure}
 	switch s.mode {
 	case newConnections:
 		g.Reconnects, g.Subnet, g.PerAddress = true, newConnectionsSubnet, newConnectionsPerAddress
@@ -253,22 +249,21 @@ func (r *runner) measure(ctx context.Context, s side, round int) (sample, error)
 }
 
 // sample generates a load on a server, and measures the CPU time that the server uses.
-func (r *runner) sample(ctx context.Context, s *server, g *load.Generator) (result sample, err error) {
+func (r *runner) sample(ctx context.Context, s *server, g *generator) (result sample, err error) {
 	g.Address = s.address
 	if s.certificate != nil {
 		g.TLS = s.certificate.client
 	}
 	var before time.Duration
-	g.OnMeasureStart = func() (err error) { before, err = s.cpu(); return err }
-	g.OnMeasureEnd = func() error {
-		after, err := s.cpu()
-		result.cpu = after - before
+	g.OnMeasure = func() error {
+		now, err := s.cpu()
+		before, result.cpu = now, now-before // the second call leaves the difference
 		return err
 	}
-	if err := pinToCore(loadCore, func() error { return g.Run(ctx) }); err != nil {
+	if err := pinToCore(loadCore, func() error { return g.run(ctx) }); err != nil {
 		return result, fmt.Errorf("%s: %w", s.name, err)
 	}
-	result.Results = g.Results
+	result.results = g.results
 	if okCount := result.Statuses[200] + result.Statuses[304]; okCount < result.Responses || result.Lost > 0 || result.Responses == 0 {
 		return result, fmt.Errorf("load on %s: want answers 200 or 304, found %v, and %d lost", s.name, result.Statuses, result.Lost)
 	}
@@ -280,7 +275,7 @@ func (r *runner) wakeAccounts(ctx context.Context, s side) error {
 	requests := newMix(benchHost, s.keys, s.templates)
 	requests.inTurn = true
 	for requests.sent < len(s.keys) {
-		if _, err := r.sample(ctx, s.server, &load.Generator{Requests: requests, Connections: r.options.Connections, Measure: time.Second}); err != nil {
+		if _, err := r.sample(ctx, s.server, &generator{Requests: requests, Connections: r.options.Connections, Measure: time.Second}); err != nil {
 			return err
 		}
 	}

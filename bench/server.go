@@ -11,9 +11,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,7 +32,6 @@ type server struct {
 	certificate *certificate // nil without TLS
 	address     string
 	*process
-	data          string        // data directory of a node; "" for other servers
 	startDuration time.Duration // time from the start of the process to the first response
 }
 
@@ -62,7 +58,7 @@ func startNode(ctx context.Context, program string, f *fixture, core int, flags 
 	if f.certificate != nil {
 		argv = append(argv, "--tls-cert", f.certificate.file, "--tls-key", f.certificate.key)
 	}
-	s := &server{certificate: f.certificate, data: f.dir}
+	s := &server{certificate: f.certificate}
 	return s, s.start(ctx, "node", core, append(argv, flags...)...)
 }
 
@@ -123,22 +119,14 @@ func (s *server) awaitResponse(ctx context.Context) error {
 
 // ask sends a request on a new connection and returns the response, both raw and parsed.
 func (s *server) ask(ctx context.Context, request []byte) ([]byte, *fasthttp.Response, error) {
-	var config *tls.Config
-	if s.certificate != nil {
-		config = s.certificate.client
-	}
-	return exchange(ctx, "tcp", s.address, config, request)
-}
-
-func exchange(ctx context.Context, network, address string, tlsConfig *tls.Config, request []byte) ([]byte, *fasthttp.Response, error) {
 	var raw bytes.Buffer
 	response := new(fasthttp.Response)
-	conn, err := (&net.Dialer{Timeout: responseTimeout}).DialContext(ctx, network, address)
+	conn, err := (&net.Dialer{Timeout: responseTimeout}).DialContext(ctx, "tcp", s.address)
 	if err != nil {
 		return nil, response, err
 	}
-	if tlsConfig != nil {
-		conn = tls.Client(conn, tlsConfig)
+	if s.certificate != nil {
+		conn = tls.Client(conn, s.certificate.client)
 	}
 	defer func() { _ = conn.Close() }() // an error is irrelevant: the response has been read
 	if err = conn.SetDeadline(time.Now().Add(responseTimeout)); err == nil {
@@ -152,43 +140,3 @@ func exchange(ctx context.Context, network, address string, tlsConfig *tls.Confi
 
 // cpu returns the CPU time of the server.
 func (s *server) cpu() (time.Duration, error) { return cpuTime(s.cmd.Process.Pid) }
-
-// metric reads a metric from the management socket of a node: the sum of its values for all labels.
-func (s *server) metric(ctx context.Context, name string) (sum float64, err error) {
-	text, err := s.adminGet(ctx, "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	lines := regexp.MustCompile(`(?m)^`+name+`(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(text, -1)
-	for _, line := range lines {
-		value, err := strconv.ParseFloat(line[1], 64)
-		if err != nil {
-			return 0, fmt.Errorf("read the metric %s: %w", name, err)
-		}
-		sum += value
-	}
-	if len(lines) == 0 {
-		return 0, fmt.Errorf("the node has no metric %s; is it of the same version as the bench?", name)
-	}
-	return sum, nil
-}
-
-// adminGet sends a GET request to the management socket of a node and returns the body.
-func (s *server) adminGet(ctx context.Context, path string) (body string, err error) {
-	_, response, err := exchange(ctx, "unix", filepath.Join(s.data, "admin.sock"), nil, (&requestTemplate{path: path}).request(""))
-	if err == nil && response.StatusCode() != fasthttp.StatusOK {
-		err = fmt.Errorf("want a response with status 200, found %d: %.300s", response.StatusCode(), response.Body())
-	}
-	if err != nil {
-		return "", fmt.Errorf("ask the node's management socket for %s: %w", path, err)
-	}
-	return string(response.Body()), nil
-}
-
-// heap returns the bytes of live objects in a node, after a garbage collection.
-func (s *server) heap(ctx context.Context) (float64, error) {
-	if _, err := s.adminGet(ctx, "/debug/pprof/heap?gc=1"); err != nil {
-		return 0, err
-	}
-	return s.metric(ctx, "go_memstats_heap_alloc_bytes")
-}

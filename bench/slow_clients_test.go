@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/bench/load"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -182,7 +180,7 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 }
 
 // loadBesideSlow runs normal clients beside slow ones, which reconnect when they are closed.
-func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowClientSet, *load.Results, int) {
+func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowClientSet, *results, int) {
 	t.Helper()
 	found, err := startNode(t.Context(), path, f, anyCore, "--connections-per-address", "128")
 	if err != nil {
@@ -198,10 +196,10 @@ func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.tickUntil(stop) }()
-	good := &load.Generator{
+	good := &generator{
 		Address: found.address, Requests: newMix(benchHost, nil, mixes()[mixBest]), Connections: 20, Rate: goodRate, Subnet: 2, PerAddress: 1, Measure: span,
 	}
-	if err := good.Run(t.Context()); err != nil {
+	if err := good.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	peak := peakMemory(t, found)
@@ -209,7 +207,7 @@ func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-	return s, &good.Results, peak
+	return s, &good.results, peak
 }
 
 // openAll opens all of them within slowArrival: they are slow, not a flood.

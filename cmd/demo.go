@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -315,26 +316,24 @@ func joinFaults(faults []simulated.Fault) string {
 }
 
 func printBestRates(out io.Writer, n *node.Node) error {
-	table := terminal.NewTable(out, "  DOP for 1\tyou buy at\t\tyou sell at\t\n")
-	for _, currency := range []string{"USD", "EUR", "GBP", "CHF", "CAD"} {
-		terminal.Fprintf(table, "  %s", currency)
+	var failure error
+	terminal.Table(out, "  DOP for 1\tyou buy at\t\tyou sell at\t", []string{"USD", "EUR", "GBP", "CHF", "CAD"}, func(currency *string) []any {
+		row := []any{*currency}
 		for _, operation := range engine.Operations() {
 			page, err := n.System().Ranking(engine.RankingQuery{
-				Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
+				Filter: engine.Filter{Currency: *currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
 			})
-			if err != nil {
-				return fmt.Errorf("look up the best rates: %w", err)
-			}
-			price, name := "-", ""
+			failure = cmp.Or(failure, err)
+			price, name := "-", "-"
 			if len(page.Items) > 0 {
 				price, name = page.Items[0].Side(operation).String(), page.Items[0].InstitutionName
 			}
-			terminal.Fprintf(table, "\t%s\t%s", price, name)
+			row = append(row, price, name)
 		}
-		terminal.Fprintf(table, "\n")
-	}
-	if err := table.Flush(); err != nil {
-		return exit.Errorf(exit.IOError, "write to standard output: %w", err)
+		return row
+	})
+	if failure != nil {
+		return fmt.Errorf("look up the best rates: %w", failure)
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
-	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
@@ -33,58 +32,59 @@ const (
 	// clockYearMin is the year of the program's first build. A clock that shows an earlier year was never set.
 	clockYearMin = 2026
 	clockStepMax = 100 * time.Millisecond
-	modeWanted   = 0o700
 	modeRisky    = 0o022 // with these bits other users can change the directory
 )
 
-// checkDirectory checks the data directory and the owner of everything in it. If it does not exist, serve creates it.
+// checkSettings checks the settings of serve (flags, variables and configuration file), as serve does at its start.
+func (d *doctor) checkSettings(context.Context) {
+	if err := setting.CheckServe(d.Process, d.settings); err != nil {
+		d.addLines(findingFail, "settings", err)
+		return
+	}
+	d.add(findingOK, "settings", "", "valid")
+}
+
+// checkDirectory checks the data directory, and that its owner owns the files in it: a command that ran as root may
+// have left some that the node can't read. If the directory does not exist, serve creates it.
 func (d *doctor) checkDirectory(context.Context) {
 	path := d.settings.Config.Dir
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		d.add(findingOK, "data", "", "%s does not exist; serve will create it", path)
-	case err != nil:
-		d.add(findingFail, "data", "run the doctor as the user of the node, or as root", "open the data directory: %v", err)
-	case !info.IsDir():
-		d.add(findingFail, "data", "choose another one with --data", "%s is not a directory", path)
-	case info.Mode().Perm()&node.OthersWrite != 0 && info.Mode()&fs.ModeSticky == 0:
-		d.add(findingFail, "data", fmt.Sprintf("look for files that are not yours, then run: chmod %o %s", modeWanted, path), "every user can write to %s (mode %04o), so serve refuses it", path, info.Mode().Perm())
-	case info.Mode().Perm()&modeRisky != 0 && info.Mode()&fs.ModeSticky == 0:
-		d.add(findingWarn, "data", fmt.Sprintf("run: chmod %o %s", modeWanted, path), "other users can write to %s (mode %04o)", path, info.Mode().Perm())
-	default:
-		d.checkOwners(path, info)
-	}
-}
-
-// checkOwners checks that the user who runs the doctor owns the directory, and that its owner owns the files in it. A
-// command that ran as root may have left some that the node can't read.
-func (d *doctor) checkOwners(path string, info fs.FileInfo) {
-	owner, user, known := ownersOf(info)
-	if !known {
-		d.add(findingOK, "data", "", "%s has mode %04o", path, info.Mode().Perm())
 		return
 	}
-	entries, err := os.ReadDir(path)
+	var entries []fs.DirEntry
+	if err == nil && info.IsDir() {
+		entries, err = os.ReadDir(path)
+	}
 	if err != nil {
 		d.add(findingFail, "data", "run the doctor as the user of the node, or as root", "open the data directory: %v", err)
 		return
 	}
+	mode, owner, level := info.Mode().Perm(), ownerOf(info), findingOK
+	switch isSticky := info.Mode()&fs.ModeSticky != 0; {
+	case !info.IsDir():
+		d.add(findingFail, "data", "choose another one with --data", "%s is not a directory", path)
+		return
+	case mode&node.OthersWrite != 0 && !isSticky:
+		d.add(findingFail, "data", "look for files that are not yours, then run: chmod 700 "+path, "every user can write to %s (mode %04o), so serve refuses it", path, mode)
+		return
+	case mode&modeRisky != 0 && !isSticky:
+		d.add(findingWarn, "data", "run: chmod 700 "+path, "other users can write to %s (mode %04o)", path, mode)
+		return
+	}
 	for _, entry := range entries {
-		file, err := entry.Info()
-		if err != nil {
-			continue // it has just been removed
-		}
-		if other, _, _ := ownersOf(file); other != owner {
-			d.add(findingFail, "data", fmt.Sprintf("run: chown -R --reference=%s %s", path, path), "%s belongs to user %d, and the directory to user %d", filepath.Join(path, entry.Name()), other, owner)
+		if file, err := entry.Info(); err == nil && ownerOf(file) != owner { // on an error it has just been removed
+			d.add(findingFail, "data", fmt.Sprintf("run: chown -R --reference=%s %s", path, path), "%s belongs to user %d, and the directory to user %d",
+				filepath.Join(path, entry.Name()), ownerOf(file), owner)
 			return
 		}
 	}
-	if owner != user && user != 0 {
-		d.add(findingWarn, "data", "run the doctor and the node as the user that owns it", "%s belongs to user %d, the doctor runs as user %d", path, owner, user)
-		return
+	advice := ""
+	if self := os.Getuid(); owner != self && self > 0 {
+		level, advice = findingWarn, fmt.Sprintf("run the doctor and the node as the user that owns it, not as user %d", self)
 	}
-	d.add(findingOK, "data", "", "%s has mode %04o and belongs to user %d", path, info.Mode().Perm(), owner)
+	d.add(level, "data", advice, "%s has mode %04o and belongs to user %d", path, mode, owner)
 }
 
 // checkDisk checks the free space of the data directory's file system.
@@ -98,11 +98,11 @@ func (d *doctor) checkDisk(context.Context) {
 		return // checkDirectory reports the error
 	}
 	level, advice := findingOK, ""
-	if free < diskWarnBelow {
-		level, advice = findingWarn, "free some space: a node is read-only below 64 MiB"
-	}
-	if free < diskFailBelow {
+	switch {
+	case free < diskFailBelow:
 		level, advice = findingFail, "free some space: the node is read-only"
+	case free < diskWarnBelow:
+		level, advice = findingWarn, "free some space: a node is read-only below 64 MiB"
 	}
 	d.add(level, "disk", advice, "%s MiB are free", terminal.Thousands(free>>20))
 }
@@ -154,7 +154,7 @@ func (d *doctor) checkMail(ctx context.Context) {
 	d.add(findingOK, "mail", "", "%s accepts e-mail (%s)%s; none was sent", config.Addr, config.TLS, login)
 }
 
-// checkSources lists the hosts from which the node fetches rates. With --network it connects to each.
+// checkSources lists the hosts from which the node fetches rates. With --network it connects to each and sends nothing.
 func (d *doctor) checkSources(ctx context.Context) {
 	if d.settings.NoCollect {
 		d.add(findingOK, "sources", "", "collecting is off (--no-collect)")
@@ -168,55 +168,40 @@ func (d *doctor) checkSources(ctx context.Context) {
 	if err != nil {
 		return // likewise
 	}
-	hosts, disabled := hostsOf(secrets.Apply(reference.Sources))
 	if d.settings.Config.Collect.Contact == "" {
 		d.add(findingWarn, "sources", "set --collect-contact", "operators of collected sites find no contact in the User-Agent")
 	}
+	var hosts []string // HOST:PORT of the first page of each enabled source
+	disabled := 0
+	for _, definition := range secrets.Apply(reference.Sources).Definitions() {
+		if definition.Disabled != "" {
+			disabled++
+			continue
+		}
+		if address, err := url.Parse(definition.Pages[0].Requests[0].URL); err == nil { // LoadReferenceData has checked it
+			port := cmp.Or(address.Port(), map[string]string{"http": "80"}[address.Scheme], "443")
+			hosts = append(hosts, net.JoinHostPort(address.Hostname(), port))
+		}
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
 	if !d.network {
 		d.add(findingOK, "sources", "", "%s, %d disabled; not tried (--network): %s", terminal.Plural(len(hosts), "host"), disabled, strings.Join(hosts, ", "))
 		return
 	}
-	for _, host := range hosts {
-		if err := d.reach(ctx, host); err != nil {
-			d.add(findingWarn, "sources", "check DNS and routes of this machine; tasard sources check fetches like the node",
-				"%s is not reachable: %v", host, err)
-			continue
-		}
-		d.add(findingOK, "sources", "", "%s is reachable", host)
-	}
-}
-
-// hostsOf returns HOST:PORT of the first page of each enabled source, and the number of disabled sources.
-func hostsOf(set *source.Set) (hosts []string, disabled int) {
-	for _, d := range set.Definitions() {
-		if d.Disabled != "" {
-			disabled++
-			continue
-		}
-		address, err := url.Parse(d.Pages[0].Requests[0].URL)
-		if err != nil {
-			continue // impossible: LoadReferenceData has checked the URL
-		}
-		port := cmp.Or(address.Port(), map[string]string{"http": "80"}[address.Scheme], "443")
-		hosts = append(hosts, net.JoinHostPort(address.Hostname(), port))
-	}
-	slices.Sort(hosts)
-	return slices.Compact(hosts), disabled
-}
-
-// reach connects to a host and disconnects without a request.
-func (d *doctor) reach(ctx context.Context, host string) error {
-	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
-	defer cancel()
 	dial := d.Dial
 	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+		dial = (&net.Dialer{Timeout: sourceTimeout}).DialContext
 	}
-	conn, err := dial(ctx, "tcp", host)
-	if err != nil {
-		return err
+	for _, host := range hosts {
+		conn, err := dial(ctx, "tcp", host)
+		if err != nil {
+			d.add(findingWarn, "sources", "check DNS and routes of this machine; tasard sources check fetches like the node", "%s is not reachable: %v", host, err)
+			continue
+		}
+		_ = conn.Close() // nothing was sent
+		d.add(findingOK, "sources", "", "%s is reachable", host)
 	}
-	return conn.Close()
 }
 
 // checkClock checks whether the clock is synchronised, and whether it has stepped since the doctor started.

@@ -53,7 +53,7 @@ func New(p *process.Process) *cobra.Command {
 		Use:   "doctor --data DIR",
 		Short: "Check everything around a node",
 		Long: `doctor checks what is around a node: settings, data directory and its owner, disk, log, clock, mail server, sources. Give
-it the flags of serve; a node may be running or not. The first line sums up, problems stand last and say what to do. The
+it the flags of serve; a node may be running or not. The first line sums up; problems come first and say what to do. The
 exit code is 1 if a line begins with FAIL.
 
 It changes nothing. It logs in to the mail server, asks whether it accepts the sender, and sends no e-mail. With
@@ -84,9 +84,9 @@ func (d *doctor) examine(ctx context.Context, out io.Writer, asJSON bool) error 
 			return exit.Errorf(exit.Interrupted, "interrupted while examining")
 		}
 	}
-	levels := []string{findingOK, findingWarn, findingFail}
+	levels := []string{findingFail, findingWarn, findingOK}
 	slices.SortStableFunc(d.findings, func(a, b finding) int { return slices.Index(levels, a.Level) - slices.Index(levels, b.Level) })
-	worst := d.findings[len(d.findings)-1].Level
+	worst := d.findings[0].Level
 	if err := d.print(out, worst, asJSON); err != nil {
 		return err
 	}
@@ -117,53 +117,30 @@ func (d *doctor) print(out io.Writer, worst string, asJSON bool) error {
 			Findings []finding `json:"findings"`
 		}{worst, d.findings})
 	}
-	terminal.Fprintf(out, "%s\n\n", d.summary())
-	table := terminal.NewTable(out, "")
+	checks := map[string][]string{}
 	for _, f := range d.findings {
-		text := terminal.Sanitize(f.Message)
-		if f.Advice != "" {
-			text += "; " + terminal.Sanitize(f.Advice)
-		}
-		terminal.Fprintf(table, "%s\t%s\t%s\n", f.Level, f.Check, text)
+		checks[f.Level] = append(checks[f.Level], f.Check)
 	}
-	return table.Flush()
-}
-
-// summary returns a line that names the checks with problems.
-func (d *doctor) summary() string {
-	named := func(level string) (count int, names string) {
-		var checks []string
-		for _, f := range d.findings {
-			if f.Level == level {
-				count++
-				checks = append(checks, f.Check)
-			}
-		}
-		return count, strings.Join(slices.Compact(checks), ", ")
+	sum := func(level, noun string) string {
+		return fmt.Sprintf("%s (%s)", terminal.Plural(len(checks[level]), noun), strings.Join(slices.Compact(checks[level]), ", "))
 	}
-	faults, faulty := named(findingFail)
-	warnings, warned := named(findingWarn)
-	switch {
-	case faults > 0 && warnings > 0:
-		return fmt.Sprintf("%s (%s) and %s (%s).", terminal.Plural(faults, "fault"), faulty, terminal.Plural(warnings, "warning"), warned)
-	case faults > 0:
-		return fmt.Sprintf("%s (%s).", terminal.Plural(faults, "fault"), faulty)
-	case warnings > 0:
-		return fmt.Sprintf("No fault, %s (%s).", terminal.Plural(warnings, "warning"), warned)
+	switch faults, warnings := sum(findingFail, "fault"), sum(findingWarn, "warning"); {
+	case worst == findingOK:
+		terminal.Say(out, "All is well.\n\n")
+	case worst == findingWarn:
+		terminal.Say(out, "No fault, %s.\n\n", warnings)
+	case len(checks[findingWarn]) == 0:
+		terminal.Say(out, "%s.\n\n", faults)
+	default:
+		terminal.Say(out, "%s and %s.\n\n", faults, warnings)
 	}
-	return "All is well."
+	terminal.Table(out, "", d.findings, func(f *finding) []any {
+		return []any{f.Level, f.Check, strings.TrimSuffix(f.Message+"; "+f.Advice, "; ")}
+	})
+	return nil
 }
 
 // config returns the configuration with which serve would open the node.
 func (d *doctor) config() node.Config {
 	return setting.NodeConfig(d.Process, d.settings, slog.New(slog.DiscardHandler))
-}
-
-// checkSettings checks the settings of serve (flags, variables and configuration file), as serve does at its start.
-func (d *doctor) checkSettings(context.Context) {
-	if err := setting.CheckServe(d.Process, d.settings); err != nil {
-		d.addLines(findingFail, "settings", err)
-		return
-	}
-	d.add(findingOK, "settings", "", "valid")
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"io/fs"
-	"os"
 	"syscall"
 )
 
@@ -18,12 +17,10 @@ func clockSynchronised() (known, synchronised bool) {
 	return true, timex.Status&statusUnsynchronised == 0
 }
 
-// ownersOf returns the user ID of a file's owner, and the user ID of this process. known is false if the owner is
-// unknown.
-func ownersOf(info fs.FileInfo) (owner, user int, known bool) {
-	stat, known := info.Sys().(*syscall.Stat_t)
-	if !known {
-		return 0, 0, false
+// ownerOf returns the user ID of a file's owner.
+func ownerOf(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Uid)
 	}
-	return int(stat.Uid), os.Getuid(), true
+	return -1
 }

@@ -178,13 +178,10 @@ func printReport(out io.Writer, s *sourceReport) {
 		terminal.Fprintf(out, "%s: %s\n", s.Source, terminal.Plural(len(s.Observations), "rate"))
 	}
 	if len(s.Observations) > 0 {
-		table := terminal.NewTable(out, "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tPUBLISHED\n")
-		for i := range s.Observations {
-			o := &s.Observations[i]
-			terminal.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Sanitize(o.InstitutionID), o.Currency, o.Channel, o.Kind,
-				terminal.Sanitize(o.Buy), terminal.Sanitize(o.Sell), terminal.Sanitize(o.EffectiveDate), terminal.Sanitize(o.PublishedAt))
-		}
-		_ = table.Flush() // out is an ErrWriter, which keeps errors
+		const header = "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tPUBLISHED"
+		terminal.Table(out, header, s.Observations, func(o *reportedObservation) []any {
+			return []any{o.InstitutionID, o.Currency, o.Channel, o.Kind, o.Buy, o.Sell, o.EffectiveDate, o.PublishedAt}
+		})
 	}
 	if s.HistoryDays > 0 {
 		terminal.Fprintf(out, "  and %s before", terminal.Plural(s.HistoryDays, "day"))

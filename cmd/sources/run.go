@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"io"
 
@@ -67,26 +68,19 @@ func printRun(out io.Writer, run *admin.SourceRun) {
 	}
 	terminal.Fprintf(out, "%s: %s read, %d accepted\n", run.Source, terminal.Plural(len(run.Rates), "rate"), accepted)
 	if len(run.Rates) > 0 {
-		table := terminal.NewTable(out, "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tRESULT\tNUMBER\tREASON\n")
-		for i := range run.Rates {
-			rate := &run.Rates[i]
-			result := "accepted"
-			if rate.Reason != "" {
-				result = string(rate.Reason)
-			}
-			terminal.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Sanitize(rate.InstitutionID), rate.Currency, rate.Channel, rate.Kind,
-				terminal.Sanitize(rate.Buy), terminal.Sanitize(rate.Sell), terminal.Sanitize(rate.EffectiveDate), result,
-				terminal.Sanitize(rate.Quarantined), terminal.Sanitize(rate.Detail))
-		}
-		_ = table.Flush() // out is an ErrWriter, which keeps errors
+		const header = "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tRESULT\tNUMBER\tREASON"
+		terminal.Table(out, header, run.Rates, func(r *admin.SourceRate) []any {
+			result := cmp.Or(string(r.Reason), "accepted")
+			return []any{r.InstitutionID, r.Currency, r.Channel, r.Kind, r.Buy, r.Sell, r.EffectiveDate, result, r.Quarantined, r.Detail}
+		})
 	}
 	for i := range run.Pages {
 		page := &run.Pages[i]
 		if page.Failure != nil {
-			terminal.Fprintf(out, "  page %s: %s: %s\n", terminal.Sanitize(page.Name), page.Failure.Kind, terminal.Sanitize(page.Failure.Detail))
+			terminal.Say(out, "  page %s: %s: %s\n", page.Name, page.Failure.Kind, page.Failure.Detail)
 		}
 		for _, note := range page.Notes {
-			terminal.Fprintf(out, "  note: %s\n", terminal.Sanitize(note))
+			terminal.Say(out, "  note: %s\n", note)
 		}
 	}
 }

@@ -113,17 +113,15 @@ func listSources(ctx context.Context, p *process.Process, o *options) error {
 
 func printSources(out io.Writer, sources *admin.Sources, heading string) {
 	terminal.Fprintf(out, "%s", heading)
-	table := terminal.NewTable(out, "SOURCE\tINSTITUTION\tEVIDENCE\tPRIORITY\tMETHOD\tHOST\tSTATE\tLAST SUCCESS\tRATES\tQUARANTINED\tREASON\n")
-	for i := range sources.Sources {
-		s := &sources.Sources[i]
-		success, rates, quarantined := "-", "-", "-"
+	const header = "SOURCE\tINSTITUTION\tEVIDENCE\tPRIORITY\tMETHOD\tHOST\tSTATE\tLAST SUCCESS\tRATES\tQUARANTINED\tREASON"
+	terminal.Table(out, header, sources.Sources, func(s *admin.Source) []any {
+		var success, rates, quarantined any = "", "", ""
 		if h := s.Health; h != nil && h.Runs > 0 {
-			success, rates, quarantined = terminal.FormatInstant(h.LastSuccess), fmt.Sprint(h.Accepted+h.Repeated), fmt.Sprint(h.Quarantined)
+			success, rates, quarantined = h.LastSuccess, h.Accepted+h.Repeated, h.Quarantined
 		}
-		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, terminal.Sanitize(s.Institution), evidenceOf(s), s.Priority, strings.Join(s.Methods, ", "), s.Host,
-			s.State, success, rates, quarantined, terminal.Sanitize(elide(reasonOf(s), reasonRunesShown)))
-	}
-	_ = table.Flush() // out is an ErrWriter, which keeps errors
+		reason := elide(reasonOf(s), reasonRunesShown)
+		return []any{s.ID, s.Institution, evidenceOf(s), s.Priority, strings.Join(s.Methods, ", "), s.Host, s.State, success, rates, quarantined, reason}
+	})
 }
 
 // evidenceOf says in a word how much is known of the definition of a source.

@@ -120,12 +120,7 @@ func printTable(out io.Writer, reports []sourceReport) {
 	sorted := slices.SortedStableFunc(slices.Values(reports), func(a, b sourceReport) int {
 		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
 	})
-	table := terminal.NewTable(out, "SOURCE\tVERDICT\tEVIDENCE\tRATES\tITS RATES MEANWHILE\tNEXT\tWHY\n")
-	for i := range sorted {
-		s := &sorted[i]
-		terminal.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", s.Source, s.Verdict, cmp.Or(s.Evidence, "-"), len(s.Observations),
-			cmp.Or(s.Meanwhile, "-"), cmp.Or(s.Next, "-"),
-			cmp.Or(terminal.Sanitize(elide(s.explanation(), cutRunes)), "-"))
-	}
-	_ = table.Flush() // out is an ErrWriter, which keeps errors
+	terminal.Table(out, "SOURCE\tVERDICT\tEVIDENCE\tRATES\tITS RATES MEANWHILE\tNEXT\tWHY", sorted, func(s *sourceReport) []any {
+		return []any{s.Source, s.Verdict, s.Evidence, len(s.Observations), s.Meanwhile, s.Next, elide(s.explanation(), cutRunes)}
+	})
 }

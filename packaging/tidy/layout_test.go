@@ -78,10 +78,8 @@ var layout = map[string]row{
 	"collectors/fetch":          {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":       {may: "xuri/excelize/v2", never: "net net/http os"},
 	"collectors/simulated":      {may: "engine collectors/source"},
-	"bench": {may: "bench/load engine httpapi/apitest golang.org/x/sys " +
-		"valyala/fasthttp", // the bare server
-		tests: "HdrHistogram/hdrhistogram-go"},
-	"bench/load":     {may: "HdrHistogram/hdrhistogram-go golang.org/x/sys"},
+	"bench": {may: "engine httpapi/apitest golang.org/x/sys HdrHistogram/hdrhistogram-go " +
+		"valyala/fasthttp"}, // the bare server
 	"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
 	"packaging":      {tests: "go.yaml.in/yaml/v3 prometheus/client_golang"},
 	"packaging/tidy": {},

@@ -78,11 +78,41 @@ func WriteAnswer(out io.Writer, asJSON bool, answer any, table func()) error {
 	return nil
 }
 
-// NewTable returns a table with a header line. Cells end with a tab, and rows with a newline. The table is written by
-// Flush.
-func NewTable(out io.Writer, header string) *tabwriter.Writer {
+// Text formats a value for people: a time in UTC, and other values by Sanitize.
+func Text(value any) string {
+	if t, ok := value.(time.Time); ok {
+		return FormatInstant(t)
+	}
+	return Sanitize(fmt.Sprint(value))
+}
+
+// Say prints values with the verb %s: each is formatted by Text.
+func Say(out io.Writer, format string, values ...any) {
+	texts := make([]any, len(values))
+	for i, value := range values {
+		texts[i] = Text(value)
+	}
+	Fprintf(out, format, texts...)
+}
+
+// Table prints a table with a header and a row for each item. The function row returns the cells of an item, which are
+// formatted by Text. Columns of the header are separated by tabs.
+func Table[T any](out io.Writer, header string, items []T, row func(*T) []any) {
 	const gap = 2
 	table := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
-	Fprintf(table, "%s", header)
-	return table
+	indent := header[:len(header)-len(strings.TrimLeft(header, " "))]
+	if header != "" {
+		Fprintf(table, "%s\n", header)
+	}
+	for i := range items {
+		for column, cell := range row(&items[i]) {
+			text := Text(cell)
+			if column > 0 {
+				text = "\t" + text
+			}
+			Fprintf(table, "%s%s", indent[min(column, 1)*len(indent):], text)
+		}
+		Fprintf(table, "\n")
+	}
+	_ = table.Flush() // out is an ErrWriter, which keeps errors
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package load
+package main
 
 import (
 	"context"
@@ -8,15 +8,17 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // newTestLoad returns a load that lasts a fifth of a second.
-func newTestLoad(address string, connections int, rate float64) *Generator {
-	return &Generator{
+func newTestLoad(address string, connections int, rate float64) *generator {
+	return &generator{
 		Address: address, Requests: &fixedRequest{}, Connections: connections, Rate: rate, Seed: 1, Warmup: 20 * time.Millisecond,
 		Measure: 200 * time.Millisecond,
 	}
@@ -37,12 +39,12 @@ func TestLoad_Counts(t *testing.T) {
 		for _, fresh := range []bool{false, true} {
 			g := newTestLoad(server.Addr().String(), 4, rate)
 			g.Reconnects = fresh
-			if err := g.Run(t.Context()); err != nil {
+			if err := g.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			ok, closed := g.Statuses[200], g.Statuses[429]
 			if g.Responses == 0 || g.Lost != 0 || ok+closed != g.Responses || g.Latency.TotalCount() != int64(ok) || fresh != (closed == 0) || g.Sent != g.Responses {
-				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.Results)
+				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.results)
 			}
 			if rate > 0 && (g.Responses < 199 || g.Responses > 201) {
 				t.Errorf("rate %v, fresh %v: %d answers, want 200", rate, fresh, g.Responses)
@@ -59,8 +61,8 @@ func TestLoad_Pipelined(t *testing.T) {
 	server := serve(t, answering(strings.Repeat(plainReply, 3)))
 	g := newTestLoad(server.Addr().String(), 4, 0)
 	g.Pipeline = 3
-	if err := g.Run(t.Context()); err != nil || g.Responses == 0 || g.Responses != g.Sent || g.Responses%3 != 0 || g.Statuses[200] != g.Responses {
-		t.Errorf("%+v, %v", g.Results, err)
+	if err := g.run(t.Context()); err != nil || g.Responses == 0 || g.Responses != g.Sent || g.Responses%3 != 0 || g.Statuses[200] != g.Responses {
+		t.Errorf("%+v, %v", g.results, err)
 	}
 }
 
@@ -84,7 +86,7 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 		})
 		g := newTestLoad(server.Addr().String(), 1, tt.rate)
 		g.Warmup = 0
-		if err := g.Run(t.Context()); err != nil {
+		if err := g.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		late := uint64(0)
@@ -112,12 +114,12 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 			}
 		})
 		g := newTestLoad(server.Addr().String(), 4, rate)
-		g.OnMeasureStart = func() error {
+		open := sync.OnceFunc(func() {
 			<-time.NewTimer(50 * time.Millisecond).C
 			close(gate)
-			return nil
-		}
-		if err := g.Run(t.Context()); err != nil {
+		})
+		g.OnMeasure = func() error { open(); return nil }
+		if err := g.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if early := g.Requests.(*fixedRequest).count - g.Sent; early < 4 || rate == 0 && early != 4 {
@@ -143,20 +145,28 @@ func TestLoad_Ends(t *testing.T) {
 	for name, tt := range map[string]struct {
 		address string
 		rate    float64
-		spoil   func(*Generator, context.CancelFunc)
+		spoil   func(*generator, context.CancelFunc)
 		want    error
 		says    string
 	}{
-		"never there":        {gone.Addr().String(), 0, nil, ErrTargetGone, "refused"},
-		"hangs up":           {hangsUp, 0, nil, ErrTargetGone, "in a row"},
-		"hangs up at a rate": {hangsUp, 5000, nil, ErrTargetGone, "in a row"},
-		"answers nothing": {serve(t, silent).Addr().String(), 0, func(g *Generator, _ context.CancelFunc) {
+		"never there":        {gone.Addr().String(), 0, nil, errTargetGone, "refused"},
+		"hangs up":           {hangsUp, 0, nil, errTargetGone, "in a row"},
+		"hangs up at a rate": {hangsUp, 5000, nil, errTargetGone, "in a row"},
+		"answers nothing": {serve(t, silent).Addr().String(), 0, func(g *generator, _ context.CancelFunc) {
 			g.Measure, g.Drain = 50*time.Millisecond, 50*time.Millisecond
-		}, ErrNoResponse, ""},
-		"begins": {good, 0, func(g *Generator, _ context.CancelFunc) { g.OnMeasureStart = func() error { return planted } }, planted, ""},
-		"ends":   {good, 0, func(g *Generator, _ context.CancelFunc) { g.OnMeasureEnd = func() error { return planted } }, planted, ""},
-		"context": {good, 0, func(g *Generator, cancel context.CancelFunc) {
-			g.OnMeasureStart = func() error { cancel(); return nil }
+		}, errNoResponse, ""},
+		"begins": {good, 0, func(g *generator, _ context.CancelFunc) { g.OnMeasure = func() error { return planted } }, planted, ""},
+		"ends": {good, 0, func(g *generator, _ context.CancelFunc) {
+			calls := 0
+			g.OnMeasure = func() error {
+				if calls++; calls == 2 {
+					return planted
+				}
+				return nil
+			}
+		}, planted, ""},
+		"context": {good, 0, func(g *generator, cancel context.CancelFunc) {
+			g.OnMeasure = func() error { cancel(); return nil }
 		}, context.Canceled, ""},
 		"no port": {"127.0.0.1", 0, nil, nil, "missing port"},
 	} {
@@ -169,7 +179,7 @@ func TestLoad_Ends(t *testing.T) {
 		if tt.spoil != nil {
 			tt.spoil(g, cancel)
 		}
-		if err := g.Run(ctx); err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.address) {
+		if err := g.run(ctx); err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.address) {
 			t.Errorf("%s: error %v, want %v with %q and the address", name, err, tt.want, tt.says)
 		}
 		cancel()
@@ -217,8 +227,8 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 		g := newTestLoad(server.Addr().String(), connections, rate)
 		g.Measure, g.Drain, g.Warmup = 15*time.Millisecond, 10*time.Millisecond, time.Duration(seed/3%2)*5*time.Millisecond
 		g.Reconnects = seed%7 == 0
-		err := g.Run(t.Context())
-		if errors.Is(err, ErrTargetGone) || errors.Is(err, ErrNoResponse) { // only misbehaviours were drawn
+		err := g.run(t.Context())
+		if errors.Is(err, errTargetGone) || errors.Is(err, errNoResponse) { // only misbehaviours were drawn
 			continue
 		}
 		want := g.Sent
@@ -227,7 +237,72 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 		}
 		inTime := uint64(rate * g.Measure.Seconds())
 		if err != nil || g.Responses+g.Lost != want || g.Latency.TotalCount() != int64(g.Responses) || rate > 0 && (g.Intended > inTime+1 || g.Intended+1 < inTime) {
-			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.Results)
+			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.results)
 		}
 	}
 }
+
+// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
+const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+// fixedRequest sends the same request again and again, and counts.
+type fixedRequest struct{ count uint64 }
+
+func (r *fixedRequest) Next(dst []byte, _ *rand.Rand) []byte {
+	r.count++
+	return append(dst, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"...)
+}
+
+// serve runs a conversation on each connection, in its own goroutine, which ends with the connection.
+func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer conn.Close()
+				conversation(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		running.Wait()
+	})
+	return listener
+}
+
+// readRequest reads a request of fixedRequest: a single read, because it is one short write.
+func readRequest(conn net.Conn, buffer []byte) bool {
+	n, err := conn.Read(buffer)
+	return err == nil && n > 0
+}
+
+// answering returns a conversation that sends the same response to each request.
+func answering(reply string) func(net.Conn) {
+	return func(conn net.Conn) {
+		for buffer, reply := make([]byte, 1024), []byte(reply); readRequest(conn, buffer); {
+			if _, err := conn.Write(reply); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// silent is a conversation without responses.
+func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package load
+package main
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"runtime"
 	"time"
 
@@ -19,32 +18,28 @@ import (
 )
 
 const (
-	// sleepMax is the longest sleep between two checks of the context.
-	sleepMax = 20 * time.Millisecond
+	sleepMax = 20 * time.Millisecond // longest sleep between two checks of the context
 	// spinTime is how long before a request is due the generator stops sleeping and polls. On a virtual machine a sleep
 	// ends 15 to 40 µs late, sometimes 100 µs. The delay would count as latency of the server.
-	spinTime = 100 * time.Microsecond
-	// connectTimeout is the limit for opening all connections before the load.
-	connectTimeout = 10 * time.Second
-	drainDefault   = 10 * time.Second
-	// latencyLimit is the longest latency that a histogram records. It records longer latencies as latencyLimit.
-	latencyLimit = 60 * time.Second
+	spinTime       = 100 * time.Microsecond
+	connectTimeout = 10 * time.Second // for opening all connections before the load
+	drainMax       = 10 * time.Second
+	latencyLimit   = time.Minute // longer latencies are recorded as this one
 )
 
-// Run returns these errors when the server does not respond. The results of the load are then meaningless.
+// run returns these errors when the server does not respond. The results of the load are then meaningless.
 var (
-	ErrTargetGone = errors.New("the target is gone")
-	ErrNoResponse = errors.New("no answer from the target")
+	errTargetGone = errors.New("the target is gone")
+	errNoResponse = errors.New("no answer from the target")
 )
 
-// RequestSource generates the requests of clients.
-type RequestSource interface {
-	// Next appends an HTTP request to dst.
+// requestSource generates the requests of clients. Next appends an HTTP request to dst.
+type requestSource interface {
 	Next(dst []byte, random *rand.Rand) []byte
 }
 
-// Results counts the requests that were due or sent in the measured time. Their responses may arrive later.
-type Results struct {
+// results counts the requests that were due or sent in the measured time. Their responses may arrive later.
+type results struct {
 	Intended  uint64 // all counted requests, including those that were never sent
 	Sent      uint64
 	Responses uint64
@@ -53,20 +48,19 @@ type Results struct {
 	Statuses  map[int]uint64          // number of responses by HTTP status
 	Elapsed   time.Duration           // measured time; with a Rate it ends with the last response
 	Latency   *hdrhistogram.Histogram // latencies of responses with status 200, in nanoseconds
-	// CPU is the CPU time of the generator's thread in the measured time. If it is close to Elapsed, the generator
-	// limits the load.
-	CPU time.Duration
+	CPU       time.Duration           // of the generator's thread; if it is close to Elapsed, the generator limits the load
 
 	lastResponse time.Duration
 }
 
-// Generator generates one load on one address. Each client has one connection. It runs in one goroutine that is locked
-// to a thread and has its own epoll instance. Go's network poller would wake the goroutine up to a millisecond late,
-// and the delay would count as latency of the server.
-type Generator struct {
+// generator puts one load on one address. It counts every request: it has a response, or was lost. Each client has one
+// connection. The generator runs in one goroutine that is locked to a thread and has its own epoll instance. Go's
+// network poller would wake the goroutine up to a millisecond late, and the delay would count as latency of the server.
+// While it measures it allocates nothing, so that its garbage collector does not distort latencies.
+type generator struct {
 	Address     string      // host:port
 	TLS         *tls.Config // nil without TLS
-	Requests    RequestSource
+	Requests    requestSource
 	Connections int // number of clients
 	// Rate is the number of requests per second of all clients (open loop). Each request has a due time, from which
 	// its latency is measured. A stall of the server therefore adds to the latency of every request that becomes due
@@ -79,22 +73,20 @@ type Generator struct {
 	// 127.Subnet.0.0/16. With Subnet 0 the kernel chooses the address.
 	Subnet     byte
 	PerAddress int
-	Seed       uint64        // seed of the random numbers that RequestSource.Next gets
+	Seed       uint64        // of the random numbers that Requests gets
 	Warmup     time.Duration // time of the load before the measured time
 	Measure    time.Duration // measured time
 	Drain      time.Duration // longest wait for responses after the measured time; 0 means 10 s
-	// Run calls OnMeasureStart just before the measured time, and OnMeasureEnd after the last response. They can read
-	// the server's CPU time: the time that they take delays no request. Both may be nil.
-	OnMeasureStart, OnMeasureEnd func() error
+	// OnMeasure is called just before the measured time and after the last response, for example to read the server's CPU
+	// time: the time that it takes delays no request. It may be nil.
+	OnMeasure func() error
 
-	Results // set by Run
+	results // set by run
 
-	idle       chan *connection // open loop: connections that can send the next due request
-	nextNumber uint64           // number of the next request to become due, from 0
-
+	idle                      chan *connection // open loop: connections that can send the next due request
+	nextNumber                uint64           // number of the next request to become due, from 0
 	target                    unix.Sockaddr
-	family                    int
-	epollFD                   int
+	family, epollFD           int
 	events                    []unix.EpollEvent
 	conns                     []connection
 	random                    *rand.Rand
@@ -102,28 +94,29 @@ type Generator struct {
 	startTime                 time.Time     // all other times are durations since startTime
 	scheduleStart             time.Duration // time from which due times are counted; 0 until connections are open
 	measureStart, measureEnd  time.Duration
-	inFlight, countedInFlight int // connections that wait for a response; those of them whose request Results counts
+	inFlight, countedInFlight int // connections that wait for a response; those of them whose request results counts
 	dialling                  int // connections being opened
 	consecutiveLosses         int // connections lost since the last response
 	responses                 uint64
 }
 
-// Run generates the load and sets Results. It must be called only once.
-func (g *Generator) Run(ctx context.Context) error {
+// run generates the load and sets the results. It must be called only once.
+func (g *generator) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := g.prepare(); err != nil {
-		return fmt.Errorf("load on %s: %w", g.Address, err)
+	err := g.prepare()
+	if err == nil {
+		defer g.close()
+		err = g.drive(ctx)
 	}
-	defer g.close()
-	if err := g.drive(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("load on %s: %w", g.Address, err)
 	}
 	return nil
 }
 
 // prepare resolves the address and allocates the connections.
-func (g *Generator) prepare() error {
+func (g *generator) prepare() error {
 	addr, err := net.ResolveTCPAddr("tcp", g.Address)
 	if err != nil {
 		return err
@@ -131,18 +124,24 @@ func (g *Generator) prepare() error {
 	if g.epollFD, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
-	g.family, g.target = socketAddress(addr.AddrPort().Addr().Unmap(), addr.Port)
+	g.family, g.target = unix.AF_INET6, &unix.SockaddrInet6{Port: addr.Port, Addr: addr.AddrPort().Addr().As16()}
+	if ip := addr.AddrPort().Addr().Unmap(); ip.Is4() {
+		g.family, g.target = unix.AF_INET, &unix.SockaddrInet4{Port: addr.Port, Addr: ip.As4()}
+	}
 	g.random, g.buffer, g.startTime = rand.New(rand.NewPCG(g.Seed, 0)), make([]byte, 64<<10), time.Now()
 	if g.Drain == 0 {
-		g.Drain = drainDefault
+		g.Drain = drainMax
 	}
-	g.Results = Results{Statuses: map[int]uint64{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
+	if g.OnMeasure == nil {
+		g.OnMeasure = func() error { return nil }
+	}
+	g.results = results{Statuses: map[int]uint64{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
 	g.Pipeline, g.idle = max(1, g.Pipeline), make(chan *connection, g.Connections)
 	for i := range g.Connections {
 		c := connection{number: i, socket: -1}
 		if g.Subnet != 0 {
 			address := i / g.PerAddress
-			_, c.source = socketAddress(netip.AddrFrom4([4]byte{127, g.Subnet, byte(address / 250), byte(1 + address%250)}), 0)
+			c.source = &unix.SockaddrInet4{Addr: [4]byte{127, g.Subnet, byte(address / 250), byte(1 + address%250)}}
 		}
 		g.conns = append(g.conns, c)
 	}
@@ -150,14 +149,7 @@ func (g *Generator) prepare() error {
 	return nil
 }
 
-func socketAddress(address netip.Addr, port int) (family int, sockaddr unix.Sockaddr) {
-	if address.Is4() {
-		return unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: address.As4()}
-	}
-	return unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: address.As16()}
-}
-
-func (g *Generator) close() {
+func (g *generator) close() {
 	for i := range g.conns {
 		if g.conns[i].socket >= 0 {
 			_ = unix.Close(g.conns[i].socket)
@@ -166,12 +158,20 @@ func (g *Generator) close() {
 	_ = unix.Close(g.epollFD)
 }
 
-func (g *Generator) now() time.Duration { return time.Since(g.startTime) }
+func (g *generator) now() time.Duration { return time.Since(g.startTime) }
 
 // drive opens the connections, generates the load and waits for the last responses.
-func (g *Generator) drive(ctx context.Context) error {
-	if err := g.connect(ctx); err != nil {
+func (g *generator) drive(ctx context.Context) error {
+	for i := 0; i < len(g.conns) && !g.Reconnects; i++ { // else each request opens its own
+		if err := g.dial(&g.conns[i]); err != nil {
+			return err
+		}
+	}
+	if err := g.poll(ctx, g.now()+connectTimeout, func() bool { return g.dialling == 0 }); err != nil {
 		return err
+	}
+	if g.dialling > 0 {
+		return fmt.Errorf("%w: %d connections were not established within %v", errTargetGone, g.dialling, connectTimeout)
 	}
 	g.scheduleStart, g.measureStart, g.measureEnd = g.now(), math.MaxInt64, math.MaxInt64
 	if g.Warmup > 0 {
@@ -179,9 +179,13 @@ func (g *Generator) drive(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.startMeasuring(); err != nil {
+	pausedAt := g.now()
+	if err := g.OnMeasure(); err != nil {
 		return err
 	}
+	g.measureStart = g.now()
+	g.measureEnd = g.measureStart + g.Measure
+	g.scheduleStart += g.measureStart - pausedAt // the time of the call delays all due times
 	cpuBefore := threadTime()
 	if g.Warmup == 0 {
 		if err := g.start(); err != nil {
@@ -193,57 +197,19 @@ func (g *Generator) drive(ctx context.Context) error {
 	}
 	g.CPU = threadTime() - cpuBefore
 	sendEnd := g.now()
-	if err := g.poll(ctx, sendEnd+g.Drain, g.drained); err != nil {
+	drained := func() bool { return g.countedInFlight == 0 && (g.Rate == 0 || g.dueAt() >= g.measureEnd) }
+	if err := g.poll(ctx, sendEnd+g.Drain, drained); err != nil {
 		return err
-	}
-	if g.OnMeasureEnd != nil {
-		if err := g.OnMeasureEnd(); err != nil {
-			return err
-		}
 	}
 	g.countUnanswered(sendEnd)
-	if g.responses == 0 {
-		return ErrNoResponse
-	}
-	return nil
-}
-
-// connect opens all connections, unless each request opens its own.
-func (g *Generator) connect(ctx context.Context) error {
-	for i := range g.conns {
-		if g.Reconnects {
-			break
-		}
-		if err := g.dial(&g.conns[i]); err != nil {
-			return err
-		}
-	}
-	if err := g.poll(ctx, g.now()+connectTimeout, func() bool { return g.dialling == 0 }); err != nil {
+	if err := g.OnMeasure(); err != nil || g.responses > 0 {
 		return err
 	}
-	if g.dialling > 0 {
-		return fmt.Errorf("%w: %d connections were not established within %v", ErrTargetGone, g.dialling, connectTimeout)
-	}
-	return nil
-}
-
-// startMeasuring calls OnMeasureStart and begins the measured time. It delays all due times by the duration of the
-// call.
-func (g *Generator) startMeasuring() error {
-	pausedAt := g.now()
-	if g.OnMeasureStart != nil {
-		if err := g.OnMeasureStart(); err != nil {
-			return err
-		}
-	}
-	g.measureStart = g.now()
-	g.measureEnd = g.measureStart + g.Measure
-	g.scheduleStart += g.measureStart - pausedAt
-	return nil
+	return errNoResponse
 }
 
 // start makes each client send its first request, or wait until a request is due (nextRequest).
-func (g *Generator) start() error {
+func (g *generator) start() error {
 	for i := range g.conns {
 		if c := &g.conns[i]; c.state == connIdle || g.Reconnects {
 			if err := g.nextRequest(c, g.now()); err != nil {
@@ -255,7 +221,7 @@ func (g *Generator) start() error {
 }
 
 // poll sends requests and receives responses until the time end, or until done returns true. done may be nil.
-func (g *Generator) poll(ctx context.Context, end time.Duration, done func() bool) error {
+func (g *generator) poll(ctx context.Context, end time.Duration, done func() bool) error {
 	for lastCheck := g.now(); done == nil || !done(); {
 		now := g.now()
 		if now >= end {
@@ -285,7 +251,7 @@ func (g *Generator) poll(ctx context.Context, end time.Duration, done func() boo
 
 // wait waits for epoll events. For a timeout below sleepMax it waits in ppoll, because the timeout of epoll_wait is in
 // whole milliseconds.
-func (g *Generator) wait(timeout time.Duration) (events int, err error) {
+func (g *generator) wait(timeout time.Duration) (events int, err error) {
 	if timeout > 0 && timeout < sleepMax {
 		timespec := unix.NsecToTimespec(timeout.Nanoseconds())
 		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(g.epollFD), Events: unix.POLLIN}}, &timespec, nil); err != nil {
@@ -298,7 +264,7 @@ func (g *Generator) wait(timeout time.Duration) (events int, err error) {
 
 // sleepTime returns how long poll may sleep. With a Rate it returns 0 if any response is outstanding, because waking
 // up takes longer than many responses do.
-func (g *Generator) sleepTime(now, end time.Duration) time.Duration {
+func (g *generator) sleepTime(now, end time.Duration) time.Duration {
 	limit := min(end-now, sleepMax)
 	if g.Rate > 0 && g.scheduleStart > 0 {
 		if g.inFlight > 0 {
@@ -311,14 +277,9 @@ func (g *Generator) sleepTime(now, end time.Duration) time.Duration {
 	return max(0, limit)
 }
 
-// drained reports whether all requests of the measured time have been sent and have a response.
-func (g *Generator) drained() bool {
-	return g.countedInFlight == 0 && (g.Rate == 0 || g.dueAt() >= g.measureEnd)
-}
-
 // countUnanswered counts requests without a response as lost, and with a Rate also due requests that were never sent.
 // With a Rate the elapsed time ends with the last response: a shorter time would make a slow target look fast.
-func (g *Generator) countUnanswered(sendEnd time.Duration) {
+func (g *generator) countUnanswered(sendEnd time.Duration) {
 	for i := range g.conns {
 		if g.conns[i].counted {
 			g.Lost += g.Pipeline

@@ -1,13 +1,15 @@
 //go:build linux
 
-package load
+package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +18,7 @@ import (
 type connState uint8
 
 const (
-	connClosed  connState = iota // no socket; with Generator.Reconnects a client stays in this state
+	connClosed  connState = iota // no socket; with generator.Reconnects a client stays in this state
 	connDialing                  // being opened
 	connIdle                     // open, no outstanding request
 	connWaiting                  // open, waiting for a response
@@ -28,8 +30,8 @@ type connection struct {
 	tls            *tls.Conn     // nil without TLS
 	source         unix.Sockaddr // source address; if it is nil, the kernel chooses one
 	state          connState
-	inIdle         bool          // the connection is in Generator.idle
-	counted        bool          // the outstanding request is counted in Results
+	inIdle         bool          // the connection is in generator.idle
+	counted        bool          // the outstanding request is counted in results
 	startedAt      time.Duration // time from which the latency of the outstanding request is measured
 	request        []byte
 	received       int // bytes of the response that have arrived
@@ -44,7 +46,7 @@ var (
 )
 
 // dial starts to open a connection. handle continues when the connection is established.
-func (g *Generator) dial(c *connection) error {
+func (g *generator) dial(c *connection) error {
 	socket, err := unix.Socket(g.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return fmt.Errorf("open a socket: %w", err)
@@ -65,15 +67,11 @@ func (g *Generator) dial(c *connection) error {
 	if err := unix.Connect(socket, g.target); err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
 		return g.dropConnection(c, err)
 	}
-	return g.watch(c, unix.EPOLL_CTL_ADD, unix.EPOLLOUT)
-}
-
-func (g *Generator) watch(c *connection, operation int, interest uint32) error {
-	return unix.EpollCtl(g.epollFD, operation, c.socket, &unix.EpollEvent{Events: interest, Fd: int32(c.number)})
+	return unix.EpollCtl(g.epollFD, unix.EPOLL_CTL_ADD, c.socket, &unix.EpollEvent{Events: unix.EPOLLOUT, Fd: int32(c.number)})
 }
 
 // handle processes an epoll event of a connection.
-func (g *Generator) handle(c *connection) error {
+func (g *generator) handle(c *connection) error {
 	if c.state != connDialing {
 		return g.receive(c)
 	}
@@ -89,7 +87,7 @@ func (g *Generator) handle(c *connection) error {
 			return g.dropConnection(c, err)
 		}
 	}
-	if err := g.watch(c, unix.EPOLL_CTL_MOD, unix.EPOLLIN); err != nil {
+	if err := unix.EpollCtl(g.epollFD, unix.EPOLL_CTL_MOD, c.socket, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.number)}); err != nil {
 		return err
 	}
 	g.dialling--
@@ -103,10 +101,10 @@ func (g *Generator) handle(c *connection) error {
 	return g.nextRequest(c, g.now())
 }
 
-// nextRequest is called for a connection that can send a request. In a closed loop (see Generator.Rate) it sends the
+// nextRequest is called for a connection that can send a request. In a closed loop (see generator.Rate) it sends the
 // next request at once. In an open loop it adds the connection to the idle connections. When a request is due, sendDue
 // takes a connection from these.
-func (g *Generator) nextRequest(c *connection, now time.Duration) error {
+func (g *generator) nextRequest(c *connection, now time.Duration) error {
 	if g.Rate == 0 {
 		if now >= g.measureEnd {
 			return nil
@@ -120,37 +118,23 @@ func (g *Generator) nextRequest(c *connection, now time.Duration) error {
 	return nil
 }
 
-// takeIdle removes the first usable connection from the idle connections and returns it, or nil if there is none. It
-// skips connections that were lost in the meantime: nextRequest adds them again when they are reconnected.
-func (g *Generator) takeIdle() *connection {
-	for {
-		select {
-		case c := <-g.idle:
-			c.inIdle = false
-			if c.state == connIdle || g.Reconnects && c.state == connClosed {
-				return c
-			}
-		default:
-			return nil
-		}
-	}
-}
-
 // dueAt returns when the next request is due.
-func (g *Generator) dueAt() time.Duration {
+func (g *generator) dueAt() time.Duration {
 	return g.scheduleStart + time.Duration(float64(g.nextNumber)/g.Rate*float64(time.Second))
 }
 
-// sendDue sends the requests that are due at the time now, on idle connections.
-func (g *Generator) sendDue(now time.Duration) error {
-	for g.Rate > 0 && g.scheduleStart > 0 {
+// sendDue sends the requests that are due at the time now, on idle connections. It skips connections that were lost in
+// the meantime: nextRequest adds them again when they are reconnected.
+func (g *generator) sendDue(now time.Duration) error {
+	for g.Rate > 0 && g.scheduleStart > 0 && len(g.idle) > 0 {
 		due := g.dueAt()
 		if due > now || due >= g.measureEnd {
 			return nil
 		}
-		c := g.takeIdle()
-		if c == nil {
-			return nil
+		c := <-g.idle
+		c.inIdle = false
+		if c.state != connIdle && !(g.Reconnects && c.state == connClosed) {
+			continue
 		}
 		g.nextNumber++
 		if err := g.issue(c, due, due >= g.measureStart); err != nil {
@@ -160,9 +144,9 @@ func (g *Generator) sendDue(now time.Duration) error {
 	return nil
 }
 
-// issue sends a request on a connection. If the client opens a new connection for each request (Generator.Reconnects),
+// issue sends a request on a connection. If the client opens a new connection for each request (generator.Reconnects),
 // issue opens it first.
-func (g *Generator) issue(c *connection, due time.Duration, counted bool) error {
+func (g *generator) issue(c *connection, due time.Duration, counted bool) error {
 	c.startedAt, c.counted = due, counted
 	if counted {
 		g.Intended += g.Pipeline
@@ -175,7 +159,7 @@ func (g *Generator) issue(c *connection, due time.Duration, counted bool) error 
 	return g.send(c)
 }
 
-func (g *Generator) send(c *connection) error {
+func (g *generator) send(c *connection) error {
 	c.request = c.request[:0]
 	for range g.Pipeline {
 		c.request = g.Requests.Next(c.request, g.random)
@@ -194,7 +178,7 @@ func (g *Generator) send(c *connection) error {
 
 // receive reads the data that has arrived, up to the end of a response. With TLS it reads until EAGAIN, because one
 // read may leave data in the buffer of crypto/tls.
-func (g *Generator) receive(c *connection) error {
+func (g *generator) receive(c *connection) error {
 	for {
 		n, err := c.read(g.buffer)
 		switch {
@@ -221,7 +205,7 @@ func (g *Generator) receive(c *connection) error {
 }
 
 // count counts the response that a connection has received, and makes the connection ready for its next request.
-func (g *Generator) count(c *connection) error {
+func (g *generator) count(c *connection) error {
 	now := g.now()
 	g.inFlight--
 	g.responses++
@@ -229,7 +213,7 @@ func (g *Generator) count(c *connection) error {
 	if c.counted {
 		c.counted = false
 		g.countedInFlight--
-		g.Results.Responses += g.Pipeline
+		g.Responses += g.Pipeline
 		g.Bytes += uint64(c.received)
 		g.lastResponse = now
 		if g.Statuses[c.parser.status] += g.Pipeline; c.parser.status == 200 {
@@ -243,9 +227,9 @@ func (g *Generator) count(c *connection) error {
 	return g.nextRequest(c, now)
 }
 
-// dropConnection counts the outstanding request of a connection as lost and reconnects. It returns ErrTargetGone after
+// dropConnection counts the outstanding request of a connection as lost and reconnects. It returns errTargetGone after
 // too many losses without a response between them.
-func (g *Generator) dropConnection(c *connection, cause error) error {
+func (g *generator) dropConnection(c *connection, cause error) error {
 	switch c.state {
 	case connWaiting:
 		g.inFlight--
@@ -260,14 +244,14 @@ func (g *Generator) dropConnection(c *connection, cause error) error {
 	g.consecutiveLosses++
 	if limit := 100 + 2*len(g.conns); g.consecutiveLosses > limit {
 		return fmt.Errorf("%w: %d connections in a row ended without a response (after %d responses), the last because of: %w",
-			ErrTargetGone, g.consecutiveLosses, g.responses, cause)
+			errTargetGone, g.consecutiveLosses, g.responses, cause)
 	}
 	return g.reconnect(c)
 }
 
 // reconnect closes a connection and opens a new one. For a client that opens a connection for each request
-// (Generator.Reconnects), it leaves the opening to the next request.
-func (g *Generator) reconnect(c *connection) error {
+// (generator.Reconnects), it leaves the opening to the next request.
+func (g *generator) reconnect(c *connection) error {
 	_ = unix.Close(c.socket) // an error is irrelevant: the connection is not used any more
 	c.socket, c.tls, c.state = -1, nil, connClosed
 	if !g.Reconnects {
@@ -320,4 +304,108 @@ func (s rawSocket) Read(p []byte) (int, error) {
 func (s rawSocket) Write(p []byte) (int, error) {
 	n, err := unix.Write(s.fd, p)
 	return max(n, 0), err
+}
+
+// headBytesMax is the largest size of the head of a response (status line and header fields).
+const headBytesMax = 16 << 10
+
+// Errors of responseParser.feed. Chunked responses and responses without Content-Length are rejected, because no server
+// that is measured should send them.
+var (
+	errHead   = errors.New("no HTTP/1.1 response head within 16 KiB, with a status and one Content-Length")
+	errExcess = errors.New("more than one response to one request")
+)
+
+// responseParser parses responses from a byte stream in pieces of any size. The zero value is ready to use. The parser
+// does not keep the pieces. It allocates only for a head that arrives in several pieces.
+type responseParser struct {
+	status     int
+	closeAfter bool // the server closes the connection after this response
+
+	following uint64 // number of pipelined responses that are expected after the current one
+	head      []byte // beginning of a head whose end has not arrived yet
+	inBody    bool
+	bodyLeft  int // bytes of the body not yet received
+}
+
+// feed parses the next piece of the stream and reports whether all expected responses are complete. status and
+// closeAfter are then valid until reset. status is 200 if all responses have status 200, otherwise the first other
+// status. The parser cannot be used after an error.
+func (p *responseParser) feed(piece []byte) (complete bool, err error) {
+	for {
+		if !p.inBody {
+			if len(p.head) > 0 {
+				p.head = append(p.head, piece...)
+				piece = p.head
+			}
+			end := bytes.Index(piece, []byte("\r\n\r\n"))
+			switch {
+			case end < 0 && len(piece) < headBytesMax:
+				p.head = append(p.head[:0], piece...)
+				return false, nil
+			case end < 0 || end > headBytesMax || !p.parseHead(piece[:end]):
+				return false, errHead
+			}
+			p.inBody, piece = true, piece[end+4:]
+		}
+		if len(piece) < p.bodyLeft {
+			p.bodyLeft -= len(piece)
+			return false, nil
+		}
+		piece = piece[p.bodyLeft:]
+		p.bodyLeft = 0
+		switch {
+		case p.following == 0 && len(piece) > 0:
+			return false, errExcess
+		case p.following == 0:
+			return true, nil
+		}
+		p.following--
+		p.inBody, p.head = false, p.head[:0]
+	}
+}
+
+// reset prepares the parser for one response and as many pipelined responses after it as following says.
+func (p *responseParser) reset(following uint64) {
+	*p = responseParser{head: p.head[:0], following: following}
+}
+
+// parseHead parses a complete head, without the empty line at its end, and reports whether it is valid.
+func (p *responseParser) parseHead(head []byte) bool {
+	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
+	if len(line) < len("HTTP/1.1 200") || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
+		return false
+	}
+	status, err := strconv.Atoi(string(line[9:12]))
+	if err != nil || status < 200 {
+		return false
+	}
+	if p.status <= 200 {
+		p.status = status
+	}
+	p.closeAfter, p.bodyLeft = line[7] == '0', -1
+	for len(rest) > 0 {
+		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+		if first := line[:min(1, len(line))]; string(first) != "C" && string(first) != "c" && string(first) != "T" && string(first) != "t" {
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			length, err := strconv.ParseUint(string(value), 10, 40)
+			if err != nil || p.bodyLeft >= 0 {
+				return false
+			}
+			p.bodyLeft = int(length)
+		case bytes.EqualFold(name, []byte("Connection")):
+			p.closeAfter = bytes.EqualFold(value, []byte("close")) || p.closeAfter && !bytes.EqualFold(value, []byte("keep-alive"))
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			return false
+		}
+	}
+	if status == 204 || status == 304 {
+		p.bodyLeft = 0
+	}
+	return p.bodyLeft >= 0
 }
