@@ -48,7 +48,7 @@ type results struct {
 	Statuses  map[int]uint64          // number of responses by HTTP status
 	Elapsed   time.Duration           // measured time; with a Rate it ends with the last response
 	Latency   *hdrhistogram.Histogram // latencies of responses with status 200, in nanoseconds
-	CPU       time.Duration           // of the generator's thread; if it is close to Elapsed, the generator limits the load
+	CPU       time.Duration           // of the generator's thread; near Elapsed, the generator limits the load
 
 	lastResponse time.Duration
 }
