@@ -59,7 +59,7 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 		}
 		results = append(results, result)
 	}
-	return withTarget(ctx, p, o, func(target *importTarget, report *terminalReport) error {
+	return withTarget(ctx, p, o, func(target *importTarget, report *report) error {
 		d := &documentImport{definition, page, o.saved}
 		return importEach(p, target, report, len(results), func(fi *fileImport, i int) (string, error) {
 			return names[i], d.importDocument(ctx, fi, names[i], &results[i])
@@ -102,7 +102,7 @@ func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, nam
 		}
 		refreshes = refreshes[size:]
 		fi.counts.elapsed = fi.clock().Sub(start)
-		fi.report.progress(importProgress{lineCounts: fi.counts, file: name})
+		fi.report.progress(name, &fi.counts)
 	}
 	return nil
 }

@@ -25,17 +25,10 @@ const batchObservationsMin = 8192
 type fileImport struct {
 	sink    engine.Ingester
 	clock   func() time.Time
-	report  reporter
+	report  *report
 	sources *engine.Catalogue // has the known sources; if it is nil, unknown sources cause no warning
 	unknown map[string]bool   // unknown sources that were reported
 	counts  lineCounts
-}
-
-// reporter reports the progress and problems of an import.
-type reporter interface {
-	rejected(rejectedLine) error // called for each rejected line, in the order of the file
-	warn(string)                 // called for valid input that may be a mistake
-	progress(importProgress)     // called after each batch
 }
 
 // rejectedLine is a line of an observation file, or a quote of a document, that was not published.
@@ -97,15 +90,13 @@ func (c *lineCounts) err() error {
 		terminal.Thousands(rejected), terminal.Plural(c.lines, cmp.Or(c.unit, "line")), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
 }
 
+// add adds the counts that err needs.
 func (c *lineCounts) add(other *lineCounts) {
 	c.lines += other.lines
 	c.accepted += other.accepted
-	c.changed += other.changed
 	c.quarantined += other.quarantined
 	c.refused += other.refused
 	c.malformed += other.malformed
-	c.notices += other.notices
-	c.elapsed += other.elapsed
 	c.unit = other.unit
 }
 
@@ -114,13 +105,6 @@ func (c *lineCounts) perSecond() int {
 		return 0
 	}
 	return int(int64(c.lines) * int64(time.Second) / int64(c.elapsed))
-}
-
-type importProgress struct {
-	lineCounts
-	file  string
-	bytes int64 // number of bytes read
-	size  int64 // bytes of the file; 0 if it is unknown
 }
 
 // lineBatch is a batch of observations. They are grouped in refreshes: a refresh is everything that one source gave at
@@ -161,7 +145,7 @@ func (f *fileImport) importFile(ctx context.Context, file *input.File, format co
 			return err
 		}
 		f.counts.elapsed = f.clock().Sub(start)
-		f.report.progress(importProgress{f.counts, file.Name, reader.Bytes(), file.Size})
+		f.report.progress(file.Name, &f.counts)
 	}
 	return nil
 }

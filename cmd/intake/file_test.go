@@ -44,20 +44,18 @@ func (d *fakeSink) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	return receipt, nil
 }
 
-// recordedReport records what it receives.
+// recordedReport keeps what it receives.
 type recordedReport struct {
+	report
 	lines []string
-	steps []importProgress
 }
 
-func (h *recordedReport) rejected(u rejectedLine) error {
-	h.lines = append(h.lines, u.String())
-	return nil
+func record() *recordedReport {
+	r := &recordedReport{}
+	keep := func(text string) { r.lines = append(r.lines, text) }
+	r.report = report{clock: time.Now, last: time.Now(), info: func(string) {}, warn: keep, rejected: func(l rejectedLine) error { keep(l.String()); return nil }}
+	return r
 }
-
-func (h *recordedReport) warn(question string) { h.lines = append(h.lines, question) }
-
-func (h *recordedReport) progress(p importProgress) { h.steps = append(h.steps, p) }
 
 // tickingClock is a clock that moves a second each time it is read.
 func tickingClock() func() time.Time {
@@ -69,14 +67,14 @@ func tickingClock() func() time.Time {
 }
 
 func inputOf(text string) *input.File {
-	return &input.File{ReadCloser: io.NopCloser(strings.NewReader(text)), Name: "o.csv", Size: int64(len(text))}
+	return &input.File{ReadCloser: io.NopCloser(strings.NewReader(text)), Name: "o.csv"}
 }
 
 func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
 	text := header + observation(1, "59", "60") + observation(1, "quarantined", "60") + "x\n" +
 		observation(2, "refused", "60") + observation(3, "58", "60")
-	var recorded recordedReport
-	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recorded}
+	recorded := record()
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recorded.report}
 	if err := in.importFile(t.Context(), inputOf(text), collectors.CSV); err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +88,6 @@ func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
 	}
 	if got := in.counts; got != (lineCounts{lines: 5, accepted: 2, quarantined: 1, refused: 1, malformed: 1, elapsed: time.Second}) {
 		t.Errorf("counted %+v", got)
-	}
-	if last := recorded.steps[len(recorded.steps)-1]; last.bytes != int64(len(text)) || last.size != last.bytes {
-		t.Errorf("read %d of %d bytes", last.bytes, last.size)
 	}
 }
 
@@ -109,9 +104,9 @@ func TestIntake_NothingIsLost(t *testing.T) {
 		}
 		text.WriteString(observation(i/1000, buy, "60"))
 	}
-	var recorded recordedReport
+	recorded := record()
 	to := &fakeSink{}
-	in := &fileImport{sink: to, clock: tickingClock(), report: &recorded}
+	in := &fileImport{sink: to, clock: tickingClock(), report: &recorded.report}
 	if err := in.importFile(t.Context(), inputOf(text.String()), collectors.CSV); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +120,7 @@ func TestIntake_NothingIsLost(t *testing.T) {
 }
 
 func TestIntake_StopsWhenTheSystemDoes(t *testing.T) {
-	in := &fileImport{sink: &fakeSink{fails: 1}, clock: tickingClock(), report: &recordedReport{}}
+	in := &fileImport{sink: &fakeSink{fails: 1}, clock: tickingClock(), report: &record().report}
 	err := in.importFile(t.Context(), inputOf(header+observation(1, "59", "60")), collectors.CSV)
 	if err == nil || !strings.Contains(err.Error(), "o.csv from line 2: read_only") || exit.Code(err) != exit.CannotWrite {
 		t.Errorf("%v, exit code %d", err, exit.Code(err))
@@ -136,7 +131,7 @@ func TestIntake_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	to := &fakeSink{}
-	err := (&fileImport{sink: to, clock: tickingClock(), report: &recordedReport{}}).importFile(ctx, inputOf(header+observation(1, "59", "60")), collectors.CSV)
+	err := (&fileImport{sink: to, clock: tickingClock(), report: &record().report}).importFile(ctx, inputOf(header+observation(1, "59", "60")), collectors.CSV)
 	if exit.Code(err) != exit.Interrupted || to.calls != 0 {
 		t.Errorf("%v, exit code %d, %d hand-overs", err, exit.Code(err), to.calls)
 	}
@@ -145,7 +140,7 @@ func TestIntake_Interrupted(t *testing.T) {
 // TestIntake_BrokenStream wants the lines before the break to be imported, and the break to be reported.
 func TestIntake_BrokenStream(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(header+observation(1, "59", "60")+observation(2, "59", "60")), failing{})
-	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &record().report}
 	err := in.importFile(t.Context(), &input.File{ReadCloser: io.NopCloser(broken), Name: "o.csv"}, collectors.CSV)
 	if exit.Code(err) != exit.IOError || in.counts.accepted != 1 {
 		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
@@ -159,8 +154,8 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("the cable is cu
 // TestIntake_UnknownSource wants each source that the catalogue lacks to be reported once, and its lines accepted all
 // the same.
 func TestIntake_UnknownSource(t *testing.T) {
-	recorded := &recordedReport{}
-	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: recorded, sources: engine.DefaultCatalogue()}
+	recorded := record()
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recorded.report, sources: engine.DefaultCatalogue()}
 	rows := strings.ReplaceAll(observation(1, "59", "60")+observation(2, "59", "60"), "popular-site", "popular-sitio")
 	if err := in.importFile(t.Context(), inputOf(header+rows), collectors.CSV); err != nil {
 		t.Fatal(err)
@@ -176,7 +171,7 @@ func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
 	texts := []string{header + observation(1, "59", "60") + observation(2, "59", "60"), observation(3, "59", "60")}
 	stdin := &cancellingReader{texts, cancel, make(chan struct{})}
 	defer close(stdin.wait)
-	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recordedReport{}}
+	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &record().report}
 	err := in.importFile(ctx, &input.File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, collectors.CSV)
 	if exit.Code(err) != exit.Interrupted || in.counts.accepted == 0 {
 		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
@@ -220,5 +215,17 @@ func TestSummary_TellsOfPublishedRates(t *testing.T) {
 	}
 	if got := (&lineCounts{lines: 3}).String(); strings.Contains(got, "published") {
 		t.Error(got)
+	}
+}
+
+// TestReport_Progress wants a line in five seconds at most.
+func TestReport_Progress(t *testing.T) {
+	var lines []string
+	r := &report{clock: tickingClock(), info: func(text string) { lines = append(lines, text) }}
+	for range 6 { // a second each; the first one is overdue
+		r.progress("o.csv", &lineCounts{lines: 1234, elapsed: 2 * time.Second})
+	}
+	if want := "o.csv: 1,234 lines, 617 a second"; !slices.Equal(lines, []string{want, want}) {
+		t.Errorf("got %q", lines)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/remote"
 	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -110,7 +111,7 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 		}
 		files = append(files, file)
 	}
-	return withTarget(ctx, p, o, func(target *importTarget, report *terminalReport) error {
+	return withTarget(ctx, p, o, func(target *importTarget, report *report) error {
 		return importEach(p, target, report, len(files), func(fi *fileImport, i int) (string, error) {
 			return files[i].Name, fi.importFile(ctx, files[i], collectors.Format(o.format))
 		})
@@ -125,7 +126,7 @@ type importTarget struct {
 }
 
 // withTarget calls work with the running node, if there is one, or else with the data directory.
-func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *terminalReport) error) (err error) {
+func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *report) error) (err error) {
 	report, err := openReport(p, o.refused)
 	if err != nil {
 		return err
@@ -159,13 +160,13 @@ func withTarget(ctx context.Context, p *process.Process, o importOptions, work f
 }
 
 // importEach calls importOne for each of count files, and prints a summary after each.
-func importEach(p *process.Process, target *importTarget, report *terminalReport, count int, importOne func(*fileImport, int) (name string, err error)) error {
+func importEach(p *process.Process, target *importTarget, report *report, count int, importOne func(*fileImport, int) (name string, err error)) error {
 	var total lineCounts
 	for i := range count {
 		fi := &fileImport{sink: target.sink, clock: p.Clock, report: report, sources: target.catalogue}
 		name, err := importOne(fi, i)
 		total.add(&fi.counts)
-		report.summary(p.Stdout, name, &fi.counts)
+		terminal.Fprintf(p.Stdout, "%s: %s\n", name, &fi.counts)
 		if err != nil {
 			return target.explain(err)
 		}
@@ -178,7 +179,7 @@ func importEach(p *process.Process, target *importTarget, report *terminalReport
 // otherwise Import logs the problem.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	fi := &fileImport{
-		sink: n.System(), clock: p.Clock, report: &logReport{log: log, clock: p.Clock, last: p.Clock()}, sources: n.Catalogue(),
+		sink: n.System(), clock: p.Clock, report: newLogReport(log, p.Clock), sources: n.Catalogue(),
 	}
 	err := fi.importFile(ctx, file, collectors.AnyFormat)
 	if err == nil || fi.counts.lines > 0 {

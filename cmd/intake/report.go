@@ -4,11 +4,10 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -16,108 +15,62 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-const (
-	progressTerminal = 100 * time.Millisecond // interval between updates of the progress line on a terminal
-	progressLines    = 5 * time.Second        // interval between progress lines elsewhere
-)
+// progressInterval is the interval between lines about progress.
+const progressInterval = 5 * time.Second
 
-type terminalReport struct {
-	out      io.Writer // output for people: progress and rejected lines
-	terminal bool      // out is a terminal; progress is then one line, which is overwritten
+// report tells an operator about the progress and the problems of an import.
+type report struct {
 	clock    func() time.Time
-	last     time.Time // time of the last progress line
-	shown    int       // number of characters of the progress line on the terminal
-	file     *os.File  // file that gets rejected lines as NDJSON; if it is nil, they go to out
-	lines    *bufio.Writer
+	last     time.Time                // of the last line about progress
+	info     func(text string)        // for progress
+	warn     func(text string)        // for valid input that may be a mistake
+	rejected func(rejectedLine) error // called for each rejected line, in the order of the file
+	close    func() error
 }
 
-// openReport returns a report that writes to standard error. Rejected lines go to a file if refused is the name of one;
-// "" means standard error too.
-func openReport(p *process.Process, refused string) (*terminalReport, error) {
-	r := &terminalReport{out: p.Stderr, terminal: terminal.IsTerminal(p.Stderr), clock: p.Clock, last: p.Clock()}
+// openReport returns a report that writes to standard error. Rejected lines go to a file as NDJSON if refused is the
+// name of one; "" means standard error too.
+func openReport(p *process.Process, refused string) (*report, error) {
+	say := func(text string) { terminal.Fprintf(p.Stderr, "%s\n", text) }
+	r := &report{clock: p.Clock, last: p.Clock(), info: say, warn: say, close: func() error { return nil }}
 	if refused == "" {
+		r.rejected = func(l rejectedLine) error { say(l.String()); return nil }
 		return r, nil
 	}
 	file, err := os.OpenFile(refused, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, exit.Errorf(exit.CannotWrite, "write rejected lines: %w", err)
 	}
-	r.file, r.lines = file, bufio.NewWriter(file)
+	failed := func(err error) error {
+		if err != nil {
+			err = exit.Errorf(exit.IOError, "write rejected lines: %w", err)
+		}
+		return err
+	}
+	lines := bufio.NewWriter(file)
+	encoder := json.NewEncoder(lines)
+	r.rejected = func(l rejectedLine) error { return failed(encoder.Encode(l)) }
+	r.close = func() error { return failed(errors.Join(lines.Flush(), file.Close())) }
 	return r, nil
 }
 
-func (r *terminalReport) close() error {
-	if r.file == nil {
-		return nil
-	}
-	err := r.lines.Flush()
-	if closeErr := r.file.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return exit.Errorf(exit.IOError, "write rejected lines: %w", err)
-	}
-	return nil
-}
-
-func (r *terminalReport) rejected(l rejectedLine) error {
-	if r.file == nil {
-		r.clearProgress()
-		terminal.Fprintf(r.out, "%s\n", l)
-		return nil
-	}
-	line, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("encode a rejected line: %w", err)
-	}
-	if _, err := r.lines.Write(append(line, '\n')); err != nil {
-		return exit.Errorf(exit.IOError, "write rejected lines: %w", err)
-	}
-	return nil
-}
-
-func (r *terminalReport) warn(text string) {
-	r.clearProgress()
-	terminal.Fprintf(r.out, "%s\n", text)
-}
-
-func (r *terminalReport) progress(p importProgress) {
-	now := r.clock()
-	interval := progressLines
-	if r.terminal {
-		interval = progressTerminal
-	}
-	if now.Sub(r.last) < interval {
-		return
-	}
-	r.last = now
-	r.clearProgress()
-	text := fmt.Sprintf("%s: %s%s, %s a second", p.file, percentRead(p), terminal.Plural(p.lines, cmp.Or(p.unit, "line")), terminal.Thousands(p.perSecond()))
-	if !r.terminal {
-		terminal.Fprintf(r.out, "%s\n", text)
-		return
-	}
-	r.shown = len(text)
-	terminal.Fprintf(r.out, "%s", text)
-}
-
-func percentRead(p importProgress) string {
-	if p.size <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d %%, ", min(100, p.bytes*100/p.size))
-}
-
-func (r *terminalReport) clearProgress() {
-	if r.shown > 0 {
-		terminal.Fprintf(r.out, "%s", "\r"+strings.Repeat(" ", r.shown)+"\r")
-		r.shown = 0
+// newLogReport returns a report that logs.
+func newLogReport(log *slog.Logger, clock func() time.Time) *report {
+	return &report{
+		clock: clock, last: clock(), info: func(text string) { log.Info("importing " + text) }, warn: func(text string) { log.Warn(text) },
+		rejected: func(l rejectedLine) error {
+			log.Warn(l.String(), "outcome", l.Outcome, "reason", l.Reason, "line", l.Line)
+			return nil
+		},
 	}
 }
 
-func (r *terminalReport) summary(out io.Writer, file string, c *lineCounts) {
-	r.clearProgress()
-	terminal.Fprintf(out, "%s: %s\n", file, c)
+// progress is called after each batch.
+func (r *report) progress(file string, c *lineCounts) {
+	if now := r.clock(); now.Sub(r.last) >= progressInterval {
+		r.last = now
+		r.info(fmt.Sprintf("%s: %s, %s a second", file, terminal.Plural(c.lines, cmp.Or(c.unit, "line")), terminal.Thousands(c.perSecond())))
+	}
 }
 
 func (c *lineCounts) String() string {
@@ -131,25 +84,4 @@ func (c *lineCounts) String() string {
 	return fmt.Sprintf("%s in %s, %s a second: %s accepted (%s new), %s quarantined, %s refused, %s malformed%s",
 		terminal.Plural(c.lines, cmp.Or(c.unit, "line")), c.elapsed.Round(time.Millisecond), terminal.Thousands(c.perSecond()),
 		terminal.Thousands(c.accepted), terminal.Thousands(c.changed), terminal.Thousands(c.quarantined), terminal.Thousands(c.refused), terminal.Thousands(c.malformed), repeats)
-}
-
-// logReport reports the progress and the problems of Import as log records.
-type logReport struct {
-	log   *slog.Logger
-	clock func() time.Time
-	last  time.Time
-}
-
-func (r *logReport) rejected(l rejectedLine) error {
-	r.log.Warn(l.String(), "outcome", l.Outcome, "reason", l.Reason, "line", l.Line)
-	return nil
-}
-
-func (r *logReport) warn(text string) { r.log.Warn(text) }
-
-func (r *logReport) progress(p importProgress) {
-	if now := r.clock(); now.Sub(r.last) >= progressLines {
-		r.last = now
-		r.log.Info(fmt.Sprintf("importing %s: %s%s", p.file, percentRead(p), terminal.Plural(p.lines, "line")))
-	}
 }

@@ -17,7 +17,6 @@ import (
 type File struct {
 	io.ReadCloser        // nil for a named pipe, which the first read opens
 	Name          string // name of the file, for messages
-	Size          int64  // bytes; 0 if it is unknown
 	Blocking      bool   // reads may block forever: a named pipe or standard input
 }
 
@@ -55,7 +54,7 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	if err != nil {
 		return nil, exit.Errorf(exit.NoInput, "read observations: %w", err)
 	}
-	return &File{ReadCloser: file, Name: name, Size: info.Size()}, nil
+	return &File{ReadCloser: file, Name: name}, nil
 }
 
 // Reader returns a Reader for the contents of the file.
