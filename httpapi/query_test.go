@@ -34,6 +34,15 @@ func TestQ1_Q2_T8_Refused(t *testing.T) {
 	for _, c := range []struct{ target, path, part string }{
 		{"/v1/rates?Limit=3", "Limit", "nearest known name is limit"},
 		{"/v1/rates?x=1&x=2", "x", ""},
+		{"/v1/rates?curency=USD", "curency", "nearest known name is currency"},
+		{"/v1/rates?operation=buy", "operation", "not known"},
+		{"/v1/rates?amount=1", "amount", "not known"},
+		{"/v1/rates/best?currency=USD&operation=buy&form=2025-01-01", "form", "nearest"},
+		{"/v1/rates?currency=USD&currency=USD", "currency 1", "repeated"},
+		{"/v1/rates?limit", "limit", "must be"},
+		{"/v1/rates?currency=%", "currency", "hexadecimal"},
+		{"/v1/rates/history?from=%2", "from", "hexadecimal"},
+		{"/v1/rates/history?from=2024-01-01&to=2025-01-01", "from", "365 days"},
 		{"/v1/currencies?limit=1", "limit", "takes no parameters"},
 		{"/v1/institutions/bhd?currency=USD", "currency", "takes no parameters"},
 		{"/v1/institutions?kind=reference", "kind", "nearest known name is limit"},
@@ -52,8 +61,9 @@ func TestQ1_Q2_T8_Refused(t *testing.T) {
 	} {
 		f.refuses(t, c.target, c.path, c.part)
 	}
-	f.takes(t, "/v1/rates?", "/v1/rates?&", "/v1/rates?limit=1&&cursor=2&", "/v1/rates?%6cimit=1",
-		"/v1/rates?currency=%55SD&kind=reference&channel=cash&institution=bhd", "/v1/rates/history?from=2024-11-21")
+	f.takes(t, "/v1/rates?", "/v1/rates?&", "/v1/rates?limit=1&&cursor=2&", "/v1/rates?%6cimit=1", "/v1/rates?limit=1&cursor=0", "/v1/rates?limit=200&cursor=100000",
+		"/v1/rates?currency=%55SD&kind=reference&channel=cash&institution=bhd", "/v1/convert?currency=USD&operation=buy&amount=999999999999.99",
+		"/v1/rates/history?from=2024-02-29&to=2024-02-29", "/v1/rates/history?from=2023-01-01&to=2024-01-01", "/v1/rates/history?from=2024-11-21")
 	lenient := newFixture(t, func(c *Config) { c.AllowUnknownParameters = true })
 	lenient.takes(t, "/v1/currencies?utm_source=x&limit=0")
 	lenient.refuses(t, "/v1/rates?utm_source=x&limit=0", "limit", "whole number")
