@@ -40,17 +40,10 @@ func (s *quoteStore) apply(event Event) {
 
 func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 	if !quote.Backfill {
-		old := s.quote(quote.Key)
-		if old.sourceQuote(event.SourceID) == nil {
-			s.quotesOf[event.SourceID]++
-		}
-		before := old.sourceQuotes
-		if s.market.known && !old.shared {
-			before = slices.Clone(before) // the change is made in place
-		}
 		q := s.mutableQuote(quote.Key)
+		s.market.removeQuote(q)
 		q.accept(q.nextSourceQuote(event, quote))
-		s.market.changed(before, q, event.ObservedAt)
+		s.market.addQuote(q, event.ObservedAt)
 	}
 	s.record(historyRow(event, quote))
 }
@@ -85,10 +78,8 @@ func (q *SourceQuote) sameValue(quote *AcceptedQuote) bool {
 
 func (s *quoteStore) addQuarantined(quarantined Quarantined) {
 	s.quarantine = append(s.quarantine, quarantined)
-	s.quarantineIDs[quarantined.key()] = quarantined.ID
 	s.lastQuarantineID = max(s.lastQuarantineID, quarantined.ID)
 	if len(s.quarantine) > quarantineMax {
-		delete(s.quarantineIDs, s.quarantine[0].key())
 		s.quarantine = s.quarantine[1:]
 	}
 	s.addPending(&quarantined)
@@ -116,18 +107,26 @@ func (s *quoteStore) addPending(quarantined *Quarantined) {
 	s.mutableQuote(key).addPending(pending)
 }
 
-func (q *Quarantined) key() quarantineKey {
-	key := q.Observation.Key()
-	return quarantineKey{
-		q.SourceID, key.Institution, key.Channel, key.Kind, q.Observation.Buy, q.Observation.Sell,
-		q.Observation.EffectiveDate, q.Observation.PublishedAt.UnixNano(), q.ObservedAt.UnixNano(),
+// quarantineID returns the number of an observation that is in quarantine, so that a file that is read twice is
+// quarantined once.
+func (c *contents) quarantineID(observed *Quarantined) (uint64, bool) {
+	for i := range slices.Backward(c.quarantine) {
+		if q := &c.quarantine[i]; q.ObservedAt.Equal(observed.ObservedAt) && q.SourceID == observed.SourceID &&
+			q.Observation.sameQuote(&observed.Observation) {
+			return q.ID, true
+		}
 	}
+	return 0, false
+}
+
+func (o *Observation) sameQuote(other *Observation) bool {
+	return o.Key() == other.Key() && o.Buy == other.Buy && o.Sell == other.Sell && o.EffectiveDate == other.EffectiveDate &&
+		o.PublishedAt.Equal(other.PublishedAt)
 }
 
 func (s *quoteStore) removeQuarantined(id uint64) {
 	for i := range s.quarantine {
 		if s.quarantine[i].ID == id {
-			delete(s.quarantineIDs, s.quarantine[i].key())
 			s.quarantine = slices.Concat(s.quarantine[:i], s.quarantine[i+1:]) // snapshots share the old array
 			return
 		}
@@ -138,9 +137,6 @@ func (s *quoteStore) withdraw(e *Withdrawn) {
 	value := s.quote(e.Key).sourceQuote(e.SourceID)
 	if !e.HistoryOnly {
 		s.mutableQuote(e.Key).withdraw(e.SourceID)
-		if value != nil {
-			s.quotesOf[e.SourceID]--
-		}
 		s.market.known = false
 	}
 	switch {
@@ -158,18 +154,15 @@ func (s *quoteStore) withdraw(e *Withdrawn) {
 // withdrawRow lets every other value replace the row of a source, or removes it. If value is not nil, only a row with
 // this value counts.
 func (s *quoteStore) withdrawRow(date Date, e *Withdrawn, value *SourceQuote, remove bool) {
-	row, _, _ := s.findRow(date, e.Key)
+	row := s.findRow(date, e.Key)
 	if row == nil || row.SourceID != e.SourceID || value != nil && !(row.Buy.Equal(value.Buy) && row.Sell.Equal(value.Sell)) {
+		return
+	}
+	if remove {
+		s.removeRows(date, func(r *HistoryEntry) bool { return r == row })
 		return
 	}
 	withdrawn := *row
 	withdrawn.Precedence = precedenceWithdrawn
-	s.setRow(withdrawn)
-	if remove && s.base == nil { // a draft keeps the row, so that its base does not show through
-		d := s.days[date]
-		d.rows = slices.DeleteFunc(d.rows, func(r HistoryEntry) bool { return r.key() == e.Key })
-		if len(d.rows) == 0 {
-			delete(s.days, date)
-		}
-	}
+	s.setRow(&withdrawn)
 }

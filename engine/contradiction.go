@@ -91,7 +91,7 @@ func (v *validator) withdraw(quote *SourceQuote, detail string, decision *Decisi
 		ID: v.store.lastQuarantineID + 1, SourceID: quote.SourceID, ObservedAt: quote.LastCheckedAt, Observation: observation,
 		Reason: Contradicted, Detail: detail + "; the published rate was withdrawn",
 	}
-	if _, known := v.store.quarantineID(quarantined.key()); !known {
+	if _, known := v.store.quarantineID(&quarantined); !known {
 		decision.add(v.store, &Refreshed{Currency: v.currency, SourceID: quote.SourceID, ObservedAt: at, Quarantined: []Quarantined{quarantined}})
 	}
 	decision.Receipt.Notices = append(decision.Receipt.Notices, Notice{quote.Key.ID(v.currency), quote.SourceID, "withdrawn: " + detail})
@@ -110,7 +110,7 @@ func (v *validator) withdrawPast(c *candidate, decision *Decision) {
 		return
 	}
 	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
-	row, _, _ := v.store.findRow(date, c.key)
+	row := v.store.findRow(date, c.key)
 	if row == nil || row.SourceID != v.refresh.SourceID || row.Precedence == precedenceWithdrawn || !row.Buy.Equal(c.buy) || !row.Sell.Equal(c.sell) {
 		return
 	}

@@ -9,17 +9,12 @@ import (
 // CurrencySnapshot is an immutable copy of the state of one currency. For data that depends on the time, such as stale
 // rates, use View.
 type CurrencySnapshot struct {
+	contents
 	currency   string
 	catalogue  *Catalogue
-	quotes     []*quote // sorted by key; after a withdrawal a quote may have no SourceQuote
-	days       []*day   // by date
-	quarantine []Quarantined
-	slots      []AnsweredSlot
-
-	lastQuarantineID uint64
-	checkedAt        time.Time // see Freshness
-	freshUntil       time.Time
-	newest           atomic.Pointer[RankedView] // the view that View has made most recently; nil at first
+	checkedAt  time.Time // see Freshness
+	freshUntil time.Time
+	newestView atomic.Pointer[RankedView] // the view that View has made most recently; nil at first
 }
 
 // Currency returns the currency's code.
@@ -47,7 +42,9 @@ func (s *CurrencySnapshot) Saved() SavedCurrency {
 		saved.Pending = append(saved.Pending, q.pending...)
 	}
 	for _, day := range s.days {
-		saved.History = append(saved.History, day.rows...)
+		for _, row := range day.rows {
+			saved.History = append(saved.History, *row)
+		}
 	}
 	return saved
 }

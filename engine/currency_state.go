@@ -17,14 +17,16 @@ func DefaultRules() Rules {
 // CurrencyState is the mutable state of one currency: quotes, history and quarantine (refused observations). Its
 // methods must not be called concurrently. The values that they return are immutable, so any goroutine may read them.
 type CurrencyState struct {
-	currency   string
-	catalogue  *Catalogue
-	rules      Rules
-	store      *quoteStore
-	snapshot   *CurrencySnapshot // nil after a change
-	quotes     []*quote          // quotes of the newest CurrencySnapshot, sorted by key
-	days       []*day            // days of the newest CurrencySnapshot, sorted by date
-	oldestFull Date              // first day whose commercial rows are in the newest CurrencySnapshot
+	currency  string
+	catalogue *Catalogue
+	rules     Rules
+	store     *quoteStore
+	snapshot  *CurrencySnapshot // nil after a change
+	// Observe changes the store at once, because each refresh is checked against those before it. These events are the
+	// difference between the store and the snapshot, until Apply has got all of them. Other calls undo them first.
+	decided []Event
+	applied int  // number of decided events that Apply has got
+	ahead   bool // the store differs from the snapshot
 }
 
 // NewCurrencyState returns an empty state.
@@ -41,28 +43,46 @@ func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules
 	for _, quote := range saved.SourceQuotes {
 		quote.PublishedAt = pastOnly(quote.PublishedAt, quote.LastCheckedAt)
 		c.store.mutableQuote(quote.Key).accept(&quote)
-		c.store.quotesOf[quote.SourceID]++
 	}
-	c.store.restoreRows(saved.History)
+	rows := slices.Clone(saved.History) // one allocation for all
+	for i := range rows {
+		c.store.setRow(&rows[i])
+	}
 	for _, pending := range saved.Pending {
 		if pending.Sightings == 0 { // of an earlier version
 			pending.Since, pending.Sightings = pending.ObservedAt, 1
 		}
 		c.store.mutableQuote(pending.Key).addPending(pending)
 	}
-	for _, quarantined := range saved.Quarantine {
-		c.store.quarantine = append(c.store.quarantine, quarantined)
-		c.store.quarantineIDs[quarantined.key()] = quarantined.ID
-	}
-	c.store.slots, c.store.slotsShared = saved.Slots, true
-	c.store.lastQuarantineID = saved.LastQuarantineID
+	c.store.quarantine, c.store.slots, c.store.lastQuarantineID = saved.Quarantine, saved.Slots, saved.LastQuarantineID
 	return c
 }
 
 // Apply changes the state by a durable event. The result depends only on the event and the state.
 func (c *CurrencyState) Apply(event Event) {
+	if c.applied < len(c.decided) && c.decided[c.applied] == event { // the store has it already
+		if c.applied++; c.applied == len(c.decided) {
+			c.decided, c.applied, c.ahead, c.snapshot = nil, 0, false, nil
+		}
+		return
+	}
+	c.undo()
 	c.store.apply(event)
 	c.snapshot = nil
+}
+
+// undo removes the changes of decided events that Apply has not got.
+func (c *CurrencyState) undo() {
+	if !c.ahead {
+		return
+	}
+	applied := c.decided[:c.applied]
+	c.decided, c.applied, c.ahead = nil, 0, false
+	c.store.restore(c.snapshot.contents)
+	for _, event := range applied {
+		c.store.apply(event)
+		c.snapshot = nil
+	}
 }
 
 // Saved returns the state in the form that is written to backups and to snapshots of the log.
@@ -70,41 +90,13 @@ func (c *CurrencyState) Saved() SavedCurrency { return c.Snapshot().Saved() }
 
 // Snapshot returns an immutable copy of the state. It returns the same copy until Apply is called.
 func (c *CurrencyState) Snapshot() *CurrencySnapshot {
-	if c.snapshot != nil {
-		return c.snapshot
+	if c.applied > 0 {
+		c.undo()
 	}
-	c.snapshotQuotes()
-	c.snapshotDays()
-	c.store.slotsShared = true
-	quarantine := c.store.quarantine
-	c.snapshot = &CurrencySnapshot{
-		currency: c.currency, catalogue: c.catalogue, quotes: c.quotes, days: c.days,
-		quarantine: quarantine[:len(quarantine):len(quarantine)], // the store may append to the array
-		slots:      c.store.slots, lastQuarantineID: c.store.lastQuarantineID,
+	if c.snapshot == nil {
+		c.store.trim()
+		c.snapshot = &CurrencySnapshot{currency: c.currency, catalogue: c.catalogue, contents: c.store.share()}
+		c.snapshot.setFreshness()
 	}
-	c.snapshot.setFreshness()
 	return c.snapshot
 }
-
-// snapshotQuotes replaces c.quotes by a new list that includes the quotes that have changed since the last snapshot.
-func (c *CurrencyState) snapshotQuotes() {
-	s := c.store
-	if len(s.changedQuotes) == 0 {
-		return
-	}
-	list, oldLen := slices.Clone(c.quotes), len(c.quotes)
-	for _, q := range s.changedQuotes {
-		q.shared = true
-		if i, found := slices.BinarySearchFunc(list[:oldLen], q.key, compareQuoteKey); found {
-			list[i] = q
-		} else {
-			list = append(list, q)
-		}
-	}
-	if len(list) > oldLen {
-		slices.SortFunc(list, func(a, b *quote) int { return a.key.Compare(b.key) })
-	}
-	c.quotes, s.changedQuotes = list, s.changedQuotes[:0]
-}
-
-func compareQuoteKey(q *quote, key QuoteKey) int { return q.key.Compare(key) }

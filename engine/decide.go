@@ -16,10 +16,11 @@ type Decision struct {
 // same as in Receipt. Refused observations are not counted.
 type RefreshCount struct{ Accepted, Changed, Repeated int }
 
-// Decide checks a command against the state and the rules, and changes nothing. For Observe it returns no error; the
-// receipt lists the refused observations. For another command it returns an *Error if the quote or the quarantined
-// observation does not exist, or can't be released.
+// Decide checks a command against the state and the rules. Only Apply of its events changes the state. For Observe it
+// returns no error; the receipt lists the refused observations. For another command it returns an *Error if the quote
+// or the quarantined observation does not exist, or can't be released.
 func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error) {
+	c.undo()
 	now = plainUTC(now)
 	switch command := command.(type) {
 	case Observe:
@@ -37,32 +38,32 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	panic(fmt.Sprintf("engine: no rule decides a command of type %T", command))
 }
 
-// observe checks each refresh against the state after the refreshes before it.
+// observe checks each refresh against the state after the refreshes before it. It changes the store; see
+// CurrencyState.decided.
 func (c *CurrencyState) observe(refreshes []Refresh, now time.Time) Decision {
-	if len(refreshes) > 0 {
-		c.store.marketAt(plainUTC(refreshes[0].ObservedAt)) // kept for the next command, unlike that of the draft
-	}
-	draft := c.store.draft()
+	c.Snapshot() // for undo
+	c.ahead = true
 	var decision Decision
 	for i := range refreshes {
-		if draft.slotAnswered(&refreshes[i]) {
+		if c.store.slotAnswered(&refreshes[i]) {
 			decision.count(RefreshCount{Repeated: len(refreshes[i].Observations)})
 			continue
 		}
-		v := newValidator(c, draft, &refreshes[i], now)
+		v := newValidator(c, &refreshes[i], now)
 		v.following = refreshes[i+1:]
 		event := v.validate()
 		decision.count(v.report(&decision.Receipt, i))
 		if len(event.Quotes)+len(event.Quarantined) > 0 || !event.Slot.IsZero() {
-			decision.add(draft, event)
+			decision.add(c.store, event)
 			v.withdrawContradicted(&decision)
 		}
 	}
+	c.decided, c.ahead = decision.Events, len(decision.Events) > 0
 	return decision
 }
 
-func (d *Decision) add(draft *quoteStore, event Event) {
-	draft.apply(event)
+func (d *Decision) add(store *quoteStore, event Event) {
+	store.apply(event)
 	d.Events = append(d.Events, event)
 }
 
@@ -100,7 +101,7 @@ func (c *CurrencyState) release(command Release, now time.Time) (Decision, error
 		return Decision{}, err
 	}
 	refresh := Refresh{SourceID: quarantined.SourceID, ObservedAt: quarantined.ObservedAt, Observations: []Observation{quarantined.Observation}}
-	v := newValidator(c, c.store, &refresh, now)
+	v := newValidator(c, &refresh, now)
 	candidate := &v.candidates[0]
 	if reason, detail := candidate.defect(); reason != "" {
 		return Decision{}, &Error{

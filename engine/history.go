@@ -56,8 +56,8 @@ func (g dayGroup) count(f *Filter) int {
 			n += len(rows)
 			continue
 		}
-		for i := range rows {
-			if f.matchesKey(rows[i].key()) {
+		for _, row := range rows {
+			if f.matchesKey(row.key()) {
 				n++
 			}
 		}
@@ -69,14 +69,13 @@ func (g dayGroup) count(f *Filter) int {
 func (g dayGroup) addMatching(p *pager[HistoryEntry], f *Filter) {
 	var rows []*HistoryEntry
 	for _, day := range g {
-		dayRows := day.ofInstitution(f.Institution)
-		for i := range dayRows {
+		for _, row := range day.ofInstitution(f.Institution) {
 			switch {
-			case !f.matchesKey(dayRows[i].key()):
+			case !f.matchesKey(row.key()):
 			case len(g) == 1:
-				p.add(dayRows[i])
+				p.add(*row)
 			default:
-				rows = append(rows, &dayRows[i])
+				rows = append(rows, row)
 			}
 		}
 	}
@@ -87,7 +86,7 @@ func (g dayGroup) addMatching(p *pager[HistoryEntry], f *Filter) {
 }
 
 // ofInstitution returns the rows of one institution, or all rows for "". The rows of a day are sorted by institution.
-func (d *day) ofInstitution(id string) []HistoryEntry {
+func (d *day) ofInstitution(id string) []*HistoryEntry {
 	if id == "" {
 		return d.rows
 	}

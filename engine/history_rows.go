@@ -2,10 +2,8 @@ package engine
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -15,8 +13,9 @@ const precedenceWithdrawn = math.MaxInt64
 
 // day has the history of one currency on one day in Santo Domingo: rows sorted by QuoteKey.
 type day struct {
-	date Date
-	rows []HistoryEntry
+	date       Date
+	rows       []*HistoryEntry // immutable
+	generation uint64          // of the quoteStore that made it
 }
 
 func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }
@@ -29,8 +28,8 @@ func historyDate(effective Date, observedAt time.Time) Date {
 	return effective
 }
 
-func historyRow(event *Refreshed, quote *AcceptedQuote) HistoryEntry {
-	return HistoryEntry{
+func historyRow(event *Refreshed, quote *AcceptedQuote) *HistoryEntry {
+	return &HistoryEntry{
 		Date: historyDate(quote.EffectiveDate, event.ObservedAt), InstitutionID: quote.Key.Institution, Currency: event.Currency,
 		Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy, Sell: quote.Sell,
 		SourceID: event.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, pastOnly(quote.PublishedAt, event.ObservedAt)),
@@ -47,42 +46,24 @@ func (h *HistoryEntry) replaces(old *HistoryEntry) bool {
 	return !h.ObservedAt.Before(old.ObservedAt) && *h != *old
 }
 
-// findRow returns the row of a quote on a day, or nil. own is true if the row is in s, and false if it is in the base
-// of s: the store to which the draft s adds changes (see quoteStore). index is the position of the row in its day in s,
-// or the position where s would insert it.
-func (s *quoteStore) findRow(date Date, key QuoteKey) (row *HistoryEntry, index int, own bool) {
-	d := s.days[date]
-	if d != nil {
-		index, own = sort.Find(len(d.rows), func(i int) int { return key.Compare(d.rows[i].key()) })
+// findRow returns the row of a quote on a day, or nil.
+func (c *contents) findRow(date Date, key QuoteKey) *HistoryEntry {
+	rows := c.rowsOf(date)
+	if i, found := slices.BinarySearchFunc(rows, key, compareRow); found {
+		return rows[i]
 	}
-	switch {
-	case own:
-		row = &d.rows[index]
-	case s.base != nil:
-		row, _, _ = s.base.findRow(date, key)
-	}
-	return row, index, own
+	return nil
 }
 
-// eachRow calls visit for the rows of a day.
-func (s *quoteStore) eachRow(date Date, visit func(*HistoryEntry)) {
-	own := s.days[date]
-	if own != nil {
-		for i := range own.rows {
-			visit(&own.rows[i])
-		}
+// rowsOf returns the rows of a day.
+func (c *contents) rowsOf(date Date) []*HistoryEntry {
+	if i, found := slices.BinarySearchFunc(c.days, date, compareDay); found {
+		return c.days[i].rows
 	}
-	if s.base == nil {
-		return
-	}
-	s.base.eachRow(date, func(row *HistoryEntry) {
-		if own == nil {
-			visit(row)
-		} else if _, found := sort.Find(len(own.rows), func(i int) int { return row.key().Compare(own.rows[i].key()) }); !found {
-			visit(row)
-		}
-	})
+	return nil
 }
+
+func compareRow(row *HistoryEntry, key QuoteKey) int { return row.key().Compare(key) }
 
 // oldestRetained returns the first day whose commercial rows are kept. It depends on the newest day of history and not
 // on a clock, so that a replay drops the same days.
@@ -95,102 +76,62 @@ func (s *quoteStore) retains(date Date, kind Kind) bool {
 
 // record stores a row, unless the stored row of the same quote and day takes precedence. A day therefore has one row
 // for each quote: the newest value of the source with the highest precedence.
-func (s *quoteStore) record(row HistoryEntry) {
-	old, index, own := s.findRow(row.Date, row.key())
+func (s *quoteStore) record(row *HistoryEntry) {
+	old := s.findRow(row.Date, row.key())
 	if old != nil && !row.replaces(old) || !s.retains(row.Date, row.Kind) {
 		return
 	}
-	s.putRow(row, index, own)
+	s.setRow(row)
+}
+
+// setRow inserts or replaces the row of a quote on a day.
+func (s *quoteStore) setRow(row *HistoryEntry) {
+	d := s.mutableDay(row.Date)
+	if i, found := slices.BinarySearchFunc(d.rows, row.key(), compareRow); found {
+		d.rows[i] = row
+	} else {
+		d.rows = slices.Insert(d.rows, i, row)
+	}
 	s.newest = max(s.newest, row.Date)
 }
 
-func (s *quoteStore) setRow(row HistoryEntry) {
-	_, index, own := s.findRow(row.Date, row.key())
-	s.putRow(row, index, own)
+// removeRows removes the rows of a day for which drop returns true, and the day if it has no others.
+func (s *quoteStore) removeRows(date Date, drop func(*HistoryEntry) bool) {
+	d := s.mutableDay(date)
+	if d.rows = slices.DeleteFunc(d.rows, drop); len(d.rows) == 0 {
+		s.days = slices.DeleteFunc(s.days, func(other *day) bool { return other == d })
+	}
 }
 
-// putRow replaces or inserts a row at the position that findRow returned.
-func (s *quoteStore) putRow(row HistoryEntry, index int, own bool) {
-	d := s.days[row.Date]
-	switch {
-	case d == nil:
-		d = &day{date: row.Date}
-	case !s.changedDays[row.Date]:
-		d = &day{row.Date, slices.Clone(d.rows)}
+// mutableDay returns the day of a date, for changes.
+func (s *quoteStore) mutableDay(date Date) *day {
+	i, found := slices.BinarySearchFunc(s.days, date, compareDay)
+	if found && s.days[i].generation == s.generation {
+		return s.days[i]
 	}
-	s.days[row.Date], s.changedDays[row.Date] = d, true
-	if own {
-		d.rows[index] = row
+	if !s.owns.days {
+		s.days, s.owns.days = slices.Clone(s.days), true
+	}
+	d := &day{date: date, generation: s.generation}
+	if found {
+		d.rows = slices.Clone(s.days[i].rows)
+		s.days[i] = d
 	} else {
-		d.rows = slices.Insert(d.rows, index, row)
+		s.days = slices.Insert(s.days, i, d)
 	}
+	return d
 }
 
-// restoreRows adds saved history. Rows of one day that are sorted by key are added together, all other rows one by one.
-func (s *quoteStore) restoreRows(rows []HistoryEntry) {
-	for len(rows) > 0 {
-		date, n := rows[0].Date, 1
-		for n < len(rows) && rows[n].Date == date && rows[n-1].key().Compare(rows[n].key()) < 0 {
-			n++
-		}
-		if s.days[date] == nil {
-			s.days[date], s.changedDays[date] = &day{date, slices.Clone(rows[:n])}, true
-		} else {
-			for _, row := range rows[:n] {
-				s.setRow(row)
-			}
-		}
-		s.newest = max(s.newest, date)
-		rows = rows[n:]
-	}
-}
-
-// snapshotDays replaces c.days by a new list with the days that have changed since the newest CurrencySnapshot.
-func (c *CurrencyState) snapshotDays() {
-	s, oldest := c.store, c.store.oldestRetained()
-	if len(s.changedDays) == 0 {
-		return // then the oldest retained day has not changed either
-	}
-	for _, old := range c.days[c.dayIndex(c.oldestFull):c.dayIndex(oldest)] {
-		s.changedDays[old.date] = true
-	}
-	days, remaining := make([]*day, 0, len(c.days)+len(s.changedDays)), c.days
-	for _, date := range slices.Sorted(maps.Keys(s.changedDays)) {
-		i, found := slices.BinarySearchFunc(remaining, date, compareDay)
-		days = append(days, remaining[:i]...)
-		if remaining = remaining[i:]; found {
-			remaining = remaining[1:]
-		}
-		if s.trim(date, oldest); s.days[date] != nil {
-			days = append(days, s.days[date])
+// trim drops the commercial rows that are no longer retained.
+func (s *quoteStore) trim() {
+	oldest := s.oldestRetained()
+	start, _ := slices.BinarySearchFunc(s.days, s.trimmed, compareDay)
+	end, _ := slices.BinarySearchFunc(s.days, oldest, compareDay)
+	expired := func(row *HistoryEntry) bool { return !s.retains(row.Date, row.Kind) }
+	for _, d := range slices.Clone(s.days[start:max(start, end)]) {
+		if slices.ContainsFunc(d.rows, expired) {
+			s.removeRows(d.date, expired)
 		}
 	}
-	c.days, c.oldestFull = append(days, remaining...), oldest
-	s.changedDays = map[Date]bool{} // clear would keep the memory of the map, which has all days after a replay
-}
-
-// dayIndex returns the position of a date in the days of the last snapshot, or the position where it would be inserted.
-func (c *CurrencyState) dayIndex(date Date) int {
-	i, _ := slices.BinarySearchFunc(c.days, date, compareDay)
-	return i
-}
-
-// trim drops the commercial rows of a day before oldest.
-func (s *quoteStore) trim(date, oldest Date) {
-	d := s.days[date]
-	if d == nil || date >= oldest {
-		return
-	}
-	var retained []HistoryEntry
-	for i := range d.rows {
-		if s.retains(date, d.rows[i].Kind) {
-			retained = append(retained, d.rows[i])
-		}
-	}
-	switch {
-	case len(retained) == 0:
-		delete(s.days, date)
-	case len(retained) < len(d.rows):
-		s.days[date] = &day{date, retained}
-	}
+	s.trimmed = max(s.trimmed, oldest)
 }

@@ -33,7 +33,9 @@ func (s *quoteStore) marketAt(t time.Time) *market {
 		return m
 	}
 	*m = market{known: true, from: t, buys: m.buys[:0], sells: m.sells[:0]}
-	s.eachQuote(func(q *quote) { m.include(q, t) })
+	for _, q := range s.quotes {
+		m.include(q, t)
+	}
 	return m
 }
 
@@ -99,16 +101,18 @@ func (q *SourceQuote) newerThan(other *SourceQuote) bool {
 	return cmp.Or(q.LastCheckedAt.Compare(other.LastCheckedAt), other.Key.Compare(q.Key), cmp.Compare(other.SourceID, q.SourceID)) > 0
 }
 
-// changed updates the market after a quote has changed at a time. old has the source quotes before the change.
-func (m *market) changed(old []*SourceQuote, q *quote, t time.Time) {
-	if m.known = m.validAt(t); !m.known {
-		return // the next marketAt makes it again
-	}
-	m.from = t
-	for _, source := range old {
+// removeQuote and addQuote update the market before and after a quote changes at a time.
+func (m *market) removeQuote(q *quote) {
+	for _, source := range q.sourceQuotes {
 		m.remove(source)
 	}
-	m.include(q, t)
+}
+
+func (m *market) addQuote(q *quote, t time.Time) {
+	if m.known = m.validAt(t); m.known { // else the next marketAt makes it again
+		m.from = t
+		m.include(q, t)
+	}
 }
 
 // copyFrom makes m a copy of another market, in the memory of m.

@@ -123,7 +123,7 @@ func (v *validator) lastGood(c *candidate) (good bidAsk, observedAt time.Time, o
 		newest = DateOf(v.refresh.ObservedAt)
 	}
 	for date := newest; date > newest.AddDays(-int(v.rules.LastGoodAgeMax/(24*time.Hour))); date-- {
-		row, _, _ := v.store.findRow(date, c.key)
+		row := v.store.findRow(date, c.key)
 		if row != nil && !row.ObservedAt.After(v.refresh.ObservedAt) && v.store.retains(date, row.Kind) {
 			return bidAsk{row.Buy, row.Sell}, row.ObservedAt, true
 		}
@@ -190,11 +190,11 @@ func (v *validator) pastMarket(c *candidate) *market {
 		return v.past
 	}
 	m := &market{}
-	v.store.eachRow(date, func(row *HistoryEntry) {
+	for _, row := range v.store.rowsOf(date) {
 		if row.Kind == Commercial && row.Precedence != precedenceWithdrawn {
 			m.add(&SourceQuote{Key: row.key(), SourceID: row.SourceID, Buy: row.Buy, Sell: row.Sell, LastCheckedAt: row.ObservedAt})
 		}
-	})
+	}
 	v.past, v.pastDate = m, date
 	return m
 }
@@ -288,11 +288,11 @@ const referenceDays = 31
 func (v *validator) pastReference(c *candidate) (reference bidAsk) {
 	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
 	for oldest := date - referenceDays; date > oldest && reference == (bidAsk{}); date-- {
-		v.store.eachRow(date, func(row *HistoryEntry) {
+		for _, row := range v.store.rowsOf(date) {
 			if row.Kind == Reference && row.Precedence != precedenceWithdrawn {
 				reference = bidAsk{row.Buy, row.Sell}
 			}
-		})
+		}
 	}
 	return reference
 }
@@ -344,11 +344,9 @@ func (v *validator) unopposed(c *candidate, before *market) bool {
 		}
 		return true
 	}
-	unopposed := true
-	v.store.eachQuote(func(q *quote) {
-		unopposed = unopposed && (q.key.Kind != c.key.Kind || q.key.Institution == c.key.Institution || q.freshAt(v.refresh.ObservedAt) == nil)
+	return !slices.ContainsFunc(v.store.quotes, func(q *quote) bool {
+		return q.key.Kind == c.key.Kind && q.key.Institution != c.key.Institution && q.freshAt(v.refresh.ObservedAt) != nil
 	})
-	return unopposed
 }
 
 // confirmedByFollowing reports whether the next observations of the quote in the same command repeat the value, so that
@@ -394,7 +392,7 @@ func (v *validator) eachSimilar(c *candidate, visit func(marketQuote)) {
 			visit(q)
 		}
 	}
-	v.store.eachQuote(func(q *quote) {
+	for _, q := range v.store.quotes {
 		if fresh := q.freshAt(v.refresh.ObservedAt); fresh != nil {
 			check(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell})
 		}
@@ -403,7 +401,7 @@ func (v *validator) eachSimilar(c *candidate, visit func(marketQuote)) {
 				check(marketQuote{q.key, p.SourceID, p.Buy, p.Sell})
 			}
 		}
-	})
+	}
 }
 
 // near reports whether two sides differ by at most permille (thousandths). A null side is near every other side.
@@ -461,7 +459,7 @@ func (v *validator) quarantine(c *candidate, event *Refreshed) {
 		SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Observation: c.observation.truncated(),
 		Reason: c.reason, Detail: c.detail,
 	}
-	if id, found := v.store.quarantineID(quarantined.key()); found {
+	if id, found := v.store.quarantineID(&quarantined); found {
 		c.quarantineID = id
 		return
 	}
@@ -503,7 +501,7 @@ func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *Acc
 		return last == nil || !last.sameValue(quote)
 	}
 	row := historyRow(event, quote)
-	old, _, _ := v.store.findRow(row.Date, quote.Key)
+	old := v.store.findRow(row.Date, quote.Key)
 	return v.store.retains(row.Date, row.Kind) && (old == nil || row.replaces(old))
 }
 

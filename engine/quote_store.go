@@ -10,121 +10,87 @@ import (
 // year. If there are more, the oldest are dropped from the store, but stay in the log.
 const quarantineMax = 4096
 
-// quoteStore holds the quotes, history and quarantine of one currency. A draft is a store with a base (another store):
-// it has only changes, and reads everything else from the base. If a command has several refreshes (a refresh is all
-// observations of one source at one time), each refresh is checked against a draft with the refreshes before it,
-// because those are not durable yet.
-type quoteStore struct {
-	base          *quoteStore
-	quotes        map[QuoteKey]*quote
-	days          map[Date]*day            // days not in changedDays are shared with a CurrencySnapshot; copy to change
-	quarantine    []Quarantined            // oldest first
-	quarantineIDs map[quarantineKey]uint64 // detects observations that are in quarantine already
-	slots         []AnsweredSlot           // newest scheduled time of each source, sorted by source
-	slotsShared   bool                     // a CurrencySnapshot or the base has the same slots; copy to change
-
-	quotesOf         map[string]int // number of quotes of each source; in a draft, how many more than in the base
+// contents are the quotes, history and quarantine of one currency. Its lists are shared: a CurrencySnapshot has them
+// too, so the quoteStore copies what it changes.
+type contents struct {
+	quotes           []*quote       // sorted by key; after a withdrawal a quote may have no SourceQuote
+	days             []*day         // sorted by date
+	quarantine       []Quarantined  // oldest first
+	slots            []AnsweredSlot // newest scheduled time of each source, sorted by source
 	lastQuarantineID uint64
-	newest           Date          // newest day that has history
-	historyDays      int           // number of days of commercial history that is kept, up to newest
-	changedDays      map[Date]bool // days changed since the newest CurrencySnapshot
-	changedQuotes    []*quote      // quotes changed since the newest CurrencySnapshot
-	market           *market       // see marketAt
-	scratch, merged  *market       // memory for the market of a draft, and for withCandidates
+	newest           Date // newest day that ever had history
 }
+
+// quoteStore changes the contents of one currency.
+type quoteStore struct {
+	contents
+	generation  uint64 // number of calls of share; quotes and days of an earlier generation are copied to change
+	owns        ownedLists
+	historyDays int     // number of days of commercial history that is kept, up to newest
+	trimmed     Date    // days before it have no commercial rows
+	market      *market // see marketAt
+	merged      *market // memory for withCandidates
+}
+
+// ownedLists says which lists of a quoteStore were copied since share, so that they can be changed in place.
+type ownedLists struct{ quotes, days, slots bool }
 
 // quote has the source quotes (the newest accepted quote of each source) and the pending confirmations of one QuoteKey.
 type quote struct {
 	key          QuoteKey
-	shared       bool           // a CurrencySnapshot has the quote, so the quote must be replaced instead of changed
+	generation   uint64         // of the quoteStore that made it
 	sourceQuotes []*SourceQuote // sorted by source; immutable
 	preferred    *SourceQuote   // source quote with the highest precedence; nil without source quotes
 	pending      []PendingConfirmation
 }
 
-// quarantineKey identifies an observation in quarantine, so that a file that is read twice is quarantined once.
-type quarantineKey struct {
-	source, institution string
-	channel             Channel
-	kind                Kind
-	buy, sell           string
-	effective           Date
-	published           int64
-	observedAt          int64
-}
-
 func newQuoteStore(historyDays int) *quoteStore {
-	return &quoteStore{
-		historyDays: historyDays, quotes: map[QuoteKey]*quote{}, quotesOf: map[string]int{},
-		market: &market{}, merged: &market{}, days: map[Date]*day{}, quarantineIDs: map[quarantineKey]uint64{}, changedDays: map[Date]bool{},
-	}
+	return &quoteStore{historyDays: historyDays, market: &market{}, merged: &market{}}
 }
 
-func (s *quoteStore) draft() *quoteStore {
-	draft := newQuoteStore(s.historyDays)
-	if s.scratch == nil {
-		s.scratch = &market{}
-	}
-	draft.base, draft.market, draft.merged = s, s.scratch, s.merged
-	draft.market.copyFrom(s.market)
-	draft.slots, draft.slotsShared = s.slots, true
-	draft.lastQuarantineID, draft.newest = s.lastQuarantineID, s.newest
-	return draft
+// share returns the contents. From then on the store copies what it changes.
+func (s *quoteStore) share() contents {
+	s.generation++
+	s.owns = ownedLists{}
+	shared := s.contents
+	shared.quarantine = slices.Clip(shared.quarantine) // the store may append to the array
+	return shared
 }
 
-// mutableQuote returns the quote of a key, for changes. If the quote is shared or in the base, it is copied first.
+// restore replaces the contents by shared ones.
+func (s *quoteStore) restore(shared contents) {
+	s.contents = shared
+	s.share()
+	s.market.known = false
+}
+
+// mutableQuote returns the quote of a key, for changes.
 func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
-	if q, ok := s.quotes[key]; ok && !q.shared {
-		return q
+	i, found := slices.BinarySearchFunc(s.quotes, key, compareQuoteKey)
+	if found && s.quotes[i].generation == s.generation {
+		return s.quotes[i]
 	}
-	old := s.quote(key)
-	q := &quote{key: key, preferred: old.preferred, pending: slices.Clone(old.pending)}
-	q.sourceQuotes = append(make([]*SourceQuote, 0, len(old.sourceQuotes)+1), old.sourceQuotes...)
-	s.quotes[key] = q
-	s.changedQuotes = append(s.changedQuotes, q)
-	return q
+	if !s.owns.quotes {
+		s.quotes, s.owns.quotes = slices.Clone(s.quotes), true
+	}
+	if !found {
+		s.quotes = slices.Insert(s.quotes, i, &quote{key: key, generation: s.generation})
+		return s.quotes[i]
+	}
+	q := *s.quotes[i]
+	q.generation, q.sourceQuotes, q.pending = s.generation, slices.Clone(q.sourceQuotes), slices.Clone(q.pending)
+	s.quotes[i] = &q
+	return &q
 }
 
-// countOf returns the number of quotes of a source.
-func (s *quoteStore) countOf(sourceID string) int {
-	if s.base == nil {
-		return s.quotesOf[sourceID]
-	}
-	return s.quotesOf[sourceID] + s.base.countOf(sourceID)
-}
+func compareQuoteKey(q *quote, key QuoteKey) int { return q.key.Compare(key) }
 
 // quote returns the quote of a key, or an empty quote. The caller must not change it.
 func (s *quoteStore) quote(key QuoteKey) *quote {
-	if q, ok := s.quotes[key]; ok {
-		return q
-	}
-	if s.base != nil {
-		return s.base.quote(key)
+	if i, found := slices.BinarySearchFunc(s.quotes, key, compareQuoteKey); found {
+		return s.quotes[i]
 	}
 	return &quote{key: key}
-}
-
-func (s *quoteStore) quarantineID(key quarantineKey) (uint64, bool) {
-	id, ok := s.quarantineIDs[key]
-	if !ok && s.base != nil {
-		return s.base.quarantineID(key)
-	}
-	return id, ok
-}
-
-// eachQuote calls visit for every quote once, in no particular order.
-func (s *quoteStore) eachQuote(visit func(*quote)) {
-	for _, q := range s.quotes {
-		visit(q)
-	}
-	if s.base == nil {
-		return
-	}
-	for key, q := range s.base.quotes {
-		if _, replaced := s.quotes[key]; !replaced {
-			visit(q)
-		}
-	}
 }
 
 // sourceQuote returns the quote of one source, or nil.

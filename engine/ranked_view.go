@@ -21,11 +21,11 @@ type RankedView struct {
 
 // View returns the view at a time. The snapshot keeps the newest view, and returns it while it is valid.
 func (s *CurrencySnapshot) View(now time.Time) *RankedView {
-	if view := s.newest.Load(); view != nil && view.validAt(now) {
+	if view := s.newestView.Load(); view != nil && view.validAt(now) {
 		return view
 	}
 	view := s.makeView(now)
-	s.newest.Store(view)
+	s.newestView.Store(view)
 	return view
 }
 

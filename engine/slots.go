@@ -46,8 +46,8 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 	if !slot.Slot.After(s.answeredSlot(slot.SourceID)) {
 		return
 	}
-	if s.slotsShared {
-		s.slots, s.slotsShared = slices.Clone(s.slots), false
+	if !s.owns.slots {
+		s.slots, s.owns.slots = slices.Clone(s.slots), true
 	}
 	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }

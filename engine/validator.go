@@ -52,10 +52,10 @@ type candidate struct {
 	inEvent       bool // the event of the refresh has a quote with the key
 }
 
-func newValidator(c *CurrencyState, store *quoteStore, refresh *Refresh, now time.Time) *validator {
+func newValidator(c *CurrencyState, refresh *Refresh, now time.Time) *validator {
 	count := len(refresh.Observations)
 	v := &validator{
-		currency: c.currency, rules: c.rules, store: store, refresh: *refresh, now: now, source: c.catalogue.Source(refresh.SourceID),
+		currency: c.currency, rules: c.rules, store: c.store, refresh: *refresh, now: now, source: c.catalogue.Source(refresh.SourceID),
 		candidates: make([]candidate, count), firstOfQuote: make(map[QuoteKey]int, count),
 	}
 	v.defaultRange.JumpPermille = c.rules.JumpPermille
@@ -277,31 +277,22 @@ func (v *validator) checkCompleteness() {
 	if !v.refresh.Complete {
 		return
 	}
-	known := 0 // accepted quotes that the source had before
 	for i := range v.candidates {
-		c := &v.candidates[i]
-		first := &v.candidates[c.first]
-		if c.reason == "" && !first.accepted {
-			first.accepted = true
-			if c.last != nil {
-				known++
-			}
+		if c := &v.candidates[i]; c.reason == "" {
+			v.candidates[c.first].accepted = true
 		}
 	}
-	if known == v.store.countOf(v.refresh.SourceID) {
-		return
-	}
 	current, lost := 0, 0
-	v.store.eachQuote(func(q *quote) {
+	for _, q := range v.store.quotes {
 		last := q.sourceQuote(v.refresh.SourceID)
 		if last == nil || last.staleAt(v.refresh.ObservedAt) {
-			return
+			continue
 		}
 		current++
 		if c := v.candidateOf(q.key); c == nil || !c.accepted {
 			lost++
 		}
-	})
+	}
 	if lost*2 <= current {
 		return
 	}

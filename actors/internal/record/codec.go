@@ -29,8 +29,12 @@ type codec struct {
 	pos       int            // position in bytes; the value of nextField begins there
 	nextField fieldNumber    // the field that comes next in the input; 0 at the end of the message and after an error
 	nextWire  protowire.Type // wire type of nextField
+	recent    *recentTexts
 	scope
 }
+
+// recentTexts are texts that internedText has read lately. Without them it would allocate each text to look it up.
+type recentTexts [64]string
 
 // scope is the state of one message that is being read.
 type scope struct {
@@ -60,16 +64,13 @@ func message[T any](c *codec, n fieldNumber, v *T, fields func(*codec, *T)) {
 	}
 }
 
-// repeated writes or reads a list of messages. It counts them before it reads them, to allocate the list only once.
+// repeated writes or reads a list of messages.
 func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)) {
 	if c.writing {
 		for i := range *list {
 			message(c, n, &(*list)[i], fields)
 		}
 		return
-	}
-	if c.nextField == n && *list == nil {
-		*list = make([]T, 0, c.countRun())
 	}
 	for c.nextField == n {
 		var zero T
@@ -125,17 +126,6 @@ func (c *codec) require(n fieldNumber) {
 	if c.nextField == n {
 		c.seen |= 1 << n
 	}
-}
-
-// countRun returns how many fields with the number nextField follow each other. It reads nothing.
-func (c *codec) countRun() (count int) {
-	before := *c
-	for ; c.nextField == before.nextField && c.nextWire == protowire.BytesType; count++ {
-		c.pos = c.length()
-		c.advance()
-	}
-	*c = before
-	return count
 }
 
 // consumed moves the position over the n bytes that protowire has read. A negative n is protowire's error.

@@ -29,7 +29,7 @@ func readAll(from io.Reader) (readSnapshot, error) {
 	all.Snapshot, err = NewDecoder().Snapshot(from, SnapshotVisitor{
 		Accounts: func(some [][]byte) error {
 			for _, one := range some {
-				state, err := (&Decoder{}).Account(one)
+				state, err := NewDecoder().Account(one)
 				if err != nil {
 					return err
 				}
@@ -165,7 +165,7 @@ func FuzzSnapshot(f *testing.F) {
 func FuzzAccount(f *testing.F) {
 	f.Add(body(sampleAccount()))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		state, err := (&Decoder{}).Account(data)
+		state, err := NewDecoder().Account(data)
 		if err != nil {
 			return
 		}

@@ -94,10 +94,19 @@ func (c *codec) instant(n fieldNumber, v *time.Time) {
 
 // internedText is for a text of which many records have the same value. All of them share one copy.
 func (c *codec) internedText(n fieldNumber, v *string) {
-	reads := !c.writing && c.nextField == n
-	if c.text(n, v); reads {
-		*v = unique.Make(*v).Value()
+	if c.writing || c.nextField != n {
+		c.text(n, v)
+		return
 	}
+	*v = ""
+	if text := c.value(); len(text) > 0 {
+		recent := &c.recent[(len(text)+int(text[0])*7+int(text[len(text)-1]))%len(c.recent)]
+		if *recent != string(text) {
+			*recent = unique.Make(string(text)).Value()
+		}
+		*v = *recent
+	}
+	c.advance()
 }
 
 func (c *codec) text(n fieldNumber, v *string) {
