@@ -247,7 +247,8 @@ func (w *marketFixture) compare(d *source.Definition, op corruption, before map[
 
 func (w *marketFixture) rate(id string, at time.Time) *engine.Rate {
 	code := strings.Split(id, ":")[1]
-	for _, rate := range w.currencies[code].Snapshot().View(at).Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 200}}).Items {
+	market := engine.NewMarketView(w.catalogue, []*engine.CurrencySnapshot{w.currencies[code].Snapshot()}, at)
+	for _, rate := range market.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 200}}).Items {
 		if rate.ID == id {
 			return rate
 		}

@@ -197,7 +197,7 @@ func TestI3_OffTheReferenceRate(t *testing.T) {
 			f.advance(time.Hour)
 			say()
 		}
-		if page := f.view().Ranking(RankingQuery{Operation: Sell, PageRequest: PageRequest{LimitMax, 0}}); page.Total != 0 {
+		if page := f.ranked(RankingQuery{Operation: Sell, PageRequest: PageRequest{LimitMax, 0}}); page.Total != 0 {
 			t.Errorf("ranked: %+v", *page.Items[0])
 		}
 		f.advance(time.Hour)
@@ -223,7 +223,7 @@ func TestI3_AWrongReferenceRate(t *testing.T) {
 	}
 	wantRanked := func(f *fixture, want int) {
 		t.Helper()
-		if page := f.view().Ranking(RankingQuery{Operation: Sell, PageRequest: PageRequest{LimitMax, 0}}); page.Total != want {
+		if page := f.ranked(RankingQuery{Operation: Sell, PageRequest: PageRequest{LimitMax, 0}}); page.Total != want {
 			t.Errorf("%d are ranked, want %d", page.Total, want)
 		}
 	}

@@ -7,14 +7,14 @@ import (
 )
 
 // CurrencySnapshot is an immutable copy of the state of one currency. For data that depends on the time, such as stale
-// rates, use View.
+// rates, use MarketView.
 type CurrencySnapshot struct {
 	contents
 	currency   string
 	catalogue  *Catalogue
 	checkedAt  time.Time // see Freshness
 	freshUntil time.Time
-	newestView atomic.Pointer[RankedView] // the view that View has made most recently; nil at first
+	newestView atomic.Pointer[currencyView] // the view that was made most recently; nil at first
 }
 
 // Currency returns the currency's code.

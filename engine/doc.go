@@ -3,17 +3,15 @@
 //
 // A CurrencyState is the mutable state of one currency. An actor of package actors owns it and calls its methods:
 //
-//	Decide(command, now)   checks the command against the rules; it changes nothing and returns events and a receipt
-//	                       (the actor then writes the events to the log)
+//	Decide(command, now)   checks the command against the rules and returns events and a receipt (the actor then
+//	                       writes the events to the log)
 //	Apply(event)           changes the state; a replay of the log needs no clock, catalogue or rules
 //	Snapshot()             returns an immutable copy, which any goroutine may read
 //
 // The types on the way from an observation to a response, all but CurrencyState immutable:
 //
-//	Observation, Refresh → CurrencyState → CurrencySnapshot → RankedView → MarketView → Page
-//	(of a source)          (one currency)                     (at one time)  (all currencies)
-//
-// A RankedView has the published rates at one time and their ranking, and marks stale rates.
+//	Observation, Refresh → CurrencyState → CurrencySnapshot → MarketView                     → Page
+//	(of a source)          (one currency)                     (all currencies, at one time)
 //
 // Service and Ingester are interfaces that package actors implements. Package httpapi, the collectors and the commands
 // call them.
@@ -21,7 +19,7 @@
 //	observation.go, event.go, command.go                              input and results of decisions
 //	validator.go, plausibility.go                                     which observations are refused
 //	currency_state.go, quote_store.go, apply.go, history_rows.go      the state of a currency
-//	currency_snapshot.go, ranked_view.go, market_view.go, history.go  data of responses
+//	currency_snapshot.go, currency_view.go, market_view.go, history.go  data of responses
 //	decimal.go, amount.go, date.go                                    exact values
 //	catalogue.go, catalogue.json                                      institutions, currencies and sources
 //

@@ -112,12 +112,21 @@ func (f *fixture) refuse(reason Reason, source string, observations ...Observati
 
 func (f *fixture) advance(d time.Duration) { f.now = f.now.Add(d) }
 
-func (f *fixture) view() *RankedView { return f.state.Snapshot().View(f.now) }
+func (f *fixture) view() *currencyView { return f.state.Snapshot().view(f.now) }
+
+func (f *fixture) marketView() *MarketView {
+	return NewMarketView(f.state.catalogue, []*CurrencySnapshot{f.state.Snapshot()}, f.now)
+}
+
+func (f *fixture) ranked(q RankingQuery) *Page[*Rate] {
+	q.Currency = f.state.currency
+	return f.marketView().Ranking(q)
+}
 
 // rate is the only published rate of an institution.
 func (f *fixture) rate(institution string) *Rate {
 	f.t.Helper()
-	page := f.view().Rates(RatesQuery{Filter{Institution: institution}, PageRequest{LimitMax, 0}})
+	page := f.marketView().Rates(RatesQuery{Filter{Institution: institution}, PageRequest{LimitMax, 0}})
 	if len(page.Items) != 1 {
 		f.t.Fatalf("%s has %d rates, want 1", institution, len(page.Items))
 	}
@@ -125,7 +134,7 @@ func (f *fixture) rate(institution string) *Rate {
 }
 
 func (f *fixture) ranking(operation Operation) []string {
-	page := f.view().Ranking(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}})
+	page := f.ranked(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}})
 	ids := make([]string, len(page.Items))
 	for i, rate := range page.Items {
 		ids[i] = rate.InstitutionID + "/" + string(rate.Channel)
@@ -185,9 +194,6 @@ func fuzzTexts(f *testing.F, faultOf func(string) string, seeds ...string) {
 		}
 	})
 }
-
-// ChangesAt returns the time of the next expiry of a published rate, or zero if none will expire.
-func (v *RankedView) ChangesAt() time.Time { return v.changesAt }
 
 // History returns the daily rows that match the query, including those of inactive institutions.
 func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {

@@ -31,7 +31,7 @@ func TestP1_TheCursorCountsItems(t *testing.T) {
 	for _, c := range []struct{ limit, cursor, items, next int }{
 		{2, 0, 2, 2}, {2, 2, 1, NoNextCursor}, {3, 0, 3, NoNextCursor}, {1, 1, 1, 2}, {5, 3, 0, NoNextCursor}, {5, 100000, 0, NoNextCursor},
 	} {
-		page := f.view().Rates(RatesQuery{PageRequest: PageRequest{c.limit, c.cursor}})
+		page := f.marketView().Rates(RatesQuery{PageRequest: PageRequest{c.limit, c.cursor}})
 		if len(page.Items) != c.items || page.NextCursor != c.next || page.Total != 3 {
 			t.Errorf("limit %d cursor %d: %d items, next %d, total %d, want %d, %d, 3",
 				c.limit, c.cursor, len(page.Items), page.NextCursor, page.Total, c.items, c.next)
@@ -49,7 +49,7 @@ func TestP1_TheCursorCountsItems(t *testing.T) {
 func TestP2_P3_APageIsOfOneSnapshot(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"))
-	view := f.view()
+	view := f.marketView()
 	page := view.Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}})
 	before := *page.Items[0]
 	f.advance(time.Hour)
@@ -57,7 +57,7 @@ func TestP2_P3_APageIsOfOneSnapshot(t *testing.T) {
 	if again := view.Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); again.Total != 1 || *page.Items[0] != before || *again.Items[0] != before {
 		t.Errorf("an old view shows %d, an old page %+v", again.Total, *page.Items[0])
 	}
-	if page := f.view().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Total != 2 {
+	if page := f.marketView().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Total != 2 {
 		t.Errorf("a new view shows %d", page.Total)
 	}
 }

@@ -12,7 +12,7 @@ import (
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
-	views     []*RankedView       // views of the same currencies, in the same order
+	views     []*currencyView     // views of the same currencies, in the same order
 	from      time.Time
 	changesAt time.Time
 
@@ -21,10 +21,10 @@ type MarketView struct {
 
 // NewMarketView returns the view of all snapshots at a time.
 func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, now time.Time) *MarketView {
-	market := &MarketView{catalogue: catalogue, from: now, snapshots: slices.Clone(snapshots), views: make([]*RankedView, len(snapshots))}
+	market := &MarketView{catalogue: catalogue, from: now, snapshots: slices.Clone(snapshots), views: make([]*currencyView, len(snapshots))}
 	slices.SortFunc(market.snapshots, func(a, b *CurrencySnapshot) int { return cmp.Compare(a.currency, b.currency) })
 	for i, snapshot := range market.snapshots {
-		market.views[i] = snapshot.View(now)
+		market.views[i] = snapshot.view(now)
 		market.changesAt = earlier(market.changesAt, market.views[i].changesAt)
 	}
 	return market
@@ -101,8 +101,8 @@ func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 }
 
 // view returns the view of a currency, or nil.
-func (m *MarketView) view(code string) *RankedView {
-	compare := func(view *RankedView, code string) int { return cmp.Compare(view.currency, code) }
+func (m *MarketView) view(code string) *currencyView {
+	compare := func(view *currencyView, code string) int { return cmp.Compare(view.currency, code) }
 	if i, found := slices.BinarySearchFunc(m.views, code, compare); found {
 		return m.views[i]
 	}
@@ -111,14 +111,46 @@ func (m *MarketView) view(code string) *RankedView {
 
 // Ranking returns the ranked rates that match the query. For an unknown currency it returns an empty page.
 func (m *MarketView) Ranking(q RankingQuery) *Page[*Rate] {
-	if view := m.view(q.Currency); view != nil {
-		return view.Ranking(q)
+	p := pager[*Rate]{request: q.PageRequest}
+	q.Kind = cmp.Or(q.Kind, Commercial)
+	view := m.view(q.Currency)
+	if view == nil || q.Kind == Reference && !q.ForConvert { // institutions do not trade at reference rates
+		return p.page(time.Time{})
 	}
-	return (&RankedView{}).Ranking(q)
+	list := view.toBuy
+	if q.Operation == Sell {
+		list = view.toSell
+	}
+	addMatching(&p, list, &q.Filter)
+	return p.page(view.changesAt)
 }
 
 // Rates returns the published rates that match the query, in all currencies.
-func (m *MarketView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage(m.views, q) }
+func (m *MarketView) Rates(q RatesQuery) *Page[*Rate] {
+	p := pager[*Rate]{request: q.PageRequest}
+	var changesAt time.Time
+	for _, view := range m.views {
+		if q.Currency != "" && q.Currency != view.currency {
+			continue
+		}
+		changesAt = earlier(changesAt, view.changesAt)
+		rates := view.rates
+		if q.Institution != "" {
+			rates = view.ofInstitution(q.Institution)
+		}
+		addMatching(&p, rates, &q.Filter)
+	}
+	return p.page(changesAt)
+}
 
 // History returns the daily rows that match the query, in all currencies.
 func (m *MarketView) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage(m.snapshots, q) }
+
+// addMatching adds the rates that match a filter, without regard to its currency.
+func addMatching(p *pager[*Rate], rates []*Rate, f *Filter) {
+	for _, rate := range rates {
+		if f.matchesKey(QuoteKey{rate.InstitutionID, rate.Channel, rate.Kind}) {
+			p.add(rate)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func TestI3_Refusals(t *testing.T) {
 			f := newFixture(t)
 			f.accept("a", goodBanks()...)
 			f.refuse(c.reason, "bdi-site", c.bad...)
-			if page := f.view().Rates(RatesQuery{Filter{Institution: "bdi"}, PageRequest{LimitMax, 0}}); page.Total != 0 {
+			if page := f.marketView().Rates(RatesQuery{Filter{Institution: "bdi"}, PageRequest{LimitMax, 0}}); page.Total != 0 {
 				t.Errorf("served: %+v", *page.Items[0])
 			}
 			if rows := f.history("bdi"); len(rows) != 0 {

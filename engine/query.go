@@ -124,11 +124,6 @@ func ResolveHistoryRange(from, to, today Date) (Date, Date) {
 	return from, to
 }
 
-func (f *Filter) matches(rate *Rate) bool {
-	return (f.Currency == "" || f.Currency == rate.Currency) &&
-		f.matchesKey(QuoteKey{rate.InstitutionID, rate.Channel, rate.Kind})
-}
-
 func (f *Filter) matchesKey(key QuoteKey) bool {
 	return (f.Institution == "" || f.Institution == key.Institution) &&
 		(f.Channel == "" || f.Channel == key.Channel) &&
@@ -155,12 +150,4 @@ func (p *pager[T]) page(changesAt time.Time) *Page[T] {
 		next = NoNextCursor
 	}
 	return &Page[T]{Items: p.items, Total: p.total, NextCursor: next, ChangesAt: changesAt}
-}
-
-func addMatching(p *pager[*Rate], rates []*Rate, f *Filter) {
-	for _, rate := range rates {
-		if f.matches(rate) {
-			p.add(rate)
-		}
-	}
 }

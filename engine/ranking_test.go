@@ -16,7 +16,7 @@ func TestS2_BestForTheCallerComesFirst(t *testing.T) {
 		Sell: {"popular/unspecified", "caribe/unspecified", "bhd/unspecified"},
 	} {
 		for _, comparing := range []bool{false, true} {
-			page := f.view().Ranking(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}, ForConvert: comparing})
+			page := f.ranked(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}, ForConvert: comparing})
 			var got []string
 			for _, rate := range page.Items {
 				got = append(got, rate.InstitutionID+"/unspecified")
@@ -56,10 +56,10 @@ func TestS4_AMissingSideIsLeftOutOfTheRanking(t *testing.T) {
 	if got := f.ranking(Sell); !slices.Equal(got, []string{"romana/unspecified"}) {
 		t.Errorf("sell ranks %v", got)
 	}
-	if page := f.view().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Total != 2 {
+	if page := f.marketView().Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Total != 2 {
 		t.Errorf("rates has %d, want both", page.Total)
 	}
-	if page := f.view().Ranking(RankingQuery{Operation: Buy, PageRequest: PageRequest{LimitMax, 0}}); page.Total != 1 {
+	if page := f.ranked(RankingQuery{Operation: Buy, PageRequest: PageRequest{LimitMax, 0}}); page.Total != 1 {
 		t.Errorf("total of the ranking is %d, want 1", page.Total)
 	}
 }
@@ -74,7 +74,7 @@ func TestS5_BestHasNoReferenceRates(t *testing.T) {
 	f := newFixture(t)
 	f.accept("bcrd-reference", reference("58.9", "59.3"))
 	f.accept("a", usd("bhd", "57", "60"))
-	page := f.view().Ranking(RankingQuery{Filter: Filter{Kind: Reference}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}})
+	page := f.ranked(RankingQuery{Filter: Filter{Kind: Reference}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}})
 	if page.Total != 0 || len(page.Items) != 0 {
 		t.Errorf("best of kind reference has %d items", page.Total)
 	}
@@ -89,13 +89,13 @@ func TestS6_ConvertComparesReferenceRatesWhenAsked(t *testing.T) {
 	f.accept("a", usd("bhd", "57", "60"))
 	for kind, want := range map[Kind]string{"": "bhd", Commercial: "bhd", Reference: "bcrd"} {
 		q := RankingQuery{Filter: Filter{Kind: kind}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}, ForConvert: true}
-		if page := f.view().Ranking(q); page.Total != 1 || page.Items[0].InstitutionID != want {
+		if page := f.ranked(q); page.Total != 1 || page.Items[0].InstitutionID != want {
 			t.Errorf("kind %q compares %d rates, want only %s", kind, page.Total, want)
 		}
 	}
 	f.advance(400 * time.Hour)
 	q := RankingQuery{Filter: Filter{Kind: Reference}, Operation: Buy, PageRequest: PageRequest{LimitMax, 0}, ForConvert: true}
-	if page := f.view().Ranking(q); page.Total != 0 {
+	if page := f.ranked(q); page.Total != 0 {
 		t.Errorf("an expired reference rate is compared")
 	}
 }
@@ -140,8 +140,8 @@ func TestS11_AManualRateLastsUntilItExpires(t *testing.T) {
 	manual.ExpiresAt = f.now.Add(2 * time.Hour)
 	f.accept("manual", manual)
 	view := f.view()
-	if !view.ChangesAt().Equal(manual.ExpiresAt) {
-		t.Errorf("the view changes at %s, want the manual rate's expiry", view.ChangesAt())
+	if !view.changesAt.Equal(manual.ExpiresAt) {
+		t.Errorf("the view changes at %s, want the manual rate's expiry", view.changesAt)
 	}
 	f.advance(2 * time.Hour)
 	if got := f.rate("bhd"); got.Manual || got.Stale {

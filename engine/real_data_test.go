@@ -47,7 +47,7 @@ func ingestReal(t *testing.T, refreshes []Refresh, rules Rules) realCounts {
 			accepted[day] = accepted[day] || count > 0
 		}
 		replay(state, decision.Events)
-		for _, rate := range state.Snapshot().View(refresh.ObservedAt).rates {
+		for _, rate := range state.Snapshot().view(refresh.ObservedAt).rates {
 			for _, side := range []Decimal{rate.Buy, rate.Sell} {
 				if !side.IsNull() && (side.Compare(low) < 0 || side.Compare(high) > 0 || len(side.String()) > 11) {
 					t.Fatalf("at %s %s is served with %s", refresh.ObservedAt, rate.ID, side)

@@ -77,7 +77,7 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 			if step == cutAt {
 				snapshot, afterCut = state.Saved(), len(events)
 			}
-			servesOnlyGood(t, state.Snapshot().View(now))
+			servesOnlyGood(t, state.Snapshot().view(now))
 		}
 		same(t, "a full replay", state, replay(NewCurrencyState("USD", testCatalogue(), DefaultRules()), events))
 		same(t, "snapshot and tail", state, replay(RestoreCurrencyState(snapshot, testCatalogue(), DefaultRules()), events[afterCut:]))
@@ -112,7 +112,7 @@ func same(t *rapid.T, what string, want, got *CurrencyState) {
 	}
 }
 
-func servesOnlyGood(t *rapid.T, view *RankedView) {
+func servesOnlyGood(t *rapid.T, view *currencyView) {
 	for _, rate := range view.rates {
 		if past := rate.SourceID == "past" && !rate.EffectiveDate.IsZero() && rate.EffectiveDate <= dayOf("2003-12-31"); !past &&
 			(rate.Buy.String() == "12.5" || rate.Sell.String() == "12.5") {
@@ -127,8 +127,7 @@ func servesOnlyGood(t *rapid.T, view *RankedView) {
 			t.Fatalf("%s is served with %s / %s", rate.ID, rate.Buy, rate.Sell)
 		}
 	}
-	for _, operation := range []Operation{Buy, Sell} {
-		ranking := view.Ranking(RankingQuery{Operation: operation, PageRequest: PageRequest{LimitMax, 0}}).Items
+	for operation, ranking := range map[Operation][]*Rate{Buy: view.toBuy, Sell: view.toSell} {
 		if !slices.IsSortedFunc(ranking, func(a, b *Rate) int { return compareRanked(operation, a, b) }) {
 			t.Fatalf("the ranking to %s is out of order", operation)
 		}

@@ -59,8 +59,8 @@ func pageOf[T any](all []T, request PageRequest) *Page[T] {
 
 func plainRates(snapshots []*CurrencySnapshot, f Filter, now time.Time) (all []*Rate) {
 	for _, snapshot := range snapshots {
-		for _, rate := range snapshot.View(now).rates {
-			if f.matches(rate) {
+		for _, rate := range snapshot.view(now).rates {
+			if (f.Currency == "" || f.Currency == rate.Currency) && f.matchesKey(QuoteKey{rate.InstitutionID, rate.Channel, rate.Kind}) {
 				all = append(all, rate)
 			}
 		}
@@ -125,7 +125,6 @@ func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
 type sampleMarket struct {
 	snapshots []*CurrencySnapshot
 	market    *MarketView
-	view      *RankedView
 	now       time.Time
 }
 
@@ -138,22 +137,21 @@ func newSampleMarket(t testing.TB, institutions, currencies int) *sampleMarket {
 		one.snapshots, one.now = append(one.snapshots, c.state.Snapshot()), c.now
 	}
 	one.market = NewMarketView(one.snapshots[0].catalogue, one.snapshots, one.now)
-	one.view = one.snapshots[0].View(one.now)
 	return one
 }
 
 // sampleQueries are queries with the same answer in every sampleMarket.
 func sampleQueries() map[string]func(*sampleMarket) {
 	ten, day := PageRequest{10, 0}, DateOf(noon)
-	mine := Filter{Currency: "C00", Institution: "institution-0007"}
+	first, mine := Filter{Currency: "C00"}, Filter{Currency: "C00", Institution: "institution-0007"}
 	return map[string]func(*sampleMarket){
-		"best":                    func(w *sampleMarket) { w.view.Ranking(RankingQuery{PageRequest: ten, Operation: Buy}) },
-		"rates":                   func(w *sampleMarket) { w.view.Rates(RatesQuery{PageRequest: ten}) },
-		"rates of one":            func(w *sampleMarket) { w.view.Rates(RatesQuery{mine, ten}) },
+		"best":                    func(w *sampleMarket) { w.market.Ranking(RankingQuery{Filter: first, PageRequest: ten, Operation: Buy}) },
+		"rates":                   func(w *sampleMarket) { w.market.Rates(RatesQuery{first, ten}) },
+		"rates of one":            func(w *sampleMarket) { w.market.Rates(RatesQuery{mine, ten}) },
 		"rates of all currencies": func(w *sampleMarket) { w.market.Rates(RatesQuery{PageRequest: ten}) },
 		"history":                 func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{PageRequest: ten, From: day, To: day}) },
 		"history of one":          func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{mine, ten, day, day}) },
-		"the view while it holds": func(w *sampleMarket) { w.snapshots[0].View(w.now.Add(time.Hour)) },
+		"the view while it holds": func(w *sampleMarket) { w.snapshots[0].view(w.now.Add(time.Hour)) },
 	}
 }
 

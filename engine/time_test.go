@@ -35,16 +35,16 @@ func TestT1_AViewIsRightUntilItChanges(t *testing.T) {
 	}
 	for range 3 {
 		view := f.view()
-		before := f.state.Snapshot().View(view.ChangesAt().Add(-1))
+		before := f.state.Snapshot().view(view.changesAt.Add(-1))
 		if !slices.EqualFunc(before.rates, view.rates, func(a, b *Rate) bool { return *a == *b }) {
-			t.Fatalf("the view changed before %s", view.ChangesAt())
+			t.Fatalf("the view changed before %s", view.changesAt)
 		}
-		f.now = view.ChangesAt()
+		f.now = view.changesAt
 		if len(f.view().toBuy) != len(view.toBuy)-1 {
-			t.Fatalf("nothing expired at %s", view.ChangesAt())
+			t.Fatalf("nothing expired at %s", view.changesAt)
 		}
 	}
-	if !f.view().ChangesAt().IsZero() {
+	if !f.view().changesAt.IsZero() {
 		t.Error("a view without current rates changes by itself")
 	}
 }

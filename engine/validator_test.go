@@ -162,8 +162,8 @@ func TestT1_WhatHasExpiredBeforeItWasSeenIsStale(t *testing.T) {
 	if !got.Stale || !got.LastCheckedAt.Equal(f.now) || !got.ExpiresAt.Equal(frozen.ExpiresAt) || len(f.ranking(Buy))+len(f.ranking(Sell)) != 0 {
 		t.Errorf("served as current: %+v", got)
 	}
-	if !f.view().ChangesAt().IsZero() {
-		t.Errorf("it changes at %s", f.view().ChangesAt())
+	if !f.view().changesAt.IsZero() {
+		t.Errorf("it changes at %s", f.view().changesAt)
 	}
 	f.accept("b", usd("bhd", "57.5", "60"))
 	if got := f.rate("bhd"); got.SourceID != "b" || got.Stale {

@@ -20,9 +20,9 @@ func TestT1_TheViewThatIsKeptIsTheView(t *testing.T) {
 			snapshot := state.Snapshot()
 			for range 3 {
 				at := now.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "look")) * time.Hour)
-				view := snapshot.View(at)
+				view := snapshot.view(at)
 				sameView(t, view, snapshot.makeView(at))
-				if again := snapshot.View(at); again != view {
+				if again := snapshot.view(at); again != view {
 					t.Fatal("a view that still holds was made again")
 				}
 			}
@@ -30,7 +30,7 @@ func TestT1_TheViewThatIsKeptIsTheView(t *testing.T) {
 	})
 }
 
-func sameView(t *rapid.T, got, want *RankedView) {
+func sameView(t *rapid.T, got, want *currencyView) {
 	for what, lists := range map[string][2][]*Rate{
 		"rates": {got.rates, want.rates}, "to buy": {got.toBuy, want.toBuy}, "to sell": {got.toSell, want.toSell},
 	} {

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// RankedView has the published rates of a CurrencySnapshot at one time and their ranking, and marks stale rates. It is
-// immutable and valid from that time until ChangesAt.
-type RankedView struct {
+// currencyView has the published rates of a CurrencySnapshot at one time and their ranking, and marks stale rates. It is
+// immutable and valid from that time until changesAt.
+type currencyView struct {
 	currency  string
-	snapshot  *CurrencySnapshot
 	from      time.Time
 	rates     []*Rate // sorted by quote key
 	toBuy     []*Rate // current rates with a sell side, lowest first
@@ -19,9 +18,9 @@ type RankedView struct {
 	changesAt time.Time
 }
 
-// View returns the view at a time. The snapshot keeps the newest view, and returns it while it is valid.
-func (s *CurrencySnapshot) View(now time.Time) *RankedView {
-	if view := s.newestView.Load(); view != nil && view.validAt(now) {
+// view returns the view at a time. The snapshot keeps the newest view, and returns it while it is valid.
+func (s *CurrencySnapshot) view(now time.Time) *currencyView {
+	if view := s.newestView.Load(); view != nil && validAt(now, view.from, view.changesAt) {
 		return view
 	}
 	view := s.makeView(now)
@@ -29,8 +28,8 @@ func (s *CurrencySnapshot) View(now time.Time) *RankedView {
 	return view
 }
 
-func (s *CurrencySnapshot) makeView(now time.Time) *RankedView {
-	view := &RankedView{currency: s.currency, snapshot: s, from: now, rates: make([]*Rate, 0, len(s.quotes))}
+func (s *CurrencySnapshot) makeView(now time.Time) *currencyView {
+	view := &currencyView{currency: s.currency, from: now, rates: make([]*Rate, 0, len(s.quotes))}
 	for _, q := range s.quotes {
 		rate := s.rate(q, now)
 		if rate == nil {
@@ -53,8 +52,6 @@ func (s *CurrencySnapshot) makeView(now time.Time) *RankedView {
 	slices.SortFunc(view.toSell, func(a, b *Rate) int { return compareRanked(Sell, a, b) })
 	return view
 }
-
-func (v *RankedView) validAt(now time.Time) bool { return validAt(now, v.from, v.changesAt) }
 
 // validAt reports whether a view that was made at the time from, and changes at changesAt, is valid at another time.
 // The clock may be set back. A zero changesAt means never.
@@ -90,46 +87,8 @@ func (s *CurrencySnapshot) rate(q *quote, now time.Time) *Rate {
 	}
 }
 
-// Rates returns the published rates that match the query.
-func (v *RankedView) Rates(q RatesQuery) *Page[*Rate] { return ratesPage([]*RankedView{v}, q) }
-
-// ratesPage lists the rates of several currencies. views must be sorted by currency.
-func ratesPage(views []*RankedView, q RatesQuery) *Page[*Rate] {
-	p := pager[*Rate]{request: q.PageRequest}
-	filter := q.Filter
-	filter.Currency = "" // views are filtered by currency, so rates need not be
-	var changesAt time.Time
-	for _, view := range views {
-		if q.Currency != "" && q.Currency != view.currency {
-			continue
-		}
-		changesAt = earlier(changesAt, view.changesAt)
-		rates := view.rates
-		if q.Institution != "" {
-			rates = view.ofInstitution(q.Institution)
-		}
-		addMatching(&p, rates, &filter)
-	}
-	return p.page(changesAt)
-}
-
-// Ranking returns the ranked rates that match the query.
-func (v *RankedView) Ranking(q RankingQuery) *Page[*Rate] {
-	p := pager[*Rate]{request: q.PageRequest}
-	q.Kind = cmp.Or(q.Kind, Commercial)
-	if q.Kind == Reference && !q.ForConvert { // institutions do not trade at reference rates
-		return p.page(time.Time{})
-	}
-	list := v.toBuy
-	if q.Operation == Sell {
-		list = v.toSell
-	}
-	addMatching(&p, list, &q.Filter)
-	return p.page(v.changesAt)
-}
-
 // ofInstitution returns the rates of one institution. v.rates is sorted by institution.
-func (v *RankedView) ofInstitution(id string) []*Rate {
+func (v *currencyView) ofInstitution(id string) []*Rate {
 	start, _ := slices.BinarySearchFunc(v.rates, id, func(rate *Rate, id string) int { return cmp.Compare(rate.InstitutionID, id) })
 	end := start
 	for end < len(v.rates) && v.rates[end].InstitutionID == id {
