@@ -34,15 +34,16 @@
 //
 // If Receive panics over a message that changes nothing (not Actor.FailsNode), the request gets an internal error
 // and the actor keeps its state. After any other panic the node stops (Config.Fail), and the actor rejects all requests
-// that it keeps, with the error of Config.Failed. A failed actor is never restarted with empty state.
+// that it keeps, with the error of Config.Failed. A failed actor is never restarted with empty state: protoactor's
+// supervisor does not learn of it.
 //
 // # Parts of protoactor that are not used
 //
-// protoactor provides addresses, invocation, lifecycle and supervision. Measurements or tests ruled out these parts:
+// protoactor provides addresses, invocation and lifecycle. Measurements or tests ruled out these parts:
 //
 //	futures           cost twice as much, and have a data race near the timeout
 //	mailboxes         are unbounded, or drop messages silently
-//	restarts          lose the state
+//	supervision       restarts an actor, which loses its state
 //	receive timeouts  lose messages, and have a data race
 //	dispatcher        handles a quarter fewer requests per second
 //

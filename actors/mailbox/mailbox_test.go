@@ -157,7 +157,7 @@ func TestEveryRequestIsAnsweredOnce_Control(t *testing.T) {
 	if failures.Load() != 1 {
 		t.Errorf("%d failures, want 1", failures.Load())
 	}
-	actor.Wait()
+	actor.Stop()
 }
 
 // numbered is a one-way message or a request of a sender's series.

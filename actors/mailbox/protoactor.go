@@ -1,8 +1,6 @@
 package mailbox
 
 import (
-	"fmt"
-
 	"github.com/asynkron/protoactor-go/actor"
 	cmap "github.com/orcaman/concurrent-map"
 )
@@ -21,7 +19,7 @@ type protoActor Ref
 
 // RegisterHandlers implements actor.Mailbox. It ignores protoactor's dispatcher.
 func (p *protoActor) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
-	p.life.library.invoker = invoker
+	p.life.invoker = invoker
 }
 
 // Start implements actor.Mailbox.
@@ -37,27 +35,13 @@ func (p *protoActor) PostUserMessage(message any) {
 	}
 }
 
-// PostSystemMessage implements actor.Mailbox.
-func (p *protoActor) PostSystemMessage(message any) { (*Ref)(p).postLifecycle(message) }
+// PostSystemMessage implements actor.Mailbox. The only such message is Started, during Spawn: no other code has the
+// PID, and Ref.deliver recovers all panics, so that protoactor's supervisor never restarts an actor with empty state.
+func (p *protoActor) PostSystemMessage(message any) { p.life.invoker.InvokeSystemMessage(message) }
 
-// Receive implements actor.Actor. When protoactor stops the actor, Receive makes it reject the requests that it keeps.
-// A panic goes up to Ref.deliver.
+// Receive implements actor.Actor. A panic goes up to Ref.deliver.
 func (p *protoActor) Receive(context actor.Context) {
-	switch m := context.Message().(type) {
-	case Message:
+	if m, ok := context.Message().(Message); ok {
 		p.actor.Receive(m)
-	case *actor.Stopping:
-		p.actor.RejectAll(ErrStopped)
 	}
-}
-
-// failStop is protoactor's supervisor of all actors: it decides what follows when an actor has failed. protoactor's
-// default supervisor would restart a failed actor with empty state.
-type failStop struct{ system *System }
-
-// HandleFailure implements actor.SupervisorStrategy. It stops the node and the actor.
-func (f failStop) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID,
-	_ *actor.RestartStatistics, reason, message any) {
-	f.system.fail(fmt.Errorf("actor %s failed over %T: %v", child.Id, message, reason))
-	supervisor.StopChildren(child)
 }

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	lifecycleMax  = 16  // lifecycle messages (such as Stop) that may wait in a mailbox; protoactor sends three to an actor
 	callerTurnMax = 64  // messages of other callers that a caller handles after its own
 	workerTurnMax = 256 // messages of one actor that a worker handles before it turns to the next actor
 	ringMin       = 8   // initial length of Ref.ring, the queue of messages
@@ -28,7 +27,6 @@ type Ref struct {
 
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
-	paused  bool // protoactor has paused the actor, after a panic over a lifecycle message
 	closed  bool
 	spawned bool // System.Spawn has registered the actor with protoactor, which runs it; constant
 	waiting int32
@@ -41,40 +39,20 @@ type Ref struct {
 
 // life is the part of a Ref that an actor needs to stop, and one that protoactor knows from its start.
 type life struct {
-	messages []any         // protoactor's messages, for example Stop; they are handled before all others
-	library  *registration // nil: the actor is not registered with protoactor
-	stopped  chan struct{} // closed after the actor has stopped and all its messages are answered
-}
-
-// library returns the registration with protoactor, or nil.
-func (r *Ref) library() *registration {
-	if !r.spawned {
-		return nil
-	}
-	return r.life.library
-}
-
-type registration struct {
-	invoker actor.MessageInvoker // handles lifecycle messages
-	pid     *actor.PID
+	invoker  actor.MessageInvoker // of protoactor; nil: the actor is not registered
+	stopping bool                 // the actor stops before it handles another message
+	stopped  chan struct{}        // closed after the actor has stopped and all its messages are answered
 }
 
 // Send sends a message, or rejects it. If the actor is idle and the message is a request, Send runs the actor before it
 // returns. A one-way message is handled by a worker, so that its sender does not do the work of another actor.
 func (r *Ref) Send(m Message) {
 	isRequest := m.IsRequest()
-	if err := r.post(m, isRequest, isRequest); err != nil {
-		r.reject(m, isRequest, err)
-	}
+	r.send(m, isRequest, isRequest)
 }
 
 // Deliver is like Send, but also runs an idle actor to handle a one-way message, instead of leaving that to a worker.
-func (r *Ref) Deliver(m Message) {
-	isRequest := m.IsRequest()
-	if err := r.post(m, isRequest, true); err != nil {
-		r.reject(m, isRequest, err)
-	}
-}
+func (r *Ref) Deliver(m Message) { r.send(m, m.IsRequest(), true) }
 
 // Busy reports whether the actor is running or has messages to handle.
 func (r *Ref) Busy() bool {
@@ -85,31 +63,28 @@ func (r *Ref) Busy() bool {
 	return r.running
 }
 
-// post accepts a message, or returns an error with which the caller must reject it. If direct is true and the actor is
-// idle, post runs the actor.
-func (r *Ref) post(m Message, isRequest, direct bool) *engine.Error {
+// send runs the actor if direct is true and the actor is idle.
+func (r *Ref) send(m Message, isRequest, direct bool) {
 	r.mu.Lock()
 	if err := r.checkRoom(isRequest); err != nil {
 		r.mu.Unlock()
-		return err
+		r.reject(m, isRequest, err)
+		return
 	}
-	idle := !r.running && !r.paused
-	r.running = r.running || idle
-	first := idle && direct && r.waiting == 0 && (r.life == nil || len(r.life.messages) == 0)
-	if !first {
+	idle := !r.running
+	r.running = true
+	if !idle || !direct {
 		r.enqueue(m)
 	}
 	r.mu.Unlock()
 	switch {
-	case first:
+	case !idle:
+	case direct:
 		r.deliver(m)
 		r.run(callerTurnMax)
-	case idle && direct:
-		r.run(callerTurnMax)
-	case idle:
+	default:
 		r.system.dispatcher.add(r)
 	}
-	return nil
 }
 
 // Stop stops the actor and waits until all its messages are answered.
@@ -120,32 +95,12 @@ func (r *Ref) Stop() {
 
 // BeginStop makes the actor stop, without waiting for it. Queued messages are rejected.
 func (r *Ref) BeginStop() {
-	if library := r.library(); library != nil {
-		r.system.library.Root.Stop(library.pid)
-		return
-	}
-	r.postLifecycle(&actor.Stop{})
-}
-
-func (r *Ref) postLifecycle(message any) {
 	r.mu.Lock()
 	if r.life == nil {
-		r.life = &life{}
+		r.life = &life{stopped: make(chan struct{})}
 	}
-	if r.closed || len(r.life.messages) >= lifecycleMax {
-		full := !r.closed
-		r.mu.Unlock()
-		if full {
-			r.system.fail(fmt.Errorf("a mailbox has no room for the lifecycle message %T", message))
-		}
-		return
-	}
-	if r.life.stopped == nil {
-		r.life.stopped = make(chan struct{})
-	}
-	r.life.messages = append(r.life.messages, message)
-	idle := !r.running
-	r.running = true
+	idle := !r.running && !r.closed
+	r.running, r.life.stopping = r.running || idle, true
 	r.mu.Unlock()
 	if idle {
 		r.run(callerTurnMax)
@@ -209,38 +164,33 @@ func (r *Ref) enqueue(m Message) {
 // must have set running.
 func (r *Ref) run(messagesMax int) {
 	for range messagesMax {
-		m, lifecycle, ok := r.dequeue()
-		if !ok {
-			return
-		}
-		if lifecycle == nil {
-			r.deliver(m)
-			continue
-		}
-		r.handleLifecycle(lifecycle)
-		if _, stop := lifecycle.(*actor.Stop); stop {
+		m, stop := r.dequeue()
+		switch {
+		case stop:
+			r.rejectKept()
 			r.close()
 			return
+		case m == nil:
+			return
 		}
+		r.deliver(m)
 	}
 	r.system.dispatcher.add(r)
 }
 
-// dequeue removes the next message or lifecycle message. If there is none, it clears running and returns false.
-func (r *Ref) dequeue() (m Message, lifecycle any, ok bool) {
+// dequeue removes the next message, or reports that the actor is to stop. If there is neither, it clears running.
+func (r *Ref) dequeue() (m Message, stop bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.life != nil && len(r.life.messages) > 0:
-		lifecycle, r.life.messages = r.life.messages[0], r.life.messages[1:]
-		return nil, lifecycle, true
-	case r.waiting > 0 && !r.paused:
-		m = r.takeFirst()
+	case r.life != nil && r.life.stopping:
+		return nil, true
+	case r.waiting > 0:
 		r.kind.waiting.Add(-1)
-		return m, nil, true
+		return r.takeFirst(), false
 	}
 	r.running = false
-	return nil, nil, false
+	return nil, false
 }
 
 // takeFirst removes the first message of the queue, which is not empty.
@@ -261,8 +211,8 @@ func (r *Ref) deliver(m Message) {
 		return
 	}
 	defer r.recoverPanic(m)
-	if library := r.library(); library != nil {
-		library.invoker.InvokeUserMessage(m)
+	if r.spawned {
+		r.life.invoker.InvokeUserMessage(m)
 		return
 	}
 	r.actor.Receive(m)
@@ -270,7 +220,7 @@ func (r *Ref) deliver(m Message) {
 
 func (r *Ref) recoverPanic(m Message) {
 	if reason := recover(); reason != nil {
-		defer r.escalate(m)
+		defer r.failOnPanic(m)
 		r.handlePanic(m, reason)
 	}
 }
@@ -289,38 +239,21 @@ func (r *Ref) handlePanic(m Message, reason any) {
 	m.Reject(stopped)
 }
 
-func (r *Ref) handleLifecycle(lifecycle any) {
-	defer r.escalate(lifecycle)
-	switch lifecycle.(type) {
-	case *actor.SuspendMailbox:
-		r.pause(true)
-	case *actor.ResumeMailbox:
-		r.pause(false)
-	default:
-		library := r.library()
-		if library == nil {
-			r.actor.RejectAll(ErrStopped)
-			return
-		}
-		library.invoker.InvokeSystemMessage(lifecycle)
-	}
-}
-
-// escalate is deferred. It stops the node after a panic in handlePanic or over a lifecycle message.
-func (r *Ref) escalate(message any) {
-	switch reason, library := recover(), r.library(); {
-	case reason == nil:
-	case library == nil:
+// failOnPanic is deferred. It stops the node after a panic in RejectAll or in protoactor.
+func (r *Ref) failOnPanic(message any) {
+	if reason := recover(); reason != nil {
 		r.system.fail(fmt.Errorf("an actor of kind %s failed over %T: %v", r.kind.Name, message, reason))
-	default:
-		library.invoker.EscalateFailure(reason, message)
 	}
 }
 
-func (r *Ref) pause(on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.paused = on
+// rejectKept makes the actor reject the requests that it keeps, and removes it from protoactor's registry.
+func (r *Ref) rejectKept() {
+	stop := &actor.Stop{}
+	defer r.failOnPanic(stop)
+	r.actor.RejectAll(ErrStopped)
+	if r.spawned {
+		r.life.invoker.InvokeSystemMessage(stop)
+	}
 }
 
 // close closes the mailbox and rejects all queued messages.
@@ -332,7 +265,7 @@ func (r *Ref) close() {
 	for r.waiting > 0 {
 		remaining = append(remaining, r.takeFirst())
 	}
-	r.ring, r.life.messages = nil, nil
+	r.ring = nil
 	r.mu.Unlock()
 	for _, m := range remaining {
 		m.Reject(ErrStopped)

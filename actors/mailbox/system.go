@@ -3,7 +3,6 @@ package mailbox
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -80,38 +79,28 @@ type System struct {
 	failed     func(error) *engine.Error
 	library    *actor.ActorSystem
 	dispatcher *dispatcher
-	supervisor failStop // shared by all actors, because protoactor never frees a supervisor
-
-	spawning sync.Mutex // protoactor's registry of supervisors is not safe for concurrent use
 }
 
 // NewSystem starts a system. It turns off the logger of the library protoactor-go, which writes in colour to standard
 // error.
 func NewSystem(c Config) *System {
 	logger := slog.New(slog.DiscardHandler)
-	s := &System{
+	return &System{
 		limit: c.Limit, fail: c.Fail, failed: c.Failed, dispatcher: startDispatcher(c.Workers),
 		library: actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger })),
 	}
-	s.supervisor = failStop{s}
-	return s
 }
 
 // Spawn starts an actor. It returns an error if another actor of the system has the same name.
 func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
-	r := &Ref{system: s, kind: kind, actor: a, spawned: true, life: &life{library: &registration{}}}
+	r := &Ref{system: s, kind: kind, actor: a, spawned: true, life: &life{stopped: make(chan struct{})}}
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return (*protoActor)(r) },
 		actor.WithMailbox(func() actor.Mailbox { return (*protoActor)(r) }),
-		actor.WithGuardian(s.supervisor),
 	)
-	s.spawning.Lock()
-	defer s.spawning.Unlock()
-	pid, err := s.library.Root.SpawnNamed(props, name)
-	if err != nil {
+	if _, err := s.library.Root.SpawnNamed(props, name); err != nil {
 		return nil, fmt.Errorf("spawn actor %s: %w", name, err)
 	}
-	r.life.library.pid = pid
 	if !kind.Transient {
 		kind.refs = append(kind.refs, r)
 	}
