@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// currencyView has the published rates of a CurrencySnapshot at one time and their ranking, and marks stale rates. It is
-// immutable and valid from that time until changesAt.
+// currencyView has the published rates of a CurrencySnapshot at one time and their ranking, and marks stale rates. It
+// is immutable and valid from that time until changesAt.
 type currencyView struct {
 	currency  string
 	from      time.Time

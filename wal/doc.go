@@ -25,7 +25,7 @@
 //	*.torn-TIME, *.damaged-TIME        bytes that were moved aside; never read
 //
 // A segment is a list of frames. A frame is one batch: a header with the checksum of the previous frame, the records,
-// and a checksum. docs/log-format.md draws every byte and lists the effect of a crash at each step.
+// and a checksum. docs/log-format.md tells every byte and lists the effect of a crash at each step.
 //
 // # How data flows
 //
