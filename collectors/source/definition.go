@@ -199,7 +199,7 @@ type Rows struct {
 	Value  *Locator `json:"value"`  // instead of Buy and Sell: the price of the side that the label names
 	Labels Labels   `json:"labels"` // includes the labels of the whole definition
 	Ignore []string `json:"ignore"` // normalised labels of rows without a quote
-	Unless string   `json:"unless"` // HTML: rows whose text matches this pattern are skipped
+	Unless string   `json:"unless"` // HTML: rows whose text matches this pattern are skipped; see otherRates
 	Date   *Date    `json:"date"`   // where the date of the row is; nil = it has none
 	Min    int      `json:"min"`    // minimum number of rows with a known label, at least 1; fewer are a failure
 }
@@ -218,7 +218,7 @@ type Text struct {
 	At      string `json:"at"`      // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
 	Pattern string `json:"pattern"` // regular expression with the named groups buy, sell or both, and optionally label
 	Labels  Labels `json:"labels"`  // of the group label (see Rows)
-	Unless  string `json:"unless"`  // matches of Pattern that also match this pattern are skipped
+	Unless  string `json:"unless"`  // matches of Pattern that also match this pattern are skipped; see otherRates
 	Min     int    `json:"min"`     // minimum number of matches, at least 1; fewer are a failure
 }
 

@@ -268,7 +268,7 @@ func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []st
 			problem = "names no institution; name it here, for the page or for the source"
 		case t.Currency == "" && !hasCurrency && label != byWords:
 			problem = "names no currency; name it here or for the page"
-		case withSide && t.Side == "":
+		case withSide && t.Side == "" && label != byWords:
 			problem = "names no side, but the rows have one value each; say which side it is"
 		case !withSide && t.Side != "":
 			problem = "names a side, but only rows with the key value need one; remove it"

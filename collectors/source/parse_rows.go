@@ -21,7 +21,7 @@ func (r *parser) readGroups(groups [][]scope) {
 	for _, rows := range groups {
 		quotesBefore := len(r.quotes)
 		for _, row := range rows {
-			if target, ok := r.rowTarget(row); ok && !r.excluded(row) && r.readRow(row, target) {
+			if target, ok := r.rowTarget(row); ok && !r.excluded(row, target) && r.readRow(row, target) {
 				read++
 			}
 		}
@@ -55,25 +55,38 @@ func (r *parser) rowTarget(row scope) (Target, bool) {
 			return Target{}, false
 		}
 	}
-	target, known := rows.Labels.find(label)
+	target, known := rows.Labels.find(label, rows.Value != nil)
 	if !known && label != "" && !slices.Contains(rows.Ignore, label) {
 		r.notes.add("unknown label %s", quoted(label))
 	}
 	return target, known
 }
 
-// excluded reports whether the text of a row matches Rows.Unless, the pattern of rows to skip. If so, it adds a note.
-func (r *parser) excluded(row scope) bool {
-	unless := r.page.Extract.Rows.Unless
-	if unless == "" {
+// excluded reports whether a row is skipped because of Rows.Unless. If so, it adds a note.
+func (r *parser) excluded(row scope, target Target) bool {
+	rows := r.page.Extract.Rows
+	if rows.Unless == "" {
 		return false
 	}
-	texts := r.textsAt(row, &Locator{Pattern: unless})
-	if len(texts) == 0 {
-		return false
+	unread := Side("")
+	if rows.Value == nil && rows.Sell == nil {
+		unread = SellSide
 	}
-	r.notes.add("a row is skipped because it has %s", quoted(texts[0].text))
-	return true
+	for _, t := range r.textsAt(row, &Locator{Pattern: `(?s).+`}) {
+		if reason := r.unless(rows.Unless, t.text, r.keyOf(target).currency, unread); reason != "" {
+			r.notes.add("a row is skipped because it has %s", quoted(reason))
+			return true
+		}
+	}
+	return false
+}
+
+// unless returns the part of a text because of which a row or a match is skipped, or "".
+func (r *parser) unless(pattern, text, currency string, unread Side) string {
+	if pattern == otherRates {
+		return values.OtherRate(text, currency, string(unread))
+	}
+	return r.pattern(pattern).FindString(text)
 }
 
 // readRow adds the quote of a row to r.quotes. It returns false if the row has no text where prices should be.

@@ -60,16 +60,18 @@ func (r *parser) readMatches(text string) {
 	matches := findMatches(pattern, text)
 	count := 0
 	for _, match := range matches {
-		if spec.Unless != "" && r.pattern(spec.Unless).MatchString(match[0]) {
-			r.notes.add("%s is skipped because it has %s", quoted(match[0]), quoted(r.pattern(spec.Unless).FindString(match[0])))
-			continue
-		}
 		target, ok := r.matchTarget(pattern, match)
 		if !ok {
 			continue
 		}
-		count++
 		key := r.keyOf(target)
+		if spec.Unless != "" {
+			if reason := r.unless(spec.Unless, match[0], key.currency, ""); reason != "" {
+				r.notes.add("%s is skipped because it has %s", quoted(match[0]), quoted(reason))
+				continue
+			}
+		}
+		count++
 		r.addQuote(key, r.groupPrice(pattern, match, "buy", key.currency), r.groupPrice(pattern, match, "sell", key.currency))
 	}
 	r.requireMin(count, len(matches), spec.Min, "matches of the pattern with a known label")
@@ -112,7 +114,7 @@ func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bo
 			label = values.NormaliseLabel(match[i][:min(len(match[i]), labelBytesMax)])
 		}
 	}
-	target, known := r.page.Extract.Text.Labels.find(label)
+	target, known := r.page.Extract.Text.Labels.find(label, false)
 	if !known && label != "" {
 		r.notes.add("unknown label %s", quoted(label))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -237,11 +238,11 @@ func locatorAt(at string) *locator {
 func (s *suggester) labelOf(entry *value, f *Finding, key string) (member, bool) {
 	for _, m := range entry.members {
 		text := m.value.text()
-		currency, _ := only(wordsOf(text), aboutCurrency)
+		currency, _ := only(values.Words(text), values.AboutCurrency)
 		if code := codesOfNumbers[text]; code != "" {
-			currency.meaning = code
+			currency.Meaning = code
 		}
-		if currency.meaning == f.Currency && (key == "" || key == m.key) && !strings.ContainsAny(text, "\n") {
+		if currency.Meaning == f.Currency && (key == "" || key == m.key) && !strings.ContainsAny(text, "\n") {
 			return m, true
 		}
 	}

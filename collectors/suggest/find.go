@@ -51,14 +51,14 @@ type spot struct {
 	hidden    bool       // HTML: an attribute hides the element
 	path      path       // JSON, also of a script
 
-	side, currency, channel word
+	side, currency, channel values.Word
 	isNoise                 bool // words beside it say that it is not a rate of today
 	isUnclear               bool // words contradict each other
 	reasons                 []string
 }
 
-func (s *spot) because(about topic, where string, w word) {
-	s.reasons = append(s.reasons, fmt.Sprintf("%s by %s %q", about, where, w.text))
+func (s *spot) because(about values.Topic, where string, w values.Word) {
+	s.reasons = append(s.reasons, fmt.Sprintf("%s by %s %q", about, where, w.Text))
 }
 
 // finder finds the prices of one document.
@@ -130,7 +130,7 @@ func (f *finder) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
-// Prices of currencies in pesos that are looked at. In a page, a price below pageLowest must be near a known one.
+// Prices of currencies in values.Pesos that are looked at. In a page, a price below pageLowest must be near a known one.
 const (
 	lowest     cents = 2 * pesoCents
 	highest    cents = 200 * pesoCents
@@ -162,7 +162,7 @@ func (f *finder) add(s *spot, isNumber bool) (*spot, error) {
 type quoteSide struct{ currency, channel, side string }
 
 func (s *spot) key() quoteSide {
-	return quoteSide{s.currency.meaning, s.channel.meaning, s.side.meaning}
+	return quoteSide{s.currency.Meaning, s.channel.Meaning, s.side.Meaning}
 }
 
 func (k quoteSide) other() quoteSide {
@@ -209,10 +209,10 @@ func (f *finder) byKey() (prices map[quoteSide][]*spot, order []quoteSide) {
 	prices = map[quoteSide][]*spot{}
 	f.dropOnlyChannel()
 	for _, s := range f.spots {
-		if s.side.meaning == "" || s.currency.meaning == "" {
+		if s.side.Meaning == "" || s.currency.Meaning == "" {
 			continue
 		}
-		if foreign := values.ForeignCurrency(s.text, s.currency.meaning); foreign != "" {
+		if foreign := values.ForeignCurrency(s.text, s.currency.Meaning); foreign != "" {
 			f.note("%s is in %s", s.text, foreign)
 			continue
 		}
@@ -236,16 +236,16 @@ func (f *finder) byKey() (prices map[quoteSide][]*spot, order []quoteSide) {
 func (f *finder) dropOnlyChannel() {
 	channels := map[string]map[string]bool{}
 	for _, s := range f.spots {
-		if s.side.meaning != "" && s.currency.meaning != "" {
-			if channels[s.currency.meaning] == nil {
-				channels[s.currency.meaning] = map[string]bool{}
+		if s.side.Meaning != "" && s.currency.Meaning != "" {
+			if channels[s.currency.Meaning] == nil {
+				channels[s.currency.Meaning] = map[string]bool{}
 			}
-			channels[s.currency.meaning][s.channel.meaning] = true
+			channels[s.currency.Meaning][s.channel.Meaning] = true
 		}
 	}
 	for _, s := range f.spots {
-		if len(channels[s.currency.meaning]) == 1 && !f.ofChannel[quoteSide{currency: s.currency.meaning, channel: s.channel.meaning}] {
-			s.channel = word{}
+		if len(channels[s.currency.Meaning]) == 1 && !f.ofChannel[quoteSide{currency: s.currency.Meaning, channel: s.channel.Meaning}] {
+			s.channel = values.Word{}
 		}
 	}
 }

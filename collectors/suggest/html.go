@@ -16,7 +16,7 @@ import (
 
 // token is a word or a price of a page.
 type token struct {
-	word word
+	word values.Word
 	spot *spot // nil for a word
 }
 
@@ -39,7 +39,7 @@ type page struct {
 	runs     []textRun
 	tables   map[*html.Node][][]*html.Node // cells by row and column
 	labelsOf map[string]string             // texts of label elements, by the id that they are for
-	title    []word
+	title    []values.Word
 }
 
 func (f *finder) readHTML(text string) error {
@@ -54,7 +54,7 @@ func (f *finder) readHTML(text string) error {
 		p.labelsOf[id] = markup.VisibleText(label)
 	}
 	for _, title := range markup.Find(document, "title, h1") {
-		p.title = append(p.title, wordsOf(markup.VisibleText(title))...)
+		p.title = append(p.title, values.Words(markup.VisibleText(title))...)
 	}
 	if err := p.walk(document, false); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *page) walk(node *html.Node, hidden bool) (err error) {
 }
 
 var (
-	// A number with the currency before it and the pesos behind it.
+	// A number with the currency before it and the values.Pesos behind it.
 	numberPattern = regexp.MustCompile(`(?i)(RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)?[ :]*([0-9]+(?:[.,][0-9]+)*)( ?DOP)?`)
 	// Texts before and behind a number that make it a part of something else: of a range, a date, a percentage, a word.
 	partBefore = regexp.MustCompile("(?:[0-9.,/'’´`+−–\\pL]|[0-9]\\s?[-/]\\s?|[^ ]-)$")
@@ -135,7 +135,7 @@ func (p *page) readText(node *html.Node, hidden bool) error {
 	run := textRun{text: text, node: node}
 	position := 0
 	addWords := func(end int) {
-		for _, w := range wordsOf(text[position:end]) {
+		for _, w := range values.Words(text[position:end]) {
 			p.stream = append(p.stream, token{word: w})
 		}
 		position = end
@@ -224,10 +224,10 @@ func (p *page) readScript(node *html.Node) error {
 			continue
 		}
 		for _, match := range scriptPattern.FindAllStringSubmatch(statement+";", numbersMax) {
-			words := wordsOf(match[1])
-			side, _ := only(words, aboutSide)
-			currency, _ := only(words, aboutCurrency)
-			if side.meaning == "" || currency.meaning == "" {
+			words := values.Words(match[1])
+			side, _ := only(words, values.AboutSide)
+			currency, _ := only(words, values.AboutCurrency)
+			if side.Meaning == "" || currency.Meaning == "" {
 				continue
 			}
 			s, err := p.add(&spot{text: match[2], node: node, script: match[1], inScript: true}, false)
@@ -236,8 +236,8 @@ func (p *page) readScript(node *html.Node) error {
 			}
 			if s != nil {
 				s.side, s.currency = side, currency
-				s.because(aboutSide, "the script", side)
-				s.because(aboutCurrency, "the script", currency)
+				s.because(values.AboutSide, "the script", side)
+				s.because(values.AboutCurrency, "the script", currency)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package suggest
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/tasard/tasard/collectors/values"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -114,7 +115,7 @@ func (f *finder) addJSON(v *value, at path) error {
 // jsonLabels are the words that were found for one price, from the nearest to the farthest.
 type jsonLabels struct {
 	spot    *spot
-	stopped map[topic]bool // two words contradict each other: farther ones do not count
+	stopped map[values.Topic]bool // two words contradict each other: farther ones do not count
 	isNoise bool
 }
 
@@ -123,19 +124,19 @@ func labelJSON(s *spot, root *value) {
 	if len(s.path) == 0 {
 		return
 	}
-	l := jsonLabels{s, map[topic]bool{}, false}
+	l := jsonLabels{s, map[values.Topic]bool{}, false}
 	for i := len(s.path) - 1; i >= 0; i-- {
 		at := s.path[i]
 		if at.length == 0 {
-			words := wordsOf(at.key)
-			l.isNoise = l.isNoise || has(words, aboutNoise)
-			l.take(aboutSide, words, "the key")
-			l.take(aboutCurrency, words, "the key")
+			words := values.Words(at.key)
+			l.isNoise = l.isNoise || has(words, values.AboutOther)
+			l.take(values.AboutSide, words, "the key")
+			l.take(values.AboutCurrency, words, "the key")
 			continue
 		}
 		l.takeMembers(at.value)
-		if s.currency.meaning == "" && at.length > 1 {
-			l.stopped[aboutCurrency] = true // an entry of a list without a word
+		if s.currency.Meaning == "" && at.length > 1 {
+			l.stopped[values.AboutCurrency] = true // an entry of a list without a word
 		}
 	}
 	if s.path[0].length == 0 {
@@ -147,19 +148,19 @@ func labelJSON(s *spot, root *value) {
 		}
 	}
 	if l.isNoise {
-		s.side, s.isNoise = word{}, true
+		s.side, s.isNoise = values.Word{}, true
 	}
 }
 
 // take gives the price the word of a topic, if it has none yet.
-func (l *jsonLabels) take(about topic, words []word, where string) {
-	target := map[topic]*word{aboutSide: &l.spot.side, aboutCurrency: &l.spot.currency, aboutChannel: &l.spot.channel}[about]
-	if target.meaning != "" || l.stopped[about] {
+func (l *jsonLabels) take(about values.Topic, words []values.Word, where string) {
+	target := map[values.Topic]*values.Word{values.AboutSide: &l.spot.side, values.AboutCurrency: &l.spot.currency, values.AboutChannel: &l.spot.channel}[about]
+	if target.Meaning != "" || l.stopped[about] {
 		return
 	}
 	found, several := only(words, about)
 	l.stopped[about] = several
-	if found.meaning != "" {
+	if found.Meaning != "" {
 		*target = found
 		l.spot.because(about, where, found)
 	}
@@ -173,15 +174,15 @@ func (l *jsonLabels) takeMembers(object *value) {
 	for _, m := range object.members {
 		text := m.value.text()
 		if code := codesOfNumbers[text]; code != "" {
-			l.take(aboutCurrency, []word{{aboutCurrency, code, text}}, "the code")
+			l.take(values.AboutCurrency, []values.Word{{Topic: values.AboutCurrency, Meaning: code, Text: text}}, "the code")
 			continue
 		}
 		if m.value.Type != gjson.String || len(text) > memberMax {
 			continue
 		}
-		words := wordsOf(text)
-		l.isNoise = l.isNoise || has(words, aboutNoise) && !strings.Contains(text, ":")
-		for _, about := range []topic{aboutSide, aboutCurrency, aboutChannel} {
+		words := values.Words(text)
+		l.isNoise = l.isNoise || has(words, values.AboutOther) && !strings.Contains(text, ":")
+		for _, about := range []values.Topic{values.AboutSide, values.AboutCurrency, values.AboutChannel} {
 			l.take(about, words, "the text")
 		}
 	}

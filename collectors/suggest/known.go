@@ -2,6 +2,7 @@ package suggest
 
 import (
 	"fmt"
+	"github.com/tasard/tasard/collectors/values"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,14 +116,14 @@ func (f *finder) farFromKnown(key quoteSide, s *spot) string {
 func (f *finder) useKnown() {
 	named := map[quoteSide]bool{}
 	for _, s := range f.spots {
-		named[quoteSide{s.currency.meaning, "", s.side.meaning}] = s.lacks() == 0 || named[quoteSide{s.currency.meaning, "", s.side.meaning}]
+		named[quoteSide{s.currency.Meaning, "", s.side.Meaning}] = s.lacks() == 0 || named[quoteSide{s.currency.Meaning, "", s.side.Meaning}]
 	}
 	for _, s := range f.spots {
 		if s.isNoise || s.isUnclear || s.lacks() != 1 {
 			continue
 		}
 		before := *s
-		if f.supply(s); named[quoteSide{s.currency.meaning, "", s.side.meaning}] {
+		if f.supply(s); named[quoteSide{s.currency.Meaning, "", s.side.Meaning}] {
 			*s = before
 		}
 	}
@@ -130,8 +131,8 @@ func (f *finder) useKnown() {
 
 // lacks returns how many words a price lacks.
 func (s *spot) lacks() (count int) {
-	for _, w := range []word{s.side, s.currency} {
-		if w.meaning == "" {
+	for _, w := range []values.Word{s.side, s.currency} {
+		if w.Meaning == "" {
 			count++
 		}
 	}
@@ -142,7 +143,7 @@ func (s *spot) lacks() (count int) {
 func (f *finder) supply(s *spot) {
 	var fits []quoteSide
 	for _, k := range f.known {
-		if s.currency.meaning != "" && s.currency.meaning != k.Currency {
+		if s.currency.Meaning != "" && s.currency.Meaning != k.Currency {
 			continue
 		}
 		distances := map[string]int64{}
@@ -153,21 +154,21 @@ func (f *finder) supply(s *spot) {
 		}
 		for side, distance := range distances {
 			other, hasOther := distances[quoteSide{side: side}.other().side]
-			isNearer := s.side.meaning == side || !hasOther || 2*distance < other
-			if (s.side.meaning == "" || s.side.meaning == side) && distance <= samePermille && isNearer {
+			isNearer := s.side.Meaning == side || !hasOther || 2*distance < other
+			if (s.side.Meaning == "" || s.side.Meaning == side) && distance <= samePermille && isNearer {
 				fits = append(fits, quoteSide{k.Currency, "", side})
 			}
 		}
 	}
-	if len(fits) != 1 || s.currency.meaning == "" && len(f.known) > 1 {
+	if len(fits) != 1 || s.currency.Meaning == "" && len(f.known) > 1 {
 		return // of several currencies each may have the price of another
 	}
-	if s.side.meaning == "" {
-		s.side = word{topic: aboutSide, meaning: fits[0].side}
+	if s.side.Meaning == "" {
+		s.side = values.Word{Topic: values.AboutSide, Meaning: fits[0].side}
 		s.reasons = append(s.reasons, "side by the known price")
 	}
-	if s.currency.meaning == "" {
-		s.currency = word{topic: aboutCurrency, meaning: fits[0].currency}
+	if s.currency.Meaning == "" {
+		s.currency = values.Word{Topic: values.AboutCurrency, Meaning: fits[0].currency}
 		s.reasons = append(s.reasons, "currency by the known price")
 	}
 }

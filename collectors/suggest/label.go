@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"github.com/tasard/tasard/collectors/values"
 	"slices"
 
 	"golang.org/x/net/html"
@@ -23,19 +24,19 @@ var namingAttributes = []string{"id", "class", "name", "aria-label", "title", "a
 
 // label finds the side, the currency and the channel of a price.
 func (p *page) label(s *spot) {
-	s.side = p.wordFor(s, aboutSide)
-	s.currency = p.wordFor(s, aboutCurrency)
+	s.side = p.wordFor(s, values.AboutSide)
+	s.currency = p.wordFor(s, values.AboutCurrency)
 	s.channel = p.channelOf(s)
-	if title, _ := only(p.title, aboutCurrency); title.meaning != "" && s.currency.meaning == "" && s.side.meaning != "" {
+	if title, _ := only(p.title, values.AboutCurrency); title.Meaning != "" && s.currency.Meaning == "" && s.side.Meaning != "" {
 		s.currency = title
-		s.because(aboutCurrency, "the title", title)
+		s.because(values.AboutCurrency, "the title", title)
 	}
 }
 
 // wordFor climbs from the element of a price until it finds words of a topic. It returns no word if they do not clearly
 // belong to the price.
-func (p *page) wordFor(s *spot, about topic) word {
-	if w, _ := only(wordsOf(s.attribute), about); w.meaning != "" {
+func (p *page) wordFor(s *spot, about values.Topic) values.Word {
+	if w, _ := only(values.Words(s.attribute), about); w.Meaning != "" {
 		s.because(about, "the attribute "+s.attribute, w)
 		return w
 	}
@@ -43,57 +44,57 @@ func (p *page) wordFor(s *spot, about topic) word {
 	for node := s.node; node != nil && node.Type == html.ElementNode && node.DataAtom != atom.Body; node = node.Parent {
 		if isCell(node) && !inTable {
 			inTable = true
-			if w, where, isUnclear := p.tableWord(node, about); w.meaning != "" {
+			if w, where, isUnclear := p.tableWord(node, about); w.Meaning != "" {
 				s.because(about, where, w)
 				return w
 			} else if isUnclear {
 				s.isUnclear = true
-				return word{}
+				return values.Word{}
 			}
 		}
 		if w, where, done := p.elementWord(node, s, about); done {
-			if w.meaning != "" {
+			if w.Meaning != "" {
 				s.because(about, where, w)
 			}
 			return w
 		}
 	}
-	return word{}
+	return values.Word{}
 }
 
 // elementWord looks for the word of a price in one of the elements around it: in its text or its names.
 // done means that farther elements do not count.
-func (p *page) elementWord(node *html.Node, s *spot, about topic) (w word, where string, done bool) {
-	named := word{}
+func (p *page) elementWord(node *html.Node, s *spot, about values.Topic) (w values.Word, where string, done bool) {
+	named := values.Word{}
 	if node == s.node || p.pricesIn(node) <= namedPricesMax {
 		named, _ = only(p.names(node), about)
 	}
-	if words := p.wordsIn(node); has(words, about) && (node.DataAtom != atom.Table || about == aboutCurrency) {
+	if words := p.wordsIn(node); has(words, about) && (node.DataAtom != atom.Table || about == values.AboutCurrency) {
 		w, several := only(words, about)
-		if several || w.meaning != "" && !p.isOutside(node, about) {
+		if several || w.Meaning != "" && !p.isOutside(node, about) {
 			w = p.aligned(node, s, about)
 		}
-		conflict := named.meaning != "" && named.meaning != w.meaning
-		if w.meaning == "" || about == aboutCurrency && conflict {
-			s.isUnclear = about == aboutSide || conflict || p.pricesIn(node) <= smallPricesMax
-			return word{}, "", true
+		conflict := named.Meaning != "" && named.Meaning != w.Meaning
+		if w.Meaning == "" || about == values.AboutCurrency && conflict {
+			s.isUnclear = about == values.AboutSide || conflict || p.pricesIn(node) <= smallPricesMax
+			return values.Word{}, "", true
 		}
 		return w, "the text of " + describe(node), true
 	}
-	if named.meaning != "" {
+	if named.Meaning != "" {
 		return named, "the names of " + describe(node), true
 	}
-	return word{}, "", false
+	return values.Word{}, "", false
 }
 
 // names returns the words in the names of an element, and in the label element for it.
-func (p *page) names(node *html.Node) (words []word) {
+func (p *page) names(node *html.Node) (words []values.Word) {
 	for _, attr := range node.Attr {
 		if slices.Contains(namingAttributes, attr.Key) && len(attr.Val) <= nameMax {
-			words = append(words, wordsOf(attr.Val)...)
+			words = append(words, values.Words(attr.Val)...)
 		}
 		if attr.Key == "id" {
-			words = append(words, wordsOf(p.labelsOf[attr.Val])...)
+			words = append(words, values.Words(p.labelsOf[attr.Val])...)
 		}
 	}
 	return words
@@ -104,9 +105,9 @@ func (p *page) tokensOf(node *html.Node) []token {
 	return p.stream[span.start:span.end]
 }
 
-func (p *page) wordsIn(node *html.Node) (words []word) {
+func (p *page) wordsIn(node *html.Node) (words []values.Word) {
 	for _, t := range p.tokensOf(node) {
-		if t.spot == nil && t.word.topic != "" {
+		if t.spot == nil && t.word.Topic != "" {
 			words = append(words, t.word)
 		}
 	}
@@ -136,9 +137,9 @@ func headingBefore(node *html.Node) *html.Node {
 }
 
 // relevant returns the prices of an element and its words of a topic, in their order.
-func (p *page) relevant(node *html.Node, about topic) (tokens []token) {
+func (p *page) relevant(node *html.Node, about values.Topic) (tokens []token) {
 	for _, t := range p.tokensOf(node) {
-		if t.spot != nil || t.word.topic == about && t.word.meaning != pesos {
+		if t.spot != nil || t.word.Topic == about && t.word.Meaning != values.Pesos {
 			tokens = append(tokens, t)
 		}
 	}
@@ -146,36 +147,36 @@ func (p *page) relevant(node *html.Node, about topic) (tokens []token) {
 }
 
 // isOutside reports whether a word of an element stands before or behind all of its prices.
-func (p *page) isOutside(node *html.Node, about topic) bool {
+func (p *page) isOutside(node *html.Node, about values.Topic) bool {
 	tokens := p.relevant(node, about)
 	return len(tokens) > 0 && (tokens[0].spot == nil || tokens[len(tokens)-1].spot == nil)
 }
 
 // aligned returns the one of several words in an element that belongs to a price: single words and equally many prices
 // must alternate.
-func (p *page) aligned(node *html.Node, s *spot, about topic) word {
+func (p *page) aligned(node *html.Node, s *spot, about values.Topic) values.Word {
 	var runs [][]token // words, prices, words ...
 	for _, t := range p.relevant(node, about) {
 		last := len(runs) - 1
 		switch {
 		case last < 0 || (runs[last][0].spot == nil) != (t.spot == nil):
 			runs = append(runs, []token{t})
-		case t.spot == nil && runs[last][len(runs[last])-1].word.meaning == t.word.meaning: // "US$ Dólar"
+		case t.spot == nil && runs[last][len(runs[last])-1].word.Meaning == t.word.Meaning: // "US$ Dólar"
 		default:
 			runs[last] = append(runs[last], t)
 		}
 	}
 	if len(runs) < 2 || len(runs)%2 != 0 {
-		return word{}
+		return values.Word{}
 	}
 	words, prices := 0, 1 // the place of each in a pair of runs
 	if runs[0][0].spot != nil {
 		words, prices = 1, 0
 	}
-	var own word
+	var own values.Word
 	for pair := range slices.Chunk(runs, 2) {
 		if len(pair[words]) != 1 || len(pair[prices]) != len(runs[prices]) {
-			return word{}
+			return values.Word{}
 		}
 		if slices.ContainsFunc(pair[prices], func(t token) bool { return t.spot == s }) {
 			own = pair[words][0].word
@@ -212,12 +213,12 @@ func (p *page) gridOf(cell *html.Node) (grid [][]*html.Node, row, column int) {
 
 // tableWord finds a word in a cell, in the heading of its column, or in its row. isUnclear means that the table has
 // words which do not clearly belong to the cell.
-func (p *page) tableWord(cell *html.Node, about topic) (w word, where string, isUnclear bool) {
+func (p *page) tableWord(cell *html.Node, about values.Topic) (w values.Word, where string, isUnclear bool) {
 	grid, row, column := p.gridOf(cell)
 	if grid == nil {
-		return word{}, "", true
+		return values.Word{}, "", true
 	}
-	var rowWords []word
+	var rowWords []values.Word
 	for _, other := range grid[row] {
 		if p.pricesIn(other) == 0 {
 			rowWords = append(rowWords, p.wordsIn(other)...)
@@ -226,10 +227,10 @@ func (p *page) tableWord(cell *html.Node, about topic) (w word, where string, is
 	inRow, _ := only(rowWords, about)
 	switch own, several := only(p.wordsIn(cell), about); {
 	case several:
-		return word{}, "", p.pricesIn(cell) == 1
-	case own.meaning != "" && about == aboutCurrency && inRow.meaning != "" && inRow.meaning != own.meaning:
-		return word{}, "", true // "USD 66.10" in the row of the euro
-	case own.meaning != "":
+		return values.Word{}, "", p.pricesIn(cell) == 1
+	case own.Meaning != "" && about == values.AboutCurrency && inRow.Meaning != "" && inRow.Meaning != own.Meaning:
+		return values.Word{}, "", true // "USD 66.10" in the row of the euro
+	case own.Meaning != "":
 		return own, "the cell", false
 	}
 	for i := row - 1; i >= 0; i-- {
@@ -238,15 +239,15 @@ func (p *page) tableWord(cell *html.Node, about topic) (w word, where string, is
 		}
 		heading, several := only(p.wordsIn(grid[i][column]), about)
 		isShifted := len(grid[i]) != len(grid[row]) || isWide(grid[i], grid[i][column]) || isWide(grid[row], cell)
-		if several || heading.meaning != "" && isShifted {
-			return word{}, "", true // a cell too few, too many or too wide
+		if several || heading.Meaning != "" && isShifted {
+			return values.Word{}, "", true // a cell too few, too many or too wide
 		}
-		if heading.meaning != "" {
+		if heading.Meaning != "" {
 			return heading, "the heading of the column", false
 		}
 	}
-	if inRow.meaning == "" {
-		return word{}, "", false
+	if inRow.Meaning == "" {
+		return values.Word{}, "", false
 	}
 	return inRow, "the row", false
 }
@@ -258,17 +259,17 @@ func isWide(row []*html.Node, cell *html.Node) bool {
 }
 
 // channelOf finds the channel in the row, the heading, or the small element around a price.
-func (p *page) channelOf(s *spot) word {
+func (p *page) channelOf(s *spot) values.Word {
 	if cell := cellOf(s.node); cell != nil {
-		w, _, _ := p.tableWord(cell, aboutChannel)
+		w, _, _ := p.tableWord(cell, values.AboutChannel)
 		return w
 	}
 	for node := s.node; node != nil && node.DataAtom != atom.Body && p.pricesIn(node) <= pairMax; node = node.Parent {
-		if w, _ := only(p.wordsIn(node), aboutChannel); w.meaning != "" {
+		if w, _ := only(p.wordsIn(node), values.AboutChannel); w.Meaning != "" {
 			return w
 		}
 	}
-	return word{}
+	return values.Word{}
 }
 
 // isNoise reports whether words beside a price say that it is not a rate of today.
@@ -276,24 +277,24 @@ func (p *page) isNoise(s *spot) bool {
 	if cell := cellOf(s.node); cell != nil {
 		grid, row, column := p.gridOf(cell)
 		for i := range row {
-			if column < len(grid[i]) && p.pricesIn(grid[i][column]) == 0 && has(p.wordsIn(grid[i][column]), aboutNoise) {
+			if column < len(grid[i]) && p.pricesIn(grid[i][column]) == 0 && has(p.wordsIn(grid[i][column]), values.AboutOther) {
 				return true
 			}
 		}
 	}
 	isPair := false
 	for node := s.node; node != nil && node.Type == html.ElementNode && node.DataAtom != atom.Body; node = node.Parent {
-		if heading := headingBefore(node); heading != nil && has(wordsOf(markup.VisibleText(heading)), aboutNoise) {
+		if heading := headingBefore(node); heading != nil && has(values.Words(markup.VisibleText(heading)), values.AboutOther) {
 			return true
 		}
 		count := p.pricesIn(node)
 		if count <= pairMax && !isPair || node.DataAtom == atom.Tr || node.DataAtom == atom.Li {
 			isPair = count == pairMax
-			if text := markup.VisibleText(node); len(text) < noiseTextMax && has(wordsOf(text), aboutNoise) {
+			if text := markup.VisibleText(node); len(text) < noiseTextMax && has(values.Words(text), values.AboutOther) {
 				return true
 			}
 		}
-		if count <= smallPricesMax && has(p.names(node), aboutNoise) {
+		if count <= smallPricesMax && has(p.names(node), values.AboutOther) {
 			return true
 		}
 	}

@@ -84,11 +84,11 @@ func (s *suggester) locators(f *Finding) (all []locator) {
 		return s.scriptJSONLocators(f)
 	}
 	selectors := namesOf(at.node)
-	if len(wordsOf(at.attribute)) > 0 {
+	if len(values.Words(at.attribute)) > 0 {
 		selectors = append([]string{"[" + at.attribute + "]"}, selectors...)
 	}
 	for _, selector := range selectors {
-		if side, _ := only(wordsOf(selector), aboutSide); side.meaning == string(f.Side) {
+		if side, _ := only(values.Words(selector), values.AboutSide); side.Meaning == string(f.Side) {
 			all = append(all, locator{At: selector, Attribute: at.attribute}, locator{At: selector, Attribute: at.attribute, Pattern: lonePrice})
 		}
 	}
@@ -104,8 +104,8 @@ func (s *suggester) locators(f *Finding) (all []locator) {
 			break
 		}
 		words := append(s.page.wordsIn(around), s.page.names(around)...)
-		lacksSide := at.side.text != "" && !has(words, aboutSide)
-		lacksCurrency := at.currency.text != "" && !has(words, aboutCurrency) && !has(s.page.title, aboutCurrency)
+		lacksSide := at.side.Text != "" && !has(words, values.AboutSide)
+		lacksCurrency := at.currency.Text != "" && !has(words, values.AboutCurrency) && !has(s.page.title, values.AboutCurrency)
 		if selector := selectorOf(around); selector != "" && !lacksSide && !lacksCurrency {
 			if pattern := s.page.template(around, text, at); pattern != "" {
 				all = append(all, locator{At: selector, Pattern: pattern})

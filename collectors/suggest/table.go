@@ -39,8 +39,8 @@ func (t *tableWriter) add(f *Finding) error {
 	t.headings[f.Side] = heading
 	for j, other := range grid[row] {
 		words := t.page.wordsIn(other)
-		currency, _ := only(words, aboutCurrency)
-		isLabel := currency.meaning == f.Currency && (f.Channel == "" || has(words, aboutChannel))
+		currency, _ := only(words, values.AboutCurrency)
+		isLabel := currency.Meaning == f.Currency && (f.Channel == "" || has(words, values.AboutChannel))
 		if t.page.pricesIn(other) > 0 || !isLabel || t.labelColumn >= 0 && t.labelColumn != j {
 			continue
 		}

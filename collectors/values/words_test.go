@@ -1,14 +1,12 @@
-package source
+package values
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/tasard/tasard/collectors/values"
 )
 
 // The labels that definitions named one by one before there was the dictionary.
-func TestTargetOfWords(t *testing.T) {
+func TestLabelWords(t *testing.T) {
 	for want, labels := range map[string]string{
 		"CAD ": `CAD | DOLARES CANADIENSES | Dólar (CA) | Dólar (CAD) | Dólar Canadiense | Dólar Canadiense (CA) | Dólar Canadiense (CAD) | 
 			Dólar canadiense | Dólares canadienses`,
@@ -26,10 +24,12 @@ func TestTargetOfWords(t *testing.T) {
 			Dólar US Canales Digitales | Dólar US$ Canales Digitales | Dólar USD Canales Digitales | Dólares (US$) Canales Digitales | 
 			Dólares (US) Canales Digitales | Dólares (USD) Canales Digitales | Dólares US Canales Digitales | 
 			Dólares US$ Canales Digitales | Dólares USD Canales Digitales`,
+		"USD buy":  `Compra USD | Compra US $ | Compra dólares`,
+		"EUR sell": `Venta euro | Venta € | Venta: EUR`,
 	} {
 		for label := range strings.SplitSeq(labels, "|") {
-			target, known := targetOfWords(values.NormaliseLabel(label))
-			if got := target.Currency + " " + string(target.Channel); !known || got != want {
+			currency, channel, side, known := LabelWords(NormaliseLabel(label))
+			if got := currency + " " + channel + side; !known || got != want {
 				t.Errorf("%q: %q, %v; want %q", label, got, known, want)
 			}
 		}
@@ -37,8 +37,23 @@ func TestTargetOfWords(t *testing.T) {
 	for label := range strings.SplitSeq(`Peso|RD$|$|Compra|Dólar euro|USD/EUR|Dólar (ayer)|Remesas en dólares|Dólar tarjeta|Yen|Dólar australiano|`+
 		`Corona danesa|Dólar referencia|Promedio dólar|Libra escocesa|Dólar Sucursales Digital|Banco Popular|Dólar 2|Euro dólar|`+
 		`Franco dólar|Eurobonos|`, "|") {
-		if target, known := targetOfWords(values.NormaliseLabel(label)); known {
-			t.Errorf("%q is read as %+v", label, target)
+		if currency, _, _, known := LabelWords(NormaliseLabel(label)); known {
+			t.Errorf("%q is read as %s", label, currency)
+		}
+	}
+}
+
+func TestOtherRate(t *testing.T) {
+	for text, want := range map[string]string{
+		"Dólar compra 58.10 venta RD$ 60.10": "", "Envíos: compra 58.10": "Envíos", "Compra (ayer) 58.10": "ayer", "Euros 66.10": "Euros", "€ 66.10": "€",
+		"Dólar canadiense 41.10": "Dólar canadiense", "Promedio 58.10": "Promedio", "Vendemos a 60.10": "Vendemos", "Asociación de Ahorros 58.10": "",
+	} {
+		side := ""
+		if want == "Vendemos" {
+			side = "sell"
+		}
+		if got := OtherRate(text, "USD", side); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -1,0 +1,204 @@
+package values
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Topic is what a word is about.
+type Topic string
+
+// The topics.
+const (
+	AboutSide     Topic = "side"
+	AboutCurrency Topic = "currency"
+	AboutChannel  Topic = "channel"
+	AboutOther    Topic = "other" // a price beside it is another rate: of remittances, of yesterday, of interest
+	aboutNation   Topic = "nation" // says whose currency it is; only in labels
+	aboutFiller   Topic = "filler"
+)
+
+// Word is a word that says something about a price.
+type Word struct {
+	Topic   Topic
+	Meaning string // buy or sell, the code of a currency, a channel; "" = there is no word
+	Text    string // as in the document
+}
+
+// Pesos is the meaning of the words for the peso. They say nothing about which currency is sold.
+const Pesos = "DOP"
+
+// The meanings of AboutOther.
+const (
+	otherRate = "rate"   // a rate of exchange, but not that of today for everybody
+	noRate    = "number" // interest, a fee, an amount
+)
+
+// dictionary has the meanings of normalised words.
+var dictionary = makeDictionary(map[Topic]map[string]string{
+	AboutSide: {
+		"buy":  "compra compramos comprar compras comprador buy buys buying purchase purchasing bid",
+		"sell": "venta ventas vendemos vende vender vendedor sell sells selling sale sales ask",
+	},
+	AboutCurrency: {
+		"USD": "usd us us$ u$s dolar dolares dollar dollars dol",
+		"EUR": "eur euro euros € eu eu$ eur$", "GBP": "gbp libra libras £ pound pounds sterling",
+		"CHF": "chf franco francos swissfranc", "CAD": "cad cad$ ca$ cdollar",
+		"DKK": "dkk", "JPY": "jpy yen yenes", "BRL": "brl reales", "AUD": "aud", "CNY": "cny yuan", Pesos: "dop rd$ peso pesos",
+	},
+	AboutChannel: {
+		"branch": "sucursal sucursales oficina oficinas branch ventanilla", "digital": "digital digitales app internet movil online linea",
+		"cash": "efectivo cash", "transfer": "transferencia transferencias transfer",
+	},
+	AboutOther: {
+		otherRate: "remesa remesas envio envios tarjeta tarjetas cheque cheques ayer anterior yesterday previous promedio average referencia referencial",
+		noRate: "prestamo prestamos certificado certificados plazo plazos cuota hipotecario hipotecaria loan loans ahorro ahorros interanual accumulated " +
+			"acumulado variacion spread duration preferencial central comision mortgage credito microcredito %",
+	},
+	aboutNation: {"USD": "americano americanos estadounidense estadounidenses", "CHF": "suizo suizos", "CAD": "ca canadiense canadienses"},
+	aboutFiller: {"": "$ de del en el la los las moneda divisa estados unidos ee uu eeuu canal canales esterlina esterlinas"},
+})
+
+func makeDictionary(topics map[Topic]map[string]string) map[string]Word {
+	all := map[string]Word{}
+	for about, meanings := range topics {
+		for meaning, words := range meanings {
+			for text := range strings.FieldsSeq(words) {
+				all[text] = Word{Topic: about, Meaning: meaning, Text: text}
+			}
+		}
+	}
+	return all
+}
+
+// LabelCurrencies are the currencies that LabelWords knows.
+func LabelCurrencies() []string { return []string{"USD", "EUR", "GBP", "CHF", "CAD"} }
+
+// LabelWords reads a normalised label, such as "dolares (us$) canales digitales", of a currency, perhaps a channel and
+// perhaps a side. It returns false if the label does not name exactly one currency, or has a word that is not in the
+// dictionary: "Remesas en dólares" and "Dólar (ayer)" stand for nothing.
+func LabelWords(label string) (currency, channel, side string, ok bool) {
+	anyDollar := false
+	targets := map[Topic]*string{AboutCurrency: &currency, aboutNation: &currency, AboutChannel: &channel, AboutSide: &side}
+	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("$€£", r) }
+	for text := range strings.FieldsFuncSeq(NormaliseLabel(label), between) {
+		word, known := dictionary[text]
+		target := targets[word.Topic]
+		switch {
+		case word.Topic == aboutFiller:
+		case !known || target == nil || word.Meaning == Pesos:
+			return "", "", "", false
+		case isDollar(text):
+			anyDollar = true
+		case *target != "" && *target != word.Meaning:
+			return "", "", "", false
+		default:
+			*target = word.Meaning
+		}
+	}
+	switch {
+	case anyDollar && currency == "":
+		currency = "USD"
+	case anyDollar && currency != "USD" && currency != "CAD":
+		return "", "", "", false
+	}
+	for _, known := range LabelCurrencies() {
+		ok = ok || currency == known
+	}
+	return currency, channel, side, ok
+}
+
+// isDollar reports whether a word means the dollar, of the United States unless another word says which.
+func isDollar(text string) bool { return strings.HasPrefix(text, "dol") }
+
+// OtherRate returns the word of a text that says that a price in it is another one than the rate of a currency: a word
+// for another currency, for the side unread, or for remittances, cards, cheques, averages or another day; otherwise "".
+func OtherRate(text, currency, unread string) string {
+	for _, w := range Words(text) {
+		isOther := w.Topic == AboutCurrency && w.Meaning != Pesos && w.Meaning != currency
+		if isOther || w.Meaning == otherRate || w.Topic == AboutSide && w.Meaning == unread {
+			return w.Text
+		}
+	}
+	return ""
+}
+
+// otherDollars are beginnings of adjectives that make a dollar, a franc or a crown that of another country.
+var otherDollars = map[string]string{
+	"canad": "CAD", "cad": "CAD", "austral": "AUD", "aud": "AUD", "suiz": "CHF", "danes": "DKK", "norueg": "NOK", "suec": "SEK", "hong": "HKD", "escoc": "GBX",
+}
+
+var (
+	wordPattern  = regexp.MustCompile(`(?i)(?:RD|US|EU|CAD?|EUR)\$|[€£%]|\pL+`)
+	camelPattern = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
+)
+
+// wordsMax is the maximum number of words of one text that are looked up.
+const wordsMax = 200
+
+// Words returns the words of a text that mean something. Names such as DollarBuyRate and us_buy are split.
+func Words(text string) (found []Word) {
+	text = camelPattern.ReplaceAllString(strings.NewReplacer("_", " ", "-", " ").Replace(text), "$1 $2")
+	for _, original := range wordPattern.FindAllString(text, wordsMax) {
+		plain := NormaliseLabel(original)
+		if plain == "" {
+			plain = original
+		}
+		known, ok := dictionary[plain]
+		last := len(found) - 1
+		switch other := otherDollar(plain); {
+		case other != "" && last >= 0 && found[last].Topic == AboutCurrency: // "dólar canadiense", "Dólar (CAD)"
+			found[last].Meaning, found[last].Text = other, found[last].Text+" "+original
+		case known.Topic == aboutFiller || known.Topic == aboutNation:
+		case ok && last >= 0 && known.Topic == AboutCurrency && found[last].Topic == AboutCurrency && found[last].Meaning == known.Meaning:
+		case ok:
+			known.Text = original
+			found = append(found, known)
+		default:
+			found = append(found, wordsWithin(plain, original)...)
+		}
+	}
+	return found
+}
+
+func otherDollar(plain string) string {
+	if plain == "ca" || plain == "can" {
+		return "CAD"
+	}
+	for stem, code := range otherDollars {
+		if strings.HasPrefix(plain, stem) {
+			return code
+		}
+	}
+	return ""
+}
+
+// Names without separators, such as dollarbuyrate and compraus: the shortest that are split, and the shortest word in
+// them that counts.
+const (
+	joinedMin = 7
+	joinedMax = 60
+	innerMin  = 4
+)
+
+// wordsWithin finds long words of sides and currencies in a name without separators.
+func wordsWithin(plain, original string) (found []Word) {
+	for rest := plain; len(plain) >= joinedMin && len(plain) <= joinedMax && rest != ""; {
+		best := ""
+		for text, w := range dictionary {
+			isLong := len(text) >= innerMin && !strings.HasSuffix(text, "s") || text == "buy"
+			if isLong && len(text) > len(best) && (w.Topic == AboutSide || w.Topic == AboutCurrency) && strings.HasPrefix(rest, text) {
+				best = text
+			}
+		}
+		if best == "" {
+			rest = rest[1:]
+			continue
+		}
+		w := dictionary[best]
+		w.Text = original
+		found, rest = append(found, w), rest[len(best):]
+	}
+	return found
+}
