@@ -186,8 +186,8 @@ func withPlaces(failure *source.Failure, d *source.Definition, page int, doc *so
 	if !isOfOne || failure.Kind != source.Layout && failure.Kind != source.Value && failure.Kind != source.Empty {
 		return failure
 	}
-	if found, _ := suggest.Find(doc, nil); len(found) > 0 {
-		failure.Detail += fmt.Sprintf("; the rates seem to have moved: %s; try: tasard sources suggest %s", suggest.Describe(found), d.ID)
+	if found := suggest.Describe(doc); found != "" {
+		failure.Detail += fmt.Sprintf("; the rates seem to have moved: %s; try: tasard sources suggest %s", found, d.ID)
 	}
 	return failure
 }

@@ -148,12 +148,12 @@ const (
 // not have any that its method does not need.
 type Extract struct {
 	Method Method   `json:"method"`
-	Fields []Field  `json:"fields"` // for html-fields, json-fields, xlsx-rows
-	Rows   *Rows    `json:"rows"`   // for html-rows, json-rows
-	Text   *Text    `json:"text"`   // for text-regex
-	Sheet  *Sheet   `json:"sheet"`  // for xlsx-rows
-	Date   *Date    `json:"date"`   // where the date of the whole document is; nil = it has none
-	Expect []Expect `json:"expect"` // conditions that a valid document meets
+	Fields []Field  `json:"fields,omitempty"` // for html-fields, json-fields, xlsx-rows
+	Rows   *Rows    `json:"rows,omitempty"`   // for html-rows, json-rows
+	Text   *Text    `json:"text,omitempty"`   // for text-regex
+	Sheet  *Sheet   `json:"sheet,omitempty"`  // for xlsx-rows
+	Date   *Date    `json:"date,omitempty"`   // where the date of the whole document is; nil = it has none
+	Expect []Expect `json:"expect,omitempty"` // conditions that a valid document meets
 }
 
 // Side names one side of a quote, or both.
@@ -169,19 +169,19 @@ const (
 // Locator says where a text is in a document, or in a row of a document. If it finds several texts, all of them must
 // have the same value.
 type Locator struct {
-	At        string `json:"at"`        // HTML: a CSS selector; JSON: a path such as d.results[0].rate; workbook: a column heading
-	Attribute string `json:"attribute"` // HTML: the attribute to read; "" = the visible text
-	Column    string `json:"column"`    // HTML: the heading of a table column
-	Pattern   string `json:"pattern"`   // regular expression that selects a part of the text: its first group, or the whole match
+	At        string `json:"at,omitempty"`        // HTML: a CSS selector; JSON: a path such as d.results[0].rate; workbook: a column heading
+	Attribute string `json:"attribute,omitempty"` // HTML: the attribute to read; "" = the visible text
+	Column    string `json:"column,omitempty"`    // HTML: the heading of a table column
+	Pattern   string `json:"pattern,omitempty"`   // regular expression that selects a part of the text: its first group, or the whole match
 }
 
 // Field says where one price (buy, sell or both) of one currency is. If there are several fields for the same price,
 // they are tried in order.
 type Field struct {
-	Currency string         `json:"currency"` // "" = Page.Currency
+	Currency string         `json:"currency,omitempty"` // "" = Page.Currency
 	Side     Side           `json:"side"`
-	Channel  engine.Channel `json:"channel"` // "" = Definition.Channel
-	From     Day            `json:"from"`    // workbook: first day on which the column has this currency; zero = all days
+	Channel  engine.Channel `json:"channel,omitempty"` // "" = Definition.Channel
+	From     Day            `json:"from,omitzero"`     // workbook: first day on which the column has this currency; zero = all days
 	Locator
 }
 
@@ -192,40 +192,40 @@ type Day engine.Date
 // of a bank, and not by its position. A normalised label has no capitals, accents and superfluous spaces
 // (values.NormaliseLabel).
 type Rows struct {
-	At     string   `json:"at"` // HTML: CSS selector of the rows; JSON: path of the array
+	At     string   `json:"at,omitempty"` // HTML: CSS selector of the rows; JSON: path of the array
 	Label  Locator  `json:"label"`
-	Buy    *Locator `json:"buy"` // nil = the source does not have this side
-	Sell   *Locator `json:"sell"`
-	Value  *Locator `json:"value"`  // instead of Buy and Sell: the price of the side that the label names
-	Labels Labels   `json:"labels"` // includes the labels of the whole definition
-	Ignore []string `json:"ignore"` // normalised labels of rows without a quote
-	Unless string   `json:"unless"` // HTML: rows whose text matches this pattern are skipped; see otherRates
-	Date   *Date    `json:"date"`   // where the date of the row is; nil = it has none
-	Min    int      `json:"min"`    // minimum number of rows with a known label, at least 1; fewer are a failure
+	Buy    *Locator `json:"buy,omitempty"` // nil = the source does not have this side
+	Sell   *Locator `json:"sell,omitempty"`
+	Value  *Locator `json:"value,omitempty"`  // instead of Buy and Sell: the price of the side that the label names
+	Labels Labels   `json:"labels"`           // includes the labels of the whole definition
+	Ignore []string `json:"ignore,omitempty"` // normalised labels of rows without a quote
+	Unless string   `json:"unless,omitempty"` // HTML: rows whose text matches this pattern are skipped; see otherRates
+	Date   *Date    `json:"date,omitempty"`   // where the date of the row is; nil = it has none
+	Min    int      `json:"min,omitempty"`    // minimum number of rows with a known label, at least 1; fewer are a failure
 }
 
 // Target says which quote a label stands for. If a member is empty, the quote has the value that the page or the source
 // names.
 type Target struct {
-	Institution string         `json:"institution"`
-	Currency    string         `json:"currency"`
-	Channel     engine.Channel `json:"channel"`
-	Side        Side           `json:"side"` // which side the price in the row is; only with Rows.Value
+	Institution string         `json:"institution,omitempty"`
+	Currency    string         `json:"currency,omitempty"`
+	Channel     engine.Channel `json:"channel,omitempty"`
+	Side        Side           `json:"side,omitempty"` // which side the price in the row is; only with Rows.Value
 }
 
 // Text says how a text is searched with a regular expression.
 type Text struct {
-	At      string `json:"at"`      // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
-	Pattern string `json:"pattern"` // regular expression with the named groups buy, sell or both, and optionally label
-	Labels  Labels `json:"labels"`  // of the group label (see Rows)
-	Unless  string `json:"unless"`  // matches of Pattern that also match this pattern are skipped; see otherRates
-	Min     int    `json:"min"`     // minimum number of matches, at least 1; fewer are a failure
+	At      string `json:"at,omitempty"`     // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
+	Pattern string `json:"pattern"`          // regular expression with the named groups buy, sell or both, and optionally label
+	Labels  Labels `json:"labels"`           // of the group label (see Rows)
+	Unless  string `json:"unless,omitempty"` // matches of Pattern that also match this pattern are skipped; see otherRates
+	Min     int    `json:"min,omitempty"`    // minimum number of matches, at least 1; fewer are a failure
 }
 
 // Sheet identifies a sheet of a workbook. The sheet has one row for each day.
 type Sheet struct {
-	Name  string `json:"name"` // name of the sheet, normalised like a label; "" = the first sheet
-	Year  string `json:"year"` // headings of the columns with the date
+	Name  string `json:"name,omitempty"` // name of the sheet, normalised like a label; "" = the first sheet
+	Year  string `json:"year"`           // headings of the columns with the date
 	Month string `json:"month"`
 	Day   string `json:"day"`
 }
@@ -234,9 +234,9 @@ type Sheet struct {
 // date with this time is also the time of publication.
 type Date struct {
 	Locator
-	Or       string          `json:"or"` // JSON: path that is tried if there is nothing at Locator.At
+	Or       string          `json:"or,omitempty"` // JSON: path that is tried if there is nothing at Locator.At
 	Form     values.DateForm `json:"form"`
-	Optional bool            `json:"optional"` // without this element there is no date; otherwise the row is skipped, or the document fails
+	Optional bool            `json:"optional,omitempty"` // without this element there is no date; otherwise the row is skipped, or the document fails
 }
 
 // Expect is a condition that a valid document meets. In JSON, the value at Path must be Value, for example "OK". In

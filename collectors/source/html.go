@@ -2,6 +2,7 @@ package source
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -78,6 +79,15 @@ func (s *htmlScope) texts(locator *Locator) ([]sourceText, *Failure) {
 		}
 	}
 	return texts, nil
+}
+
+// Texts returns the texts that the locator finds in a page, as Parse does.
+func (p *Locator) Texts(document *html.Node) (texts []string) {
+	r := &parser{source: &Definition{}, patterns: map[string]*regexp.Regexp{}}
+	for _, t := range r.textsAt(&htmlScope{node: document}, p) {
+		texts = append(texts, t.text)
+	}
+	return texts
 }
 
 // htmlRows returns the rows that the CSS selector Rows.At selects. If the definition names no columns, all rows are in

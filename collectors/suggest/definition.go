@@ -3,11 +3,13 @@ package suggest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"golang.org/x/net/html"
+
+	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
@@ -20,85 +22,6 @@ type Suggestion struct {
 	Notes      []string // what was refused, and why
 }
 
-// The part of a definition file that is replaced.
-type (
-	extract struct {
-		Method string  `json:"method"`
-		Date   *date   `json:"date,omitempty"`
-		Fields []field `json:"fields,omitempty"`
-		Rows   *rows   `json:"rows,omitempty"`
-	}
-	locator struct {
-		At        string `json:"at,omitempty"`
-		Column    string `json:"column,omitempty"`
-		Attribute string `json:"attribute,omitempty"`
-		Pattern   string `json:"pattern,omitempty"`
-	}
-	date struct {
-		locator
-		Form string `json:"form"`
-	}
-	field struct {
-		Currency string         `json:"currency"`
-		Side     source.Side    `json:"side"`
-		Channel  engine.Channel `json:"channel,omitempty"`
-		locator
-	}
-	target struct {
-		Currency string         `json:"currency"`
-		Side     source.Side    `json:"side,omitempty"`
-		Channel  engine.Channel `json:"channel,omitempty"`
-	}
-	rows struct {
-		At     string            `json:"at,omitempty"`
-		Label  locator           `json:"label"`
-		Buy    *locator          `json:"buy,omitempty"`
-		Sell   *locator          `json:"sell,omitempty"`
-		Value  *locator          `json:"value,omitempty"`
-		Labels map[string]target `json:"labels"`
-	}
-)
-
-// Suggest finds the rates in a document of a page, and changes the definition file base so that it reads exactly
-// them. It keeps all of base but how that page is read and the evidence. seen is the day of the document.
-func Suggest(base []byte, page int, doc *source.Document, known []Known, seen engine.Date) Suggestion {
-	f := &finder{known: known, ofChannel: map[quoteSide]bool{}}
-	d, err := source.ReadDefinition("base.json", base)
-	if err != nil {
-		return Suggestion{Notes: []string{err.Error()}}
-	}
-	if d.Institution == "" && d.Pages[page].Institution == "" {
-		return Suggestion{Notes: []string{"the page has rates of several institutions; such pages are not searched"}}
-	}
-	for _, t := range d.Targets(&d.Pages[page]) {
-		f.ofChannel[quoteSide{currency: t.Currency, channel: string(t.Channel)}] = t.Channel != d.Channel
-	}
-	found, err := f.find(doc)
-	if err != nil {
-		return Suggestion{Notes: append(f.notes, err.Error())}
-	}
-	s := &suggester{f, base, page, doc, found}
-	if len(found) == 0 {
-		return Suggestion{Notes: append(f.notes, "no price has clear words for its currency and its side")}
-	}
-	for _, write := range []func() *extract{s.jsonRows, s.jsonFields, s.tableRows, s.htmlFields} {
-		e := write()
-		if e == nil {
-			continue
-		}
-		e.Date = s.date()
-		file, err := s.replaced(e, seen)
-		if err == nil {
-			err = s.verify(file)
-		}
-		if err == nil {
-			return Suggestion{Found: found, Definition: file, Notes: f.notes}
-		}
-		f.note("%s: %v", e.Method, err)
-	}
-	return Suggestion{Found: found, Notes: f.notes}
-}
-
 // suggester writes the definition for findings.
 type suggester struct {
 	*finder
@@ -108,41 +31,85 @@ type suggester struct {
 	found []Finding
 }
 
+// Suggest finds the rates in a document of a page, and changes the definition file base so that it reads exactly
+// them. It keeps all of base but how that page is read and the evidence. seen is the day of the document. Pages with
+// rates of several institutions, and workbooks, are not searched.
+func Suggest(base []byte, page int, doc *source.Document, known []Known, seen engine.Date) Suggestion {
+	s := &suggester{&finder{known: pricesOf(known), ofChannel: map[quoteSide]bool{}}, base, page, doc, nil}
+	file, err := s.suggest(seen)
+	if err != nil {
+		s.note("%v", err)
+	}
+	return Suggestion{s.found, file, s.notes}
+}
+
+func (s *suggester) suggest(seen engine.Date) (file []byte, err error) {
+	d, err := source.ReadDefinition("base.json", s.base)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.index >= len(d.Pages):
+		return nil, fmt.Errorf("the definition has no page %d", s.index)
+	case d.Institution == "" && d.Pages[s.index].Institution == "":
+		return nil, fmt.Errorf("the page has rates of several institutions; such pages are not searched")
+	}
+	for _, t := range d.Targets(&d.Pages[s.index]) {
+		s.ofChannel[quoteSide{currency: t.Currency, channel: string(t.Channel)}] = t.Channel != d.Channel
+	}
+	if s.found, err = s.find(s.doc); err != nil {
+		return nil, err
+	}
+	if len(s.found) == 0 {
+		return nil, fmt.Errorf("no price has clear words for its currency and its side")
+	}
+	methods := []func() *source.Extract{s.jsonRows, s.jsonFields}
+	if s.page != nil {
+		methods = []func() *source.Extract{s.tableRows, s.htmlFields}
+	}
+	for _, write := range methods {
+		e := write()
+		if e == nil {
+			continue
+		}
+		e.Date = s.date()
+		if file, err = s.replaced(e, seen); err == nil {
+			err = s.verify(file)
+		}
+		if err == nil {
+			return file, nil
+		}
+		s.note("%s: %v", e.Method, err)
+	}
+	return nil, nil
+}
+
 // replaced returns the base with another extract and other evidence. The text of all else stays as it is.
-func (s *suggester) replaced(e *extract, seen engine.Date) ([]byte, error) {
+func (s *suggester) replaced(e *source.Extract, seen engine.Date) ([]byte, error) {
 	var base struct {
 		Evidence json.RawMessage
 		Pages    []struct{ Extract json.RawMessage }
 	}
+	evidence := map[string]string{"grade": "reported", "seen": seen.String(), "by": "tasard sources suggest"}
 	if err := json.Unmarshal(s.base, &base); err != nil {
 		return nil, fmt.Errorf("read the definition: %w", err)
 	}
-	if s.index >= len(base.Pages) {
-		return nil, fmt.Errorf("the definition has no page %d", s.index)
+	file := bytes.Replace(s.base, base.Pages[s.index].Extract, encoded(e, "      "), 1)
+	if base.Evidence != nil {
+		file = bytes.Replace(file, base.Evidence, encoded(evidence, "  "), 1)
 	}
-	text, err := encode(e, "      ")
-	if err != nil {
-		return nil, err
-	}
-	file := bytes.Replace(s.base, base.Pages[s.index].Extract, text, 1)
-	if base.Evidence == nil {
-		return file, nil
-	}
-	evidence, err := encode(map[string]string{"grade": "reported", "seen": seen.String(), "by": "tasard sources suggest"}, "  ")
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Replace(file, base.Evidence, evidence, 1), nil
+	return file, nil
 }
 
-// encode writes JSON as definition files have it: two blanks, no escapes for HTML.
-func encode(value any, prefix string) ([]byte, error) {
+// encoded writes JSON as definition files have it: two blanks, no escapes for HTML.
+func encoded(value any, prefix string) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent(prefix, "  ")
-	err := encoder.Encode(value)
-	return bytes.TrimSpace(text.Bytes()), err
+	if err := encoder.Encode(value); err != nil {
+		panic(err) // impossible: texts and numbers
+	}
+	return bytes.TrimSpace(text.Bytes())
 }
 
 // verify wants the definition to read exactly the findings.
@@ -162,7 +129,10 @@ func (s *suggester) verify(file []byte) error {
 				continue
 			}
 			count++
-			if !slices.ContainsFunc(s.found, func(f Finding) bool { return f.matches(o, side, price) }) {
+			isFound := func(f Finding) bool {
+				return f.Currency == o.Currency && f.Side == side && f.at.units == unitsOf(price) && (f.Channel == "" || f.Channel == o.Channel)
+			}
+			if !slices.ContainsFunc(s.found, isFound) {
 				return fmt.Errorf("it reads %s %s %s", o.Currency, side, price)
 			}
 		}
@@ -173,76 +143,57 @@ func (s *suggester) verify(file []byte) error {
 	return nil
 }
 
-func (f *Finding) matches(o engine.Observation, side source.Side, price string) bool {
-	value, _ := centsOf(price)
-	return f.Currency == o.Currency && f.Side == side && f.at.value == value && (f.Channel == "" || f.Channel == o.Channel)
+func (f *Finding) target() source.Target {
+	return source.Target{Currency: f.Currency, Channel: f.Channel}
 }
 
-func (f *Finding) target() target { return target{Currency: f.Currency, Channel: f.Channel} }
+func (f *Finding) field(l source.Locator) source.Field {
+	return source.Field{Currency: f.Currency, Side: f.Side, Channel: f.Channel, Locator: l}
+}
 
-func (s *suggester) jsonFields() *extract {
-	if s.json == nil {
-		return nil
-	}
-	e := &extract{Method: string(source.JSONFields)}
+func (s *suggester) jsonFields() *source.Extract {
+	e := &source.Extract{Method: source.JSONFields}
 	for _, f := range s.found {
 		if slices.ContainsFunc(f.at.path, func(at step) bool { return at.length > 1 }) {
 			return nil // the place in a list may change
 		}
-		e.Fields = append(e.Fields, field{f.Currency, f.Side, f.Channel, locator{At: f.at.path.String()}})
+		e.Fields = append(e.Fields, f.field(source.Locator{At: f.at.path.String()}))
 	}
 	return e
 }
 
 // jsonRows reads a list whose entries are named by a text in them.
-func (s *suggester) jsonRows() *extract {
-	if s.json == nil {
-		return nil
-	}
-	e := &extract{Method: string(source.JSONRows), Rows: &rows{Labels: map[string]target{}}}
-	at, sided := map[source.Side]string{}, map[string]target{}
+func (s *suggester) jsonRows() *source.Extract {
+	rows := &source.Rows{Labels: source.Labels{}}
+	at, sided := map[source.Side]*source.Locator{}, source.Labels{}
 	for i, f := range s.found {
 		index := slices.IndexFunc(f.at.path, func(step step) bool { return step.length > 0 })
 		if index < 0 {
 			return nil
 		}
-		list, within := f.at.path[:index].String(), f.at.path[index+1:].String()
-		if i > 0 && e.Rows.At != list || at[f.Side] != "" && at[f.Side] != within {
+		list, within := f.at.path[:index].String(), source.Locator{At: f.at.path[index+1:].String()}
+		label, ok := labelOf(f.at.path[index].value, &f, rows.Label.At)
+		if !ok || within.At == "" || i > 0 && rows.At != list || at[f.Side] != nil && *at[f.Side] != within {
 			return nil
 		}
-		e.Rows.At, at[f.Side] = list, within
-		label, ok := s.labelOf(f.at.path[index].value, &f, e.Rows.Label.At)
-		if !ok {
-			return nil
-		}
-		e.Rows.Label.At = label.key
-		e.Rows.Labels[label.value.text()] = f.target()
-		sided[label.value.text()] = target{f.Currency, f.Side, f.Channel}
+		rows.At, at[f.Side], rows.Label.At = list, &within, label.key
+		rows.Labels[label.value.text()] = f.target()
+		sided[label.value.text()] = source.Target{Currency: f.Currency, Side: f.Side, Channel: f.Channel}
 	}
-	if at[source.BuySide] == at[source.SellSide] { // an entry for each side
-		e.Rows.Value, e.Rows.Labels = locatorAt(at[source.BuySide]), sided
-		return e
+	rows.Buy, rows.Sell = at[source.BuySide], at[source.SellSide]
+	if rows.Buy != nil && rows.Sell != nil && *rows.Buy == *rows.Sell { // an entry for each side
+		rows.Value, rows.Buy, rows.Sell, rows.Labels = rows.Buy, nil, nil, sided
 	}
-	e.Rows.Buy, e.Rows.Sell = locatorAt(at[source.BuySide]), locatorAt(at[source.SellSide])
-	return e
-}
-
-func locatorAt(at string) *locator {
-	if at == "" {
-		return nil
-	}
-	return &locator{At: at}
+	return &source.Extract{Method: source.JSONRows, Rows: rows}
 }
 
 // labelOf returns the text of an entry that names the currency of a finding.
-func (s *suggester) labelOf(entry *value, f *Finding, key string) (member, bool) {
+func labelOf(entry *value, f *Finding, key string) (member, bool) {
 	for _, m := range entry.members {
 		text := m.value.text()
 		currency, _ := only(values.Words(text), values.AboutCurrency)
-		if code := codesOfNumbers[text]; code != "" {
-			currency.Meaning = code
-		}
-		if currency.Meaning == f.Currency && (key == "" || key == m.key) && !strings.ContainsAny(text, "\n") {
+		isCurrency := currency.Meaning == f.Currency || codesOfNumbers[text] == f.Currency
+		if isCurrency && (key == "" || key == m.key) && !strings.Contains(text, "\n") {
 			return m, true
 		}
 	}
@@ -250,17 +201,68 @@ func (s *suggester) labelOf(entry *value, f *Finding, key string) (member, bool)
 }
 
 // tableRows reads a table with a column for each side, and a label in each row.
-func (s *suggester) tableRows() *extract {
-	if s.page == nil {
-		return nil
-	}
-	t := tableWriter{page: s.page, headings: map[source.Side]string{}, labels: map[string]target{}, labelColumn: -1}
+func (s *suggester) tableRows() *source.Extract {
+	rows, headings := &source.Rows{Labels: source.Labels{}}, map[source.Side]string{}
+	var table *html.Node
+	labelColumn, labelHeading := -1, ""
 	for i := range s.found {
-		if err := t.add(&s.found[i]); err != nil {
+		f := &s.found[i]
+		cell := cellOf(f.at.node)
+		if cell == nil || f.at.attribute != "" || f.at.inScript || table != nil && table != markup.EnclosingTable(cell) {
 			return nil
 		}
+		table = markup.EnclosingTable(cell)
+		grid, row, column := s.page.gridOf(cell)
+		above := s.page.headingsAbove(grid, row, column)
+		if above == nil {
+			return nil
+		}
+		heading := markup.VisibleText(above[column])
+		label := slices.IndexFunc(grid[row], func(other *html.Node) bool { return s.page.isLabel(other, f) })
+		if label >= 0 && labelColumn >= 0 && s.page.isLabel(grid[row][labelColumn], f) {
+			label = labelColumn
+		}
+		if known := headings[f.Side]; known != "" && known != heading || label < 0 || labelColumn >= 0 && label != labelColumn {
+			return nil
+		}
+		headings[f.Side], labelColumn = heading, label
+		rows.Labels[markup.VisibleText(grid[row][label])] = f.target()
+		if label < len(above) {
+			labelHeading = markup.VisibleText(above[label])
+		}
 	}
-	return t.extract()
+	for side, locator := range map[source.Side]**source.Locator{source.BuySide: &rows.Buy, source.SellSide: &rows.Sell} {
+		if heading := headings[side]; heading != "" {
+			*locator = &source.Locator{Column: heading}
+		}
+	}
+	buy, sell := values.NormaliseLabel(headings[source.BuySide]), values.NormaliseLabel(headings[source.SellSide])
+	rows.At, rows.Label = "table tr", source.Locator{Column: labelHeading}
+	if selector := selectorOf(table); selector != "" {
+		rows.At = selector + " tr"
+	}
+	if name := values.NormaliseLabel(labelHeading); name == "" || name == buy || name == sell {
+		rows.Label = source.Locator{At: fmt.Sprintf("td:nth-child(%[1]d), th:nth-child(%[1]d)", labelColumn+1)}
+	}
+	if buy == sell {
+		return nil
+	}
+	return &source.Extract{Method: source.HTMLRows, Rows: rows}
 }
 
-var errNoTable = errors.New("not a table with headings and labels")
+// isLabel reports whether a cell of the row of a finding names its currency, and its channel.
+func (p *page) isLabel(cell *html.Node, f *Finding) bool {
+	words := p.wordsIn(cell)
+	currency, _ := only(words, values.AboutCurrency)
+	return p.pricesIn(cell) == 0 && currency.Meaning == f.Currency && (f.Channel == "" || has(words, values.AboutChannel))
+}
+
+// headingsAbove returns the nearest row above that has a text in a column, and no price in it, or nil.
+func (p *page) headingsAbove(grid [][]*html.Node, row, column int) []*html.Node {
+	for _, cells := range slices.Backward(grid[:row]) {
+		if column < len(cells) && p.pricesIn(cells[column]) == 0 && markup.VisibleText(cells[column]) != "" {
+			return cells
+		}
+	}
+	return nil
+}

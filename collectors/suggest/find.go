@@ -1,14 +1,12 @@
 package suggest
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
 
-	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
@@ -20,12 +18,6 @@ const (
 	pricesMax   = 400
 	decimalsMax = 4
 )
-
-// Known is a price that is known of a currency, for example the last one of the source, or one of the market.
-type Known struct {
-	Currency  string
-	Buy, Sell engine.Decimal // null = unknown
-}
 
 // Finding is one price that was found in a document.
 type Finding struct {
@@ -42,62 +34,74 @@ type Finding struct {
 type spot struct {
 	text  string // as in the document
 	price string // its digits, as values.ParsePrice gives them
-	value cents
+	units int64  // its value, as engine.Decimal counts
 
-	node      *html.Node // HTML: the element
-	attribute string     // HTML: the attribute that has the price
-	inScript  bool       // HTML: the price is in a script
-	script    string     // HTML: the text before it in the script, unless path says where it is in a JSON value
-	hidden    bool       // HTML: an attribute hides the element
-	path      path       // JSON, also of a script
+	node       *html.Node // HTML: the element
+	attribute  string     // HTML: the attribute that has the price
+	textNode   *html.Node // HTML: the text that has the price, and where its digits are if spaces are collapsed
+	start, end int
+	inScript   bool   // HTML: the price is in a script
+	script     string // HTML: the text before it in the script, unless path says where it is in a JSON value
+	isHidden   bool   // HTML: an attribute hides the element
+	path       path   // JSON, also of a script
 
-	side, currency, channel values.Word
-	isNoise                 bool // words beside it say that it is not a rate of today
-	isUnclear               bool // words contradict each other
-	reasons                 []string
+	words     map[values.Topic]values.Word
+	isNoise   bool // words beside it say that it is not a rate of today
+	isUnclear bool // words contradict each other
+	reasons   []string
 }
 
-func (s *spot) because(about values.Topic, where string, w values.Word) {
-	s.reasons = append(s.reasons, fmt.Sprintf("%s by %s %q", about, where, w.Text))
+func (s *spot) take(where string, w values.Word) {
+	s.words[w.Topic] = w
+	s.reasons = append(s.reasons, fmt.Sprintf("%s by %s %q", w.Topic, where, w.Text))
 }
+
+// lacks reports whether no word of a topic is known.
+func (s *spot) lacks(about values.Topic) bool { return s.words[about].Meaning == "" }
+
+func (s *spot) isNamed() bool { return !s.lacks(values.AboutSide) && !s.lacks(values.AboutCurrency) }
+
+// quoteSide is one side of a quote, or with the side "" the quote.
+type quoteSide struct{ currency, channel, side string }
+
+func (s *spot) key() quoteSide {
+	return quoteSide{s.words[values.AboutCurrency].Meaning, s.words[values.AboutChannel].Meaning, s.words[values.AboutSide].Meaning}
+}
+
+func (k quoteSide) other() quoteSide {
+	k.side = map[string]string{"buy": "sell", "sell": "buy"}[k.side]
+	return k
+}
+
+func (k quoteSide) quote() quoteSide { return quoteSide{k.currency, k.channel, ""} }
 
 // finder finds the prices of one document.
 type finder struct {
-	known     []Known
-	ofChannel map[quoteSide]bool // currencies and channels of the definition that are not its usual channel
+	known     map[quoteSide]int64 // without channels
+	ofChannel map[quoteSide]bool  // currencies and channels of the definition that are not its usual channel
 	spots     []*spot
 	notes     []string // why prices were refused
 	page      *page    // nil for JSON
 	json      *value   // nil for HTML
 }
 
-// Find finds the rates in a document. Notes say what was refused, and why.
-func Find(doc *source.Document, known []Known) (found []Finding, notes []string) {
-	f := &finder{known: known}
-	found, err := f.find(doc)
-	if err != nil {
-		return nil, append(f.notes, err.Error())
+// Describe names the prices of a document in one line, and the place of the first of them: USD 58.10/59.60 at td. It
+// returns "" if there is none.
+func Describe(doc *source.Document) string {
+	found, err := (&finder{}).find(doc)
+	if err != nil || len(found) == 0 {
+		return ""
 	}
-	return found, f.notes
-}
-
-// Describe names the prices in one line, and the place of the first of them: USD 58.10/59.60 at td.
-func Describe(found []Finding) string {
-	var quotes []quoteSide
+	prices, quotes := map[quoteSide]string{}, []quoteSide{}
 	for _, f := range found {
-		if quote := f.at.key().quote(); !slices.Contains(quotes, quote) {
-			quotes = append(quotes, quote)
+		key := f.at.key()
+		if prices[key] = f.Price; !slices.Contains(quotes, key.quote()) {
+			quotes = append(quotes, key.quote())
 		}
 	}
 	texts := make([]string, len(quotes))
-	for i, quote := range quotes {
-		prices := map[source.Side]string{}
-		for _, f := range found {
-			if f.at.key().quote() == quote {
-				prices[f.Side] = f.Price
-			}
-		}
-		texts[i] = quote.currency + " " + prices[source.BuySide] + "/" + prices[source.SellSide]
+	for i, q := range quotes {
+		texts[i] = q.currency + " " + prices[quoteSide{q.currency, q.channel, "buy"}] + "/" + prices[quoteSide{q.currency, q.channel, "sell"}]
 	}
 	return strings.Join(texts, ", ") + " at " + found[0].Place
 }
@@ -110,16 +114,14 @@ func (f *finder) find(doc *source.Document) ([]Finding, error) {
 		return nil, fmt.Errorf("the page is the challenge of a bot protection (%s)", challenge)
 	}
 	text := strings.ToValidUTF8(strings.TrimPrefix(string(doc.Body), "\uFEFF"), "\uFFFD")
-	var err error
-	switch start := bytes.TrimLeft([]byte(text), " \t\r\n"); {
-	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+	read := f.readHTML
+	switch start := strings.TrimLeft(text, " \t\r\n"); {
+	case strings.HasPrefix(start, "PK\x03\x04"):
 		return nil, fmt.Errorf("a workbook is not searched")
-	case bytes.HasPrefix(start, []byte("{")), bytes.HasPrefix(start, []byte("[")):
-		err = f.readJSON(text)
-	default:
-		err = f.readHTML(text)
+	case strings.HasPrefix(start, "{"), strings.HasPrefix(start, "["):
+		read = f.readJSON
 	}
-	if err != nil {
+	if err := read(text); err != nil {
 		return nil, err
 	}
 	f.useKnown()
@@ -130,12 +132,23 @@ func (f *finder) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
-// Prices of currencies in values.Pesos that are looked at. In a page, a price below pageLowest must be near a known one.
+// Prices of currencies in pesos that are looked at. In a page, a price below pageLowest must be near a known one.
 const (
-	lowest     cents = 2 * pesoCents
-	highest    cents = 200 * pesoCents
-	pageLowest cents = 20 * pesoCents
+	peso       int64 = 100_000_000 // units of engine.Decimal
+	lowest           = 2 * peso
+	highest          = 200 * peso
+	pageLowest       = 20 * peso
 )
+
+// unitsOf returns the value of a text that is a price, otherwise 0.
+func unitsOf(text string) int64 {
+	price, err := values.ParsePrice(text, values.AnyMark, decimalsMax)
+	if err != nil {
+		return 0
+	}
+	decimal, _ := engine.ReadDecimal(price)
+	return decimal.Units()
+}
 
 // add adds a place whose text is a plausible price, and returns nil if it is not one.
 func (f *finder) add(s *spot, isNumber bool) (*spot, error) {
@@ -147,30 +160,17 @@ func (f *finder) add(s *spot, isNumber bool) (*spot, error) {
 	if s.price, err = parse(s.text, values.AnyMark, decimalsMax); err != nil {
 		return nil, nil
 	}
-	var ok bool
-	if s.value, ok = centsOf(s.price); !ok || s.value < lowest || s.value > highest || s.node != nil && s.value < pageLowest && !f.isKnown(s.value) {
+	s.units = unitsOf(s.price)
+	if s.units < lowest || s.units > highest || s.node != nil && s.units < pageLowest && !f.isKnown(s.units) {
 		return nil, nil
 	}
 	if len(f.spots) == pricesMax {
 		return nil, fmt.Errorf("the document has more than %d prices; a page of rates has fewer", pricesMax)
 	}
+	s.words = map[values.Topic]values.Word{}
 	f.spots = append(f.spots, s)
 	return s, nil
 }
-
-// quoteSide is one side of a quote, or with the side "" the quote.
-type quoteSide struct{ currency, channel, side string }
-
-func (s *spot) key() quoteSide {
-	return quoteSide{s.currency.Meaning, s.channel.Meaning, s.side.Meaning}
-}
-
-func (k quoteSide) other() quoteSide {
-	k.side = map[string]string{"buy": "sell", "sell": "buy"}[k.side]
-	return k
-}
-
-func (k quoteSide) quote() quoteSide { return quoteSide{k.currency, k.channel, ""} }
 
 // decide returns the prices whose currency and side are clear, and which nothing contradicts.
 func (f *finder) decide() (found []Finding) {
@@ -183,13 +183,9 @@ func (f *finder) decide() (found []Finding) {
 		}
 	}
 	for _, key := range order {
-		if refused[key.quote()] {
-			continue
+		if s := prices[key][0]; !refused[key.quote()] {
+			found = append(found, Finding{key.currency, engine.Channel(key.channel), source.Side(key.side), s.price, s.place(), s.reasons, s})
 		}
-		s := prices[key][0]
-		found = append(found, Finding{
-			Currency: key.currency, Channel: engine.Channel(key.channel), Side: source.Side(key.side), Price: s.price, Place: s.place(), Reasons: s.reasons, at: s,
-		})
 	}
 	return found
 }
@@ -209,21 +205,21 @@ func (f *finder) byKey() (prices map[quoteSide][]*spot, order []quoteSide) {
 	prices = map[quoteSide][]*spot{}
 	f.dropOnlyChannel()
 	for _, s := range f.spots {
-		if s.side.Meaning == "" || s.currency.Meaning == "" {
+		key := s.key()
+		if !s.isNamed() {
 			continue
 		}
-		if foreign := values.ForeignCurrency(s.text, s.currency.Meaning); foreign != "" {
+		if foreign := values.ForeignCurrency(s.text, key.currency); foreign != "" {
 			f.note("%s is in %s", s.text, foreign)
 			continue
 		}
-		key := s.key()
 		if prices[key] == nil {
 			order = append(order, key)
 		}
 		prices[key] = append(prices[key], s)
 	}
 	for key, spots := range prices {
-		if visible := slices.DeleteFunc(slices.Clone(spots), func(s *spot) bool { return s.hidden }); len(visible) > 0 {
+		if visible := slices.DeleteFunc(slices.Clone(spots), func(s *spot) bool { return s.isHidden }); len(visible) > 0 {
 			spots = visible
 		}
 		prices[key] = f.nearKnown(key, spots)
@@ -234,18 +230,16 @@ func (f *finder) byKey() (prices map[quoteSide][]*spot, order []quoteSide) {
 // dropOnlyChannel forgets the channel of currencies that have prices of one channel only: it is that of the definition,
 // unless this names others for the currency, of which only one has prices today.
 func (f *finder) dropOnlyChannel() {
-	channels := map[string]map[string]bool{}
+	channels, seen := map[string]int{}, map[quoteSide]bool{}
 	for _, s := range f.spots {
-		if s.side.Meaning != "" && s.currency.Meaning != "" {
-			if channels[s.currency.Meaning] == nil {
-				channels[s.currency.Meaning] = map[string]bool{}
-			}
-			channels[s.currency.Meaning][s.channel.Meaning] = true
+		if quote := s.key().quote(); s.isNamed() && !seen[quote] {
+			seen[quote] = true
+			channels[quote.currency]++
 		}
 	}
 	for _, s := range f.spots {
-		if len(channels[s.currency.Meaning]) == 1 && !f.ofChannel[quoteSide{currency: s.currency.Meaning, channel: s.channel.Meaning}] {
-			s.channel = values.Word{}
+		if quote := s.key().quote(); channels[quote.currency] == 1 && !f.ofChannel[quote] {
+			delete(s.words, values.AboutChannel)
 		}
 	}
 }
@@ -257,40 +251,24 @@ const spreadPermille = 250
 func (f *finder) contradiction(key quoteSide, prices map[quoteSide][]*spot) string {
 	first := prices[key][0]
 	for _, s := range prices[key][1:] {
-		if s.value != first.value {
+		if s.units != first.units {
 			return fmt.Sprintf("%s is %s and %s", key.side, first.price, s.price)
 		}
 	}
-	if band, known := engine.DefaultCatalogue().Currency(key.currency); known {
-		low, _ := centsOf(band.Lowest.String())
-		high, isBounded := centsOf(band.Highest.String())
-		if first.value < low || isBounded && first.value > high {
-			return fmt.Sprintf("%s %s is outside the band", key.side, first.price)
-		}
+	band, isBounded := engine.DefaultCatalogue().Currency(key.currency)
+	if isBounded && (first.units < band.Lowest.Units() || !band.Highest.IsNull() && first.units > band.Highest.Units()) {
+		return fmt.Sprintf("%s %s is outside the band", key.side, first.price)
 	}
-	if problem := f.farFromKnown(key, first); problem != "" {
-		return problem
+	if f.isFarFromKnown(key, first.units) {
+		return fmt.Sprintf("%s %s is not near the known price", key.side, first.price)
 	}
 	if others := prices[key.other()]; key.side == "buy" && others != nil {
 		switch sell := others[0]; {
-		case first.value >= sell.value:
+		case first.units >= sell.units:
 			return fmt.Sprintf("buy %s is not below sell %s", first.price, sell.price)
-		case permilleBetween(sell.value, first.value) > spreadPermille:
+		case permilleBetween(sell.units, first.units) > spreadPermille:
 			return fmt.Sprintf("buy %s is far below sell %s", first.price, sell.price)
 		}
 	}
 	return ""
-}
-
-// describe names an element in words that an operator can search the page for: its name, id and classes.
-func describe(node *html.Node) string {
-	text := node.Data
-	if id, _ := markup.Text(node, "id"); id != "" && len(id) <= nameMax {
-		text += "#" + strings.Join(strings.Fields(id), "#")
-	}
-	class, _ := markup.Text(node, "class")
-	for name := range strings.FieldsSeq(class[:min(len(class), nameMax)]) {
-		text += "." + name
-	}
-	return text
 }

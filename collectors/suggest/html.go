@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
@@ -23,7 +22,7 @@ type token struct {
 // span is a part of the stream.
 type span struct{ start, end int }
 
-// textRun is the text of one node, and its prices.
+// textRun is the text of one node, with single spaces, and its prices.
 type textRun struct {
 	node  *html.Node
 	text  string
@@ -56,50 +55,56 @@ func (f *finder) readHTML(text string) error {
 	for _, title := range markup.Find(document, "title, h1") {
 		p.title = append(p.title, values.Words(markup.VisibleText(title))...)
 	}
-	if err := p.walk(document, false); err != nil {
-		return err
-	}
-	p.dropSplit()
-	for _, s := range f.spots {
-		s.isNoise = s.isNoise || !s.inScript && p.isNoise(s)
-	}
-	for i, t := range p.stream {
-		if t.spot != nil && t.spot.isNoise {
-			p.stream[i] = token{}
+	for _, body := range markup.Find(document, "body") {
+		if err := p.walk(body, false); err != nil {
+			return err
 		}
 	}
+	p.refuseSplit()
+	p.takeOutNoise()
 	for _, s := range f.spots {
-		if !s.inScript && !s.isNoise {
+		s.isNoise = s.isNoise || p.hasNoise(s)
+	}
+	p.takeOutNoise()
+	for _, s := range f.spots {
+		if !s.isNoise {
 			p.label(s)
+		}
+	}
+	for _, script := range markup.Find(document, "script") {
+		if err := p.readScript(script); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// takeOutNoise takes prices that are not rates out of the stream, which keeps its length, because spans count its tokens.
+func (p *page) takeOutNoise() {
+	for i, t := range p.stream {
+		if t.spot != nil && t.spot.isNoise {
+			p.stream[i] = token{}
+		}
+	}
+}
+
 // walk adds the tokens of a node. Its recursion is bounded, because the HTML parser limits the depth of a document.
-func (p *page) walk(node *html.Node, hidden bool) (err error) {
+func (p *page) walk(node *html.Node, isHidden bool) (err error) {
 	start := len(p.stream)
 	defer func() { p.spans[node] = span{start, len(p.stream)} }()
 	switch {
 	case node.Type == html.TextNode:
-		return p.readText(node, hidden)
-	case node.DataAtom == atom.Script:
-		return p.readScript(node)
-	case node.DataAtom == atom.Head:
-		for _, script := range markup.Find(node, "script") {
-			err = p.readScript(script)
-		}
-		return err
+		return p.readText(node, isHidden)
 	case markup.IsInvisible(node) || markup.IsStruckOut(node):
 		return nil
 	}
-	hidden = hidden || markup.IsHidden(node)
+	isHidden = isHidden || markup.IsHidden(node)
 	for _, attr := range node.Attr {
 		isInput := attr.Key == "value" && node.DataAtom == atom.Input
 		if !isInput && !strings.HasPrefix(attr.Key, "data-") || !strings.ContainsAny(attr.Val, "0123456789") {
 			continue
 		}
-		s, err := p.add(&spot{text: attr.Val, node: node, attribute: attr.Key, hidden: hidden && !isInput}, false)
+		s, err := p.add(&spot{text: attr.Val, node: node, attribute: attr.Key, isHidden: isHidden && !isInput}, false)
 		if err != nil {
 			return err
 		}
@@ -108,13 +113,13 @@ func (p *page) walk(node *html.Node, hidden bool) (err error) {
 		}
 	}
 	for child := node.FirstChild; child != nil && err == nil; child = child.NextSibling {
-		err = p.walk(child, hidden)
+		err = p.walk(child, isHidden)
 	}
 	return err
 }
 
 var (
-	// A number with the currency before it and the values.Pesos behind it.
+	// A number with the currency before it and the pesos behind it.
 	numberPattern = regexp.MustCompile(`(?i)(RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)?[ :]*([0-9]+(?:[.,][0-9]+)*)( ?DOP)?`)
 	// Texts before and behind a number that make it a part of something else: of a range, a date, a percentage, a word.
 	partBefore = regexp.MustCompile("(?:[0-9.,/'’´`+−–\\pL]|[0-9]\\s?[-/]\\s?|[^ ]-)$")
@@ -127,7 +132,7 @@ var (
 const numbersMax = 50
 
 // readText adds the words and prices of a text.
-func (p *page) readText(node *html.Node, hidden bool) error {
+func (p *page) readText(node *html.Node, isHidden bool) error {
 	text := values.CollapseSpaces(node.Data)
 	if text == "" {
 		return nil
@@ -151,7 +156,7 @@ func (p *page) readText(node *html.Node, hidden bool) error {
 			continue
 		}
 		addWords(at[4])
-		s, err := p.add(&spot{text: text[start:at[1]], node: node.Parent, hidden: hidden}, false)
+		s, err := p.add(&spot{text: text[start:at[1]], node: node.Parent, textNode: node, start: at[4], end: at[5], isHidden: isHidden}, false)
 		if err != nil {
 			return err
 		}
@@ -164,28 +169,17 @@ func (p *page) readText(node *html.Node, hidden bool) error {
 	return nil
 }
 
-// remove takes prices out of the page. The stream keeps its length, because spans count its tokens.
-func (p *page) remove(spots []*spot) {
-	p.spots = slices.DeleteFunc(p.spots, func(s *spot) bool { return slices.Contains(spots, s) })
-	for i := range p.stream {
-		if p.stream[i].spot != nil && slices.Contains(spots, p.stream[i].spot) {
-			p.stream[i] = token{}
-		}
-	}
-}
-
-// dropSplit removes numbers whose decimals may stand in the element beside them.
-func (p *page) dropSplit() {
+// refuseSplit refuses numbers whose decimals may stand in the element beside them.
+func (p *page) refuseSplit() {
 	for i := range p.runs {
 		for _, j := range []int{i - 1, i + 1} {
-			if j < 0 || j >= len(p.runs) {
+			if j < 0 || j >= len(p.runs) || !closeTogether(p.runs[i].node.Parent, p.runs[j].node.Parent) {
 				continue
 			}
 			text, beside := p.runs[i].text, p.runs[j].text
-			isSplit := lonelyDigits.MatchString(beside) || j < i && lonelyDigits.MatchString(text) && strings.ContainsAny(beside[len(beside)-1:], "0123456789.,")
-			if isSplit && closeTogether(p.runs[i].node.Parent, p.runs[j].node.Parent) {
-				p.remove(p.runs[i].spots)
-				p.runs[i].spots = nil
+			endsInNumber := strings.ContainsAny(beside[len(beside)-1:], "0123456789.,")
+			for _, s := range p.runs[i].spots {
+				s.isNoise = s.isNoise || lonelyDigits.MatchString(beside) || j < i && endsInNumber && lonelyDigits.MatchString(text)
 			}
 		}
 	}
@@ -193,7 +187,6 @@ func (p *page) dropSplit() {
 
 // closeTogether reports whether two elements are one, parent and child, or siblings that are not cells.
 func closeTogether(a, b *html.Node) bool {
-	isCell := func(node *html.Node) bool { return node.DataAtom == atom.Td || node.DataAtom == atom.Th }
 	return (a == b || a.Parent == b || a == b.Parent || a.Parent == b.Parent) && !isCell(a) && !isCell(b)
 }
 
@@ -210,7 +203,8 @@ var (
 		`((?:RD\$|\$)?\s?[0-9]+(?:\.[0-9]+|,[0-9]{2})?(?:\s?DOP)?)["'` + "`" + `)\];}]`)
 )
 
-// readScript adds the numbers of a script that stand behind a name with a currency and a side.
+// readScript adds the prices of a script: those of the JSON values that it assigns or, if they have none with words, the
+// numbers behind a name with a currency and a side.
 func (p *page) readScript(node *html.Node) error {
 	text, _ := markup.Text(node, "")
 	if len(text) > scriptMax {
@@ -224,9 +218,8 @@ func (p *page) readScript(node *html.Node) error {
 			continue
 		}
 		for _, match := range scriptPattern.FindAllStringSubmatch(statement+";", numbersMax) {
-			words := values.Words(match[1])
-			side, _ := only(words, values.AboutSide)
-			currency, _ := only(words, values.AboutCurrency)
+			side, _ := only(values.Words(match[1]), values.AboutSide)
+			currency, _ := only(values.Words(match[1]), values.AboutCurrency)
 			if side.Meaning == "" || currency.Meaning == "" {
 				continue
 			}
@@ -235,9 +228,8 @@ func (p *page) readScript(node *html.Node) error {
 				return err
 			}
 			if s != nil {
-				s.side, s.currency = side, currency
-				s.because(values.AboutSide, "the script", side)
-				s.because(values.AboutCurrency, "the script", currency)
+				s.take("the script", side)
+				s.take("the script", currency)
 			}
 		}
 	}
@@ -246,7 +238,7 @@ func (p *page) readScript(node *html.Node) error {
 
 // readScriptJSON adds the prices of the JSON values that a script assigns. found is false if it has none with words.
 func (p *page) readScriptJSON(node *html.Node, text string) (found bool, err error) {
-	for i := 0; i < numbersMax && text != ""; i++ {
+	for range numbersMax {
 		start := strings.IndexAny(text, "{[")
 		if start < 0 {
 			break
@@ -259,16 +251,15 @@ func (p *page) readScriptJSON(node *html.Node, text string) (found bool, err err
 			continue
 		}
 		before := len(p.spots)
-		root := newValue(gjson.ParseBytes(whole))
-		if err := p.addJSON(root, nil); err != nil {
+		_, added, err := p.addJSON(string(whole))
+		if err != nil {
 			return found, err
 		}
-		for _, s := range p.spots[before:] {
+		kept := slices.DeleteFunc(added, func(s *spot) bool { return !s.isNamed() })
+		for _, s := range kept {
 			s.node, s.inScript = node, true
-			labelJSON(s, root)
 		}
-		kept := slices.DeleteFunc(slices.Clone(p.spots[before:]), func(s *spot) bool { return s.lacks() > 0 })
-		p.spots = append(p.spots[:before], kept...)
+		p.spots = p.spots[:before+len(kept)]
 		found = found || len(kept) > 0
 		text = text[decoder.InputOffset():]
 	}

@@ -3,10 +3,11 @@ package suggest
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/tasard/tasard/collectors/values"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/tasard/tasard/collectors/values"
 )
 
 // value is a JSON value.
@@ -41,44 +42,61 @@ func (p path) String() string {
 		case s.length > 1:
 			fmt.Fprintf(&b, "[%d]", s.index)
 		default:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(s.key)
+			b.WriteString("." + s.key)
 		}
 	}
-	return b.String()
+	return strings.TrimPrefix(b.String(), ".")
 }
 
-// readJSON adds the prices of a JSON document. encoding/json bounds its depth.
+// depthMax bounds the depth of a JSON document; a value is read once for each value around it.
+const depthMax = 64
+
+var errDeep = fmt.Errorf("the JSON is nested deeper than %d", depthMax)
+
+// readJSON adds the prices of a JSON document.
 func (f *finder) readJSON(text string) error {
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
 		return fmt.Errorf("the JSON can't be read: %w", err)
 	}
-	f.json = newValue(gjson.Parse(text))
-	if err := f.addJSON(f.json, nil); err != nil {
-		return err
-	}
-	for _, s := range f.spots {
-		labelJSON(s, f.json)
-	}
-	return nil
+	var err error
+	f.json, _, err = f.addJSON(text)
+	return err
 }
 
-func newValue(result gjson.Result) *value {
-	v := &value{Result: result}
-	switch {
-	case result.IsObject():
-		result.ForEach(func(key, inner gjson.Result) bool {
-			v.members = append(v.members, member{key.String(), newValue(inner)})
-			return true
-		})
-	case result.IsArray():
-		result.ForEach(func(_, inner gjson.Result) bool {
-			v.items = append(v.items, newValue(inner))
-			return true
-		})
+// addJSON adds the prices of a JSON text, with their words.
+func (f *finder) addJSON(text string) (root *value, added []*spot, err error) {
+	if root = newValue(gjson.Parse(text), depthMax); root == nil {
+		return nil, nil, errDeep
+	}
+	before := len(f.spots)
+	err = f.addValues(root, nil)
+	for _, s := range f.spots[before:] {
+		labelJSON(s, root)
+	}
+	return root, f.spots[before:], err
+}
+
+// newValue returns nil if the value is too deep.
+func newValue(result gjson.Result, depth int) *value {
+	v, isDeep := &value{Result: result}, depth == 0
+	result.ForEach(func(key, item gjson.Result) bool {
+		if !result.IsObject() && !result.IsArray() {
+			return false
+		}
+		inner := newValue(item, depth-1)
+		if isDeep = isDeep || inner == nil; isDeep {
+			return false
+		}
+		if result.IsObject() {
+			v.members = append(v.members, member{key.String(), inner})
+		} else {
+			v.items = append(v.items, inner)
+		}
+		return true
+	})
+	if isDeep {
+		return nil
 	}
 	return v
 }
@@ -94,29 +112,28 @@ func (v *value) text() string {
 	return ""
 }
 
-func (f *finder) addJSON(v *value, at path) error {
-	for i, item := range v.items {
-		if err := f.addJSON(item, append(at[:len(at):len(at)], step{index: i, length: len(v.items), value: item})); err != nil {
-			return err
+func (f *finder) addValues(v *value, at path) (err error) {
+	next := func(s step) {
+		if err == nil {
+			err = f.addValues(s.value, append(at[:len(at):len(at)], s))
 		}
+	}
+	for i, item := range v.items {
+		next(step{index: i, length: len(v.items), value: item})
 	}
 	for _, m := range v.members {
-		if err := f.addJSON(m.value, append(at[:len(at):len(at)], step{key: m.key, value: m.value})); err != nil {
-			return err
-		}
+		next(step{key: m.key, value: m.value})
 	}
-	if !strings.ContainsAny(v.text(), "0123456789") {
-		return nil
+	if err == nil && strings.ContainsAny(v.text(), "0123456789") {
+		_, err = f.add(&spot{text: v.text(), path: at}, v.Type == gjson.Number)
 	}
-	_, err := f.add(&spot{text: v.text(), path: at}, v.Type == gjson.Number)
 	return err
 }
 
 // jsonLabels are the words that were found for one price, from the nearest to the farthest.
 type jsonLabels struct {
-	spot    *spot
+	*spot
 	stopped map[values.Topic]bool // two words contradict each other: farther ones do not count
-	isNoise bool
 }
 
 // labelJSON finds the words of a price of root: its key, then the texts beside it, then the keys around it.
@@ -124,18 +141,15 @@ func labelJSON(s *spot, root *value) {
 	if len(s.path) == 0 {
 		return
 	}
-	l := jsonLabels{s, map[values.Topic]bool{}, false}
+	l := jsonLabels{s, map[values.Topic]bool{}}
 	for i := len(s.path) - 1; i >= 0; i-- {
 		at := s.path[i]
 		if at.length == 0 {
-			words := values.Words(at.key)
-			l.isNoise = l.isNoise || has(words, values.AboutOther)
-			l.take(values.AboutSide, words, "the key")
-			l.take(values.AboutCurrency, words, "the key")
+			l.takeWords(values.Words(at.key), "the key", values.AboutSide, values.AboutCurrency)
 			continue
 		}
 		l.takeMembers(at.value)
-		if s.currency.Meaning == "" && at.length > 1 {
+		if s.lacks(values.AboutCurrency) && at.length > 1 {
 			l.stopped[values.AboutCurrency] = true // an entry of a list without a word
 		}
 	}
@@ -147,22 +161,22 @@ func labelJSON(s *spot, root *value) {
 			l.takeMembers(at.value)
 		}
 	}
-	if l.isNoise {
-		s.side, s.isNoise = values.Word{}, true
+	if s.isNoise {
+		delete(s.words, values.AboutSide)
 	}
 }
 
-// take gives the price the word of a topic, if it has none yet.
-func (l *jsonLabels) take(about values.Topic, words []values.Word, where string) {
-	target := map[values.Topic]*values.Word{values.AboutSide: &l.spot.side, values.AboutCurrency: &l.spot.currency, values.AboutChannel: &l.spot.channel}[about]
-	if target.Meaning != "" || l.stopped[about] {
-		return
-	}
-	found, several := only(words, about)
-	l.stopped[about] = several
-	if found.Meaning != "" {
-		*target = found
-		l.spot.because(about, where, found)
+// takeWords gives the price the words of topics that it does not have yet.
+func (l *jsonLabels) takeWords(words []values.Word, where string, topics ...values.Topic) {
+	l.isNoise = l.isNoise || has(words, values.AboutOther)
+	for _, about := range topics {
+		if !l.lacks(about) || l.stopped[about] {
+			continue
+		}
+		found, several := only(words, about)
+		if l.stopped[about] = several; found.Meaning != "" {
+			l.take(where, found)
+		}
 	}
 }
 
@@ -174,16 +188,14 @@ func (l *jsonLabels) takeMembers(object *value) {
 	for _, m := range object.members {
 		text := m.value.text()
 		if code := codesOfNumbers[text]; code != "" {
-			l.take(values.AboutCurrency, []values.Word{{Topic: values.AboutCurrency, Meaning: code, Text: text}}, "the code")
+			l.takeWords([]values.Word{{Topic: values.AboutCurrency, Meaning: code, Text: text}}, "the code", values.AboutCurrency)
 			continue
 		}
 		if m.value.Type != gjson.String || len(text) > memberMax {
 			continue
 		}
-		words := values.Words(text)
-		l.isNoise = l.isNoise || has(words, values.AboutOther) && !strings.Contains(text, ":")
-		for _, about := range []values.Topic{values.AboutSide, values.AboutCurrency, values.AboutChannel} {
-			l.take(about, words, "the text")
-		}
+		wasNoise := l.isNoise
+		l.takeWords(values.Words(text), "the text", values.AboutSide, values.AboutCurrency, values.AboutChannel)
+		l.isNoise = wasNoise || l.isNoise && !strings.Contains(text, ":")
 	}
 }

@@ -1,31 +1,28 @@
 package suggest
 
 import (
-	"fmt"
-	"github.com/tasard/tasard/collectors/values"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
 )
 
-// cents are ten-thousandths of a peso.
-type cents int64
+// Known is a price that is known of a currency, for example the last one of the source, or one of the market.
+type Known struct {
+	Currency  string
+	Buy, Sell engine.Decimal // null = unknown
+}
 
-const pesoCents cents = 10_000
-
-// centsOf converts a decimal with at most four decimals. It returns false for any other text, "" included.
-func centsOf(text string) (cents, bool) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	if whole == "" || len(fraction) > decimalsMax {
-		fraction = strings.TrimRight(fraction, "0")
+func pricesOf(known []Known) map[quoteSide]int64 {
+	prices := map[quoteSide]int64{}
+	for _, k := range known {
+		for side, price := range map[string]engine.Decimal{"buy": k.Buy, "sell": k.Sell} {
+			if price.Units() > 0 {
+				prices[quoteSide{k.Currency, "", side}] = price.Units()
+			}
+		}
 	}
-	if whole == "" || len(fraction) > decimalsMax {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", decimalsMax-len(fraction)), 10, 64)
-	return cents(n), err == nil
+	return prices
 }
 
 // Distances from a known price, in thousandths of it.
@@ -36,139 +33,85 @@ const (
 	unsure       = 10 // the other side may be nearer by so much
 )
 
-func permilleBetween(a, b cents) int64 {
-	difference := a - b
-	if difference < 0 {
-		difference = -difference
-	}
-	return int64(difference * 1000 / max(b, 1))
-}
+func permilleBetween(a, b int64) int64 { return max(a-b, b-a) * 1000 / max(b, 1) }
 
-// of returns the known price of a side; ok is false if it is unknown.
-func (k *Known) of(side string) (price cents, ok bool) {
-	known := k.Buy
-	if side == "sell" {
-		known = k.Sell
-	}
-	if known.IsNull() || known.Compare(engine.Decimal{}) <= 0 {
-		return 0, false
-	}
-	return centsOf(known.String())
-}
-
-func (f *finder) knownOf(currency string) (k Known, ok bool) {
-	i := slices.IndexFunc(f.known, func(k Known) bool { return k.Currency == currency })
-	if i < 0 {
-		return Known{}, false
-	}
-	return f.known[i], true
-}
-
-func (f *finder) isKnown(value cents) bool {
-	return slices.ContainsFunc(f.known, func(k Known) bool {
-		for _, side := range []string{"buy", "sell"} {
-			if price, ok := k.of(side); ok && permilleBetween(value, price) <= samePermille {
-				return true
-			}
+// isKnown reports whether a price is about a known one of any currency and side.
+func (f *finder) isKnown(units int64) bool {
+	for _, price := range f.known {
+		if permilleBetween(units, price) <= samePermille {
+			return true
 		}
-		return false
-	})
+	}
+	return false
+}
+
+// priceOf returns the known price of a side; ok is false if it is unknown.
+func (f *finder) priceOf(key quoteSide) (price int64, ok bool) {
+	key.channel = ""
+	price, ok = f.known[key]
+	return price, ok
 }
 
 // nearKnown drops prices that are far from the known one, if another one is near and none is between.
 func (f *finder) nearKnown(key quoteSide, spots []*spot) []*spot {
-	k, _ := f.knownOf(key.currency)
-	price, ok := k.of(key.side)
-	if !ok {
-		return spots
+	price, ok := f.priceOf(key)
+	isBetween := func(s *spot) bool {
+		distance := permilleBetween(s.units, price)
+		return distance > nearPermille && distance < farPermille
 	}
-	var near []*spot
-	for _, s := range spots {
-		switch distance := permilleBetween(s.value, price); {
-		case distance <= nearPermille:
-			near = append(near, s)
-		case distance < farPermille:
-			return spots
-		}
+	isFar := func(s *spot) bool { return permilleBetween(s.units, price) > nearPermille }
+	if near := slices.DeleteFunc(slices.Clone(spots), isFar); ok && len(near) > 0 && !slices.ContainsFunc(spots, isBetween) {
+		return near
 	}
-	if len(near) == 0 {
-		return spots
-	}
-	return near
+	return spots
 }
 
-// farFromKnown says that a price is too far from the known one, or nearer to the known price of the other side.
-func (f *finder) farFromKnown(key quoteSide, s *spot) string {
-	k, _ := f.knownOf(key.currency)
-	own, ok := k.of(key.side)
-	if !ok {
-		return ""
-	}
-	distance := permilleBetween(s.value, own)
-	other, hasOther := k.of(key.other().side)
-	if distance > nearPermille || hasOther && distance > unsure && distance > 2*permilleBetween(s.value, other)+2 {
-		return fmt.Sprintf("%s %s is not near the known price", key.side, s.price)
-	}
-	return ""
+// isFarFromKnown reports whether a price is too far from the known one, or nearer to the known price of the other side.
+func (f *finder) isFarFromKnown(key quoteSide, units int64) bool {
+	own, ok := f.priceOf(key)
+	other, hasOther := f.priceOf(key.other())
+	distance := permilleBetween(units, own)
+	return ok && (distance > nearPermille || hasOther && distance > unsure && distance > 2*permilleBetween(units, other)+2)
 }
 
 // useKnown supplies the word that a price lacks, unless another price has it by its words.
 func (f *finder) useKnown() {
 	named := map[quoteSide]bool{}
 	for _, s := range f.spots {
-		named[quoteSide{s.currency.Meaning, "", s.side.Meaning}] = s.lacks() == 0 || named[quoteSide{s.currency.Meaning, "", s.side.Meaning}]
+		key := s.key()
+		key.channel = ""
+		named[key] = named[key] || s.isNamed()
 	}
 	for _, s := range f.spots {
-		if s.isNoise || s.isUnclear || s.lacks() != 1 {
+		if s.isNoise || s.isUnclear || s.lacks(values.AboutSide) == s.lacks(values.AboutCurrency) {
 			continue
 		}
-		before := *s
-		if f.supply(s); named[quoteSide{s.currency.Meaning, "", s.side.Meaning}] {
-			*s = before
+		key, ok := f.supplied(s)
+		if !ok || named[key] {
+			continue
+		}
+		for about, meaning := range map[values.Topic]string{values.AboutSide: key.side, values.AboutCurrency: key.currency} {
+			if s.lacks(about) {
+				s.words[about] = values.Word{Topic: about, Meaning: meaning}
+				s.reasons = append(s.reasons, string(about)+" by the known price")
+			}
 		}
 	}
 }
 
-// lacks returns how many words a price lacks.
-func (s *spot) lacks() (count int) {
-	for _, w := range []values.Word{s.side, s.currency} {
-		if w.Meaning == "" {
-			count++
+// supplied returns the currency and side of the only known price that a price without one of them is near to.
+func (f *finder) supplied(s *spot) (fit quoteSide, ok bool) {
+	own, currencies, fits := s.key(), map[string]bool{}, 0
+	for key, price := range f.known {
+		currencies[key.currency] = true
+		distance := permilleBetween(s.units, price)
+		other, hasOther := f.known[key.other()]
+		isNearer := own.side == key.side || !hasOther || 2*distance < permilleBetween(s.units, other)
+		isOther := own.currency != "" && own.currency != key.currency || own.side != "" && own.side != key.side
+		if !isOther && isNearer && distance <= samePermille {
+			fit, fits = key, fits+1
 		}
 	}
-	return count
-}
-
-// supply gives a price the side and the currency of the only known price that it is near to.
-func (f *finder) supply(s *spot) {
-	var fits []quoteSide
-	for _, k := range f.known {
-		if s.currency.Meaning != "" && s.currency.Meaning != k.Currency {
-			continue
-		}
-		distances := map[string]int64{}
-		for _, side := range []string{"buy", "sell"} {
-			if price, ok := k.of(side); ok {
-				distances[side] = permilleBetween(s.value, price)
-			}
-		}
-		for side, distance := range distances {
-			other, hasOther := distances[quoteSide{side: side}.other().side]
-			isNearer := s.side.Meaning == side || !hasOther || 2*distance < other
-			if (s.side.Meaning == "" || s.side.Meaning == side) && distance <= samePermille && isNearer {
-				fits = append(fits, quoteSide{k.Currency, "", side})
-			}
-		}
-	}
-	if len(fits) != 1 || s.currency.Meaning == "" && len(f.known) > 1 {
-		return // of several currencies each may have the price of another
-	}
-	if s.side.Meaning == "" {
-		s.side = values.Word{Topic: values.AboutSide, Meaning: fits[0].side}
-		s.reasons = append(s.reasons, "side by the known price")
-	}
-	if s.currency.Meaning == "" {
-		s.currency = values.Word{Topic: values.AboutCurrency, Meaning: fits[0].currency}
-		s.reasons = append(s.reasons, "currency by the known price")
-	}
+	// Of several currencies each may have the price of another.
+	return fit, fits == 1 && (own.currency != "" || len(currencies) == 1)
 }

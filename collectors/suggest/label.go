@@ -1,14 +1,37 @@
 package suggest
 
 import (
-	"github.com/tasard/tasard/collectors/values"
 	"slices"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/tasard/tasard/collectors/markup"
+	"github.com/tasard/tasard/collectors/values"
 )
+
+// codesOfNumbers are the numbers of currencies in ISO 4217, which some services use.
+var codesOfNumbers = map[string]string{"840": "USD", "978": "EUR", "826": "GBP", "756": "CHF", "124": "CAD"}
+
+// only returns the word of a topic if all words of the topic mean the same. several is true if they do not. The peso
+// does not count.
+func only(words []values.Word, about values.Topic) (found values.Word, several bool) {
+	for _, w := range words {
+		switch {
+		case w.Topic != about || w.Meaning == values.Pesos:
+		case found.Meaning == "":
+			found = w
+		case w.Meaning != found.Meaning:
+			return values.Word{}, true
+		}
+	}
+	return found, false
+}
+
+func has(words []values.Word, about values.Topic) bool {
+	found, several := only(words, about)
+	return several || found.Meaning != ""
+}
 
 // Elements with more prices than these say nothing about one of them by their names and texts.
 const (
@@ -24,42 +47,42 @@ var namingAttributes = []string{"id", "class", "name", "aria-label", "title", "a
 
 // label finds the side, the currency and the channel of a price.
 func (p *page) label(s *spot) {
-	s.side = p.wordFor(s, values.AboutSide)
-	s.currency = p.wordFor(s, values.AboutCurrency)
-	s.channel = p.channelOf(s)
-	if title, _ := only(p.title, values.AboutCurrency); title.Meaning != "" && s.currency.Meaning == "" && s.side.Meaning != "" {
-		s.currency = title
-		s.because(values.AboutCurrency, "the title", title)
+	p.takeWord(s, values.AboutSide)
+	p.takeWord(s, values.AboutCurrency)
+	if channel := p.channelOf(s); channel.Meaning != "" {
+		s.words[values.AboutChannel] = channel
+	}
+	if title, _ := only(p.title, values.AboutCurrency); title.Meaning != "" && s.lacks(values.AboutCurrency) && !s.lacks(values.AboutSide) {
+		s.take("the title", title)
 	}
 }
 
-// wordFor climbs from the element of a price until it finds words of a topic. It returns no word if they do not clearly
+// takeWord climbs from the element of a price until it finds words of a topic. It takes none if they do not clearly
 // belong to the price.
-func (p *page) wordFor(s *spot, about values.Topic) values.Word {
+func (p *page) takeWord(s *spot, about values.Topic) {
 	if w, _ := only(values.Words(s.attribute), about); w.Meaning != "" {
-		s.because(about, "the attribute "+s.attribute, w)
-		return w
+		s.take("the attribute "+s.attribute, w)
+		return
 	}
 	inTable := false
-	for node := s.node; node != nil && node.Type == html.ElementNode && node.DataAtom != atom.Body; node = node.Parent {
+	for node := s.node; node != nil && node.DataAtom != atom.Body; node = node.Parent {
+		w, where, done := values.Word{}, "", false
 		if isCell(node) && !inTable {
 			inTable = true
-			if w, where, isUnclear := p.tableWord(node, about); w.Meaning != "" {
-				s.because(about, where, w)
-				return w
-			} else if isUnclear {
-				s.isUnclear = true
-				return values.Word{}
-			}
+			w, where, done = p.tableWord(node, about)
+			s.isUnclear = s.isUnclear || done
+			done = done || w.Meaning != ""
 		}
-		if w, where, done := p.elementWord(node, s, about); done {
-			if w.Meaning != "" {
-				s.because(about, where, w)
-			}
-			return w
+		if !done {
+			w, where, done = p.elementWord(node, s, about)
+		}
+		if w.Meaning != "" {
+			s.take(where, w)
+		}
+		if done {
+			return
 		}
 	}
-	return values.Word{}
 }
 
 // elementWord looks for the word of a price in one of the elements around it: in its text or its names.
@@ -71,7 +94,7 @@ func (p *page) elementWord(node *html.Node, s *spot, about values.Topic) (w valu
 	}
 	if words := p.wordsIn(node); has(words, about) && (node.DataAtom != atom.Table || about == values.AboutCurrency) {
 		w, several := only(words, about)
-		if several || w.Meaning != "" && !p.isOutside(node, about) {
+		if several || !p.isOutside(node, about) {
 			w = p.aligned(node, s, about)
 		}
 		conflict := named.Meaning != "" && named.Meaning != w.Meaning
@@ -81,10 +104,7 @@ func (p *page) elementWord(node *html.Node, s *spot, about values.Topic) (w valu
 		}
 		return w, "the text of " + describe(node), true
 	}
-	if named.Meaning != "" {
-		return named, "the names of " + describe(node), true
-	}
-	return values.Word{}, "", false
+	return named, "the names of " + describe(node), named.Meaning != ""
 }
 
 // names returns the words in the names of an element, and in the label element for it.
@@ -101,8 +121,7 @@ func (p *page) names(node *html.Node) (words []values.Word) {
 }
 
 func (p *page) tokensOf(node *html.Node) []token {
-	span := p.spans[node]
-	return p.stream[span.start:span.end]
+	return p.stream[p.spans[node].start:p.spans[node].end]
 }
 
 func (p *page) wordsIn(node *html.Node) (words []values.Word) {
@@ -123,17 +142,17 @@ func (p *page) pricesIn(node *html.Node) (count int) {
 	return count
 }
 
-func headingBefore(node *html.Node) *html.Node {
-	for sibling := node.PrevSibling; sibling != nil; sibling = sibling.PrevSibling {
-		switch sibling.DataAtom {
-		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Caption, atom.Legend:
-			return sibling
-		}
-		if sibling.Type == html.ElementNode {
-			return nil
-		}
+// headingBefore returns the text of the heading just before an element, or "".
+func headingBefore(node *html.Node) string {
+	sibling := node.PrevSibling
+	for sibling != nil && sibling.Type != html.ElementNode {
+		sibling = sibling.PrevSibling
 	}
-	return nil
+	headings := []atom.Atom{atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Caption, atom.Legend}
+	if sibling == nil || !slices.Contains(headings, sibling.DataAtom) {
+		return ""
+	}
+	return markup.VisibleText(sibling)
 }
 
 // relevant returns the prices of an element and its words of a topic, in their order.
@@ -154,7 +173,7 @@ func (p *page) isOutside(node *html.Node, about values.Topic) bool {
 
 // aligned returns the one of several words in an element that belongs to a price: single words and equally many prices
 // must alternate.
-func (p *page) aligned(node *html.Node, s *spot, about values.Topic) values.Word {
+func (p *page) aligned(node *html.Node, s *spot, about values.Topic) (own values.Word) {
 	var runs [][]token // words, prices, words ...
 	for _, t := range p.relevant(node, about) {
 		last := len(runs) - 1
@@ -173,7 +192,6 @@ func (p *page) aligned(node *html.Node, s *spot, about values.Topic) values.Word
 	if runs[0][0].spot != nil {
 		words, prices = 1, 0
 	}
-	var own values.Word
 	for pair := range slices.Chunk(runs, 2) {
 		if len(pair[words]) != 1 || len(pair[prices]) != len(runs[prices]) {
 			return values.Word{}
@@ -188,12 +206,10 @@ func (p *page) aligned(node *html.Node, s *spot, about values.Topic) values.Word
 func isCell(node *html.Node) bool { return node.DataAtom == atom.Td || node.DataAtom == atom.Th }
 
 func cellOf(node *html.Node) *html.Node {
-	for ; node != nil; node = node.Parent {
-		if isCell(node) {
-			return node
-		}
+	for node != nil && !isCell(node) {
+		node = node.Parent
 	}
-	return nil
+	return node
 }
 
 // gridOf returns the cells of the table around a cell, by row and column, and the place of the cell. A cell that spans
@@ -246,9 +262,6 @@ func (p *page) tableWord(cell *html.Node, about values.Topic) (w values.Word, wh
 			return heading, "the heading of the column", false
 		}
 	}
-	if inRow.Meaning == "" {
-		return values.Word{}, "", false
-	}
 	return inRow, "the row", false
 }
 
@@ -259,21 +272,19 @@ func isWide(row []*html.Node, cell *html.Node) bool {
 }
 
 // channelOf finds the channel in the row, the heading, or the small element around a price.
-func (p *page) channelOf(s *spot) values.Word {
+func (p *page) channelOf(s *spot) (w values.Word) {
 	if cell := cellOf(s.node); cell != nil {
-		w, _, _ := p.tableWord(cell, values.AboutChannel)
+		w, _, _ = p.tableWord(cell, values.AboutChannel)
 		return w
 	}
-	for node := s.node; node != nil && node.DataAtom != atom.Body && p.pricesIn(node) <= pairMax; node = node.Parent {
-		if w, _ := only(p.wordsIn(node), values.AboutChannel); w.Meaning != "" {
-			return w
-		}
+	for node := s.node; w.Meaning == "" && node != nil && node.DataAtom != atom.Body && p.pricesIn(node) <= pairMax; node = node.Parent {
+		w, _ = only(p.wordsIn(node), values.AboutChannel)
 	}
-	return values.Word{}
+	return w
 }
 
-// isNoise reports whether words beside a price say that it is not a rate of today.
-func (p *page) isNoise(s *spot) bool {
+// hasNoise reports whether words beside a price say that it is not a rate of today.
+func (p *page) hasNoise(s *spot) bool {
 	if cell := cellOf(s.node); cell != nil {
 		grid, row, column := p.gridOf(cell)
 		for i := range row {
@@ -283,19 +294,16 @@ func (p *page) isNoise(s *spot) bool {
 		}
 	}
 	isPair := false
-	for node := s.node; node != nil && node.Type == html.ElementNode && node.DataAtom != atom.Body; node = node.Parent {
-		if heading := headingBefore(node); heading != nil && has(values.Words(markup.VisibleText(heading)), values.AboutOther) {
+	for node := s.node; node != nil && node.DataAtom != atom.Body; node = node.Parent {
+		count := p.pricesIn(node)
+		if has(values.Words(headingBefore(node)), values.AboutOther) || count <= smallPricesMax && has(p.names(node), values.AboutOther) {
 			return true
 		}
-		count := p.pricesIn(node)
 		if count <= pairMax && !isPair || node.DataAtom == atom.Tr || node.DataAtom == atom.Li {
 			isPair = count == pairMax
 			if text := markup.VisibleText(node); len(text) < noiseTextMax && has(values.Words(text), values.AboutOther) {
 				return true
 			}
-		}
-		if count <= smallPricesMax && has(p.names(node), values.AboutOther) {
-			return true
 		}
 	}
 	return false

@@ -12,58 +12,29 @@ import (
 	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/collectors/values"
+	"github.com/tasard/tasard/engine"
 )
 
 // htmlFields reads each price by the names of its element, or by the words around it.
-func (s *suggester) htmlFields() *extract {
-	if s.page == nil {
-		return nil
-	}
-	e := &extract{Method: string(source.HTMLFields)}
+func (s *suggester) htmlFields() *source.Extract {
+	e := &source.Extract{Method: source.HTMLFields}
 	for i := range s.found {
 		f := &s.found[i]
-		found := slices.IndexFunc(s.locators(f), func(l locator) bool { return s.page.reads(&l, f.at.value) })
+		locators := s.locators(f)
+		found := slices.IndexFunc(locators, func(l source.Locator) bool { return s.page.reads(&l, f.at.units) })
 		if found < 0 {
 			s.note("%s %s %s: no selector finds it alone", f.Currency, f.Side, f.Price)
 			return nil
 		}
-		e.Fields = append(e.Fields, field{f.Currency, f.Side, f.Channel, s.locators(f)[found]})
+		e.Fields = append(e.Fields, f.field(locators[found]))
 	}
 	return e
 }
 
 // reads reports whether a locator finds a price, and no other one.
-func (p *page) reads(l *locator, price cents) bool {
-	var pattern *regexp.Regexp
-	if l.Pattern != "" {
-		var err error
-		if pattern, err = regexp.Compile(l.Pattern); err != nil {
-			return false
-		}
-	}
-	count := 0
-	for _, node := range markup.Find(p.document, l.At) {
-		text, ok := markup.Text(node, l.Attribute)
-		if !ok {
-			continue
-		}
-		texts := []string{text}
-		if pattern != nil {
-			texts = nil
-			for _, match := range pattern.FindAllStringSubmatch(values.NormaliseSpaces(text), numbersMax) {
-				texts = append(texts, match[len(match)-1])
-			}
-		}
-		for _, text := range texts {
-			found, err := values.ParsePrice(text, values.AnyMark, decimalsMax)
-			value, isPrice := centsOf(found)
-			if err != nil || !isPrice || value != price {
-				return false
-			}
-			count++
-		}
-	}
-	return count > 0
+func (p *page) reads(l *source.Locator, units int64) bool {
+	texts := l.Texts(p.document)
+	return len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return unitsOf(text) != units })
 }
 
 // Patterns for a price in a text.
@@ -73,15 +44,18 @@ const (
 	lonePrice    = `^(?:\P{N}*[^\p{N}.,−–-])?` + pricePattern + `(?:\s?(?:DOP|RD\s?\$|\$))?$`
 )
 
+// aroundMax is the size of a text whose words a pattern repeats.
+const aroundMax = 500
+
 // locators returns the ways to find a price, the most lasting one first: by a name that says the side, an attribute, or
 // by the words in an element around it.
-func (s *suggester) locators(f *Finding) (all []locator) {
+func (s *suggester) locators(f *Finding) (all []source.Locator) {
 	at := f.at
 	switch {
 	case at.script != "":
-		return s.scriptLocators(at)
+		return scriptLocators(at)
 	case at.inScript:
-		return s.scriptJSONLocators(f)
+		return scriptJSONLocators(f)
 	}
 	selectors := namesOf(at.node)
 	if len(values.Words(at.attribute)) > 0 {
@@ -89,160 +63,206 @@ func (s *suggester) locators(f *Finding) (all []locator) {
 	}
 	for _, selector := range selectors {
 		if side, _ := only(values.Words(selector), values.AboutSide); side.Meaning == string(f.Side) {
-			all = append(all, locator{At: selector, Attribute: at.attribute}, locator{At: selector, Attribute: at.attribute, Pattern: lonePrice})
+			all = append(all, source.Locator{At: selector, Attribute: at.attribute}, source.Locator{At: selector, Attribute: at.attribute, Pattern: lonePrice})
 		}
 	}
 	if at.attribute != "" {
 		for _, selector := range selectors {
-			all = append(all, locator{At: selector, Attribute: at.attribute})
+			all = append(all, source.Locator{At: selector, Attribute: at.attribute})
 		}
 		return all
 	}
-	for around := at.node; around != nil && around.DataAtom != atom.Html && around.DataAtom != atom.Body; around = around.Parent {
-		text := values.NormaliseSpaces(markup.VisibleText(around))
-		if len(text) > aroundMax {
-			break
-		}
+	for around := at.node; around != nil && around.DataAtom != atom.Body && len(markup.VisibleText(around)) <= aroundMax; around = around.Parent {
 		words := append(s.page.wordsIn(around), s.page.names(around)...)
-		lacksSide := at.side.Text != "" && !has(words, values.AboutSide)
-		lacksCurrency := at.currency.Text != "" && !has(words, values.AboutCurrency) && !has(s.page.title, values.AboutCurrency)
-		if selector := selectorOf(around); selector != "" && !lacksSide && !lacksCurrency {
-			if pattern := s.page.template(around, text, at); pattern != "" {
-				all = append(all, locator{At: selector, Pattern: pattern})
-			}
+		isNamed := true // the words around it, if words and not the known price named it
+		for _, about := range []values.Topic{values.AboutSide, values.AboutCurrency} {
+			isNamed = isNamed && (at.words[about].Text == "" || has(words, about) || about == values.AboutCurrency && has(s.page.title, about))
+		}
+		if selector := selectorOf(around); selector != "" && isNamed {
+			all = append(all, source.Locator{At: selector, Pattern: template(around, at)})
 		}
 	}
 	return all
 }
 
-// aroundMax is the size of a text whose words a pattern repeats.
-const aroundMax = 500
-
-func (s *suggester) scriptLocators(at *spot) []locator {
+func scriptLocators(at *spot) []source.Locator {
 	name := strings.TrimSpace(at.script)
 	name = name[strings.LastIndexAny(name, "\n;")+1:]
-	return []locator{{At: "script", Pattern: regexp.QuoteMeta(name) + `\s*[=:(]\s*(?:[A-Za-z]{1,20}\()?["'` + "`" + `]?\s*(?:RD\$|\$)?\s?` +
+	return []source.Locator{{At: "script", Pattern: regexp.QuoteMeta(name) + `\s*[=:(]\s*(?:[A-Za-z]{1,20}\()?["'` + "`" + `]?\s*(?:RD\$|\$)?\s?` +
 		`([0-9]+(?:\.[0-9]+|,[0-9]{2})?)(?:\s?DOP)?["'` + "`" + `)\];}]`}}
 }
 
 // scriptJSONLocators returns patterns for a price of a JSON value in a script: the member with the label is before the
 // price in its object, or behind it.
-func (s *suggester) scriptJSONLocators(f *Finding) (all []locator) {
+func scriptJSONLocators(f *Finding) []source.Locator {
 	last := len(f.at.path) - 1
 	if last < 1 {
 		return nil
 	}
 	price := regexp.QuoteMeta(`"`+f.at.path[last].key+`"`) + `\s*:\s*"?` + pricePattern
-	label, ok := s.labelOf(f.at.path[last-1].value, f, "")
+	label, ok := labelOf(f.at.path[last-1].value, f, "")
 	if !ok {
-		return []locator{{At: "script", Pattern: price}}
+		return []source.Locator{{At: "script", Pattern: price}}
 	}
 	name := regexp.QuoteMeta(`"`+label.key+`"`) + `\s*:\s*` + regexp.QuoteMeta(label.value.Raw)
-	return []locator{{At: "script", Pattern: name + `[^{}]*?` + price}, {At: "script", Pattern: price + `[^{}]*?` + name}}
+	return []source.Locator{{At: "script", Pattern: name + `[^{}]*?` + price}, {At: "script", Pattern: price + `[^{}]*?` + name}}
 }
+
+// describe names an element in words that an operator can search the page for: its name, id and classes.
+func describe(node *html.Node) string {
+	text := node.Data
+	if id, _ := markup.Text(node, "id"); id != "" && len(id) <= nameMax {
+		text += "#" + strings.Join(strings.Fields(id), "#")
+	}
+	class, _ := markup.Text(node, "class")
+	for name := range strings.FieldsSeq(class[:min(len(class), nameMax)]) {
+		text += "." + name
+	}
+	return text
+}
+
+var plainName = regexp.MustCompile(`^[#.][A-Za-z0-9_-]+$`)
 
 // namesOf returns a selector for the id and for each class of an element.
-func namesOf(node *html.Node) (selectors []string) {
+func namesOf(node *html.Node) []string {
 	id, _ := markup.Text(node, "id")
 	class, _ := markup.Text(node, "class")
-	candidates := []string{"#" + id}
+	selectors := []string{"#" + id}
 	for name := range strings.FieldsSeq(class[:min(len(class), nameMax)]) {
-		candidates = append(candidates, "."+name)
+		selectors = append(selectors, "."+name)
 	}
-	for _, selector := range candidates {
-		if len(selector) > 1 && strings.Trim(selector[1:], nameCharacters) == "" && markup.IsSelector(selector) {
-			selectors = append(selectors, selector)
-		}
-	}
-	return selectors
+	return slices.DeleteFunc(selectors, func(selector string) bool { return !plainName.MatchString(selector) || !markup.IsSelector(selector) })
 }
 
-const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-
-// selectorOf returns a selector of an element: its name with its id or its classes.
+// selectorOf returns a selector of an element: its name with its id or its classes, or "".
 func selectorOf(node *html.Node) string {
 	names := namesOf(node)
 	if len(names) > 0 && strings.HasPrefix(names[0], "#") {
 		names = names[:1]
 	}
-	selector := node.Data + strings.Join(names, "")
-	if !markup.IsSelector(selector) {
-		return ""
+	if selector := node.Data + strings.Join(names, ""); markup.IsSelector(selector) {
+		return selector
 	}
-	return selector
+	return ""
 }
+
+// priceMark stands for the price in a text. It is not a character of Unicode.
+const priceMark = "\uFDD0"
 
 // template returns a pattern for the text of an element: its words as they are, all numbers free, and the price in a
-// group. It returns "" if the price is not in the text.
-func (p *page) template(around *html.Node, text string, own *spot) string {
-	want := own.text[strings.IndexAny(own.text, "0123456789"):]
-	skip, seen, mine := p.before(around, own), 0, -1
-	var numbers [][]int
-	for _, at := range numberPattern.FindAllStringSubmatchIndex(text, numbersMax) {
-		number := text[at[4]:at[5]]
-		isOwn := strings.HasPrefix(want, number)
-		if !isOwn && !strings.ContainsAny(number, ".,") {
-			continue
-		}
-		if isOwn {
-			if seen == skip {
-				mine = len(numbers)
-			}
-			seen++
-		}
-		numbers = append(numbers, at[4:6])
-	}
-	if mine < 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString(`(?i)^\s*`)
-	position := 0
-	for i, at := range numbers {
-		writeLiteral(&b, text[position:at[0]])
-		if i == mine {
-			b.WriteString(pricePattern)
-		} else {
-			b.WriteString(otherPrice)
-		}
-		position = at[1]
-	}
-	writeLiteral(&b, text[position:])
-	b.WriteString(`\s*$`)
-	return b.String()
-}
-
-// before returns how many equal prices stand before a price in an element.
-func (p *page) before(around *html.Node, own *spot) (count int) {
-	for _, t := range p.tokensOf(around) {
-		switch {
-		case t.spot == own:
-			return count
-		case t.spot != nil && t.spot.price == own.price:
-			count++
-		}
-	}
-	return count
+// group.
+func template(around *html.Node, own *spot) string {
+	data := own.textNode.Data
+	text := values.CollapseSpaces(data)
+	left, right, _ := strings.Cut(data, strings.TrimFunc(data, values.IsSpace))
+	own.textNode.Data = left + text[:own.start] + priceMark + text[own.end:] + right
+	before, behind, _ := strings.Cut(markup.VisibleText(around), priceMark)
+	own.textNode.Data = data
+	return `(?i)^\s*` + freeNumbers(before) + pricePattern + freeNumbers(behind) + `\s*$`
 }
 
 var (
-	literalPattern = regexp.MustCompile(`\s+|[0-9]+|\pL+|[^\s0-9\pL]+`)
-	calendar       = strings.Fields("enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre diciembre " +
+	partPattern = regexp.MustCompile(`\s+|[0-9]+(?:[.,][0-9]+)*|\pL+|[^\s0-9\pL]+`)
+	calendar    = strings.Fields("enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre diciembre " +
 		"lunes martes miercoles jueves viernes sabado domingo")
 )
 
-// writeLiteral writes a pattern for a text whose numbers, months and days of the week may change.
-func writeLiteral(b *strings.Builder, text string) {
-	for _, part := range literalPattern.FindAllString(text, -1) {
+// freeNumbers returns a pattern for a text whose numbers, months and days of the week may change.
+func freeNumbers(text string) string {
+	return partPattern.ReplaceAllStringFunc(text, func(part string) string {
+		isNumber := unicode.IsDigit(rune(part[0]))
 		switch {
 		case strings.TrimSpace(part) == "":
-			b.WriteString(`\s*`)
-		case unicode.IsDigit(rune(part[0])):
-			b.WriteString(`[0-9]+`)
+			return `\s*`
+		case isNumber && strings.ContainsAny(part, ".,"):
+			return otherPrice
+		case isNumber:
+			return `[0-9]+`
 		case slices.Contains(calendar, values.NormaliseLabel(part)):
-			b.WriteString(`\pL+`)
-		default:
-			b.WriteString(regexp.QuoteMeta(part))
+			return `\pL+`
+		}
+		return regexp.QuoteMeta(part)
+	})
+}
+
+// datePattern is a word for the date of the rates, and behind it the date.
+const datePattern = `(?i)(?:actualizad[oa]s?|actualizaci[oó]n|vigentes?|vigencia|fecha|tasas? (?:al|del))[^0-9\pL]{1,3}(?:(?:al|del|desde|el)\s)?([^.]+)`
+
+var (
+	dateLabel = regexp.MustCompile(datePattern)
+	dateName  = regexp.MustCompile(`(?i)date|fecha|actualiz|as-?of`)
+	dateForms = []values.DateForm{values.ISODate, values.DayTime, values.Instant}
+)
+
+// date finds the date of the rates: in a page a text behind a word for it, or an attribute whose name says so, in JSON
+// the only date. It returns nil if there is none, or if there are several days.
+func (s *suggester) date() *source.Date {
+	var found []source.Date
+	if s.json != nil {
+		found = jsonDates(s.json, nil)
+	} else {
+		found = s.page.dates()
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return &found[0]
+}
+
+// dates returns a locator for each place of a page that has a date, but one for each day.
+func (p *page) dates() (found []source.Date) {
+	var places []source.Locator
+	for _, run := range p.runs {
+		if dateLabel.MatchString(run.text) {
+			places = append(places, source.Locator{At: selectorOf(run.node.Parent), Pattern: datePattern})
 		}
 	}
+	for node := range p.document.Descendants() {
+		for _, attr := range node.Attr {
+			if strings.HasPrefix(attr.Key, "data-") && dateName.MatchString(attr.Key) && markup.IsSelector("["+attr.Key+"]") {
+				places = append(places, source.Locator{At: "[" + attr.Key + "]", Attribute: attr.Key})
+			}
+		}
+	}
+	days := map[engine.Date]bool{}
+	for _, place := range places {
+		for _, form := range dateForms {
+			if day := p.dayAt(&place, form); !day.IsZero() {
+				if !days[day] {
+					found = append(found, source.Date{Locator: place, Form: form})
+				}
+				days[day] = true
+				break
+			}
+		}
+	}
+	return found
+}
+
+// dayAt returns the day that all texts of a locator have, or zero.
+func (p *page) dayAt(l *source.Locator, form values.DateForm) (day engine.Date) {
+	for _, text := range l.Texts(p.document) {
+		other, _, err := values.ParseDate(text, form)
+		if err != nil || !day.IsZero() && other != day {
+			return 0
+		}
+		day = other
+	}
+	return day
+}
+
+// jsonDates finds the dates of a JSON document, but for those in lists of several entries.
+func jsonDates(v *value, at path) (found []source.Date) {
+	for _, m := range v.members {
+		found = append(found, jsonDates(m.value, append(at[:len(at):len(at)], step{key: m.key, value: m.value}))...)
+	}
+	if len(v.items) == 1 {
+		found = append(found, jsonDates(v.items[0], append(at[:len(at):len(at)], step{length: 1, value: v.items[0]}))...)
+	}
+	for _, form := range dateForms {
+		if _, _, err := values.ParseDate(v.text(), form); err == nil && len(at) > 0 {
+			return append(found, source.Date{Locator: source.Locator{At: at.String()}, Form: form})
+		}
+	}
+	return found
 }

@@ -236,8 +236,8 @@ func TestSuggest_Keeps(t *testing.T) {
 	}
 }
 
-// TestFind_Bounds: hostile documents take a bounded amount of memory, which stands for the time too.
-func TestFind_Bounds(t *testing.T) {
+// TestDescribe_Bounds: hostile documents take a bounded amount of memory, which stands for the time too.
+func TestDescribe_Bounds(t *testing.T) {
 	const allocatedMax = 256 << 20
 	for name, body := range map[string]string{
 		"nested":  strings.Repeat("<div class=compra>Dólar ", 500) + "58.10" + strings.Repeat("</div>", 500),
@@ -252,7 +252,7 @@ func TestFind_Bounds(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		suggest.Find(&source.Document{Body: []byte(body)}, nil)
+		suggest.Describe(&source.Document{Body: []byte(body)})
 		runtime.ReadMemStats(&after)
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > allocatedMax {
 			t.Errorf("%s: %d MiB", name, allocated>>20)
@@ -260,10 +260,10 @@ func TestFind_Bounds(t *testing.T) {
 	}
 }
 
-// BenchmarkFind takes the document that takes the longest.
-func BenchmarkFind(b *testing.B) {
+// BenchmarkDescribe takes the document that takes the longest.
+func BenchmarkDescribe(b *testing.B) {
 	body := []byte("<p>58.10 " + strings.Repeat("compra dólar ", 15_000))
 	for b.Loop() {
-		suggest.Find(&source.Document{Body: body}, nil)
+		suggest.Describe(&source.Document{Body: body})
 	}
 }

@@ -31,7 +31,7 @@ const Pesos = "DOP"
 
 // The meanings of AboutOther.
 const (
-	otherRate = "rate"   // a rate of exchange, but not that of today for everybody
+	otherRate = "rate"   // a rate of exchange, but not the general one of today
 	noRate    = "number" // interest, a fee, an amount
 )
 
