@@ -3,8 +3,10 @@ package source_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,24 +87,14 @@ func TestGoldenListOfSources(t *testing.T) {
 
 func listOfSources() string {
 	var list strings.Builder
-	list.WriteString("\n| Source | Institution | Page | Shape | Evidence | Seen | By |\n|---|---|---|---|---|---|---|\n")
+	list.WriteString("\n| Evidence | Seen | Sources |\n|---|---|---|\n")
+	rows := map[string][]string{}
 	for _, d := range source.DefaultSet().Definitions() {
-		institution, off := d.Institution, ""
-		if institution == "" {
-			institution = "several, of " + d.UpstreamSource
-		}
-		if d.Disabled != "" {
-			off = ", disabled"
-		}
-		methods := map[source.Method]bool{}
-		var shape []string
-		for i := range d.Pages {
-			if method := d.Pages[i].Extract.Method; !methods[method] {
-				methods[method], shape = true, append(shape, string(method))
-			}
-		}
-		fmt.Fprintf(&list, "| `%s` | %s | %s | %s | %s%s | %s | %s |\n", d.ID, institution, d.URL, strings.Join(shape, ", "), d.Evidence.Grade, off, d.Evidence.Seen,
-			strings.ReplaceAll(d.Evidence.By, "|", "\\|"))
+		row := fmt.Sprintf("| %s | %s | ", d.Evidence.Grade, d.Evidence.Seen)
+		rows[row] = append(rows[row], fmt.Sprintf("[%s](%s)", d.ID, d.URL))
+	}
+	for _, row := range slices.Sorted(maps.Keys(rows)) {
+		list.WriteString(row + strings.Join(rows[row], ", ") + " |\n")
 	}
 	list.WriteByte('\n')
 	return list.String()

@@ -3,7 +3,6 @@ package source
 import (
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -326,33 +325,4 @@ func FuzzXLSXRows(f *testing.F) {
 			t.Fatalf("the newest day is %s, the one before it %s", answer.Observations[0].EffectiveDate, last)
 		}
 	})
-}
-
-// Every example of the documentation can be read; there is one of each method.
-func TestDoc_Examples(t *testing.T) {
-	text, err := os.ReadFile("../../docs/definitions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var methods []Method
-	var example strings.Builder
-	for line := range strings.Lines(string(text)) {
-		code, isCode := strings.CutPrefix(line, "    ")
-		if !isCode || strings.HasPrefix(code, `{"id"`) {
-			continue
-		}
-		example.WriteString(code)
-		if code != "}\n" {
-			continue
-		}
-		d, err := Read("definitions.md.json", []byte(example.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		methods = append(methods, d.Pages[0].Extract.Method)
-		example.Reset()
-	}
-	if want := []Method{HTMLFields, HTMLRows, JSONFields, JSONRows, TextRegex, XLSXRows}; !slices.Equal(methods, want) {
-		t.Errorf("the examples are of %q, want one of each: %q", methods, want)
-	}
 }

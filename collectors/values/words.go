@@ -14,7 +14,7 @@ const (
 	AboutSide     Topic = "side"
 	AboutCurrency Topic = "currency"
 	AboutChannel  Topic = "channel"
-	AboutOther    Topic = "other" // a price beside it is another rate: of remittances, of yesterday, of interest
+	AboutOther    Topic = "other"  // a price beside it is another rate: of remittances, of yesterday, of interest
 	aboutNation   Topic = "nation" // says whose currency it is; only in labels
 	aboutFiller   Topic = "filler"
 )
@@ -81,7 +81,9 @@ func LabelCurrencies() []string { return []string{"USD", "EUR", "GBP", "CHF", "C
 func LabelWords(label string) (currency, channel, side string, ok bool) {
 	anyDollar := false
 	targets := map[Topic]*string{AboutCurrency: &currency, aboutNation: &currency, AboutChannel: &channel, AboutSide: &side}
-	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("$€£", r) }
+	between := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("$€£", r)
+	}
 	for text := range strings.FieldsFuncSeq(NormaliseLabel(label), between) {
 		word, known := dictionary[text]
 		target := targets[word.Topic]
