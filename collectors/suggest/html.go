@@ -79,7 +79,7 @@ func (f *finder) readHTML(text string) error {
 	return nil
 }
 
-// takeOutNoise takes prices that are not rates out of the stream, which keeps its length, because spans count its tokens.
+// takeOutNoise takes prices that are not rates out of the stream. It keeps its length, because spans count its tokens.
 func (p *page) takeOutNoise() {
 	for i, t := range p.stream {
 		if t.spot != nil && t.spot.isNoise {
@@ -203,8 +203,8 @@ var (
 		`((?:RD\$|\$)?\s?[0-9]+(?:\.[0-9]+|,[0-9]{2})?(?:\s?DOP)?)["'` + "`" + `)\];}]`)
 )
 
-// readScript adds the prices of a script: those of the JSON values that it assigns or, if they have none with words, the
-// numbers behind a name with a currency and a side.
+// readScript adds the prices of a script: those of the JSON values that it assigns or, if they have none with words,
+// the numbers behind a name with a currency and a side.
 func (p *page) readScript(node *html.Node) error {
 	text, _ := markup.Text(node, "")
 	if len(text) > scriptMax {
