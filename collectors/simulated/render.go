@@ -1,11 +1,8 @@
 package simulated
 
 import (
-	"archive/zip"
-	"bytes"
 	"embed"
 	"fmt"
-	"html"
 	"maps"
 	"path"
 	"regexp"
@@ -25,17 +22,17 @@ var (
 	placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
-// renderPage renders a file of pages/. The first line of a JSON file is its content type. The first line of a page has
-// the character set, a phone number and the title; top.html comes before every page, and bottom.html after it. The
-// placeholders are
+// renderPage renders a file of pages/. The first line of a JSON or text file is its content type. The first line of a
+// page has the character set, a phone number and the title; top.html comes before every page, and bottom.html after it.
+// The placeholders are
 //
 //	{{usd.buy}}              a named text of a quote (see placeholders) or of the page (see values below)
 //	{{RD$ |usd.buy| DOP|-}}  the text with "RD$ " before it and " DOP" after it; "-" if the text is empty
-//	{{USD=Dólar|EUR=Euro}}   a choice by the currency or channel of the quote
+//	{{USD=Dólar|EUR=Euro}}   a choice by the currency, channel or institution of the quote
 //	{{each}} ... {{end}}     repeated for each quote, in JSON with commas between; {{each cash}}: only for that channel
 func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
-	if path.Ext(file) == ".json" {
+	if path.Ext(file) != ".html" {
 		return document{contentType: head, body: []byte(fillPage(strings.TrimSpace(body), v, quotes, extra, ","))}
 	}
 	meta := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
@@ -49,6 +46,7 @@ func fillPage(text string, v *pageData, quotes []shownQuote, extra map[string]st
 	values := map[string]string{
 		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
 		"utc": v.Now.UTC().Format(time.RFC3339), "now": v.Now.Format("2006-01-02T15:04:05"),
+		"isoDay": v.Now.Format(time.DateOnly),
 	}
 	maps.Copy(values, extra)
 	text = loopBlock.ReplaceAllStringFunc(text, func(block string) string {
@@ -83,7 +81,7 @@ func (q shownQuote) placeholders(prefix string) map[string]string {
 		prefix + "buyNumber": jsonNumberOrNull(q.Buy), prefix + "sellNumber": jsonNumberOrNull(q.Sell),
 		prefix + "date": q.EffectiveDate.String(), prefix + "day": spanishDay(q.EffectiveDate), prefix + "minute": published.Format("02/01/2006 15:04"),
 		prefix + "currency": q.Currency, prefix + "channel": string(q.Channel), q.Currency + ".buy": q.Buy, q.Currency + ".sell": q.Sell,
-		prefix + "name": q.Name, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(q.Name)),
+		prefix + "name": q.Name, "institution": q.InstitutionID, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(q.Name)),
 	}
 }
 
@@ -93,7 +91,7 @@ func fillPlaceholders(text string, values map[string]string) string {
 		parts := strings.Split(strings.Trim(block, "{}"), "|")
 		if key, _, isChoice := strings.Cut(parts[0], "="); isChoice && strings.Trim(key, asciiAlphabet) == "" {
 			for _, part := range parts {
-				if key, choice, _ := strings.Cut(part, "="); key == values["currency"] || key == values["channel"] {
+				if key, choice, _ := strings.Cut(part, "="); key != "" && slices.Contains([]string{values["currency"], values["channel"], values["institution"]}, key) {
 					return choice
 				}
 			}
@@ -162,62 +160,9 @@ func trimZeros(text string) string {
 // jsonString returns a JSON string. The texts here need only escapes that are the same in Go and JSON.
 func jsonString(text string) string { return fmt.Sprintf("%q", text) }
 
-func jsonDocument(format string, args ...any) document {
-	return document{contentType: contentJSON, body: fmt.Appendf(nil, format, args...)}
-}
-
 func errorPage(status int, title string) document {
 	body := fmt.Sprintf(`<!DOCTYPE html><html lang="es"><head><meta charset="utf-8"><title>%[1]s</title></head><body><h1>%[1]s</h1>
 <p>Por favor intente m&aacute;s tarde o llame al 809-555-0199. C&oacute;digo 58.1173.</p></body></html>
 `, title)
 	return document{contentType: contentHTML, body: []byte(body), status: status}
-}
-
-// workbook returns an XLSX file with one sheet. The text of a number becomes a number.
-func workbook(sheet string, rows [][]string) []byte {
-	const (
-		space    = "http://schemas.openxmlformats.org/"
-		main     = space + "spreadsheetml/2006/main"
-		relation = space + "officeDocument/2006/relationships"
-		kind     = "application/vnd.openxmlformats-officedocument.spreadsheetml."
-	)
-	var cells strings.Builder
-	for i, row := range rows {
-		fmt.Fprintf(&cells, `<row r="%d">`, i+1)
-		for j, cell := range row {
-			switch {
-			case cell == "":
-			case jsonNumber.MatchString(cell):
-				fmt.Fprintf(&cells, `<c r="%c%d"><v>%s</v></c>`, 'A'+j, i+1, cell)
-			default:
-				fmt.Fprintf(&cells, `<c r="%c%d" t="inlineStr"><is><t>%s</t></is></c>`, 'A'+j, i+1, html.EscapeString(cell))
-			}
-		}
-		cells.WriteString("</row>")
-	}
-	relations := func(kind, target string) string {
-		return `<Relationships xmlns="` + space + `package/2006/relationships"><Relationship Id="rId1" Type="` + relation + "/" + kind + `" Target="` + target + `"/></Relationships>`
-	}
-	var out bytes.Buffer
-	archive := zip.NewWriter(&out)
-	for _, part := range [][2]string{
-		{"[Content_Types].xml", `<Types xmlns="` + space + `package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>` +
-			`<Override PartName="/xl/workbook.xml" ContentType="` + kind + `sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="` + kind + `worksheet+xml"/></Types>`},
-		{"_rels/.rels", relations("officeDocument", "xl/workbook.xml")},
-		{"xl/_rels/workbook.xml.rels", relations("worksheet", "worksheets/sheet1.xml")},
-		{"xl/workbook.xml", `<workbook xmlns="` + main + `" xmlns:r="` + relation + `"><sheets><sheet name="` + sheet + `" sheetId="1" r:id="rId1"/></sheets></workbook>`},
-		{"xl/worksheets/sheet1.xml", `<worksheet xmlns="` + main + `"><sheetData>` + cells.String() + `</sheetData></worksheet>`},
-	} {
-		w, err := archive.Create(part[0])
-		if err == nil {
-			_, err = w.Write([]byte(`<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + part[1]))
-		}
-		if err != nil {
-			panic("simulated: writing into memory fails: " + err.Error())
-		}
-	}
-	if err := archive.Close(); err != nil {
-		panic("simulated: writing into memory fails: " + err.Error())
-	}
-	return out.Bytes()
 }

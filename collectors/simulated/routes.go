@@ -1,109 +1,66 @@
 package simulated
 
 import (
+	_ "embed"
+	"encoding/csv"
 	"fmt"
 	"math/big"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tasard/tasard/collectors/workbook"
 	"github.com/tasard/tasard/engine"
 )
 
-const (
-	contentWorkbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-	documents       = "/documents/estadisticas/mercado-cambiario/documents/"
-)
+const contentWorkbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+// routeTable has the addresses of the simulated sites: method, host, path, a parameter that the query must have, the
+// institution whose rates it has (empty: the list of a site that copies rates), the file in pages/ that renders it, and
+// the path that the page names as address of the next request. A workbook has no file.
+//
+//go:embed routes.csv
+var routeTable string
 
 // allRoutes returns the addresses of the simulated site, with the functions that render their documents.
 func allRoutes() []route {
-	var all []route
-	for _, r := range []struct{ institution, host, path, file string }{
-		{"bcrd", "www.bancentral.gov.do", "/SectorExterno/HistoricoTasas", "bcrd_historico.html"},
-		{"banreservas", "www.banreservas.com", "/", "banreservas.html"},
-		{"popular", "popularenlinea.com", "/personas/Paginas/Home.aspx", "popular.html"},
-		{"scotiabank", "do.scotiabank.com", "/banca-personal/tarifas/tasas-de-cambio.html", "scotiabank.html"},
-		{"lopez-de-haro", "www.blh.com.do", "/productos/compra-y-venta-de-divisas/", "blh.html"}, //nolint:misspell // Spanish
-		{"bdi", "www.bdi.com.do", "/", "bdi.html"},
-		{"caribe", "www.bancocaribe.com.do", "/", "caribe.html"},
-		{"ademi", "bancoademi.com.do", "/", "ademi.html"},
-		{"banesco", "www.banesco.com.do", "/", "banesco.html"},
-		{"activo", "www.bancoactivo.com.do", "/tasas-tarifas.html", "activo.html"},
-		{"qik", "qik.do", "/tasadeldia/", "qik.html"},
-		{"jmmb", "do-bank.jmmb.com", "/es/tasas-de-referencia", "jmmb.html"},
-		{"union", "www.bancounion.com.do", "/servicios/cambio-de-divisas/", "union.html"},
-		{"bonanza", "www.bonanzabanco.com.do", "/", "bonanza.html"},
-		{"apap", "www.apap.com.do", "/", "apap.html"},
-		{"la-nacional", "asociacionlanacional.com.do", "/", "alnap.html"},
-		{"peravia", "asociacionperavia.com.do", "/", "peravia.html"},
-		{"caribe-express", "caribeexpress.com.do", "/", "caribe_express.html"},
-		{"agente-la-nacional", "acn.com.do", "/", "acn.html"},
-		{"quezada", "quezada.do", "/", "quezada.html"},
-		{"moneycorps", "www.moneycorps.com.do", "/", "moneycorps.html"},
-		{"quezada", "agentedecambioquezada.com", "/divisas.html", "quezada_divisas.html"},
-		{"banreservas", "www.banreservas.com", "/_layouts/15/SharePointAPI/ObtenerTasas.ashx", "banreservas.json"},
-		{"vimenca", "devops.bancovimenca.com", "/api-proxy.php", "vimenca.json"},
-		{"lafise", "www.lafise.com", "/OpenBankingProxy/obl/v1/banks/BLRD/rates", "lafise.json"},
-		{"cibao", "cibao.com.do", "/api/Coins/GetCoins", "cibao.json"},
-		{"santa-cruz", "www.bsc.com.do", "/dynresources/wj/bsc/v1/divisas", "santa_cruz_legacy.json"},
-		{"popular", "apipublico.bpd.com.do", "/bpd/bpd-publico/consultatasa/consultaTasa", "popular_api.json"},
-	} {
-		all = append(all, pageRoute(http.MethodGet, r.institution, r.host, r.path, r.file))
+	rows, err := csv.NewReader(strings.NewReader(routeTable)).ReadAll()
+	if err != nil {
+		panic("simulated: the embedded table of addresses: " + err.Error()) // impossible: a test reads it
 	}
-	for _, r := range []struct{ institution, host, path, file string }{
-		{"bcrd", "www.bancentral.gov.do", "/Home/GetActualExchangeRate", "bcrd.json"},
-		{"promerica", "www.promerica.com.do", "/umbraco/Surface/TipoCambio/Consultar", "promerica.json"},
-		{"santa-cruz", "bsc.com.do", "/api/gql", "santa_cruz.json"},
-		{"santa-cruz", "www.bsc.com.do", "/graphql", "santa_cruz_coins.json"},
-	} {
-		all = append(all, pageRoute(http.MethodPost, r.institution, r.host, r.path, r.file))
-	}
-	promerica := pageRoute(http.MethodGet, "promerica", "www.promerica.com.do", "/", "promerica.html")
-	promerica.apiPath = "/umbraco/Surface/TipoCambio/Consultar"
-	popular := pageRoute(http.MethodGet, "popular", "popularenlinea.com", "/_api/web/lists/getbytitle('Rates')/items", "popular.json")
-	popular.query = "$filter=ItemID eq '1'"
-	bhd := pageRoute(http.MethodGet, "bhd", "backend.bhd.com.do", "/api/modal-cambio-rate", "bhd.json")
-	bhdTable := pageRoute(http.MethodGet, "bhd", "backend.bhd.com.do", "/api/t-4-5s/1", "bhd_table.json") // edited by hand: texts such as "58.90 DOP"
-	bhd.query, bhdTable.query = "populate=deep", "populate=deep"
-	all = append(all, promerica, popular, bhd, bhdTable)
-	for _, currency := range []string{"USD", "EUR"} {
-		name := map[string]string{"USD": "dollar", "EUR": "euro"}[currency]
-		all = append(all, plainTextRoute(name+"compra", currency, true), plainTextRoute(name+"venta", currency, false))
-	}
-	return append(all,
-		renderRoute("bcrd", "cdn.bancentral.gov.do", documents+"TASA_DOLAR_REFERENCIA_MC.xlsx", bcrdDollars),
-		renderRoute("bcrd", "cdn.bancentral.gov.do", documents+"TASAS_CONVERTIBLES_OTRAS_MONEDAS.xlsx", bcrdOthers),
-		renderRoute("", "www.infodolar.com.do", "/", func(v *pageData) document { return infodolarPage(v, "USD") }),
-		renderRoute("", "www.infodolar.com.do", "/precio-euro.aspx", func(v *pageData) document { return infodolarPage(v, "EUR") }),
-		renderRoute("", "livedolar.do", "/api/rates", livedolar),
-		renderRoute("", "api.indexa.do", "/api/rates", indexa),
-		renderRoute("", "tasareal.com", "/api/v1/rates", func(v *pageData) document {
-			rows := v.infodolarQuotes("USD")
-			return renderPage("tasareal.json", v, rows, map[string]string{"count": strconv.Itoa(len(rows)), "date": v.Now.Format("2006-01-02")})
-		}))
-}
-
-func renderRoute(institution, host, path string, render func(*pageData) document) route {
-	return route{method: http.MethodGet, host: host, path: path, institution: institution, render: render}
-}
-
-// pageRoute returns the route of a page that is a file in pages/ with the quotes of one institution.
-func pageRoute(method, institution, host, path, file string) route {
-	return route{method: method, host: host, path: path, institution: institution,
-		render: func(v *pageData) document { return renderPage(file, v, v.Quotes(institution), nil) }}
-}
-
-// plainTextRoute returns the route of a text file of Banco Empire. Such a file contains only a price.
-func plainTextRoute(file, currency string, buy bool) route {
-	return renderRoute("empire", "www.bancoempire.com.do", "/txt/"+file+".txt", func(v *pageData) document {
-		q := v.Quote("empire", currency, engine.Unspecified)
-		side := q.Sell
-		if buy {
-			side = q.Buy
+	all := make([]route, len(rows)-1)
+	for i, row := range rows[1:] {
+		institution := row[4]
+		file, currency, _ := strings.Cut(row[5], " ")
+		render := func(v *pageData) document { return renderPage(file, v, v.Quotes(institution), nil) }
+		switch {
+		case file == "dollars":
+			render = bcrdDollars
+		case file == "others":
+			render = bcrdOthers
+		case file == "infodolar.html":
+			render = func(v *pageData) document { return infodolarPage(v, currency) }
+		case file == "livedolar.json":
+			render = func(v *pageData) document {
+				banks := []string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}
+				isOther := func(q shownQuote) bool {
+					return !slices.Contains(banks, q.InstitutionID) || q.Channel == engine.Digital
+				}
+				return renderPage(file, v, slices.DeleteFunc(v.infodolarQuotes("USD"), isOther), nil)
+			}
+		case file == "indexa.json":
+			render = func(v *pageData) document {
+				return renderPage(file, v, slices.DeleteFunc(v.Quotes(institution), func(q shownQuote) bool { return q.Channel == engine.Digital }), nil)
+			}
+		case file == "tasareal.json":
+			render = func(v *pageData) document {
+				quotes := v.infodolarQuotes("USD")
+				return renderPage(file, v, quotes, map[string]string{"count": strconv.Itoa(len(quotes))})
+			}
 		}
-		return document{contentType: "text/plain", body: []byte(side + "\r\n")}
-	})
+		all[i] = route{row[0], row[1], row[2], row[3], render, institution, row[6], nil}
+	}
+	return all
 }
 
 // referenceQuotes has the reference rates of one day.
@@ -177,7 +134,7 @@ func (v *pageData) bcrdWorkbook(sheet string, rows [][]string) document {
 			}
 		}
 	}
-	return document{contentType: contentWorkbook, body: workbook(sheet, rows)}
+	return document{contentType: contentWorkbook, body: workbook.Write(sheet, rows)}
 }
 
 // dayCells returns the cells with the year, the month and the day, as the central bank writes them.
@@ -216,41 +173,4 @@ func average(rows []shownQuote, side func(shownQuote) string) string {
 		}
 	}
 	return sum.Quo(sum, big.NewRat(max(count, 1), 1)).FloatString(2)
-}
-
-func livedolar(v *pageData) document {
-	names := map[string]string{"popular": "bpd", "banreservas": "banreservas", "bhd": "bhd", "scotiabank": "scotiabank", "caribe": "caribe"}
-	var rows []string
-	for _, row := range v.infodolarQuotes("USD") {
-		if name, ok := names[row.InstitutionID]; ok && row.Channel != engine.Digital {
-			rows = append(rows, fmt.Sprintf(`{"bank_name":%q,"display_name":%q,"buy":%s,"sell":%s}`, name, row.Name, jsonStringOrNull(row.Buy), jsonStringOrNull(row.Sell)))
-		}
-	}
-	return jsonDocument("[%s]", strings.Join(rows, ","))
-}
-
-// indexa returns the rates of the bank that the request names.
-func indexa(v *pageData) document {
-	institution := map[string]string{
-		"bpd": "popular", "bnr": "banreservas", "bns": "scotiabank", "bsc": "santa-cruz", "bdi": "bdi", "bpm": "promerica", "bvm": "vimenca",
-	}[v.bank]
-	names := map[string]string{"USD": "dollar", "EUR": "euro", "CHF": "swissfranc", "GBP": "poundsterling", "CAD": "cdollar"}
-	var rows []string
-	for _, q := range v.Quotes(institution) {
-		for suffix, rate := range map[string]string{"buyrate": q.Buy, "sellrate": q.Sell} {
-			if q.Channel != engine.Digital && rate != "" {
-				rows = append(rows, fmt.Sprintf(`{"bank":%q,"rate":%s,"date":"%s","name":%q}`,
-					v.bank, jsonNumberOrNull(rate), v.Now.Format("2006-01-02"), names[q.Currency]+suffix))
-			}
-		}
-	}
-	slices.Sort(rows)
-	return jsonDocument(`{"status":"success","data":[%s]}`, strings.Join(rows, ","))
-}
-
-func jsonStringOrNull(side string) string {
-	if side == "" {
-		return "null"
-	}
-	return jsonString(side)
 }

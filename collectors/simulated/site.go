@@ -126,7 +126,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // returning would send an empty response
 	}
 	v := s.pageData(active)
-	v.bank = r.URL.Query().Get("bank")
 	if v.silent[rt.institution] || v.time.IsZero() {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		send(w, errorPage(http.StatusServiceUnavailable, "Estamos en mantenimiento"))
@@ -190,7 +189,6 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 	if requests := d.Pages[page].Requests; requests[len(requests)-1].URL != "" {
 		address, _ = url.Parse(requests[len(requests)-1].URL) // the definition was checked
 	}
-	v.bank = address.Query().Get("bank")
 	doc := v.document(rt)
 	return &source.Document{URL: address.String(), ContentType: doc.contentType, Body: doc.body, FetchedAt: v.Now}
 }
@@ -201,7 +199,6 @@ type pageData struct {
 	Now         time.Time       // in Santo Domingo
 	hasSite     map[string]bool // institutions whose own site is simulated
 	fault       Fault
-	bank        string       // parameter of the request, which one aggregator needs
 	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
 }
 
@@ -227,14 +224,4 @@ func (s *Site) pageData(active activeFault) *pageData {
 // Quotes returns the quotes of an institution in the order of quotesShown.
 func (v *pageData) Quotes(institution string) []shownQuote {
 	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool { return q.InstitutionID != institution })
-}
-
-// Quote returns the quote of a currency and channel. If there is none, both sides of the result are "".
-func (v *pageData) Quote(institution, currency string, channel engine.Channel) shownQuote {
-	for _, q := range v.quotesShown {
-		if q.InstitutionID == institution && q.Currency == currency && q.Channel == channel {
-			return q
-		}
-	}
-	return shownQuote{}
 }
