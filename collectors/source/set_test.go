@@ -2,11 +2,9 @@ package source_test
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -254,102 +251,6 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// realWorkbook parses a real workbook of the central bank; the test is skipped where it is absent.
-func realWorkbook(t *testing.T, id, name string) (*source.Definition, source.Result) {
-	t.Helper()
-	file := filepath.Join("..", "..", "..", "shared", "data", name)
-	body, err := os.ReadFile(file)
-	if os.IsNotExist(err) {
-		t.Skip("there is no " + name)
-	}
-	must(t, err)
-	d, known := source.DefaultSet().Find(id)
-	if !known {
-		t.Fatalf("there is no source %s", id)
-	}
-	answer, err := d.Parse(0, &source.Document{Body: body})
-	must(t, err)
-	return d, answer
-}
-
-// takeIn passes a whole history to new currency states, and returns what each accepted and what was quarantined, as
-// "CAD 2018-01-18".
-func takeIn(t *testing.T, d *source.Definition, answer source.Result, rules engine.Rules) (accepted map[string]int, held []string) {
-	t.Helper()
-	accepted = map[string]int{}
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	l := newTestEngine(t, rules)
-	for _, refresh := range collectors.BuildRefreshes(d, []source.Result{answer}, now, time.Time{}) {
-		for currency, receipt := range l.observe([]engine.Refresh{refresh}, now) {
-			accepted[currency] += receipt.Accepted
-			for _, refusal := range receipt.Refused {
-				held = append(held, fmt.Sprintf("%s %s %s", currency, refusal.Observation.EffectiveDate, refusal.Reason))
-			}
-		}
-	}
-	slices.Sort(held)
-	return accepted, held
-}
-
-// The real workbook of the central bank, edition of 2023: every day is read, and believed but for the bank's own
-// errors.
-func TestI3_TheWholeHistoryPasses(t *testing.T) {
-	for id, want := range map[string]struct {
-		file          string
-		first, newest []string
-		notes         string
-		days          int
-		held          []string
-		least         map[string]int
-	}{
-		"bcrd-usd": {
-			"bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx", []string{"USD 11.2 11.5 1991-01-02"}, []string{"USD 54.4749 54.6807 2023-04-20"}, "[]",
-			8111, []string{"USD 1991-01-25 crossed"}, map[string]int{"USD": 8111}, // 8111 days before the newest, of which one is held
-		},
-	} {
-		t.Run(id, func(t *testing.T) {
-			d, answer := realWorkbook(t, id, want.file)
-			if len(answer.History) != want.days || !strings.Contains(fmt.Sprint(answer.Notes), want.notes) {
-				t.Errorf("%d days before the newest, want %d; notes %q, want %s", len(answer.History), want.days, answer.Notes, want.notes)
-			}
-			wantQuotes(t, "first", answer.History[0].Observations, want.first)
-			wantQuotes(t, "newest", answer.Observations, want.newest)
-			accepted, held := takeIn(t, d, answer, engine.DefaultRules())
-			if !slices.Equal(held, want.held) {
-				t.Errorf("held %v, want %v", held, want.held)
-			}
-			for currency, least := range want.least {
-				if accepted[currency] < least || least == 0 && accepted[currency] > 0 {
-					t.Errorf("%d days of %s accepted, want %d", accepted[currency], currency, least)
-				}
-			}
-		})
-	}
-}
-
-func wantQuotes(t *testing.T, day string, observations []engine.Observation, want []string) {
-	t.Helper()
-	var got []string
-	for _, o := range observations {
-		got = append(got, fmt.Sprint(o.Currency, " ", o.Buy, " ", o.Sell, " ", o.EffectiveDate))
-	}
-	for _, quote := range want {
-		if !slices.Contains(got, quote) {
-			t.Errorf("the %s day has %q, want %s", day, got, quote)
-		}
-	}
-}
-
-// Control: without the bounds of the definition, decades of good values would be held back.
-func TestI3_TheHistoryNeedsItsBounds(t *testing.T) {
-	d, answer := realWorkbook(t, "bcrd-usd", "bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx")
-	unbounded := *d
-	unbounded.ID = "bcrd-unbounded"
-	if _, held := takeIn(t, &unbounded, answer, engine.DefaultRules()); len(held) < 1000 {
-		t.Errorf("only %d values are held without bounds: the test above proves nothing", len(held))
-	}
 }
 
 // The holiday weekend is that of 2026-11-09: a Monday on which neither the central bank nor the banks work.

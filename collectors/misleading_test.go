@@ -1,4 +1,4 @@
-package source_test
+package collectors
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/collectors/suggest"
 	"github.com/tasard/tasard/engine"
@@ -31,8 +30,8 @@ func servedOf(t *testing.T, d *source.Definition, page int, body string) (string
 		return "", err
 	}
 	answers[page] = answer
-	l := newTestEngine(t, engine.DefaultRules())
-	l.observe(collectors.BuildRefreshes(d, answers, at, time.Time{}), at)
+	l := newTestEngine(t, engine.DefaultRules(), source.DefaultSet().Sources()...)
+	l.observe(BuildRefreshes(d, answers, at, time.Time{}), at)
 	var served []string
 	for code, book := range l.currencies {
 		for _, offer := range book.Saved().SourceQuotes {
@@ -41,40 +40,6 @@ func servedOf(t *testing.T, d *source.Definition, page int, body string) (string
 	}
 	slices.Sort(served)
 	return strings.Join(served, "; "), nil
-}
-
-// testEngine has a state for each currency, as a node has.
-type testEngine struct {
-	t          *testing.T
-	catalogue  *engine.Catalogue
-	rules      engine.Rules
-	currencies map[string]*engine.CurrencyState
-}
-
-func newTestEngine(t *testing.T, rules engine.Rules) *testEngine {
-	return &testEngine{t, engine.DefaultCatalogue().WithSources(source.DefaultSet().Sources()...), rules, map[string]*engine.CurrencyState{}}
-}
-
-// observe passes refreshes to the currencies and returns their receipts.
-func (l *testEngine) observe(refreshes []engine.Refresh, now time.Time) map[string]engine.Receipt {
-	parts, _ := engine.SplitByCurrency(l.catalogue, refreshes)
-	receipts := map[string]engine.Receipt{}
-	for code, list := range parts {
-		var own []engine.Refresh
-		for _, part := range list {
-			own = append(own, part.Refresh)
-		}
-		if l.currencies[code] == nil {
-			l.currencies[code] = engine.NewCurrencyState(code, l.catalogue, l.rules)
-		}
-		decided, err := l.currencies[code].Decide(engine.Observe{Refreshes: own}, now)
-		must(l.t, err)
-		for _, event := range decided.Events {
-			l.currencies[code].Apply(event)
-		}
-		receipts[code] = decided.Receipt
-	}
-	return receipts
 }
 
 func short(value engine.Decimal) string {
@@ -91,11 +56,6 @@ func misleadingDocuments() []misleading {
 
 // A suggested definition reads each side of a currency as people read it in these documents, or not at all.
 func TestSuggest_MisleadingDocuments(t *testing.T) {
-	decimal := func(text string) engine.Decimal {
-		d, err := engine.ParseDecimal(text)
-		must(t, err)
-		return d
-	}
 	last := []suggest.Known{{Currency: "USD", Buy: decimal("58.10"), Sell: decimal("60.10")}, {Currency: "EUR", Buy: decimal("66.10"), Sell: decimal("70.10")}}
 	right := strings.Fields("USD-buy-58.1 USD-sell-60.1 EUR-buy-66.1 EUR-sell-70.1 EUR-buy-66 EUR-sell-70 GBP-buy-75.1 GBP-sell-80.1 CAD-buy-41.1 CAD-sell-44.1")
 	suggested := 0
