@@ -211,7 +211,6 @@ func brokenExtracts() map[string]broken {
 		"field of no currency": {fieldsFile, `"currency": "USD",
     "requests"`, `"requests"`, "has no currency"},
 		"field without one":     {fieldsFile, `"institution": "popular",`, `"upstreamSource": "X",`, "no institution"},
-		"heading of marks":      {sheetFile, `"*Compra"`, `"**"`, "no letters"},
 		"both and one":          {fieldsFile, `"side": "buy", "at"`, `"side": "buy", "currency": "EUR", "channel": "cash", "at"`, "both sides and one"},
 		"selector cut off":      {fieldsFile, `"#compra"`, `"#compra["`, "not a CSS selector"},
 		"selector of nothing":   {fieldsFile, `"#compra"`, `"a,,b"`, "not a CSS selector"},
