@@ -13,8 +13,8 @@ import (
 )
 
 // The real workbook of the central bank, edition of 2023: every day is read, and believed but for the bank's own
-// errors. Without the bounds of the definition, decades of good values would be held back. The test is skipped where the
-// workbook is absent.
+// errors. Without the bounds of the definition, decades of good values would be held back. The test is skipped where
+// the workbook is absent.
 func TestI3_TheWholeHistoryPasses(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx"))
 	if os.IsNotExist(err) {

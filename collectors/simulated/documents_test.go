@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
-	"github.com/tasard/tasard/engine"
 )
 
 // TestFaults_Show wants each fault that changes documents to be seen in the bytes of every source that can have it.
@@ -35,41 +34,6 @@ func TestFaults_Show(t *testing.T) {
 		if changed[fault] < all-most {
 			t.Errorf("%s changes %d of %d sources, want %d", fault, changed[fault], all, all-most)
 		}
-	}
-}
-
-func TestFaults_Time(t *testing.T) {
-	site := publishedSite()
-	day := func(id string) engine.Date {
-		t.Helper()
-		d, _ := source.DefaultSet().Find(id)
-		answer, err := d.Parse(0, site.Document(id, 0))
-		if err != nil {
-			t.Fatalf("%s: %v", id, err)
-		}
-		return answer.Observations[0].EffectiveDate
-	}
-	early := NewMarket(2)
-	ahead := NewSite(early)
-	must(t, ahead.SetFault("bdi-site", Frozen))
-	early.Step(noon())
-	if body := ahead.Document("bdi-site", 0).Body; !bytes.Contains(body, []byte("Actualizado: 20/09/2026 12:00")) {
-		t.Error("frozen before the market began, it is not of the day before the first answer")
-	}
-	ids := []string{"bcrd-reference", "bcrd-usd", "bcrd-currencies", "bdi-site", "lafise-site", "banesco-site"}
-	for _, id := range ids {
-		today := day(id)
-		must(t, site.SetFault(id, FutureDate))
-		if ahead := day(id); ahead != today+futureDays {
-			t.Errorf("%s: %s, ahead of %s", id, ahead, today)
-		}
-		must(t, site.SetFault(id, Frozen))
-		old, bytesThen := day(id), site.Document(id, 0).Body
-		site.market.Step(site.market.snapshot().time.AddDate(0, 0, 1))
-		if old >= today || !bytes.Equal(bytesThen, site.Document(id, 0).Body) {
-			t.Errorf("%s: %s is no older than %s, or it moves", id, old, today)
-		}
-		must(t, site.SetFault(id, ""))
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
@@ -108,37 +106,6 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 	}
 }
 
-// TestMarketSteps holds that the rates of a currency stay within 2 %, and that prices move by at most 0.8 % from one
-// move to the next, which is at most two days and a half later, and by the rounding to their tick.
-func TestMarketSteps(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m, before := NewMarket(rapid.Uint64().Draw(t, "seed")), map[int64][2]int64{}
-		at := day("2026-09-20").Start()
-		for range sweep(15, 50) {
-			at = at.Add(time.Duration(rapid.IntRange(0, 100_000).Draw(t, "seconds")) * time.Second)
-			m.Step(at)
-			for i := range m.quotes {
-				q := &m.quotes[i]
-				if swing := m.swing(q.currencyKey, at); max(swing, -swing) > swingMax {
-					t.Fatalf("%s wandered off by %d millionths", q.currency, swing)
-				}
-				if q.Kind == engine.Reference {
-					continue
-				}
-				buy, sell := m.sides(q, first(q.lastMove(m.newest)), (m.newest.number+q.owner)/stepsPerMove)
-				for side, now := range [2]int64{buy, sell} {
-					if was := before[q.number][side]; was != 0 && now != 0 && max(now-was, was-now) > was*8/1000+q.tick {
-						t.Fatalf("%s moved %s from %d to %d", q.Institution, q.currency, was, now)
-					}
-				}
-				before[q.number] = [2]int64{buy, sell}
-			}
-		}
-	})
-}
-
-func first[A, B any](a A, _ B) A { return a }
-
 // TestMarketIsAlive wants what a demonstration has to show: prices that move, sides that are missing, silent sources.
 func TestMarketIsAlive(t *testing.T) {
 	values, changed, oneSided := map[string]string{}, map[string]int{}, 0
@@ -176,26 +143,4 @@ func TestMarketIsAlive(t *testing.T) {
 		t.Errorf("%d institutions, %d of them went stale, %d of %d quotes have one side", len(seen), len(stale), oneSided, quotes)
 	}
 	t.Logf("%d quotes of %d institutions, %d observations, %d with one side", len(changed), len(seen), quotes, oneSided)
-}
-
-func TestMarketReferenceDays(t *testing.T) {
-	m := NewMarket(1)
-	tests := []struct{ at, effective string }{
-		{"2026-09-18T20:59:00Z", "2026-09-17"}, // Friday, a minute before 17:00
-		{"2026-09-18T21:00:00Z", "2026-09-18"},
-		{"2026-09-20T23:00:00Z", "2026-09-18"}, // Sunday
-		{"2026-09-21T12:00:00Z", "2026-09-18"}, // Monday morning
-		{"2026-09-21T21:00:00Z", "2026-09-21"},
-	}
-	last := ""
-	for i, test := range tests {
-		usd := m.Refreshes(instant(test.at))[0].Observations[0]
-		if usd.InstitutionID != "bcrd" || usd.EffectiveDate.String() != test.effective {
-			t.Errorf("%s: %s of %s, want %s", test.at, usd.InstitutionID, usd.EffectiveDate, test.effective)
-		}
-		if sameDay := i > 0 && tests[i-1].effective == test.effective; sameDay != (usd.Buy+"/"+usd.Sell == last) {
-			t.Errorf("%s: %s/%s after %s", test.at, usd.Buy, usd.Sell, last)
-		}
-		last = usd.Buy + "/" + usd.Sell
-	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tasard/tasard/collectors/fetch"
 	"github.com/tasard/tasard/collectors/source"
-	"github.com/tasard/tasard/engine"
 )
 
 const bhdAddress = "http://backend.bhd.com.do/api/modal-cambio-rate?populate=deep"
@@ -119,30 +118,6 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 		}
 	}
 	t.Logf("%d documents", served)
-}
-
-// Definitions with a secret read their pages too, though a simulated source has none.
-func TestSite_Secrets(t *testing.T) {
-	site := publishedSite()
-	for _, d := range source.DefaultSet().Definitions() {
-		if d.SecretNames() == nil {
-			continue
-		}
-		result, err := d.Parse(0, site.Document(d.ID, 0))
-		if err != nil || len(result.Observations) < 2 {
-			t.Errorf("%s: %d rates, %v", d.ID, len(result.Observations), err)
-		}
-		for _, o := range result.Observations {
-			if o.Channel != "" && o.Channel != engine.Unspecified {
-				continue
-			}
-			if !slices.ContainsFunc(site.market.Quotes(), func(q engine.Observation) bool {
-				return q.InstitutionID == o.InstitutionID && q.Currency == o.Currency && sameSide(q.Buy, o.Buy) && sameSide(q.Sell, o.Sell)
-			}) {
-				t.Errorf("%s: %+v is not in the market", d.ID, o)
-			}
-		}
-	}
 }
 
 // TestFaults_AreTold wants each fault to come out as the failure that it is, from a page, a service and a workbook.

@@ -152,7 +152,7 @@ type Extract struct {
 	Rows   *Rows    `json:"rows,omitempty"`   // for html-rows, json-rows
 	Text   *Text    `json:"text,omitempty"`   // for text-regex
 	Sheet  *Sheet   `json:"sheet,omitempty"`  // for xlsx-rows
-	Date   *Date    `json:"date,omitempty"`   // where the date of the whole document is; nil = it has none
+	Date   *Date    `json:"date,omitempty"`   // HTML, JSON: where the date of the whole document is; nil = it has none
 	Expect []Expect `json:"expect,omitempty"` // conditions that a valid document meets
 }
 
@@ -219,7 +219,6 @@ type Text struct {
 	Pattern string `json:"pattern"`          // regular expression with the named groups buy, sell or both, and optionally label
 	Labels  Labels `json:"labels"`           // of the group label (see Rows)
 	Unless  string `json:"unless,omitempty"` // matches of Pattern that also match this pattern are skipped; see otherRates
-	Min     int    `json:"min,omitempty"`    // minimum number of matches, at least 1; fewer are a failure
 }
 
 // Sheet identifies a sheet of a workbook. The sheet has one row for each day.

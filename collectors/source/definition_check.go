@@ -199,9 +199,6 @@ func (page *Page) defaultsOf(d *Definition) {
 			e.Fields[i].At = values.NormaliseLabel(e.Fields[i].At)
 		}
 	}
-	if e.Text != nil {
-		e.Text.Min = max(e.Text.Min, 1)
-	}
 	if r := e.Rows; r != nil {
 		r.Min = max(r.Min, 1)
 		for _, locator := range []*Locator{&r.Label, r.Buy, r.Sell, r.Value} {

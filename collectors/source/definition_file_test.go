@@ -35,7 +35,7 @@ const (
       "labels": {"dollarbuyrate": {"institution": "popular", "currency": "USD", "side": "buy"}}}}}]}`
 	textFile = `{"id": "qik-site", "name": "Qik", "institution": "qik",
   "pages": [{"currency": "USD", "requests": [{"url": "https://qik.example/"}],
-    "extract": {"method": "text-regex", "text": {"at": "body", "pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)", "min": 1}}}]}`
+    "extract": {"method": "text-regex", "text": {"at": "body", "pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)"}}}]}`
 	labelFile = `{"id": "marquee", "name": "M", "institution": "bonanza",
   "pages": [{"requests": [{"url": "https://bonanza.example/"}],
     "extract": {"method": "text-regex", "text": {"pattern": "(?P<label>[A-Z]+) (?P<buy>[0-9.]+)", "labels": {"USD": {"currency": "USD"}}}}}]}`
@@ -248,7 +248,7 @@ func brokenLabels() map[string]broken {
 		"ignored all":          {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
 		"not needed":           {textFile, `"institution": "qik",`, `"institution": "qik", "labels": {"a": {"currency": "USD"}},`, "no page uses labels"},
 		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, `pages[0].extract.rows.unless: is not a pattern`},
-		"unless of no match":   {textFile, `"min": 1`, `"min": 1, "unless": "("`, `pages[0].extract.text.unless: is not a pattern`},
+		"unless of no match":   {textFile, `"at": "body"`, `"at": "body", "unless": "("`, `pages[0].extract.text.unless: is not a pattern`},
 	}
 }
 

@@ -213,7 +213,7 @@ func TestHTMLRows_DateOfTheRow(t *testing.T) {
 // Free text that names its sides, the other one first.
 func TestTextRegex_Sides(t *testing.T) {
 	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
-		At: "body", Min: 1, Pattern: `Vendemos:\s*RD\$\s*(?P<sell>[0-9.,]+).*?Compramos:\s*RD\$\s*(?P<buy>[0-9.,]+)`,
+		At: "body", Pattern: `Vendemos:\s*RD\$\s*(?P<sell>[0-9.,]+).*?Compramos:\s*RD\$\s*(?P<buy>[0-9.,]+)`,
 	}})
 	checkCases(t, d, []parseCase{
 		{"as it is", pageOf("<h1>Tasa</h1><p>Vendemos: RD$&nbsp;59.80</p><div><b>Compramos:</b> RD$ 57.10</div>"), []string{
@@ -259,38 +259,16 @@ func TestTextRegex_PlainText(t *testing.T) {
 	})
 }
 
-// Labels in the text, and a date in it.
-func TestTextRegex_LabelsAndDate(t *testing.T) {
-	d := sourceOf(Extract{
-		Method: TextRegex, Text: &Text{
-			At: "marquee", Min: 2, Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
-			Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
-		},
-		Date: &Date{Locator: Locator{Pattern: `al (\S+):`}, Form: values.ISODate},
-	})
-	text := "Tasas al 2026-09-17: DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2"
+// Labels in the text.
+func TestTextRegex_Labels(t *testing.T) {
+	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
+		At: "marquee", Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
+		Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
+	}})
 	checkCases(t, d, []parseCase{
-		{"as it is", pageOf("<marquee>" + text + "</marquee>"), []string{
-			"test USD unspecified [58.00] [59.00] 2026-09-17", "test EUR cash [66.10] [] 2026-09-17", `note: unknown label "yen"`,
+		{"as it is", pageOf("<marquee>DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2</marquee>"), []string{
+			"test USD unspecified [58.00] [59.00]", "test EUR cash [66.10] []", `note: unknown label "yen"`,
 		}, "", ""},
-		{"no date", pageOf("<marquee>" + text[10:] + "</marquee>"), nil, Layout, "no date"},
-	})
-	d.Pages[0].Extract.Date.Locator = Locator{At: "time"}
-	checkCases(t, d, []parseCase{{"a date elsewhere", pageOf("<time>2026-09-01</time><marquee>" + text + "</marquee>"), []string{
-		"test USD unspecified [58.00] [59.00] 2026-09-01", "test EUR cash [66.10] [] 2026-09-01", `note: unknown label "yen"`,
-	}, "", ""}})
-}
-
-// A date at an element of its own, beside a pattern over the source of the page.
-func TestTextRegex_SourceAndDate(t *testing.T) {
-	d := sourceOf(Extract{
-		Method: TextRegex, Text: &Text{Pattern: `var compra = "(?P<buy>[0-9.]+)"`}, Date: &Date{Locator: Locator{At: "time"}, Form: values.ISODate},
-	})
-	const script = `<script>var compra = "58.90";</script>`
-	checkCases(t, d, []parseCase{
-		{"as it is", pageOf("<time>2026-09-17</time>" + script), []string{"test USD unspecified [58.90] [] 2026-09-17"}, "", ""},
-		{"no date", pageOf(script), nil, Layout, "no date"},
-		{"deep", pageOf(strings.Repeat("<b>", 1000) + script), nil, WrongContent, "512"},
 	})
 }
 

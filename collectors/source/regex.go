@@ -10,42 +10,21 @@ import (
 // matchesMax is the maximum number of matches of a pattern; further matches are ignored. No known page has as many.
 const matchesMax = 1000
 
-// extractText reads the quotes of a text with a regular expression (Text.Pattern). The date is in the same text or, if
-// the definition has a CSS selector for it (Date.At), in another element of the page.
+// extractText reads the quotes of a text with a regular expression (Text.Pattern).
 func (r *parser) extractText(text string) {
-	spec, date := r.page.Extract.Text, r.page.Extract.Date
-	dateScope, whole := scope(nil), &htmlScope{}
-	if spec.At != "" || date != nil && date.At != "" {
-		var failure *Failure
-		if whole.node, failure = parseHTML(text); r.fail(failure) {
+	if at := r.page.Extract.Text.At; at != "" {
+		document, failure := parseHTML(text)
+		if r.fail(failure) {
 			return
 		}
-		dateScope = whole
-	}
-	if spec.At != "" {
-		var lines []string
-		texts, _ := whole.texts(&Locator{At: spec.At})
-		for _, t := range texts {
-			lines = append(lines, t.text)
-		}
+		lines := (&Locator{At: at}).Texts(document)
 		if len(lines) == 0 {
-			r.failf(Layout, "there is no text at %s", quoted(spec.At))
+			r.failf(Layout, "there is no text at %s", quoted(at))
 			return
 		}
 		text = strings.Join(lines, "\n")
 	}
-	if date != nil && date.At == "" {
-		dateScope = textScope(text)
-	}
-	r.readDate(dateScope)
 	r.readMatches(values.NormaliseSpaces(text))
-}
-
-// textScope is a text in which the date is searched. It implements scope.
-type textScope string
-
-func (s textScope) texts(*Locator) ([]sourceText, *Failure) {
-	return []sourceText{{text: string(s)}}, nil
 }
 
 // readMatches adds a quote to r.quotes for every match of the pattern. It skips matches whose label (the group label,
@@ -74,7 +53,7 @@ func (r *parser) readMatches(text string) {
 		count++
 		r.addQuote(key, r.groupPrice(pattern, match, "buy", key.currency), r.groupPrice(pattern, match, "sell", key.currency))
 	}
-	r.requireMin(count, len(matches), spec.Min, "matches of the pattern with a known label")
+	r.requireMin(count, len(matches), 1, "matches of the pattern with a known label")
 }
 
 // findMatches returns the matches of a pattern. A match may include text after its last group, and another match may
