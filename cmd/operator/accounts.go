@@ -80,18 +80,14 @@ requests count as anonymous ones.`,
 }
 
 func (r *invocation) restore() *cobra.Command {
-	return r.newChangeCommand(command.Spec{
+	return newOperation(r, command.Spec{
 		Use:   "restore ACCOUNT",
 		Short: "End a suspension",
 		Long:  "restore accepts the keys of a suspended account again, from the next request on. Revoked keys stay revoked.",
 		Example: `  tasard admin accounts restore 7 --data ./data --by ana
   tasard admin accounts restore ana@example.com --data ./data --json`,
 		Args: command.ExactArgs(1, accountArgument),
-		Run: func(ctx context.Context, args []string) error {
-			_, err := call(ctx, r, admin.RestoreAccount, r.author, printChangedAccount("is in good standing"), args[0])
-			return err
-		},
-	})
+	}, admin.RestoreAccount, printChangedAccount("is in good standing"))
 }
 
 func (r *invocation) limit() *cobra.Command {
@@ -126,7 +122,7 @@ the node's. It takes effect with the next request.`,
 }
 
 func (r *invocation) unlock() *cobra.Command {
-	return r.newChangeCommand(command.Spec{
+	return newOperation(r, command.Spec{
 		Use:   "unlock ACCOUNT",
 		Short: "Let an owner log in again after wrong codes of others",
 		Long: `unlock forgets today's wrong login codes and mails of an e-mail address, and the wrong codes of all addresses in the
@@ -134,11 +130,7 @@ last hour. The owner can ask for a code at once. The address need not have an ac
 		Example: `  tasard admin accounts unlock ana@example.com --data ./data --by luis
   tasard admin accounts unlock 7 --data ./data`,
 		Args: command.ExactArgs(1, accountArgument),
-		Run: func(ctx context.Context, args []string) error {
-			_, err := call(ctx, r, admin.UnlockLogin, r.author, printUnlocked, args[0])
-			return err
-		},
-	})
+	}, admin.UnlockLogin, printUnlocked)
 }
 
 func (r *invocation) keysRequired() *cobra.Command {
@@ -160,8 +152,12 @@ Before it the announcement can be withdrawn, or replaced.`,
 		},
 		Run: func(ctx context.Context, _ []string) (err error) {
 			table := func(out io.Writer, t *admin.KeyPolicy) { printKeyPolicy(out, t, r.Clock()) }
+			given := map[bool]int{!requiredAt.IsZero(): 1}
+			for _, flag := range []bool{withdraw, show} {
+				given[flag]++
+			}
 			switch {
-			case !exactlyOne(!requiredAt.IsZero(), withdraw, show):
+			case given[true] != 1:
 				return exit.Errorf(exit.Usage, "give one of --at INSTANT, --withdraw and --show")
 			case show:
 				_, err = call(ctx, r, admin.ShowKeyPolicy, admin.NoBody{}, table)
@@ -173,16 +169,6 @@ Before it the announcement can be withdrawn, or replaced.`,
 			return err
 		},
 	})
-}
-
-func exactlyOne(options ...bool) bool {
-	count := 0
-	for _, set := range options {
-		if set {
-			count++
-		}
-	}
-	return count == 1
 }
 
 func (r *invocation) cluster() *cobra.Command {
@@ -198,7 +184,7 @@ that will not come back. Members are added, removed and moved by --cluster-membe
 }
 
 func (r *invocation) clusterForget() *cobra.Command {
-	return r.newChangeCommand(command.Spec{
+	return newOperation(r, command.Spec{
 		Use:   "forget NODE",
 		Short: "Forget a node that has left",
 		Long: `forget makes all nodes that are reachable forget a node that was stopped for good, so that it is no longer shown as
@@ -207,11 +193,7 @@ stopped by SIGTERM is forgotten by itself. A node that is started again is known
 		Example: `  tasard admin cluster forget node-4 --data ./data
   tasard admin cluster forget node-5 --data ./data --by ana`,
 		Args: command.ExactArgs(1, "one node, like node-4"),
-		Run: func(ctx context.Context, args []string) error {
-			_, err := call(ctx, r, admin.ForgetNode, r.author, printCluster, args[0])
-			return err
-		},
-	})
+	}, admin.ForgetNode, printCluster)
 }
 
 func (r *invocation) clusterStatus() *cobra.Command {

@@ -81,16 +81,23 @@ func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	return r.newCommand(spec)
 }
 
+// newOperation returns a command whose only body is its author, and whose arguments name what it changes.
+func newOperation[Answer any](r *invocation, spec command.Spec, op admin.Operation[admin.Author, Answer], table func(io.Writer, *Answer)) *cobra.Command {
+	spec.Run = func(ctx context.Context, args []string) error {
+		_, err := call(ctx, r, op, r.author, table, args...)
+		return err
+	}
+	return r.newChangeCommand(spec)
+}
+
 // list calls an operation that returns a list. It prints the list as a table, or with --json one JSON object per line.
 func list[T any](ctx context.Context, r *invocation, op admin.Operation[admin.NoBody, []T], table func(io.Writer, []T), values ...string) error {
 	items, err := remote.Call(ctx, r.node, op, admin.NoBody{}, values...)
-	if err != nil {
-		return err
-	}
-	if !r.JSON {
+	if err == nil && !r.JSON {
 		table(r.Stdout, items)
+		return nil
 	}
-	for i := 0; r.JSON && i < len(items) && err == nil; i++ {
+	for i := 0; i < len(items) && err == nil; i++ {
 		err = terminal.WriteAnswer(r.Stdout, true, items[i], nil)
 	}
 	return err

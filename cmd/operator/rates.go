@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,12 +39,12 @@ implausible value is quarantined like that of a source: the answer names its num
 quarantine release publishes it, and the exit code is 65.`,
 		Example: `  tasard admin rates set vega-real USD --buy 58.10 --sell 59.30 --data ./data --by ana
   tasard admin rates set popular EUR --sell 70.25 --for 6h --data ./data`,
-		Args: checkQuoteArguments,
+		Args: command.ExactArgs(2, "an institution and a currency, such as popular USD"),
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
-			flags.Var(setting.Side(&body.Buy), "buy", "pesos that the institution pays for one unit")
-			flags.Var(setting.Side(&body.Sell), "sell", "pesos that it asks for one unit")
-			flags.Var(setting.Date(&body.EffectiveDate), "effective-date", "effective date of the rate; default unknown")
+			flags.Var(setting.Line(&body.Buy, "RATE", admin.IDMax), "buy", "pesos that the institution pays for one unit")
+			flags.Var(setting.Line(&body.Sell, "RATE", admin.IDMax), "sell", "pesos that it asks for one unit")
+			flags.Var(setting.Line(&body.EffectiveDate, "DATE", admin.IDMax), "effective-date", "effective date of the rate; default unknown")
 			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "`INSTANT` of its expiry, RFC 3339")
 			flags.Var(setting.Duration(&lifetime, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
 		},
@@ -85,7 +83,7 @@ func (r *invocation) withdrawRate() *cobra.Command {
 published again; without one the rate is gone. A collected source publishes its value again with its next answer.`,
 		Example: `  tasard admin rates withdraw vega-real USD --data ./data --by ana
   tasard admin rates withdraw popular USD --source infodolar --data ./data`,
-		Args: checkQuoteArguments,
+		Args: command.ExactArgs(2, "an institution and a currency, such as popular USD"),
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
 			flags.Var(setting.Line(&body.Source, "ID", admin.IDMax), "source", "source whose value is withdrawn")
@@ -111,21 +109,6 @@ func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	}
 	flags.Var(setting.Enum(&q.Channel, channels...), "channel", "channel of the rate")
 	flags.Var(setting.Enum(&q.Kind, kinds...), "kind", "kind of the rate")
-}
-
-func foundArguments(args []string) string {
-	if len(args) == 0 {
-		return "nothing"
-	}
-	return strconv.Quote(strings.Join(args, " "))
-}
-
-// checkQuoteArguments checks that the arguments are an institution and a currency code.
-func checkQuoteArguments(_ *cobra.Command, args []string) error {
-	if len(args) == 2 && setting.CurrencyPattern().MatchString(args[1]) {
-		return nil
-	}
-	return exit.Errorf(exit.Usage, "want an institution and a currency, such as popular USD, found %s", foundArguments(args))
 }
 
 func (r *invocation) quarantine() *cobra.Command {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
@@ -240,32 +239,11 @@ func unless[T any](format func(T) string, isUnset func(T) bool) func(T) string {
 	}
 }
 
-// Side is one side (the buy or the sell price) of a rate, a positive decimal number. It is kept as text, so that
-// nothing is rounded.
-func Side(target *string) pflag.Value {
-	return textValue(target, "RATE", func(text string) error {
-		_, err := admin.ParseSide(text)
-		return err
-	})
-}
-
-// Date is a calendar date.
-func Date(target *string) pflag.Value {
-	return textValue(target, "DATE", func(text string) error {
-		if _, err := engine.ParseDate(text); err != nil {
-			return fmt.Errorf("%q: want a date, such as 2027-01-31", text)
-		}
-		return nil
-	})
-}
-
-// CurrencyPattern matches a currency code.
-func CurrencyPattern() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) }
-
 // Currency is a currency code.
 func Currency(target *string) pflag.Value {
+	pattern := regexp.MustCompile(`^[A-Z]{3}$`)
 	return textValue(target, "CODE", func(text string) error {
-		if !CurrencyPattern().MatchString(text) {
+		if !pattern.MatchString(text) {
 			return fmt.Errorf("%q: want a currency code, such as USD", text)
 		}
 		return nil
