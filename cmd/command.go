@@ -14,7 +14,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/cmd/operator"
 	"github.com/tasard/tasard/cmd/sources"
@@ -36,7 +35,7 @@ func (p *commands) run(ctx context.Context) int {
 	}
 	if err == nil {
 		executed, err = root.ExecuteContextC(ctx)
-		err = setting.Explain(err)
+		err = command.Explain(err)
 	}
 	if writeErr := stdout.Err(); err == nil && writeErr != nil {
 		err = exit.Errorf(exit.IOError, "write to standard output: %w", writeErr)
@@ -60,7 +59,7 @@ tasard help settings, exit-codes, signals and quotas explain more.`,
   tasard sources list --data ./data
   tasard log verify --data ./data`,
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &version, "version", "print the versions of program, contract and log")
+			command.BoolFlag(flags, &version, "version", "print the versions of program, contract and log")
 		},
 		Run: p.version,
 		Subcommands: []*cobra.Command{
@@ -93,16 +92,16 @@ tasard help settings, exit-codes, signals and quotas explain more.`,
 // flag before the unknown command.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
-	command, remaining, _ := root.Find(args) // its error is replaced by the one below
-	if !command.HasSubCommands() || len(remaining) == 0 || strings.HasPrefix(remaining[0], "-") {
+	parent, remaining, _ := root.Find(args) // its error is replaced by the one below
+	if !parent.HasSubCommands() || len(remaining) == 0 || strings.HasPrefix(remaining[0], "-") {
 		return nil
 	}
 	var names []string
-	for _, child := range command.Commands() {
+	for _, child := range parent.Commands() {
 		names = append(names, child.Name())
 	}
 	return exit.Errorf(exit.Usage, "unknown command %q%s; %s --help lists the commands",
-		command.CommandPath()+" "+remaining[0], setting.DidYouMean(remaining[0], names), command.CommandPath())
+		parent.CommandPath()+" "+remaining[0], command.DidYouMean(remaining[0], names), parent.CommandPath())
 }
 
 // flagError rewrites cobra's errors about flags, and gives them an exit code.
@@ -128,5 +127,5 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	}
 	known := []string{"--help"}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, "--"+flag.Name) })
-	return exit.Errorf(exit.Usage, "%s: unknown flag%s; %s --help shows the flags", name, setting.DidYouMean(name, known), cmd.CommandPath())
+	return exit.Errorf(exit.Usage, "%s: unknown flag%s; %s --help shows the flags", name, command.DidYouMean(name, known), cmd.CommandPath())
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
@@ -25,7 +24,7 @@ it the flags of serve. It does not touch the data directory or a running node.`,
 }
 
 func (p *commands) newConfigCheck() *cobra.Command {
-	o := setting.Default()
+	o := command.Default()
 	cmd := command.Spec{
 		Use:   "check --data DIR",
 		Short: "Check everything that serve checks before it starts",
@@ -35,12 +34,12 @@ the address belongs to this machine. It prints every problem, one a line, and ex
 configuration is valid. Names and values come first: while one of them is wrong, the rest is not checked.`,
 		Example: `  tasard config check --config /etc/tasard/tasard.toml
   tasard config check --data ./data --listen :8080`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o) },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, o) },
 	}.Command(p.Process)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		problem := setting.Resolve(cmd, p.Environ)
+		problem := command.Resolve(cmd, p.Environ)
 		if problem == nil {
-			problem = errors.Join(setting.RequireData(cmd), setting.CheckServe(p.Process, o))
+			problem = errors.Join(command.RequireData(cmd), command.CheckServe(p.Process, o))
 		}
 		if problem != nil {
 			return exit.Wrap(exit.BadData, problem)

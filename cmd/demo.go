@@ -21,7 +21,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/simulated"
@@ -43,7 +42,7 @@ const (
 )
 
 type demoOptions struct {
-	*setting.Serve // if Config.Dir is "", the demo uses a temporary directory
+	*command.Serve // if Config.Dir is "", the demo uses a temporary directory
 	step           time.Duration
 	faults         []injectedFault
 	market         *simulated.Market
@@ -56,7 +55,7 @@ type injectedFault struct {
 }
 
 func (p *commands) newDemo() (cmd *cobra.Command) {
-	o := demoOptions{Serve: setting.Default(), step: demoStepDefault}
+	o := demoOptions{Serve: command.Default(), step: demoStepDefault}
 	o.Limits, o.Log.Level = false, "warn"
 	c := &o.Config
 	c.HTTP.Conns, c.HTTP.ConnsPerAddress, c.HTTP.Demo = 0, 0, true
@@ -76,14 +75,14 @@ temporary files.`,
   tasard demo --listen 127.0.0.1:9000 --step 1s
   tasard demo --break bhd-site=zeros --break infodolar=challenge`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.Add(flags, o.Serve, "listen", "limits", "log-format", "log-level", "access-log", "metrics-listen")
-			flags.Var(setting.Duration(&o.step, demoStepMin, demoStepMax), "step", "time between two publications")
+			command.Add(flags, o.Serve, "listen", "limits", "log-format", "log-level", "access-log", "metrics-listen")
+			flags.Var(command.Duration(&o.step, demoStepMin, demoStepMax), "step", "time between two publications")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(faultsValue(&o.faults), "break", "inject a fault into a source, such as bhd-site=zeros; repeatable")
 			// Here, --data can be given only on the command line. A variable TASARD_DATA is meant for serve, and the
 			// demo must not fill that directory with made-up rates.
-			flags.Var(setting.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
+			flags.Var(command.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o) },
 	}.Command(p.Process)
@@ -129,7 +128,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		socket = filepath.Join(dir, admin.SocketName)
 	}
 	o.Config.Admin.Socket = socket
-	config := setting.NodeConfig(p.Process, o.Serve, log)
+	config := command.NodeConfig(p.Process, o.Serve, log)
 	config.Reference, config.HTTP.Listener = &reference, listener
 	n, err := node.Open(ctx, config)
 	if err != nil {
@@ -298,7 +297,7 @@ func faultsValue(target *[]injectedFault) pflag.Value {
 		}
 		return append(slices.Clone(*target), injectedFault{name, fault}), nil
 	}
-	return setting.NewValue(target, "SOURCE=FAULT", parse, func(faults []injectedFault) string {
+	return command.NewValue(target, "SOURCE=FAULT", parse, func(faults []injectedFault) string {
 		var texts []string
 		for _, f := range faults {
 			texts = append(texts, f.source+"="+string(f.fault))

@@ -15,8 +15,8 @@
 //
 // Packages below internal are shared by the commands:
 //
-//	remote    a running node          command  the description of a command
-//	datadir   a data directory        setting  flags that a variable or a file can set too
+//	command   the description of a command; settings: flags that a variable or a file can set too
+//	datadir   a data directory, and the node that runs on it
 //	input     an input file           process  the environment of a command
 //	terminal  output and logs         exit     exit codes
 //

@@ -16,20 +16,19 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/collectors"
 )
 
 // exportOptions are the flags of tasard export. The command exports observations: an observation has the prices that a
 // source gave for one currency of one institution at one time.
 type exportOptions struct {
-	*setting.Serve
+	*command.Serve
 	format string // format of the output; "" means the one that the name of the output shows, or csv
 	output string // path of the output; "" means standard output
 }
 
 func (p *commands) newExport() *cobra.Command {
-	o := exportOptions{Serve: setting.ForData()}
+	o := exportOptions{Serve: command.ForData()}
 	return command.Spec{
 		Use:   "export --data DIR",
 		Short: "Export a data directory as a file of observations",
@@ -41,11 +40,11 @@ The file contains no quarantined values. A complete copy is tasard backup, which
 		Example: `  tasard export --data ./data -o rates.csv
   tasard export --data ./data --format ndjson | gzip > rates.ndjson.gz`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
+			command.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "format of the file; default by the name of the output, else csv")
-			flags.VarP(setting.Path(&o.output, "FILE"), "output", "o", "write to `FILE` instead of stdout")
+			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "format of the file; default by the name of the output, else csv")
+			flags.VarP(command.Path(&o.output, "FILE"), "output", "o", "write to `FILE` instead of stdout")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
 	}.Command(p.Process)

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
@@ -122,7 +122,7 @@ func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 	if count >= groupedFlagsMin {
 		others = newFlagSet()
 		all.VisitAll(func(flag *pflag.Flag) {
-			title := setting.Group(flag)
+			title := command.Group(flag)
 			if title == "" {
 				others.AddFlag(flag)
 				return

@@ -65,7 +65,7 @@ func TestGolden_Help(t *testing.T) {
 		}
 		if groups := flagGroups(command.LocalFlags()); command.Name() == "serve" {
 			if last := groups[len(groups)-1]; last.title == "Other flags" {
-				t.Errorf("flags of serve outside the groups of setting.Groups: %q", flagNames(last.flags))
+				t.Errorf("flags of serve outside the groups of settings: %q", flagNames(last.flags))
 			}
 		}
 	}

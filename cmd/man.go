@@ -14,7 +14,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
 const manDirMode = 0o755
@@ -29,7 +28,7 @@ creates if needed: tasard.1, tasard-serve.1 and so on.`,
 		Example: `  tasard man | man -l -
   tasard man --dir /usr/local/share/man/man1`,
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Path(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
+			flags.Var(command.Path(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
 		},
 		Run: func(context.Context, []string) error { return p.man(directory) },
 	}.Command(p.Process)

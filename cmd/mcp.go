@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/client"
@@ -34,11 +33,11 @@ type mcpOptions struct {
 	url     string
 	keyFile string
 	listen  string         // "" means standard input and output
-	serve   *setting.Serve // format and level of the log
+	serve   *command.Serve // format and level of the log
 }
 
 func (p *commands) newMCP() *cobra.Command {
-	o := mcpOptions{url: "http://" + setting.ListenDefault, serve: setting.Default()}
+	o := mcpOptions{url: "http://" + command.ListenDefault, serve: command.Default()}
 	o.serve.Log.Level = "warn"
 	return command.Spec{
 		Use:   "mcp",
@@ -51,10 +50,10 @@ authentication: every program of this machine that reaches it uses the quota of 
 		Example: `  tasard mcp --url https://tasas.example.com --key-file ./tasard.key
   tasard mcp --http 127.0.0.1:8090`,
 		Settings: func(flags *pflag.FlagSet) {
-			flags.Var(setting.URL(&o.url), "url", "address of the node")
-			flags.Var(setting.Path(&o.keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by owner and group")
-			flags.Var(setting.Address(&o.listen), "http", "listen on the loopback address `HOST:PORT` instead; port 0 takes a free one")
-			setting.Add(flags, o.serve, "log-format", "log-level")
+			flags.Var(command.URL(&o.url), "url", "address of the node")
+			flags.Var(command.Path(&o.keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by owner and group")
+			flags.Var(command.Address(&o.listen), "http", "listen on the loopback address `HOST:PORT` instead; port 0 takes a free one")
+			command.Add(flags, o.serve, "log-format", "log-level")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) },
 	}.Command(p.Process)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/apitest"
 	"github.com/tasard/tasard/node"
@@ -28,7 +27,7 @@ const (
 )
 
 type mockOptions struct {
-	node         *setting.Serve // its address and catalogue
+	node         *command.Serve // its address and catalogue
 	control      string
 	clock        time.Time // start of the node's clock; the zero value means the time of the data set
 	limits       bool
@@ -38,7 +37,7 @@ type mockOptions struct {
 }
 
 func (p *commands) newMock() *cobra.Command {
-	o := mockOptions{node: setting.Default(), control: mockControlDefault}
+	o := mockOptions{node: command.Default(), control: mockControlDefault}
 	return command.Spec{
 		Use:   "mock",
 		Short: "Run a node for tests of clients, with controls for time and failures",
@@ -60,12 +59,12 @@ JavaScript:
 Python:
   urllib.request.urlopen('http://127.0.0.1:8081/_mock/reset', data=b'')`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.Add(flags, o.node, "listen", "catalogue")
-			flags.Var(setting.Address(&o.control), "control", "address of the controls; port 0 takes a free one")
-			setting.BoolFlag(flags, &o.lenient, "lenient", "take values that jump or are far from the market")
-			flags.Var(setting.Instant(&o.clock), "clock", "start of the clock; default that of the data set")
-			flags.Var(setting.OnOff(&o.limits), "limits", "enforce quotas")
-			flags.Var(setting.OnOff(&o.keysRequired), "keys-required", "refuse callers without a key")
+			command.Add(flags, o.node, "listen", "catalogue")
+			flags.Var(command.Address(&o.control), "control", "address of the controls; port 0 takes a free one")
+			command.BoolFlag(flags, &o.lenient, "lenient", "take values that jump or are far from the market")
+			flags.Var(command.Instant(&o.clock), "clock", "start of the clock; default that of the data set")
+			flags.Var(command.OnOff(&o.limits), "limits", "enforce quotas")
+			flags.Var(command.OnOff(&o.keysRequired), "keys-required", "refuse callers without a key")
 			flags.Var(mockFaultsValue(&o.faults), "fail", "answer with this status: all requests, or those of a route; repeatable")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) },
@@ -81,7 +80,7 @@ func mockFaultsValue(target *[]apitest.Fault) pflag.Value {
 		}
 		return append(slices.Clone(*target), fault), nil
 	}
-	return setting.NewValue(target, "STATUS@ROUTE", parse, func(faults []apitest.Fault) string {
+	return command.NewValue(target, "STATUS@ROUTE", parse, func(faults []apitest.Fault) string {
 		var texts []string
 		for i := range faults {
 			texts = append(texts, faults[i].String())

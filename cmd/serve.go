@@ -21,7 +21,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -30,7 +29,7 @@ import (
 )
 
 func (p *commands) newServe() *cobra.Command {
-	o := setting.Default()
+	o := command.Default()
 	return command.Spec{
 		Use:   "serve --data DIR",
 		Short: "Run a node on a data directory",
@@ -53,12 +52,12 @@ tasard help settings, signals and quotas explain more.`,
   tasard serve --data /var/lib/tasard --listen :8080 --log-format json --trusted-proxy 10.0.0.0/8 \
     --smtp-addr mail.example.com:587 --smtp-user tasard --smtp-password-file ./password --mail-from no-reply@example.com
   TASARD_DATA=./data tasard serve`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o) },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, o) },
 		Run:      func(ctx context.Context, _ []string) error { return p.serve(ctx, o) },
 	}.Command(p.Process)
 }
 
-func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
+func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	hangups, release := hangupSignals()
 	defer release()
 	signal.Ignore(syscall.SIGPIPE) // or a log whose reader has ended would end the node
@@ -70,8 +69,8 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	config := setting.NodeConfig(p.Process, o, log)
-	config.Collect.Archive = setting.ArchiveDir(o.Config.Dir)
+	config := command.NodeConfig(p.Process, o, log)
+	config.Collect.Archive = command.ArchiveDir(o.Config.Dir)
 	sockets, err := p.takeSockets(&config.HTTP)
 	if err != nil {
 		return err
@@ -89,7 +88,7 @@ func (p *commands) serve(ctx context.Context, o *setting.Serve) (err error) {
 		log.Info("the service manager opened the sockets: they stay open over a restart, --listen is not used", "sockets", sockets)
 	}
 	if config.MailMethod() == admin.MailOff {
-		log.Info(setting.NoMailNotice)
+		log.Info(command.NoMailNotice)
 	}
 	if config.Accounts.Unlimited && config.HTTP.ConnsPerAddress > 0 {
 		log.Info("quotas are off (--limits off); the limit of connections stays: more of one client address are closed (--connections-per-address)", "connectionsPerAddress", config.HTTP.ConnsPerAddress)
@@ -184,7 +183,7 @@ func hangupSignals() (hangups <-chan os.Signal, release func()) {
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
-		for line := range strings.SplitSeq(setting.Explain(err).Error(), "\n") {
+		for line := range strings.SplitSeq(command.Explain(err).Error(), "\n") {
 			log.Error("reload: " + line)
 		}
 		log.Error("nothing was reloaded: the node goes on as before; mend that and send SIGHUP again")
@@ -198,7 +197,7 @@ func reload(n *node.Node, log *slog.Logger) {
 
 // openImport opens the file to import. If the file cannot be opened, a node without data does not start. A node that
 // has data starts nevertheless, and the import reports the error.
-func (p *commands) openImport(o *setting.Serve) (*input.File, error) {
+func (p *commands) openImport(o *command.Serve) (*input.File, error) {
 	file, err := input.Open(o.ImportFile, p.Stdin)
 	if err == nil {
 		return file, nil

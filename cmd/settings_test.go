@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 )
 
 // TestSettings_SameWords wants every setting to refuse the same text with the same words, whichever way it comes.
@@ -27,7 +27,7 @@ func TestSettings_SameWords(t *testing.T) {
 		flag := run(t, nil, nil, "config", "check", "--"+name+"="+value)
 		flag.fails(t, exit.Usage, ": --"+name+": ")
 		_, why, _ := strings.Cut(flag.stderr, "--"+name+": ")
-		run(t, []string{setting.Variable(name) + "=" + value}, nil, "config", "check").fails(t, exit.BadData, setting.Variable(name)+": "+why)
+		run(t, []string{command.Variable(name) + "=" + value}, nil, "config", "check").fails(t, exit.BadData, command.Variable(name)+": "+why)
 		file := writeFile(t, "t.toml", name+" = "+written+"\n")
 		run(t, nil, nil, "config", "check", "--config", file).fails(t, exit.BadData, file+":1: "+name+": "+why)
 	}
@@ -36,16 +36,16 @@ func TestSettings_SameWords(t *testing.T) {
 func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
 	ofOneCall := "at break no-descriptions buy by channel config currency data day dir effective-date expires for format from help json kind known live minute network output page " +
 		"reason refused save saved sell show since source to version withdraw yes" // data: of demo, which must not take the one of serve
-	settings := setting.Names((&commands{&process.Process{}}).newRoot())
-	for _, command := range everyCommand((&commands{&process.Process{}}).newRoot()) {
-		for _, usage := range strings.Split(command.LocalFlags().FlagUsages(), "\n") {
+	settings := command.Names((&commands{&process.Process{}}).newRoot())
+	for _, one := range everyCommand((&commands{&process.Process{}}).newRoot()) {
+		for _, usage := range strings.Split(one.LocalFlags().FlagUsages(), "\n") {
 			_, name, found := strings.Cut(usage, "--")
 			if !found {
 				continue
 			}
 			name, _, _ = strings.Cut(name, " ")
-			if flag := command.Flags().Lookup(name); !setting.IsSetting(flag) && !strings.Contains(ofOneCall, name) {
-				t.Errorf("%s --%s has no variable", command.CommandPath(), name)
+			if flag := one.Flags().Lookup(name); !command.IsSetting(flag) && !strings.Contains(ofOneCall, name) {
+				t.Errorf("%s --%s has no variable", one.CommandPath(), name)
 			}
 		}
 	}
@@ -106,12 +106,12 @@ func settingsOf(t *testing.T, environ []string, args ...string) map[string]strin
 	cmd := (&commands{p}).newServe()
 	root := (&commands{p}).newRoot()
 	root.AddCommand(cmd)
-	if err := errors.Join(cmd.Flags().Parse(args), setting.Resolve(cmd, environ)); err != nil {
+	if err := errors.Join(cmd.Flags().Parse(args), command.Resolve(cmd, environ)); err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if setting.IsSetting(flag) && flag.Changed {
+		if command.IsSetting(flag) && flag.Changed {
 			values[flag.Name] = flag.Value.String()
 		}
 	})
@@ -123,7 +123,7 @@ func settingsOf(t *testing.T, environ []string, args ...string) map[string]strin
 func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 	text := readFile(t, "packaging/tasard.toml")
 	root := (&commands{&process.Process{}}).newRoot()
-	shown, err := setting.ParseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), setting.Names(root))
+	shown, err := command.ParseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), command.Names(root))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !setting.IsSetting(flag) {
+		if !command.IsSetting(flag) {
 			return
 		}
 		line, found := shown[flag.Name]

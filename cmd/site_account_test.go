@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tasard/tasard/cmd/internal/setting"
+	"github.com/tasard/tasard/cmd/internal/command"
 )
 
 // browser is a browser without JavaScript.
@@ -111,7 +111,7 @@ func TestSite_K1_AccountWithoutJavaScript(t *testing.T) {
 func TestServe_WithoutMail(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())
-	node.Await(setting.NoMailNotice)
+	node.Await(command.NoMailNotice)
 	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "mail_unavailable")
 	r := newBrowser(t, node).open("/account").must("/account", http.StatusOK, "no envía correos")
 	if strings.Contains(r.text, "<form") {

@@ -18,8 +18,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/remote"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
@@ -38,7 +36,7 @@ type backupOptions struct {
 
 // New returns the command tasard backup.
 func New(p *process.Process) *cobra.Command {
-	o, settings := &backupOptions{}, &setting.Serve{}
+	o, settings := &backupOptions{}, &command.Serve{}
 	return command.Spec{
 		Use:   "backup --data DIR --to FILE",
 		Short: "Copy the state of a node into one file while it runs",
@@ -57,9 +55,9 @@ tasard backup verify checks a backup, tasard restore makes a directory of it.`,
 		Example: `  tasard backup --data ./data --to /backups/
   tasard backup --data ./data --to monday.zst
   tasard backup --admin-socket /run/tasard/admin.sock --to - | ssh backup@example.com 'cat > tasard.zst'`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, settings, "data", "admin-socket") },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, settings, "data", "admin-socket") },
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Path(&o.to, "FILE"), "to", "write the backup to `FILE`, or into this directory; - is standard output")
+			flags.Var(command.Path(&o.to, "FILE"), "to", "write the backup to `FILE`, or into this directory; - is standard output")
 		},
 		Run: func(ctx context.Context, _ []string) error {
 			o.data, o.socket = settings.Config.Dir, settings.Config.Admin.Socket
@@ -210,7 +208,7 @@ const (
 func (b *backupRun) write(ctx context.Context, out io.Writer, copyStopped func(context.Context) error) error {
 	b.out.Writer = out
 	data := b.options.data
-	server := remote.New(remote.SocketPath(b.options.socket, data), "tasard serve")
+	server := datadir.New(datadir.SocketPath(b.options.socket, data), "tasard serve")
 	timeout := time.NewTimer(lockWaitMax)
 	defer timeout.Stop()
 	poll := time.NewTicker(lockPollInterval)
@@ -220,7 +218,7 @@ func (b *backupRun) write(ctx context.Context, out io.Writer, copyStopped func(c
 		if errors.Is(err, errNoNode) && data != "" {
 			err = copyStopped(ctx)
 		}
-		if data == "" || !errors.Is(err, wal.ErrLocked) && !errors.Is(err, remote.ErrStopping) {
+		if data == "" || !errors.Is(err, wal.ErrLocked) && !errors.Is(err, datadir.ErrStopping) {
 			return err
 		}
 		select {
@@ -236,7 +234,7 @@ func (b *backupRun) write(ctx context.Context, out io.Writer, copyStopped func(c
 
 var errInterrupted = exit.Errorf(exit.Interrupted, "interrupted; no backup was made")
 
-func (b *backupRun) copyFromNode(ctx context.Context, n *remote.Node) (err error) {
+func (b *backupRun) copyFromNode(ctx context.Context, n *datadir.Node) (err error) {
 	stream, err := n.Backup(ctx)
 	if err != nil {
 		return nodeError(n, err)
@@ -271,15 +269,15 @@ func (b *backupRun) copyFromDirectory(ctx context.Context) (err error) {
 var errNoNode = errors.New("no node is running")
 
 // nodeError adds an exit code to the error of a request that asks the node for a backup.
-func nodeError(n *remote.Node, err error) error {
+func nodeError(n *datadir.Node, err error) error {
 	var apiErr *admin.Error
 	switch {
-	case remote.NotRunning(err):
+	case datadir.NotRunning(err):
 		return exit.Errorf(exit.Unavailable, "%s: %w; start it, or name its socket with --admin-socket", n.Socket, errNoNode)
 	case errors.Is(err, admin.ErrNoResponse):
 		return exit.Errorf(exit.Unavailable, "the node behind %s did not answer within %s; try again", n.Socket, admin.BackupIdleMax)
 	case errors.As(err, &apiErr) && apiErr.Code == admin.CodeStopping:
-		return exit.Errorf(exit.Busy, "%w: %s; try again", remote.ErrStopping, apiErr.Message)
+		return exit.Errorf(exit.Busy, "%w: %s; try again", datadir.ErrStopping, apiErr.Message)
 	}
 	return n.Explain(err)
 }

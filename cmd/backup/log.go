@@ -17,7 +17,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
@@ -39,7 +38,7 @@ func NewLog(p *process.Process) (cmd *cobra.Command) {
 }
 
 func newLogVerify(p *process.Process) *cobra.Command {
-	o := &setting.Serve{}
+	o := &command.Serve{}
 	return command.Spec{
 		Use:   "verify --data DIR",
 		Short: "Check every byte of the log and of the snapshots",
@@ -47,13 +46,13 @@ func newLogVerify(p *process.Process) *cobra.Command {
 code 78 and one line that names file and offset. A damaged snapshot whose records are all in the log is only a warning.`,
 		Example: `  tasard log verify --data ./data
   tasard log verify --data /var/lib/tasard`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o, "data") },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, o, "data") },
 		Run:      withLog(o, func(_ context.Context, data string) error { return verifyLog(p.Stdout, data) }),
 	}.Command(p)
 }
 
 func newLogDump(p *process.Process) *cobra.Command {
-	o := &setting.Serve{}
+	o := &command.Serve{}
 	return command.Spec{
 		Use:   "dump --data DIR",
 		Short: "Print every record of the log, one JSON object a line",
@@ -61,13 +60,13 @@ func newLogDump(p *process.Process) *cobra.Command {
 Records that are only in a snapshot are not printed. It changes nothing.`,
 		Example: `  tasard log dump --data ./data | head -3
   tasard log dump --data ./data | tail -1`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o, "data") },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, o, "data") },
 		Run:      withLog(o, func(ctx context.Context, data string) error { return dumpLog(ctx, p.Stdout, data) }),
 	}.Command(p)
 }
 
 func newLogRepair(p *process.Process) *cobra.Command {
-	o := &setting.Serve{}
+	o := &command.Serve{}
 	var yes bool
 	return command.Spec{
 		Use:   "repair --data DIR",
@@ -79,9 +78,9 @@ moved aside without a loss. An undamaged log is not changed. The log of a node o
 cut: emptied, its directory is filled again by the other nodes.`,
 		Example: `  tasard log repair --data ./data
   tasard log repair --data ./data --yes`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, o, "data") },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, o, "data") },
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &yes, "yes", "cut the log; without it nothing is changed")
+			command.BoolFlag(flags, &yes, "yes", "cut the log; without it nothing is changed")
 		},
 		Run: withLog(o, func(_ context.Context, data string) error {
 			if !yes {
@@ -100,7 +99,7 @@ cut: emptied, its directory is filled again by the other nodes.`,
 
 // withLog returns a function for command.Spec.Run. The function returns an error if the data directory has no log, and
 // otherwise calls run.
-func withLog(o *setting.Serve, run func(ctx context.Context, data string) error) func(context.Context, []string) error {
+func withLog(o *command.Serve, run func(ctx context.Context, data string) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
 		if err := datadir.RequireLog(o.Config.Dir); err != nil {
 			return err

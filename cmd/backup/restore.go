@@ -16,7 +16,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
@@ -29,7 +28,7 @@ type restoreOptions struct {
 
 // NewRestore returns the command tasard restore.
 func NewRestore(p *process.Process) *cobra.Command {
-	o, settings := &restoreOptions{}, &setting.Serve{}
+	o, settings := &restoreOptions{}, &command.Serve{}
 	return command.Spec{
 		Use:   "restore --from FILE --data NEWDIR",
 		Short: "Make a data directory of a backup",
@@ -42,9 +41,9 @@ gone, and quota that was used since can be used again. The age of the backup is 
 do about an old one. With --from - the backup comes from stdin and is verified while it is written.`,
 		Example: `  tasard restore --from monday.zst --data ./data-restored
   ssh backup@example.com 'cat tasard.zst' | tasard restore --from - --data /var/lib/tasard`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, settings, "data") },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, settings, "data") },
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
+			flags.Var(command.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
 		},
 		Run: func(ctx context.Context, _ []string) error {
 			if o.from == "" {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/mail"
+	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
@@ -37,7 +37,7 @@ const (
 
 // checkSettings checks the settings of serve (flags, variables and configuration file), as serve does at its start.
 func (d *doctor) checkSettings(context.Context) {
-	if err := setting.CheckServe(d.Process, d.settings); err != nil {
+	if err := command.CheckServe(d.Process, d.settings); err != nil {
 		d.addLines(findingFail, "settings", err)
 		return
 	}
@@ -131,7 +131,7 @@ func (d *doctor) checkMail(ctx context.Context) {
 	nodeConfig := d.config()
 	switch nodeConfig.MailMethod() {
 	case admin.MailOff:
-		d.add(findingWarn, "mail", "set --smtp-addr and --mail-from before keys are required", "%s", setting.NoMailNotice)
+		d.add(findingWarn, "mail", "set --smtp-addr and --mail-from before keys are required", "%s", command.NoMailNotice)
 		return
 	case admin.MailLog:
 		d.add(findingWarn, "mail", "set a mail server with --smtp-addr", "login codes are printed (--smtp-addr log); use this only for development")

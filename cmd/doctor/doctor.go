@@ -17,7 +17,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/node"
 )
@@ -38,7 +37,7 @@ type finding struct {
 // doctor has the state of one examination.
 type doctor struct {
 	*process.Process
-	settings  *setting.Serve
+	settings  *command.Serve
 	network   bool // connect to the hosts of sources
 	startedAt time.Time
 	findings  []finding
@@ -48,7 +47,7 @@ type doctor struct {
 func New(p *process.Process) *cobra.Command {
 	quiet := *p // its log is discarded, because the lines would mix with the findings
 	quiet.Stderr = io.Discard
-	d, asJSON := &doctor{Process: &quiet, settings: setting.Default()}, false
+	d, asJSON := &doctor{Process: &quiet, settings: command.Default()}, false
 	cmd := command.Spec{
 		Use:   "doctor --data DIR",
 		Short: "Check everything around a node",
@@ -60,14 +59,14 @@ It changes nothing. It logs in to the mail server, asks whether it accepts the s
 --network it connects to the host of each source and sends no request; tasard sources check does.`,
 		Example: `  tasard doctor --config /etc/tasard/tasard.toml
   tasard doctor --data ./data --network --json`,
-		Settings: func(flags *pflag.FlagSet) { setting.Add(flags, d.settings) },
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, d.settings) },
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &d.network, "network", "connect to the host of each source")
-			setting.BoolFlag(flags, &asJSON, "json", "print JSON")
+			command.BoolFlag(flags, &d.network, "network", "connect to the host of each source")
+			command.BoolFlag(flags, &asJSON, "json", "print JSON")
 		},
 	}.Command(p)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { // replaces the RunE of Spec.Command, which would not report all problems of settings
-		if err := errors.Join(setting.Resolve(cmd, p.Environ), setting.RequireData(cmd)); err != nil {
+		if err := errors.Join(command.Resolve(cmd, p.Environ), command.RequireData(cmd)); err != nil {
 			return err
 		}
 		d.startedAt = p.Clock()
@@ -142,5 +141,5 @@ func (d *doctor) print(out io.Writer, worst string, asJSON bool) error {
 
 // config returns the configuration with which serve would open the node.
 func (d *doctor) config() node.Config {
-	return setting.NodeConfig(d.Process, d.settings, slog.New(slog.DiscardHandler))
+	return command.NodeConfig(d.Process, d.settings, slog.New(slog.DiscardHandler))
 }

@@ -16,8 +16,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/remote"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
@@ -26,7 +24,7 @@ import (
 )
 
 type importOptions struct {
-	*setting.Serve
+	*command.Serve
 	format  string    // "" means the format that the name or the first bytes of the file show
 	refused string    // file for rejected lines; "" means standard error
 	source  string    // source of the documents; "" means the files are observation files
@@ -36,7 +34,7 @@ type importOptions struct {
 
 // New returns the command tasard import.
 func New(p *process.Process) *cobra.Command {
-	o := importOptions{Serve: setting.ForData()}
+	o := importOptions{Serve: command.ForData()}
 	return command.Spec{
 		Use:   "import --data DIR FILE...",
 		Short: "Import observations into a data directory",
@@ -66,14 +64,14 @@ from then on, so that an old page does not become a rate of today.`,
   tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
 		Args: requireFiles,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
+			command.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Enum(&o.format, "csv", "ndjson"), "format", "the format of the files; by default that of their names or first bytes")
-			flags.Var(setting.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
-			flags.Var(setting.Line(&o.page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
-			flags.Var(setting.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339, for rates without a date")
-			flags.Var(setting.Path(&o.refused, "FILE"), "refused", "write lines that were not published to `FILE` as NDJSON, not to stderr")
+			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "the format of the files; by default that of their names or first bytes")
+			flags.Var(command.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
+			flags.Var(command.Line(&o.page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
+			flags.Var(command.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339, for rates without a date")
+			flags.Var(command.Path(&o.refused, "FILE"), "refused", "write lines that were not published to `FILE` as NDJSON, not to stderr")
 		},
 		Run: func(ctx context.Context, files []string) error {
 			switch {
@@ -132,7 +130,7 @@ func withTarget(ctx context.Context, p *process.Process, o importOptions, work f
 		return err
 	}
 	defer func() { err = errors.Join(err, report.close()) }()
-	selected := remote.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
+	selected := datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
 	if running := selected.Running(ctx); running != nil && datadir.RequireDir(o.Config.Dir) == nil {
 		reference, err := node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
 		if err != nil {
@@ -149,7 +147,7 @@ func withTarget(ctx context.Context, p *process.Process, o importOptions, work f
 	data, err := datadir.Open(ctx, p, o.Config, p.Logger(o.Log))
 	if exit.Code(err) == exit.Busy {
 		return exit.Errorf(exit.Busy, "%s: a running node uses the directory, and none listens on %s; name its socket with --admin-socket",
-			o.Config.Dir, remote.SocketPath(o.Config.Admin.Socket, o.Config.Dir))
+			o.Config.Dir, datadir.SocketPath(o.Config.Admin.Socket, o.Config.Dir))
 	}
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -67,7 +66,7 @@ requests count as anonymous ones.`,
   tasard admin accounts suspend ana@example.com --data ./data --reason 'asked for it'`,
 		Args: command.ExactArgs(1, accountArgument),
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Line(&reason, "TEXT", admin.ReasonMax), "reason", "reason for the log")
+			flags.Var(command.Line(&reason, "TEXT", admin.ReasonMax), "reason", "reason for the log")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			if reason == "" {
@@ -101,8 +100,8 @@ the node's. It takes effect with the next request.`,
   tasard admin accounts limit 7 --data ./data --day 0 --minute 0`,
 		Args: command.ExactArgs(1, accountArgument),
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Count(&day, 0, admin.QuotaDayMax), "day", "requests a day; 0 is the node's number")
-			flags.Var(setting.Count(&minute, 0, admin.QuotaMinuteMax), "minute", "requests in any 60 seconds; 0 is the node's number")
+			flags.Var(command.Count(&day, 0, admin.QuotaDayMax), "day", "requests a day; 0 is the node's number")
+			flags.Var(command.Count(&minute, 0, admin.QuotaMinuteMax), "minute", "requests in any 60 seconds; 0 is the node's number")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			body := admin.LimitChange{Author: r.author}
@@ -146,9 +145,9 @@ Before it the announcement can be withdrawn, or replaced.`,
   tasard admin keys-required --data ./data --show
   tasard admin keys-required --data ./data --withdraw --by ana`,
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Instant(&requiredAt), "at", "announce this `INSTANT`, RFC 3339, at least 14 days ahead")
-			setting.BoolFlag(flags, &withdraw, "withdraw", "withdraw the announcement")
-			setting.BoolFlag(flags, &show, "show", "show the announcement")
+			flags.Var(command.Instant(&requiredAt), "at", "announce this `INSTANT`, RFC 3339, at least 14 days ahead")
+			command.BoolFlag(flags, &withdraw, "withdraw", "withdraw the announcement")
+			command.BoolFlag(flags, &show, "show", "show the announcement")
 		},
 		Run: func(ctx context.Context, _ []string) (err error) {
 			table := func(out io.Writer, t *admin.KeyPolicy) { printKeyPolicy(out, t, r.Clock()) }

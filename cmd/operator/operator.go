@@ -9,10 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/remote"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -21,9 +20,9 @@ import (
 // invocation has the flags of one command, and the node that the command calls.
 type invocation struct {
 	*process.Process
-	remote.Options
+	datadir.Options
 	author admin.Author
-	node   *remote.Node
+	node   *datadir.Node
 }
 
 // New returns the command tasard admin.
@@ -50,10 +49,10 @@ Answers are tables, or with --json JSON.`,
 func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	run, addFlags := spec.Run, spec.Flags
 	spec.DataOptional = true // without --data, --admin-socket selects the node
-	o := &setting.Serve{}
-	spec.Settings = func(flags *pflag.FlagSet) { setting.Add(flags, o, "data", "admin-socket") }
+	o := &command.Serve{}
+	spec.Settings = func(flags *pflag.FlagSet) { command.Add(flags, o, "data", "admin-socket") }
 	spec.Flags = func(flags *pflag.FlagSet) {
-		setting.BoolFlag(flags, &r.JSON, "json", "print JSON")
+		command.BoolFlag(flags, &r.JSON, "json", "print JSON")
 		if addFlags != nil {
 			addFlags(flags)
 		}
@@ -73,7 +72,7 @@ func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	addFlags := spec.Flags
 	spec.Flags = func(flags *pflag.FlagSet) {
-		flags.Var(setting.Line(&r.author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
+		flags.Var(command.Line(&r.author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
 		if addFlags != nil {
 			addFlags(flags)
 		}
@@ -92,7 +91,7 @@ func newOperation[Answer any](r *invocation, spec command.Spec, op admin.Operati
 
 // list calls an operation that returns a list. It prints the list as a table, or with --json one JSON object per line.
 func list[T any](ctx context.Context, r *invocation, op admin.Operation[admin.NoBody, []T], table func(io.Writer, []T), values ...string) error {
-	items, err := remote.Call(ctx, r.node, op, admin.NoBody{}, values...)
+	items, err := datadir.Call(ctx, r.node, op, admin.NoBody{}, values...)
 	if err == nil && !r.JSON {
 		table(r.Stdout, items)
 		return nil
@@ -107,7 +106,7 @@ func list[T any](ctx context.Context, r *invocation, op admin.Operation[admin.No
 func call[Body, Answer any](
 	ctx context.Context, r *invocation, op admin.Operation[Body, Answer], body Body, table func(io.Writer, *Answer), values ...string,
 ) (answer Answer, err error) {
-	if answer, err = remote.Call(ctx, r.node, op, body, values...); err != nil {
+	if answer, err = datadir.Call(ctx, r.node, op, body, values...); err != nil {
 		return answer, err
 	}
 	return answer, terminal.WriteAnswer(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
@@ -129,7 +128,7 @@ is meant for health checks of containers; elsewhere use GET /readyz.`,
 		Example: `  tasard ping --data ./data
   TASARD_CONFIG=/etc/tasard/tasard.toml tasard ping --live`,
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &live, "live", "succeed with any answer of the node")
+			command.BoolFlag(flags, &live, "live", "succeed with any answer of the node")
 		},
 		Run: func(ctx context.Context, _ []string) error { return r.ping(ctx, live) },
 	})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -42,11 +41,11 @@ quarantine release publishes it, and the exit code is 65.`,
 		Args: command.ExactArgs(2, "an institution and a currency, such as popular USD"),
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
-			flags.Var(setting.Line(&body.Buy, "RATE", admin.IDMax), "buy", "pesos that the institution pays for one unit")
-			flags.Var(setting.Line(&body.Sell, "RATE", admin.IDMax), "sell", "pesos that it asks for one unit")
-			flags.Var(setting.Line(&body.EffectiveDate, "DATE", admin.IDMax), "effective-date", "effective date of the rate; default unknown")
-			flags.Var(setting.Instant(&body.ExpiresAt), "expires", "`INSTANT` of its expiry, RFC 3339")
-			flags.Var(setting.Duration(&lifetime, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
+			flags.Var(command.Line(&body.Buy, "RATE", admin.IDMax), "buy", "pesos that the institution pays for one unit")
+			flags.Var(command.Line(&body.Sell, "RATE", admin.IDMax), "sell", "pesos that it asks for one unit")
+			flags.Var(command.Line(&body.EffectiveDate, "DATE", admin.IDMax), "effective-date", "effective date of the rate; default unknown")
+			flags.Var(command.Instant(&body.ExpiresAt), "expires", "`INSTANT` of its expiry, RFC 3339")
+			flags.Var(command.Duration(&lifetime, time.Minute, admin.ManualLifeMax), "for", "lifetime, such as 6h; default 24h")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			switch {
@@ -86,7 +85,7 @@ published again; without one the rate is gone. A collected source publishes its 
 		Args: command.ExactArgs(2, "an institution and a currency, such as popular USD"),
 		Flags: func(flags *pflag.FlagSet) {
 			addQuote(flags, &body.Quote)
-			flags.Var(setting.Line(&body.Source, "ID", admin.IDMax), "source", "source whose value is withdrawn")
+			flags.Var(command.Line(&body.Source, "ID", admin.IDMax), "source", "source whose value is withdrawn")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			body.Institution, body.Currency, body.Author = args[0], args[1], r.author
@@ -107,8 +106,8 @@ func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	for _, kind := range engine.Kinds() {
 		kinds = append(kinds, string(kind))
 	}
-	flags.Var(setting.Enum(&q.Channel, channels...), "channel", "channel of the rate")
-	flags.Var(setting.Enum(&q.Kind, kinds...), "kind", "kind of the rate")
+	flags.Var(command.Enum(&q.Channel, channels...), "channel", "channel of the rate")
+	flags.Var(command.Enum(&q.Kind, kinds...), "kind", "kind of the rate")
 }
 
 func (r *invocation) quarantine() *cobra.Command {
@@ -133,8 +132,8 @@ its document. With --json it prints one JSON object a line, with whole digests.`
 		Example: `  tasard admin quarantine list --data ./data --currency USD
   tasard admin quarantine list --data ./data --json | jq 'select(.reason == "jump")'`,
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(setting.Currency(&currency), "currency", "only values of this currency")
-			flags.Var(setting.Line(&source, "ID", admin.IDMax), "source", "only values of this source")
+			flags.Var(command.Currency(&currency), "currency", "only values of this currency")
+			flags.Var(command.Line(&source, "ID", admin.IDMax), "source", "only values of this source")
 		},
 		Run: func(ctx context.Context, _ []string) error {
 			return list(ctx, r, admin.ListQuarantine, printQuarantine, currency, source)

@@ -17,7 +17,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
@@ -47,10 +46,10 @@ those of which a real answer is known to parse (tasard sources list). The code i
   tasard sources check --sources ./definitions my-source`,
 		Args: cobra.ArbitraryArgs,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.Add(flags, &o.Serve, "collect-contact", "source-secrets", "sources", "catalogue")
+			command.Add(flags, &o.Serve, "collect-contact", "source-secrets", "sources", "catalogue")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &o.json, "json", "answer as JSON")
+			command.BoolFlag(flags, &o.json, "json", "answer as JSON")
 		},
 		Run:          func(ctx context.Context, args []string) error { return checkSources(ctx, p, o, args) },
 		DataOptional: true,
@@ -90,7 +89,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, ids []str
 	config.Collect.Dial, config.Collect.Roots = p.Dial, p.Roots
 	secrets, err := config.ReadSourceSecrets(reference.Sources)
 	if err != nil {
-		return setting.Explain(err)
+		return command.Explain(err)
 	}
 	definitions, err := selectDefinitions(secrets.Apply(reference.Sources), ids)
 	if err != nil {

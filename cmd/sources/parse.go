@@ -12,7 +12,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/source"
@@ -67,8 +66,8 @@ can't be read.`,
 		Args:     command.ExactArgs(2, "the id of a source and a file"),
 		Settings: func(flags *pflag.FlagSet) { o.add(flags) },
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &o.json, "json", "answer as JSON")
-			flags.Var(setting.Line(&page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
+			command.BoolFlag(flags, &o.json, "json", "answer as JSON")
+			flags.Var(command.Line(&page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
 		},
 		Run: func(ctx context.Context, args []string) error {
 			return parseDocument(ctx, p, o, args[0], args[1], page)

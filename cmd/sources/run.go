@@ -9,16 +9,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/remote"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
 func newRun(p *process.Process) *cobra.Command {
-	o, asJSON, author := &setting.Serve{}, false, admin.Author{}
+	o, asJSON, author := &command.Serve{}, false, admin.Author{}
 	return command.Spec{
 		Use:   "run ID",
 		Short: "Let the running node read a source now",
@@ -31,25 +30,25 @@ The exit code is 69 when a page failed or nothing could be published.`,
   tasard sources run bhd-site --data ./data --json | jq .rates`,
 		Args: command.ExactArgs(1, "the id of a source"),
 		Settings: func(flags *pflag.FlagSet) {
-			setting.Add(flags, o, "data", "admin-socket")
+			command.Add(flags, o, "data", "admin-socket")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			setting.BoolFlag(flags, &asJSON, "json", "answer as JSON")
-			flags.Var(setting.Line(&author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
+			command.BoolFlag(flags, &asJSON, "json", "answer as JSON")
+			flags.Var(command.Line(&author.Name, "NAME", admin.ByMax), "by", "your name for the log, which also has the operating system's user")
 		},
 		Run: func(ctx context.Context, args []string) error {
-			return runSource(ctx, p, &remote.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket, JSON: asJSON}, author, args[0])
+			return runSource(ctx, p, &datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket, JSON: asJSON}, author, args[0])
 		},
 		DataOptional: true,
 	}.Command(p)
 }
 
-func runSource(ctx context.Context, p *process.Process, connection *remote.Options, author admin.Author, id string) error {
+func runSource(ctx context.Context, p *process.Process, connection *datadir.Options, author admin.Author, id string) error {
 	running, err := connection.Node()
 	if err != nil {
 		return err
 	}
-	run, err := remote.Call(ctx, running, admin.RunSource, author, id)
+	run, err := datadir.Call(ctx, running, admin.RunSource, author, id)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/remote"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
@@ -45,7 +43,7 @@ replace some, or turn some off.`,
 
 // options are the settings and flags of most commands.
 type options struct {
-	setting.Serve
+	command.Serve
 	json bool
 }
 
@@ -55,7 +53,7 @@ func (o *options) open() (node.ReferenceData, error) {
 
 // add declares the flags --sources and --catalogue.
 func (o *options) add(flags *pflag.FlagSet) {
-	setting.Add(flags, &o.Serve, "sources", "catalogue")
+	command.Add(flags, &o.Serve, "sources", "catalogue")
 }
 
 func newList(p *process.Process) *cobra.Command {
@@ -76,18 +74,18 @@ since the start); disabled; off (the node collects nothing).`,
 		Example: `  tasard sources list --data ./data
   tasard sources list --sources ./definitions --json | jq -r '.sources[].id'`,
 		Settings: func(flags *pflag.FlagSet) {
-			setting.Add(flags, &o.Serve, "data", "admin-socket", "source-secrets", "sources", "catalogue")
+			command.Add(flags, &o.Serve, "data", "admin-socket", "source-secrets", "sources", "catalogue")
 		},
-		Flags:        func(flags *pflag.FlagSet) { setting.BoolFlag(flags, &o.json, "json", "answer as JSON") },
+		Flags:        func(flags *pflag.FlagSet) { command.BoolFlag(flags, &o.json, "json", "answer as JSON") },
 		Run:          func(ctx context.Context, _ []string) error { return listSources(ctx, p, o) },
 		DataOptional: true,
 	}.Command(p)
 }
 
 func listSources(ctx context.Context, p *process.Process, o *options) error {
-	connection := remote.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
+	connection := datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
 	if running := connection.Running(ctx); running != nil {
-		answer, err := remote.Call(ctx, running, admin.ListSources, admin.NoBody{})
+		answer, err := datadir.Call(ctx, running, admin.ListSources, admin.NoBody{})
 		if err != nil {
 			return err
 		}
@@ -99,7 +97,7 @@ func listSources(ctx context.Context, p *process.Process, o *options) error {
 	}
 	secrets, err := p.CompleteConfig(node.Config{Collect: o.Config.Collect}, nil).ReadSourceSecrets(reference.Sources)
 	if err != nil {
-		return setting.Explain(err)
+		return command.Explain(err)
 	}
 	answer := node.DescribeSources(secrets.Apply(reference.Sources))
 	hint := ""
@@ -189,7 +187,7 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 			institutionIDs = append(institutionIDs, d.ID)
 		}
 	}
-	hint := setting.DidYouMean(lower, ids)
+	hint := command.DidYouMean(lower, ids)
 	if len(institutionIDs) > 0 {
 		hint = fmt.Sprintf(" (%s has %s)", lower, strings.Join(institutionIDs, ", "))
 	}
@@ -220,6 +218,6 @@ func FindPage(d *source.Definition, name string) (int, error) {
 		return 0, exit.Errorf(exit.Usage, "the source %s has several pages; name one of %s with --page", d.ID, all)
 	default:
 		return 0, exit.Errorf(exit.Usage, "the source %s has no page %q%s; name one of %s with --page", d.ID, name,
-			setting.DidYouMean(strings.ToLower(name), names), all)
+			command.DidYouMean(strings.ToLower(name), names), all)
 	}
 }

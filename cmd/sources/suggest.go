@@ -14,7 +14,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/source"
@@ -46,11 +45,11 @@ never guessed. The exit code is 61 when no rates are clear.`,
 		Args: cobra.RangeArgs(1, 2),
 		Settings: func(flags *pflag.FlagSet) {
 			o.add(flags)
-			setting.Add(flags, &o.Serve, "data")
+			command.Add(flags, &o.Serve, "data")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringArrayVar(&o.known, "known", nil, "a price that is known, as `USD=58.10/59.60` (buy/sell; either may be missing)")
-			flags.Var(setting.Line(&o.page, "NAME", 80), "page", "the page of the source, if it has several")
+			flags.Var(command.Line(&o.page, "NAME", 80), "page", "the page of the source, if it has several")
 		},
 		Run:          func(ctx context.Context, args []string) error { return o.run(ctx, p, args) },
 		DataOptional: true,
@@ -148,7 +147,7 @@ const earlierMax = 60
 // fromArchive returns the newest document of a source, its page, and the known prices: those of the operator, and for
 // other currencies the last ones that the definition reads.
 func (o *suggestOptions) fromArchive(ctx context.Context, p *process.Process, d *source.Definition, known []suggest.Known) (*source.Document, int, []suggest.Known, error) {
-	dir := setting.ArchiveDir(o.Config.Dir)
+	dir := command.ArchiveDir(o.Config.Dir)
 	if o.Config.Dir == "" {
 		return nil, 0, nil, exit.Errorf(exit.Usage, "name a FILE, or the data directory with --data, whose archive has the documents that were fetched")
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
@@ -19,7 +19,7 @@ func TestSuggest_FromArchive(t *testing.T) {
 	now := time.Date(2026, 9, 21, 16, 0, 0, 0, time.UTC)
 	market := simulated.NewMarket(1)
 	data := t.TempDir()
-	site, dir := simulated.NewSite(market), setting.ArchiveDir(data)
+	site, dir := simulated.NewSite(market), command.ArchiveDir(data)
 	kept := archive.New(archive.Config{Dir: dir, Clock: func() time.Time { return now }})
 	for _, fault := range []simulated.Fault{"", simulated.Layout} {
 		market.Step(now)

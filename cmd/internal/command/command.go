@@ -8,7 +8,6 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/cmd/internal/setting"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
@@ -35,7 +34,7 @@ func (s Spec) Command(p *process.Process) *cobra.Command {
 	}
 	if s.Settings != nil {
 		s.Settings(cmd.Flags())
-		setting.MarkSettings(cmd.Flags())
+		MarkSettings(cmd.Flags())
 	}
 	if s.Flags != nil {
 		s.Flags(cmd.Flags())
@@ -46,10 +45,10 @@ func (s Spec) Command(p *process.Process) *cobra.Command {
 		if s.Run == nil {
 			return cmd.Help()
 		}
-		if err := setting.Resolve(cmd, p.Environ); err != nil {
+		if err := Resolve(cmd, p.Environ); err != nil {
 			return err
 		}
-		if err := setting.RequireData(cmd); err != nil && !s.DataOptional {
+		if err := RequireData(cmd); err != nil && !s.DataOptional {
 			return err
 		}
 		return s.Run(cmd.Context(), args)

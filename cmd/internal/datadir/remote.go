@@ -1,4 +1,4 @@
-package remote
+package datadir
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -101,7 +100,7 @@ func (o *Options) Node() (*Node, error) {
 	case o.Data == "":
 		return nil, exit.Errorf(exit.Usage, "no node; name its data directory with --data DIR, or its socket with --admin-socket PATH")
 	}
-	if err := datadir.RequireDir(o.Data); err != nil {
+	if err := RequireDir(o.Data); err != nil {
 		return nil, err
 	}
 	return New(SocketPath("", o.Data), "tasard serve"+o.NodeFlag()), nil
