@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -30,7 +31,11 @@ func buildNode(t *testing.T, file string, changes ...string) string {
 	t.Helper()
 	path, texts := filepath.Join(t.TempDir(), "tasard"), map[string]string{}
 	if file != "" {
-		texts[file] = cmdtest.Replace(t, filepath.Join("..", file), changes...)
+		source, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil || strings.Count(string(source), changes[0]) != 1 {
+			t.Fatalf("change %s: %v, or not once:\n%s", file, err, changes[0])
+		}
+		texts[file] = strings.Replace(string(source), changes[0], changes[1], 1)
 	}
 	if err := cmdtest.Build("..", path, texts, "-ldflags=-s -w"); err != nil {
 		t.Fatal(err)

@@ -44,14 +44,8 @@ const (
 type demoOptions struct {
 	*command.Serve // if Config.Dir is "", the demo uses a temporary directory
 	step           time.Duration
-	faults         []injectedFault
+	faults         []string // values of --break: a source, and the fault that its simulated site gets
 	market         *simulated.Market
-}
-
-// injectedFault is a value of --break: a source of rates, and the fault that the simulated site of this source gets.
-type injectedFault struct {
-	source string
-	fault  simulated.Fault
 }
 
 func (p *commands) newDemo() (cmd *cobra.Command) {
@@ -79,7 +73,7 @@ temporary files.`,
 			flags.Var(command.Duration(&o.step, demoStepMin, demoStepMax), "step", "time between two publications")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(faultsValue(&o.faults), "break", "inject a fault into a source, such as bhd-site=zeros; repeatable")
+			flags.StringArrayVar(&o.faults, "break", nil, "inject a fault into a source, as `SOURCE=FAULT`, such as bhd-site=zeros; repeatable")
 			// Here, --data can be given only on the command line. A variable TASARD_DATA is meant for serve, and the
 			// demo must not fill that directory with made-up rates.
 			flags.Var(command.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
@@ -153,9 +147,13 @@ func demoReference() (node.ReferenceData, error) {
 // to sources: they go to the simulated sites.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(o.market)
-	for _, injected := range o.faults {
-		if err := site.SetFault(injected.source, injected.fault); err != nil {
-			return nil, exit.Errorf(exit.Usage, "--break %s=%s: %w", injected.source, injected.fault, err)
+	for _, text := range o.faults {
+		source, name, _ := strings.Cut(text, "=")
+		if !slices.Contains(simulated.Faults(), simulated.Fault(name)) {
+			return nil, exit.Errorf(exit.Usage, "--break %q: want SOURCE=FAULT, such as bhd-site=zeros; faults are %v", text, simulated.Faults())
+		}
+		if err := site.SetFault(source, simulated.Fault(name)); err != nil {
+			return nil, exit.Errorf(exit.Usage, "--break %s: %w", text, err)
 		}
 	}
 	if err := site.Start(); err != nil {
@@ -285,33 +283,6 @@ func describeDemoSources(set *source.Set) string {
 		}
 	}
 	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTP, from simulated sites on this machine", count, len(methods))
-}
-
-// faultsValue returns the value of the flag --break, which can be repeated: each use of the flag adds a fault.
-func faultsValue(target *[]injectedFault) pflag.Value {
-	parse := func(text string) ([]injectedFault, error) {
-		name, faultName, _ := strings.Cut(text, "=")
-		fault := simulated.Fault(faultName)
-		if name == "" || !slices.Contains(simulated.Faults(), fault) {
-			return nil, fmt.Errorf("%q: want SOURCE=FAULT, such as bhd-site=zeros; faults are %s", text, joinFaults(simulated.Faults()))
-		}
-		return append(slices.Clone(*target), injectedFault{name, fault}), nil
-	}
-	return command.NewValue(target, "SOURCE=FAULT", parse, func(faults []injectedFault) string {
-		var texts []string
-		for _, f := range faults {
-			texts = append(texts, f.source+"="+string(f.fault))
-		}
-		return strings.Join(texts, ",")
-	})
-}
-
-func joinFaults(faults []simulated.Fault) string {
-	var names []string
-	for _, fault := range faults {
-		names = append(names, string(fault))
-	}
-	return strings.Join(names, ", ")
 }
 
 func printBestRates(out io.Writer, n *node.Node) error {

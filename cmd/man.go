@@ -3,9 +3,7 @@ package cmd
 import (
 	"context"
 	"os"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -35,9 +33,9 @@ creates if needed: tasard.1, tasard-serve.1 and so on.`,
 }
 
 func (p *commands) man(directory string) error {
-	root, builtAt := p.newRoot(), p.builtAt()
+	root := p.newRoot()
 	root.DisableAutoGenTag = true
-	header := &doc.GenManHeader{Section: "1", Date: &builtAt, Source: strings.TrimSpace("tasard " + process.Version()), Manual: "tasard"}
+	header := &doc.GenManHeader{Section: "1", Source: strings.TrimSpace("tasard " + process.Version()), Manual: "tasard"}
 	if directory == "" {
 		return doc.GenMan(root, header, p.Stdout)
 	}
@@ -49,17 +47,4 @@ func (p *commands) man(directory string) error {
 		return exit.Errorf(exit.CannotWrite, "write the manual pages: %w", err)
 	}
 	return nil
-}
-
-// builtAt returns the time of the commit from which the program was built: the same commit then gives the same pages.
-// If that time is unknown, builtAt returns the current time.
-func (p *commands) builtAt() time.Time {
-	if build, ok := debug.ReadBuildInfo(); ok {
-		for _, setting := range build.Settings {
-			if commitTime, err := time.Parse(time.RFC3339, setting.Value); err == nil && setting.Key == "vcs.time" {
-				return commitTime
-			}
-		}
-	}
-	return p.Clock()
 }

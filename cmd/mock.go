@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +31,7 @@ type mockOptions struct {
 	limits       bool
 	keysRequired bool
 	lenient      bool
-	faults       []apitest.Fault
+	faults       []string // values of --fail
 }
 
 func (p *commands) newMock() *cobra.Command {
@@ -65,28 +63,10 @@ Python:
 			flags.Var(command.Instant(&o.clock), "clock", "start of the clock; default that of the data set")
 			flags.Var(command.OnOff(&o.limits), "limits", "enforce quotas")
 			flags.Var(command.OnOff(&o.keysRequired), "keys-required", "refuse callers without a key")
-			flags.Var(mockFaultsValue(&o.faults), "fail", "answer with this status: all requests, or those of a route; repeatable")
+			flags.StringArrayVar(&o.faults, "fail", nil, "answer all requests, or those of a route, as `STATUS@ROUTE` says; repeatable")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.mock(ctx, &o) },
 	}.Command(p.Process)
-}
-
-// mockFaultsValue returns the value of the flag --fail, which can be repeated: each use of the flag adds a fault.
-func mockFaultsValue(target *[]apitest.Fault) pflag.Value {
-	parse := func(text string) ([]apitest.Fault, error) {
-		fault, err := apitest.ParseFault(text)
-		if err != nil {
-			return nil, err
-		}
-		return append(slices.Clone(*target), fault), nil
-	}
-	return command.NewValue(target, "STATUS@ROUTE", parse, func(faults []apitest.Fault) string {
-		var texts []string
-		for i := range faults {
-			texts = append(texts, faults[i].String())
-		}
-		return strings.Join(texts, ",")
-	})
 }
 
 func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
@@ -95,13 +75,14 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, mock.Close()) }()
-	err = mock.Do(func(s *apitest.Server) {
-		for _, fault := range o.faults {
-			s.Fault(fault)
+	for _, text := range o.faults {
+		fault, err := apitest.ParseFault(text)
+		if err == nil {
+			err = mock.Do(func(s *apitest.Server) { s.Fault(fault) })
 		}
-	})
-	if err != nil {
-		return exit.Errorf(exit.Usage, "--fail: %w", err)
+		if err != nil {
+			return exit.Errorf(exit.Usage, "--fail: %w", err)
+		}
 	}
 	handler, err := mock.ControlHandler()
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"testing"
 )
 
 // Build builds tasard from the module in the directory root, and writes the program to path. texts replaces contents of
@@ -57,22 +55,4 @@ func writeOverlay(root string, texts map[string]string) (overlay string, err err
 	}
 	overlay = filepath.Join(dir, "overlay.json")
 	return overlay, os.WriteFile(overlay, list, 0o600)
-}
-
-// Replace returns the text of a source file after changes, which plant a bug. changes has pairs of an old and a new
-// text. If an old text does not occur exactly once, the test fails, because the bug would not be planted.
-func Replace(t testing.TB, file string, changes ...string) string {
-	t.Helper()
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(source)
-	for ; len(changes) > 1; changes = changes[2:] {
-		if found := strings.Count(text, changes[0]); found != 1 {
-			t.Fatalf("change %s: want once, found %d times:\n%s", file, found, changes[0])
-		}
-		text = strings.Replace(text, changes[0], changes[1], 1)
-	}
-	return text
 }

@@ -36,11 +36,6 @@ type value[T any] struct {
 	format func(T) string
 }
 
-// NewValue returns a value with the given parser and formatter. kind is the name of the value in the help.
-func NewValue[T any](target *T, kind string, parse func(string) (T, error), format func(T) string) pflag.Value {
-	return &value[T]{target, kind, parse, format}
-}
-
 // Set parses a text. The error quotes the text and says what would be accepted.
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)

@@ -8,32 +8,33 @@ import (
 )
 
 const (
-	// repeatInterval is the shortest time between two lines about the same error of requests.
-	repeatInterval = 10 * time.Second
-	// repeatKeysMax is the largest number of different errors. Further ones count as one.
-	repeatKeysMax = 16
-	// requestAttr is the name of the attribute that marks a record about one request.
-	requestAttr = "requestId"
+	repeatInterval = 10 * time.Second // shortest time between two lines about the same error of requests
+	repeatKeysMax  = 16               // largest number of different errors; further ones count as one
+	requestAttr    = "requestId"      // the attribute that marks a record about one request
 )
 
 // repeatLimiter is a slog.Handler that logs the same error of many requests at most once in repeatInterval, with the
 // attribute repeated: how many such records it has left out before this one. Otherwise a full disk, for example, would
-// cause a line for each request. Errors are the same if they differ only in
-// the id of the request. All other records pass.
+// cause a line for each request. Errors are the same if they differ only in the id of the request. All other records
+// pass.
 type repeatLimiter struct {
 	slog.Handler
 	recent *recentErrors
 }
 
-// recentErrors counts the errors that were left out, by their text. Derived handlers share it.
+// recentErrors has the errors that were logged, by their text. Derived handlers share it.
 type recentErrors struct {
 	mu     sync.Mutex
-	logged map[string]time.Time
-	count  map[string]int
+	errors map[string]recentError
+}
+
+type recentError struct {
+	loggedAt time.Time
+	leftOut  int // since then
 }
 
 func newRepeatLimiter(h slog.Handler) *repeatLimiter {
-	return &repeatLimiter{h, &recentErrors{logged: map[string]time.Time{}, count: map[string]int{}}}
+	return &repeatLimiter{h, &recentErrors{errors: map[string]recentError{}}}
 }
 
 // Handle implements slog.Handler.
@@ -48,8 +49,8 @@ func (l *repeatLimiter) Handle(ctx context.Context, record slog.Record) error {
 		return true
 	})
 	if ofRequest && record.Level >= slog.LevelWarn {
-		repeated, leftOut := l.recent.note(key, record.Time)
-		if leftOut {
+		repeated, leaveOut := l.recent.note(key, record.Time)
+		if leaveOut {
 			return nil
 		}
 		if repeated > 0 {
@@ -60,19 +61,21 @@ func (l *repeatLimiter) Handle(ctx context.Context, record slog.Record) error {
 }
 
 // note reports whether a record must be left out, and otherwise how many were left out before it.
-func (e *recentErrors) note(key string, now time.Time) (repeated int, leftOut bool) {
+func (e *recentErrors) note(key string, now time.Time) (repeated int, leaveOut bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, known := e.logged[key]; !known && len(e.logged) >= repeatKeysMax {
+	last, isKnown := e.errors[key]
+	if !isKnown && len(e.errors) >= repeatKeysMax {
 		key = ""
+		last, isKnown = e.errors[key]
 	}
-	if last, known := e.logged[key]; known && now.Sub(last) < repeatInterval {
-		e.count[key]++
+	if isKnown && now.Sub(last.loggedAt) < repeatInterval {
+		last.leftOut++
+		e.errors[key] = last
 		return 0, true
 	}
-	repeated = e.count[key]
-	e.logged[key], e.count[key] = now, 0
-	return repeated, false
+	e.errors[key] = recentError{loggedAt: now}
+	return last.leftOut, false
 }
 
 // WithAttrs implements slog.Handler.
