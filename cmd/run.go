@@ -26,7 +26,7 @@ func Run(ctx context.Context) int {
 		Clock: time.Now, Seed: randomSeed, Random: rand.Reader,
 	}}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimitBytes)
+		debug.SetMemoryLimit(memoryLimit(0))
 	}
 	setProcessors()
 	return p.run(ctx)
@@ -58,10 +58,20 @@ func setProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error GOMAXPROCS keeps its value
 }
 
-// memoryLimitBytes is GOMEMLIMIT, unless the operator sets it. Near it the heap is collected more often: without it the
-// garbage of 10,000 slow clients would double what they hold (reliability goal O3: 300 MiB). A node with more than
-// 150,000 accounts needs a higher one.
-const memoryLimitBytes = 272 << 20
+// memoryLimit returns GOMEMLIMIT for a heap of this size, unless the operator sets it. Near it the heap is collected
+// more often: without it the garbage of 10,000 slow clients would double what they hold (reliability goal O3: 300 MiB).
+// The data of a large node may fill half of it, or the node would do nothing but collect garbage.
+func memoryLimit(heapBytes uint64) int64 { return max(272<<20, int64(2*heapBytes)) } //nolint:gosec // a heap is smaller
+
+// raiseMemoryLimit makes room for the accounts and rates that a node has read.
+func (p *commands) raiseMemoryLimit() {
+	if p.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	debug.SetMemoryLimit(memoryLimit(m.HeapAlloc))
+}
 
 // randomSeed returns an unpredictable seed.
 func randomSeed() uint64 {

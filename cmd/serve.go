@@ -136,6 +136,7 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
 	}
+	p.raiseMemoryLimit()
 	recovery := n.System().Recovery()
 	loop.log.Info(fmt.Sprintf("recovered %s rates", terminal.Thousands(n.Rates())), "lastRecord", recovery.Last, "snapshot", recovery.SnapshotSequence)
 	if recovery.TornBytes > 0 {

@@ -161,6 +161,15 @@ func newAccountAPI(w *responder, table params.Table) *accountAPI {
 	return a
 }
 
+// accountPathOf returns the account operations of a path, or nil.
+func (a *accountAPI) accountPathOf(path []byte) accountPath {
+	found := a.accountPaths[string(path)]
+	if found == nil && bytes.HasPrefix(path, []byte(keysPath+"/")) && oneSegment(path) {
+		found = a.accountPaths[keyPath]
+	}
+	return found
+}
+
 // answerAccount checks method, origin, credential and content of an account request, in this order, and answers it.
 // Account requests do not count against a quota.
 func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
@@ -203,6 +212,24 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
 		return
 	}
 	a.logAccount(ctx, op, "")
+}
+
+// wantsAccountBody reports whether the answer to an account request depends on its body: the checks before that of the
+// content pass, and the operation takes JSON.
+func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path accountPath) bool {
+	op := path.operation(string(ctx.Method()))
+	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
+		return false
+	}
+	if op.credential == noCredential {
+		return true
+	}
+	request := &accountRequest{credential: a.credential(ctx)}
+	if op.checkCredential(request.credential) != nil {
+		return false
+	}
+	_, err := a.windows(request)
+	return err == nil
 }
 
 // rejectContent answers 400, 413 or 415. If the operation needs a credential, it first looks up the account, because an
@@ -340,10 +367,11 @@ func (a *accountAPI) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, 
 // readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
 func (a *accountAPI) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
 	body := ctx.Request.Body()
+	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not awaited, see answerExpectation
 	switch {
-	case len(body) > accountBodyMax:
+	case length > accountBodyMax:
 		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
-	case op.fields == nil && len(body) > 0:
+	case op.fields == nil && length > 0:
 		return &contentError{code: engine.CodeMalformedRequest, message: bodyNotTaken}
 	case op.fields != nil && !isJSON(&ctx.Request.Header):
 		return &contentError{code: engine.CodeUnsupportedMediaType, message: bodyMedia}

@@ -10,35 +10,48 @@ import (
 	"testing"
 )
 
-// TestExpect_Continue: 100 comes before a body (RFC 9110 10.1.1), but not in HTTP/1.0 and not without a body.
+// TestExpect_Continue: 100 comes before a body that is wanted, and only then (RFC 9110 10.1.1).
 func TestExpect_Continue(t *testing.T) {
 	t.Parallel()
 	s := serve(t, withLimits(nil))
-	const body = "Content-Length: 26\r\n"
+	const json, length, session = jsonLine + "\r\n", "Content-Length: 26\r\n", keysPath
+	token := bearer(testSession(100)) + "\r\n"
 	for name, test := range map[string]struct {
 		line, lines string
-		want        []int
+		want        int // the first answer
 	}{
-		"a body":      {"POST " + codesPath + " HTTP/1.1", body + "Expect: 100-continue\r\n", []int{100, 202}},
-		"in capitals": {"POST " + codesPath + " HTTP/1.1", body + "Expect: 100-Continue\r\n", []int{100, 202}},
-		"HTTP/1.0":    {"POST " + codesPath + " HTTP/1.0", body + "Expect: 100-continue\r\n", []int{202}},
-		"no body":     {"GET " + bestTarget + " HTTP/1.1", "Expect: 100-continue\r\n", []int{200}},
-		"chunked":     {"POST " + codesPath + " HTTP/1.1", "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n", []int{501}},
-		"too long":    {"POST " + codesPath + " HTTP/1.1", "Content-Length: 5000\r\nExpect: 100-continue\r\n", []int{100, 413}},
+		"wanted":               {"POST " + codesPath + " HTTP/1.1", json + length, 100},
+		"in capitals":          {"POST " + codesPath + " HTTP/1.1", json + length + "X: 1\r\n", 100},
+		"with a session":       {"POST " + session + " HTTP/1.1", json + length + token, 100},
+		"HTTP/1.0":             {"POST " + codesPath + " HTTP/1.0", json + length, 0},
+		"no body":              {"GET " + bestTarget + " HTTP/1.1", "", 200},
+		"nothing is there":     {"POST /v1/none HTTP/1.1", json + length, 404},
+		"another method":       {"PUT " + codesPath + " HTTP/1.1", json + length, 405},
+		"a data operation":     {"POST " + bestTarget + " HTTP/1.1", json + length, 405},
+		"no session":           {"POST " + session + " HTTP/1.1", json + length, 401},
+		"a session of nobody":  {"POST " + session + " HTTP/1.1", json + length + bearer(testSession(7)) + "\r\n", 401},
+		"another media type":   {"POST " + codesPath + " HTTP/1.1", "Content-Type: text/plain\r\n" + length, 415},
+		"another site":         {"POST " + codesPath + " HTTP/1.1", json + length + "Origin: https://evil.example\r\n", 400},
+		"too long":             {"POST " + codesPath + " HTTP/1.1", json + "Content-Length: 5000\r\n", 413},
+		"chunked":              {"POST " + codesPath + " HTTP/1.1", json + "Transfer-Encoding: chunked\r\n", 501},
+		"a body for no reader": {"DELETE " + sessionsPath + " HTTP/1.1", length + token, 400},
 	} {
-		conn, wire := s.dial(t)
-		write(t, conn, test.line+"\r\nHost: a\r\n"+jsonLine+"\r\n"+test.lines+"\r\n")
-		for _, want := range test.want {
-			if want == http.StatusAccepted { // it waits for the body
-				write(t, conn, anaBody)
-			}
-			response, err := http.ReadResponse(wire, &http.Request{Method: "POST"})
-			ok(t, err)
-			if response.StatusCode != want {
-				t.Errorf("%s: %d, want %d", name, response.StatusCode, want)
-			}
-			_ = response.Body.Close()
+		expect := "Expect: 100-continue\r\n"
+		if name == "in capitals" {
+			expect = "Expect: 100-Continue\r\n"
 		}
+		conn, wire := s.dial(t)
+		write(t, conn, test.line+"\r\nHost: a\r\n"+test.lines+expect+"\r\n")
+		if test.want == 0 { // it waits for the body
+			write(t, conn, `{"email":"ana@example.do"}`)
+			test.want = http.StatusAccepted
+		}
+		response, err := http.ReadResponse(wire, &http.Request{Method: "POST"})
+		ok(t, err)
+		if response.StatusCode != test.want {
+			t.Errorf("%s: %d, want %d", name, response.StatusCode, test.want)
+		}
+		_ = response.Body.Close()
 		conn.Close()
 	}
 }

@@ -180,6 +180,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ErrorHandler:   s.rejectUnreadable,
 		Logger:         libraryLog{s.config.Logger},
 		HeaderReceived: beforeBody,
+		ExpectHandler:  s.answerExpectation,
 
 		ReadTimeout:        s.config.Limits.ReadTimeout,
 		WriteTimeout:       s.config.Limits.WriteTimeout,
@@ -338,6 +339,34 @@ func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		s.reject(ctx, engine.CodeMalformedRequest, malformedMessage)
 	}
 	s.finish(ctx, s.newRequestState(nil))
+}
+
+// answerExpectation is called for a request with "Expect: 100-continue", before the client sends the body. It returns
+// 100 if the body is wanted. Otherwise it answers the request and returns the status; the HTTP library then closes
+// the connection.
+func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
+	switch {
+	case ctx.Request.Header.ContentLength() > s.config.Limits.BodyBytesMax:
+		s.rejectUnreadable(ctx, fasthttp.ErrBodyTooLarge)
+	case s.wantsBody(ctx):
+		return fasthttp.StatusContinue
+	default:
+		closeUnread(ctx)
+		s.serve(ctx)
+	}
+	return ctx.Response.StatusCode()
+}
+
+// wantsBody reports whether the answer to a request depends on its body.
+func (s *Server) wantsBody(ctx *fasthttp.RequestCtx) bool {
+	if conn.Malformed(ctx, new(conn.HeadInfo)) != "" {
+		return false
+	}
+	path, _ := splitTarget(ctx.Request.Header.RequestURI())
+	if found := s.accountPathOf(path); found != nil {
+		return s.wantsAccountBody(ctx, found)
+	}
+	return s.HasPage(string(path), acceptOf(ctx))
 }
 
 // endpoints returns all endpoints by pattern. {id} as the last segment of a pattern matches any segment.

@@ -33,6 +33,7 @@ func TestE1_K7_Unread(t *testing.T) {
 		{"slow body", post + "Content-Length: 50\r\n\r\nabc", "408 request_timeout"},
 		{"headers too long", get + "X-A: " + strings.Repeat("a", 4000) + "\r\n\r\n", "431 headers_too_large"},
 		{"target too long", "GET /" + strings.Repeat("a", 4000) + " HTTP/1.1\r\n\r\n", "431 headers_too_large"},
+		{"long body announced", post + "Expect: 100-continue\r\nContent-Length: 101\r\n\r\n", "413 payload_too_large"},
 		{"body too long", post + "Content-Length: 101\r\n\r\n" + strings.Repeat("a", 101), "413 payload_too_large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
