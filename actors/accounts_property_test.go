@@ -403,11 +403,11 @@ func replayed(t panicStops, c Config, journal commitlog.Journal) *accounts.Repla
 	if err != nil {
 		t.Fatal(err)
 	}
-	accountActors, err := accounts.New(c.accounts(), nil)
-	if err != nil {
+	s := &System{config: c, log: &commitlog.Log{Config: commitlog.Config{Journal: journal}}}
+	if s.accounts, err = accounts.New(s.accountsConfig()); err != nil {
 		t.Fatal(err)
 	}
-	r := newReplayer(&System{config: c, log: &commitlog.Log{Config: commitlog.Config{Journal: journal}}, accounts: accountActors})
+	r := newReplayer(s)
 	if err := r.run(); err != nil {
 		t.Fatal(err)
 	}

@@ -42,11 +42,13 @@ func (c Config) completeAccounts() (Config, error) {
 	return c, nil
 }
 
-func (c *Config) accounts() accounts.Config {
+func (s *System) accountsConfig() accounts.Config {
+	c := &s.config
 	a := accounts.Config{
 		Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
 		LimitsOff: c.LimitsOff, WriteTimeout: c.WriteTimeout, MailboxMax: c.MailboxMax,
 		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, Shards: c.AccountShards,
+		Available: s.available, BeginChange: s.beginChange, EndChange: s.calls.leave,
 	}
 	if c.Mailer != nil {
 		a.Mail = c.Mailer.Send

@@ -42,18 +42,6 @@ func (s *System) beginChange() error {
 	return s.beginCall()
 }
 
-// accountsHost implements the interface host of package accounts.
-type accountsHost struct{ *System }
-
-// Available exports available to package accounts.
-func (h accountsHost) Available() error { return h.available() }
-
-// BeginChange exports beginChange to package accounts.
-func (h accountsHost) BeginChange() error { return h.beginChange() }
-
-// EndChange ends a call for which BeginChange returned nil.
-func (h accountsHost) EndChange() { h.calls.leave() }
-
 // beginCall must be called first in a method that needs the journal. It returns an error if the node cannot use the
 // journal. If it returns nil, the method must call s.calls.leave at its end. Close waits for that.
 func (s *System) beginCall() error {

@@ -98,7 +98,7 @@ func startAgain(a *accounts.AccountActor) {
 		a.Account.Apply(&account.KeyCreated{Account: a.ID, Key: key})
 	}
 	a.RejectQueued(accounts.Internal(nil))
-	a.Leasing, a.Changes = false, nil
+	a.Leasing, a.Changes = false, 0
 }
 
 // wrap puts a saboteur in front of an actor that does nothing at the moment. False: it is busy.

@@ -69,7 +69,7 @@ func closeOrder(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 1})
 	m := n.join(1, 1)
 	n.admitted(m.keys[0], 1)
-	shard := n.accounts.Shards.Refs[0]
+	shard := n.accounts.Shards[0]
 	synctest.Wait()
 	if !isIdle(shard) {
 		t.Fatal("the shard is still at work")

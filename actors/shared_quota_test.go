@@ -76,12 +76,12 @@ func (q *clusterQuota) play() string {
 // rounds has all nodes return what they rest from.
 func (f *testCluster) rounds() {
 	for _, s := range f.nodes {
-		for _, shard := range s.accounts.Shards.Refs {
+		for _, shard := range s.accounts.Shards {
 			shard.Send(&accounts.CheckReturns{})
 		}
 		countAccounts(f.t, s.System)
-		for _, shard := range s.accounts.Shards.Refs {
-			shard.Send(&accounts.OutboxFilled{})
+		for _, shard := range s.accounts.Shards {
+			shard.Send(&accounts.Flush{})
 		}
 		countAccounts(f.t, s.System)
 	}

@@ -31,18 +31,13 @@ const workersMin = 2
 // and how long it waits for the final snapshot.
 const closeTimeout = 2 * time.Minute
 
-// accountsAPI has the methods of System about accounts. accounts.Accounts implements them.
-type accountsAPI interface {
-	account.Admitter
-	account.Service
-	account.Operator
-}
-
 // System is a node without its HTTP server. Actors have the state of all currencies and accounts, and a journal makes
 // changes durable. All methods may be called concurrently. Only the visit function of Export must not call them.
 type System struct {
-	accountsAPI
-	accounts *accounts.Accounts
+	account.Admitter
+	account.Service
+	account.Operator
+	accounts *accounts.Accounts // implements these interfaces
 
 	config       Config
 	log          *commitlog.Log
@@ -143,12 +138,12 @@ func Open(c Config) (*System, error) {
 // prepare creates s.accounts and s.log. It starts no actors.
 func (s *System) prepare(journal commitlog.Journal) (err error) {
 	c := &s.config
-	if s.accounts, err = accounts.New(c.accounts(), accountsHost{s}); err != nil {
+	if s.accounts, err = accounts.New(s.accountsConfig()); err != nil {
 		return err
 	}
-	s.accountsAPI = s.accounts
+	s.Admitter, s.Service, s.Operator = s.accounts, s.accounts, s.accounts
 	s.log, err = commitlog.New(commitlog.Config{
-		Journal: journal, Clock: c.Clock, Monotonic: c.Monotonic, Random: s.accounts.Random, Fail: s.fail,
+		Journal: journal, Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, Fail: s.fail,
 		Logger: c.Logger, SnapshotRecords: c.SnapshotRecords, SnapshotBytes: c.SnapshotBytes,
 	})
 	if err != nil || s.log.Shared == nil {

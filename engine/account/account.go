@@ -181,24 +181,21 @@ func (e *QuotaSet) AccountID() uint64 { return e.Account }
 
 // New returns an empty account. The next call must be Apply with its Created event.
 func New(id uint64) *Account {
-	a := new(Account)
-	a.Load(&State{Record: Record{ID: id}})
-	return a
+	return Restore(State{Record: Record{ID: id}})
 }
 
 // Record returns a copy of the account's data, with the newest use of each key.
 func (a *Account) Record() Record {
-	record := a.durableRecord(nil)
+	record := a.durableRecord()
 	for i := range record.Keys {
 		record.Keys[i].LastUsed = max(a.keys[i].used, a.keys[i].lastUsed).time()
 	}
 	return record
 }
 
-// durableRecord returns a copy of the account's data as the log has it, without newer uses of keys. It reuses the slice
-// keys.
-func (a *Account) durableRecord(keys []KeyRecord) Record {
-	record := Record{ID: a.id, Email: a.email, CreatedAt: a.createdAt.time(), Keys: keys}
+// durableRecord returns a copy of the account's data as the log has it, without newer uses of keys.
+func (a *Account) durableRecord() Record {
+	record := Record{ID: a.id, Email: a.email, CreatedAt: a.createdAt.time()}
 	if s := a.special; s != nil {
 		record.SuspendedAt, record.Reason, record.Quota = s.suspendedAt, s.reason, s.quota
 	}
@@ -256,14 +253,6 @@ func (a *Account) EachKey(visit func(Digest)) {
 	for i := range a.keys {
 		visit(a.keys[i].digest)
 	}
-}
-
-// Key returns the record of the key with a digest, active or revoked. It returns false for an unknown digest.
-func (a *Account) Key(digest Digest) (KeyRecord, bool) {
-	if key := a.keys.byDigest(digest); key != nil {
-		return key.record(), true
-	}
-	return KeyRecord{}, false
 }
 
 // CreateKey returns the event that adds a key. Keys that are being written to the log count towards KeysActiveMax. The

@@ -150,11 +150,8 @@ func TestK1_LastUsed(t *testing.T) {
 	if !lastUsed(o.account).Equal(noon.Add(time.Hour)) {
 		t.Errorf("after a stop %s", lastUsed(o.account))
 	}
-	if record, known := o.account.Key(testKey); !known || record.ID != "k1" {
-		t.Errorf("%+v, %t", record, known)
-	}
-	if _, known := o.account.Key(Digest{}); known {
-		t.Error("an unknown digest has a record")
+	if valid, unknown := o.account.Authenticate(testKey), o.account.Authenticate(Digest{}); valid != "" || unknown != engine.CodeInvalidKey {
+		t.Errorf("a valid key is denied with %q, an unknown one with %q", valid, unknown)
 	}
 }
 

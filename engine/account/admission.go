@@ -54,6 +54,12 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 	return result, false
 }
 
+// Authenticate returns the code that denies the key with a digest, or "" if the key is valid.
+func (a *Account) Authenticate(digest Digest) engine.Code {
+	_, denied := a.authenticate(digest)
+	return denied
+}
+
 // authenticate returns the active key with a digest, or the code that denies it.
 func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 	switch key := a.keys.byDigest(digest); {

@@ -57,7 +57,7 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 	return sum
 }
 
-// SetNode says which node of the cluster this process is. It must be called after Resume or Reload.
+// SetNode says which node of the cluster this process is. It must be called after Resume.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
 // setNodeLease replaces the LeaseState of a node, or removes it if lease is empty. It also removes all leases that were

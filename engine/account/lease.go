@@ -160,8 +160,10 @@ func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
 
 // newLease completes the fields of a lease, and remembers that a lease is being written to the log.
 func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
-	key, _ := a.Key(digest)
-	lease.Account, lease.Node, lease.KeyID = a.id, a.node, key.ID
+	if key := a.keys.byDigest(digest); key != nil {
+		lease.KeyID = key.id
+	}
+	lease.Account, lease.Node = a.id, a.node
 	lease.Monotonic, lease.At = now.Monotonic, plainUTC(now.Wall)
 	a.leasePending, a.leaseAskedAt = true, now.Monotonic
 	return &lease

@@ -43,36 +43,22 @@ type LeaseState struct {
 
 // State returns the state for a snapshot.
 func (a *Account) State() State {
-	var s State
-	a.SaveState(&s)
-	return s
-}
-
-// SaveState sets s to the State of the account. It reuses the slices of s.
-func (a *Account) SaveState(s *State) {
-	s.Record, s.ClosedUntil = a.durableRecord(s.Record.Keys[:0]), a.days.closedUntil
-	s.Leases = s.Leases[:0]
+	s := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil}
 	for _, l := range a.leases {
 		s.Leases = append(s.Leases, LeaseState{Monotonic: l.at, Unspent: int(l.unspent), Count: int(l.count)})
 	}
 	s.Leases = append(s.Leases, a.nodeLeases...)
-	s.Days = s.Days[:0]
 	for _, c := range a.days.counts {
 		if leased := c.leased - int(c.granted); leased > 0 || c.granted == 0 {
 			s.Days = append(s.Days, DayState{c.day, leased})
 		}
 	}
+	return s
 }
 
-// Restore returns the account of a snapshot. Then the newer events must be applied, and Resume or Reload called.
+// Restore returns the account of a snapshot. Then the newer events must be applied, and Resume called.
 func Restore(state State) *Account {
 	a := new(Account)
-	a.Load(&state)
-	return a
-}
-
-// Load is like Restore, for an account that must be zero.
-func (a *Account) Load(state *State) {
 	r := &state.Record
 	a.id, a.email, a.createdAt, a.days.closedUntil = r.ID, r.Email, instantOf(r.CreatedAt), state.ClosedUntil
 	a.setSpecial(func(s *special) { *s = special{r.SuspendedAt, r.Reason, r.Quota} })
@@ -90,4 +76,5 @@ func (a *Account) Load(state *State) {
 			a.nodeLeases = append(a.nodeLeases, lease)
 		}
 	}
+	return a
 }

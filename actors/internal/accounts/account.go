@@ -2,6 +2,8 @@ package accounts
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -12,8 +14,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Requests to an AccountActor. An admissionRequest asks whether the quotas of the account admit one API request; it may
-// go directly to the actor. All others go through the ShardActor that keeps the account.
+// Requests to an AccountActor. An admissionRequest asks whether the quotas of the account admit one API request. It and
+// a usageRequest may go directly to the actor. All others go through the ShardActor that keeps the account.
 type (
 	admissionRequest = mailbox.Request[admissionQuery, account.Admission]
 	// Refund takes back one counted API request of an account, or of a client without an API key.
@@ -25,12 +27,8 @@ type (
 
 type (
 	admissionQuery struct{ key account.Digest }
-	// UsageQuery asks how much of its quotas (of the day and of the minute) an account has used.
-	UsageQuery struct {
-		account uint64
-		key     account.Digest
-		byKey   bool // key must be a valid API key of the account, else the reply is an error
-	}
+	// UsageQuery asks how much of its quotas (of the day and of the minute) the account of a valid key has used.
+	UsageQuery   struct{ key account.Digest }
 	accountQuery struct{ account uint64 }
 	accountReply struct {
 		record account.Record
@@ -39,30 +37,39 @@ type (
 	// changeQuery asks an account to make a change. decide returns the event, or nil if the account stays as it is.
 	changeQuery struct {
 		account uint64
-		decide  func(*account.Account, account.ClockReading) (account.Event, error)
+		decide  decideChange
 	}
+	decideChange = func(*account.Account, account.ClockReading) (account.Event, error)
 )
 
-// eventWritten tells an account that one of its events is durable, or why it is not.
-type eventWritten struct {
+// eventWrite is an event that an account has decided and sends to its shard. The shard sends it back when the event is
+// durable, or with the reason why it is not.
+type eventWrite struct {
 	mailbox.OneWay
-	event account.Event
-	err   *engine.Error
+	account       *AccountActor
+	event         account.Event
+	record        []byte         // the encoded event
+	request       *changeRequest // caused the event; nil for quota leases (reserved parts of quotas) and their returns
+	remoteSeq     uint32         // AccountActor.remoteSeq when the event was made
+	unconditional bool           // events of other nodes cannot make the event invalid
+	urgent        bool           // false: the shard may wait until more events join the write
+	err           *engine.Error  // the result
 }
 
-// eventWritten returns the message about an event. All quota leases (account.Leased), which reserve a part of a quota,
-// use the same message, because the account writes one lease at a time.
-func (a *AccountActor) eventWritten(event account.Event, err *engine.Error) *eventWritten {
-	if _, leased := event.(*account.Leased); leased {
-		a.leaseWritten = eventWritten{event: event, err: err}
-		return &a.leaseWritten
+// Reject implements mailbox.Message.
+func (w *eventWrite) Reject(err *engine.Error) {
+	if w.request != nil {
+		w.request.Reject(err)
 	}
-	return &eventWritten{event: event, err: err}
 }
 
 // returnLease tells an account that the node stops. The account then admits no more requests, and returns the unspent
 // part of its quota lease.
 type returnLease struct{ mailbox.OneWay }
+
+// checkReturn tells an account to return its quota lease if the account does not need the lease. Other nodes can then
+// use that part of the quota.
+type checkReturn struct{ mailbox.OneWay }
 
 // AccountActor is the actor of one account, with its mailbox. It exists from the start of the node, or the creation of
 // the account, to the stop.
@@ -75,24 +82,13 @@ type AccountActor struct {
 	Leasing  bool          // a lease is being written to the log
 	urgent   bool          // a request waits for that lease, or soon will
 	stopping bool          // returnLease has arrived
+	Changes  int32         // number of changes whose events are being written
 
-	remoteSeq  uint32              // number of RemoteEvents messages (events of other nodes) received
-	remoteSent uint32              // number of these messages that the shard has sent; only the shard uses this field
-	queued     []*admissionRequest // requests that wait for that lease
-	Changes    *accountChanges     // nil until the first change
-
-	leaseWritten eventWritten         // message about the lease that is being written; reused
-	firstQueued  [1]*admissionRequest // backing array of queued
+	remoteSeq   uint32               // number of RemoteEvents messages (events of other nodes) received
+	remoteSent  uint32               // number of these messages that the shard has sent; only the shard uses this field
+	queued      []*admissionRequest  // requests that wait for that lease
+	firstQueued [1]*admissionRequest // backing array of queued
 }
-
-// accountChanges are the changes that an account has not finished.
-type accountChanges struct {
-	waiting  []*changeRequest // not started, in order
-	inFlight *changeRequest   // its event is being written; nil = none
-}
-
-// busy reports whether the event of a change is being written.
-func (a *AccountActor) busy() bool { return a.Changes != nil && a.Changes.inFlight != nil }
 
 // accountCommon is the constant data that all accounts of a shard share.
 type accountCommon struct {
@@ -101,9 +97,10 @@ type accountCommon struct {
 	clock       *monotonicClock
 	majority    commitlog.Majority
 	keys        *keyindex.Index
-	outbox      *outbox
+	shard       *mailbox.Ref
+	timer       *writeTimer
 	queuedMax   int // maximum length of AccountActor.queued
-	changesMax  int // maximum length of AccountActor.changes
+	changesMax  int // maximum of AccountActor.Changes
 }
 
 // policy returns the quota policy with the grants of the shard.
@@ -122,17 +119,19 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 		a.Account.Refund(m.Query.At)
 		m.Reply(struct{}{}, nil)
 	case *usageRequest:
-		m.Reply(a.usage(m.Query))
+		m.Reply(a.usage(m.Query.key))
 	case *accountRequest:
 		m.Reply(accountReply{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.policy())}, nil)
 	case *changeRequest:
 		a.change(m)
-	case *eventWritten:
+	case *eventWrite:
 		a.written(m)
 	case *commitlog.RemoteEvents[account.Event]:
 		a.remote(m)
 	case *checkReturn:
-		a.checkReturn()
+		if a.stopped == nil && !a.stopping {
+			a.postReturn(a.Account.NextReturn(a.clock.Now()), false)
+		}
 	case *commitlog.SnapshotRequest:
 		a.Account.Shrink(a.clock.Now()) // snapshots are rare, and come to every account
 		state := a.Account.State()
@@ -174,7 +173,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		a.lease(m.Query.key, now, 0)
 	case !a.urgent && a.Account.LeaseLow(now):
 		a.urgent = true
-		a.outbox.flusher.hurry()
+		a.timer.hurry()
 	}
 	a.reply(m, result, now)
 }
@@ -220,59 +219,50 @@ var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
-// lease posts the next quota lease to the outbox of the shard (its list of events to write), if the account needs one.
-// waiting is the number of requests that wait for this lease.
+// lease sends the next quota lease to the shard, if the account needs one. waiting is the number of requests that wait
+// for this lease.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.policy(), waiting)
 	if event == nil {
 		return
 	}
-	record, err := a.outbox.encode(event)
+	record, err := record.Encode(event)
 	if err != nil {
 		a.Account.AbortLease()
 		return
 	}
 	a.Leasing, a.urgent = true, waiting > 0
-	a.outbox.post(pendingEvent{account: a, event: event, record: record, remoteSeq: a.remoteSeq}, a.urgent)
+	a.shard.Send(&eventWrite{account: a, event: event, record: record, remoteSeq: a.remoteSeq, urgent: a.urgent})
 }
 
-// expedite makes the shard write the posted lease at once instead of after FlushDelay.
+// expedite makes the shard write the lease at once instead of after FlushDelay.
 func (a *AccountActor) expedite() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true
-		a.outbox.notify()
+		a.shard.Send(&Flush{})
 	}
 }
 
 // leased handles the result of writing a lease. After a conflict with an event of another node it calls admitQueued,
 // which may ask for another lease.
-func (a *AccountActor) leased(m *eventWritten) {
+func (a *AccountActor) leased(w *eventWrite) {
 	a.Leasing = false
+	if w.err == nil {
+		a.Account.Apply(w.event)
+	} else {
+		a.Account.AbortLease()
+	}
 	switch {
-	case m.err == commitlog.ErrConflict && !a.stopping:
-		a.Account.AbortLease()
-		a.admitQueued()
-		return
-	case m.err == commitlog.ErrConflict:
-		m.err = mailbox.ErrStopped
-	}
-	if m.err != nil {
-		a.Account.AbortLease()
-		if m.err.Code == engine.CodeNoMajority {
-			m.err = errLeaseUnavailable
-		}
-		a.RejectQueued(m.err)
-		a.returnLeaseOnStop()
-		return
-	}
-	a.Account.Apply(m.event)
-	a.leaseWritten = eventWritten{}
-	if a.stopping {
+	case a.stopping:
 		a.RejectQueued(mailbox.ErrStopped)
 		a.returnLeaseOnStop()
-		return
+	case w.err == nil || w.err == commitlog.ErrConflict:
+		a.admitQueued()
+	case w.err.Code == engine.CodeNoMajority:
+		a.RejectQueued(errLeaseUnavailable)
+	default:
+		a.RejectQueued(w.err)
 	}
-	a.admitQueued()
 }
 
 // admitQueued tries to admit the queued requests. If the lease is spent before all are admitted, it asks for the next
@@ -309,50 +299,146 @@ func (a *AccountActor) RejectQueued(err *engine.Error) {
 	}
 }
 
-func (a *AccountActor) usage(q UsageQuery) (account.QuotaResult, error) {
-	if q.byKey {
-		key, known := a.Account.Key(q.key)
-		switch {
-		case !known:
-			return account.QuotaResult{}, errInvalidKey
-		case !key.Active():
-			return account.QuotaResult{}, errRevokedKey
-		case !a.Account.Record().SuspendedAt.IsZero():
-			return account.QuotaResult{}, errSuspended
-		}
+// usage returns an error if key is not a valid API key of the account.
+func (a *AccountActor) usage(key account.Digest) (account.QuotaResult, error) {
+	if err := keyError(a.Account.Authenticate(key)); err != nil {
+		return account.QuotaResult{}, err
 	}
 	return a.Account.Usage(a.clock.Now(), a.policy()), nil
 }
 
-// returnLeaseOnStop posts the return of the lease when the node stops. While an event of the account is being written
-// it does nothing: leased and written call it again afterwards.
+// change starts to make a change. Until its event is durable, other changes do not see it.
+func (a *AccountActor) change(m *changeRequest) {
+	switch {
+	case a.stopping:
+		m.Reject(mailbox.ErrStopped)
+	case a.stopped != nil:
+		m.Reject(a.stopped)
+	case int(a.Changes) >= a.changesMax:
+		m.Reject(mailbox.ErrOverloaded)
+	default:
+		a.decide(m)
+	}
+}
+
+// decide makes the event of a change and sends it to the shard. If the change panics, only this change fails.
+func (a *AccountActor) decide(m *changeRequest) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.Reject(Internal(fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack())))
+		}
+	}()
+	event, err := m.Query.decide(a.Account, a.clock.Now())
+	if err != nil || event == nil {
+		m.Reply(struct{}{}, err)
+		return
+	}
+	record, err := record.Encode(event)
+	if err != nil {
+		a.undo(event)
+		m.Reply(struct{}{}, err)
+		return
+	}
+	a.Changes++
+	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, remoteSeq: a.remoteSeq, urgent: true})
+}
+
+// undo reverts what decide changed in the account for an event that will not become durable.
+func (a *AccountActor) undo(event account.Event) {
+	if _, ok := event.(*account.KeyCreated); ok {
+		a.Account.AbortKey()
+	}
+}
+
+// written handles the result of writing an event. It applies a durable event and replies to the caller of the change.
+// After a conflict with an event of another node it makes the change again.
+func (a *AccountActor) written(w *eventWrite) {
+	switch e := w.event.(type) {
+	case *account.Leased:
+		a.leased(w)
+		return
+	case *account.Returned:
+		if w.err == nil {
+			a.Account.Apply(e)
+		} else {
+			a.Account.AbortReturn(e)
+		}
+		return
+	}
+	a.Changes--
+	if w.err == nil {
+		a.Account.Apply(w.event)
+		a.indexKey(w.event)
+	} else {
+		a.undo(w.event)
+	}
+	switch {
+	case w.err != commitlog.ErrConflict:
+		w.request.Reply(struct{}{}, asError(w.err))
+	case w.request.Abandoned():
+		w.request.Reject(mailbox.ErrExpired)
+	default:
+		a.decide(w.request)
+	}
+	a.returnLeaseOnStop()
+}
+
+// indexKey makes the key of an event known to Accounts.Admit. Another account cannot have the fingerprint of the key:
+// the node that made the key has reserved it.
+func (a *AccountActor) indexKey(event account.Event) {
+	if created, ok := event.(*account.KeyCreated); ok && !a.keys.SetActor(created.Key.Digest, a.ID, &a.Ref) {
+		panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", a.ID))
+	}
+}
+
+// asError converts a nil pointer to a nil interface.
+func asError(err *engine.Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}
+
+// remote applies events of another node. An event that this node has decided but not yet written then conflicts with
+// them: its write fails with ErrConflict, unless the event is unconditional (eventWrite.unconditional).
+func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
+	defer m.Window.Release()
+	a.remoteSeq++
+	now := a.clock.Now()
+	for _, event := range m.Events {
+		a.Account.ApplyRemote(event, now)
+		a.indexKey(event)
+	}
+}
+
+// postReturn sends the return of a lease to the shard. event may be nil.
+func (a *AccountActor) postReturn(event *account.Returned, urgent bool) {
+	if event == nil {
+		return
+	}
+	record, err := record.Encode(event)
+	if err != nil {
+		a.Account.AbortReturn(event)
+		return
+	}
+	a.shard.Send(&eventWrite{account: a, event: event, record: record, unconditional: true, urgent: urgent})
+}
+
+// returnLeaseOnStop returns the lease when the node stops. While an event of the account is being written it does
+// nothing: leased and written call it again afterwards.
 func (a *AccountActor) returnLeaseOnStop() {
-	if !a.stopping || a.Leasing || a.busy() {
+	if !a.stopping || a.Leasing || a.Changes > 0 {
 		return
 	}
 	if a.stopped == nil {
-		if event := a.Account.Return(a.clock.Now()); event != nil {
-			if record, err := record.Encode(event); err == nil {
-				a.outbox.post(pendingEvent{account: a, event: event, record: record, unconditional: true}, true)
-			}
-		}
+		a.postReturn(a.Account.Return(a.clock.Now()), true)
 	}
-	a.outbox.returned(a.stopped == nil)
+	a.shard.Send(&leaseReturned{failed: a.stopped != nil})
 	a.stopped = mailbox.ErrStopped
 }
 
-// RejectAll implements mailbox.Actor. It rejects all waiting requests.
+// RejectAll implements mailbox.Actor. It rejects all waiting requests. The shard rejects those of changes.
 func (a *AccountActor) RejectAll(err *engine.Error) {
 	a.stopped = err
 	a.RejectQueued(err)
-	if a.Changes == nil {
-		return
-	}
-	if a.busy() {
-		a.Changes.inFlight.Reject(err)
-	}
-	for _, m := range a.Changes.waiting {
-		m.Reject(err)
-	}
-	a.Changes = nil
 }

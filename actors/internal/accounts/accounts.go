@@ -3,7 +3,6 @@ package accounts
 import (
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,11 +16,9 @@ import (
 // Accounts runs the actors for accounts, logins and anonymous clients on one node.
 type Accounts struct {
 	config        Config
-	host          host
-	Clock         *monotonicClock
+	clock         *monotonicClock
 	Node          engine.NodeID // 0 without a cluster
 	Majority      commitlog.Majority
-	Random        *lockedReader
 	LoginCodeKey  [32]byte // random, or from ShareCodes
 	SharedCodes   bool     // a login code works on every node of the cluster
 	keys          *keyindex.Index
@@ -34,17 +31,11 @@ type Accounts struct {
 	Kinds         struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
 	// Start sets these fields. They do not change afterwards.
-	Shards    *shards
+	Shards    []*mailbox.Ref
 	Registrar *mailbox.Ref
 	anonymous *anonymousTables // nil if LimitsOff
-	flusher   *outboxFlusher
-	returns   *returnChecker // nil without a cluster
+	timer     *writeTimer
 }
-
-// shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case one
-// shard gets a message for each account created in the last hour. The registry of logins allows 5,000 new accounts an
-// hour.
-const shardReserve = 8192
 
 type requestPools struct {
 	admissions mailbox.RequestPool[admissionQuery, account.Admission]
@@ -55,18 +46,17 @@ type requestPools struct {
 }
 
 // New returns Accounts whose actors are not started yet.
-func New(c Config, host host) (*Accounts, error) {
-	t := &Accounts{
-		config: c, host: host, Clock: newMonotonicClock(c.Clock, c.Monotonic), Random: &lockedReader{reader: c.Random}, keys: keyindex.New(),
-	}
+func New(c Config) (*Accounts, error) {
+	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: keyindex.New(), timer: newWriteTimer()}
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
 	t.keyPolicy.Store(&account.KeyPolicy{})
 	t.codesUsedUp.Store(&account.CodesUsedUp{})
-	var err error
-	t.LoginCodeKey, err = newLoginCodeKey(t.Random)
-	return t, err
+	if _, err := io.ReadFull(c.Random, t.LoginCodeKey[:]); err != nil {
+		return nil, fmt.Errorf("read random bytes: %w", err)
+	}
+	return t, nil
 }
 
 // LoginsCondition reports that all login codes of the hour were issued.
@@ -96,24 +86,12 @@ func (t *Accounts) ShareCodes(loginCodeKey []byte) error {
 	return nil
 }
 
-type lockedReader struct {
-	mu     sync.Mutex
-	reader io.Reader
-}
+// shardOf returns the actor that keeps an account.
+func (t *Accounts) shardOf(account uint64) *mailbox.Ref { return shardOf(t.Shards, account) }
 
-// Read implements io.Reader.
-func (l *lockedReader) Read(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reader.Read(p)
+func shardOf(shards []*mailbox.Ref, account uint64) *mailbox.Ref {
+	return shards[account%uint64(len(shards))]
 }
-
-type shards struct {
-	Refs   []*mailbox.Ref
-	actors []*ShardActor // until their first message
-}
-
-func (s *shards) of(account uint64) *mailbox.Ref { return s.Refs[account%uint64(len(s.Refs))] }
 
 // accountBytesEstimate is the estimated size of an account in a snapshot.
 const accountBytesEstimate = 150
@@ -121,84 +99,74 @@ const accountBytesEstimate = 150
 // Start starts the actors with the state that a finished replay of the log gave.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
 	t.journalHealth = log.Health
-	t.Clock.resume(r.monotonic)
+	t.clock.resume(r.monotonic)
 	t.keyPolicy.Store(&r.KeyPolicy)
-	r.finish(t.Node, t.Clock.start())
-	t.Shards, t.flusher = &shards{}, newOutboxFlusher()
-	for i := range t.config.Shards {
-		if err := t.spawnShard(actors, i, log.Ref); err != nil {
+	r.finish(t.Node, t.clock.start())
+	shards := make([]*ShardActor, t.config.Shards)
+	for i := range shards {
+		var err error
+		if shards[i], err = t.spawnShard(actors, i, log.Ref); err != nil {
 			return err
 		}
-		t.Shards.actors[i].common.grants.Store(r.grants)
+		shards[i].common.grants.Store(r.grants)
 	}
-	if err := t.addAccounts(r.Accounts); err != nil {
+	if err := t.addAccounts(shards, r.Accounts); err != nil {
 		return err
 	}
 	var err error
 	registrar := &RegistrarActor{
-		journal: log.Ref, shards: t.Shards, clock: t.Clock, registry: r.Registry, keyPolicy: &t.keyPolicy, usedUp: &t.codesUsedUp,
+		journal: log.Ref, shards: t.Shards, clock: t.clock, registry: r.Registry, keyPolicy: &t.keyPolicy, usedUp: &t.codesUsedUp,
 		limit: t.config.MailboxMax,
 	}
 	if t.Registrar, err = actors.Spawn("registrar", &t.Kinds.Registrar, registrar); err != nil {
 		return err
 	}
 	registrar.self = t.Registrar
-	log.SetAccounts(t.Shards.Refs, t.Registrar, t.Count.Load()*accountBytesEstimate)
+	log.SetAccounts(t.Shards, t.Registrar, t.Count.Load()*accountBytesEstimate)
 	if !t.config.LimitsOff {
-		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Anonymous, t.config.AnonymousClientsMax, t.config.QuotaPolicy.DefaultQuota, t.Clock); err != nil {
+		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Anonymous, t.config.AnonymousClientsMax, t.config.QuotaPolicy.DefaultQuota, t.clock); err != nil {
 			return err
 		}
 	}
-	t.flusher.start()
-	if t.Node != 0 {
-		t.returns = startReturnChecker(t.Shards.Refs)
-	}
+	t.timer.shards = t.Shards
+	t.timer.start(t.Node != 0)
 	return nil
 }
 
-func (t *Accounts) spawnShard(actors *mailbox.System, index int, journal *mailbox.Ref) error {
+func (t *Accounts) spawnShard(actors *mailbox.System, index int, journal *mailbox.Ref) (*ShardActor, error) {
 	c := &t.config
 	shard := &ShardActor{
 		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node, index: uint64(index), shards: uint64(c.Shards),
 		common: &accountCommon{
-			quotaPolicy: c.QuotaPolicy, clock: t.Clock, majority: t.Majority, keys: t.keys, outbox: &outbox{flusher: t.flusher},
+			quotaPolicy: c.QuotaPolicy, clock: t.clock, majority: t.Majority, keys: t.keys, timer: t.timer,
 			queuedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
 		},
 		count: &t.Count, leases: &t.Leases, Accounts: map[uint64]*AccountActor{},
 	}
 	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.Kinds.Shard, shard)
-	if err != nil {
-		return err
-	}
-	shard.self, shard.common.outbox.shard = ref, ref
-	t.flusher.outboxes = append(t.flusher.outboxes, shard.common.outbox)
-	t.Shards.Refs, t.Shards.actors = append(t.Shards.Refs, ref), append(t.Shards.actors, shard)
-	return nil
+	shard.self, shard.common.shard, t.Shards = ref, ref, append(t.Shards, ref)
+	return shard, err
 }
 
 // addAccounts starts the actors of the accounts that a replay gave. The shards have received no message yet.
-func (t *Accounts) addAccounts(all map[uint64]*account.Account) error {
+func (t *Accounts) addAccounts(shards []*ShardActor, all map[uint64]*account.Account) error {
 	for id, state := range all {
-		acct := t.Shards.actors[id%uint64(len(t.Shards.actors))].add(id, state)
+		acct := shards[id%uint64(len(shards))].add(id, state)
 		known := true
 		state.EachKey(func(key account.Digest) { known = t.keys.SetActor(key, id, &acct.Ref) && known })
 		if !known {
 			return fmt.Errorf("two accounts have a key with the same fingerprint, one of them is account %d", id)
 		}
 	}
-	t.Shards.actors = nil
 	return nil
 }
 
 // ReturnLeases makes every account return the unspent part of its quota lease. It waits for each shard (actor that
 // keeps a part of the accounts) up to the timeout. The caller must have stopped sending requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
-	if t.returns != nil {
-		t.returns.end()
-	}
-	defer t.flusher.end()
+	defer t.timer.stop()
 	var requests []*drainRequest
-	for _, shard := range t.Shards.Refs {
+	for _, shard := range t.Shards {
 		m := mailbox.NewRequest[drainCommand, struct{}](drainCommand{})
 		requests = append(requests, m)
 		shard.Send(m)
@@ -210,7 +178,7 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 
 // Stop stops the actors and waits until they have stopped. They reject unanswered requests.
 func (t *Accounts) Stop() {
-	for _, shard := range t.Shards.Refs {
+	for _, shard := range t.Shards {
 		m := mailbox.NewRequest[stopCommand, []*mailbox.Ref](stopCommand{})
 		shard.Send(m)
 		accounts, _ := m.Await()

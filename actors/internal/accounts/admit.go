@@ -29,7 +29,7 @@ func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 // Admit implements account.Admitter. It allocates only if the account needs its next quota lease. If Config.LimitsOff
 // is set, it counts no requests, and checks API keys only if they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
-	if err := t.host.Available(); err != nil {
+	if err := t.config.Available(); err != nil {
 		return account.Admission{}, err
 	}
 	required := t.keysRequired()
@@ -120,10 +120,10 @@ func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admi
 
 // Refund implements account.Admitter. If the mailbox of the actor is full, the request stays counted.
 func (t *Accounts) Refund(a account.Admission) {
-	if !a.Admitted || t.config.LimitsOff || t.host.Available() != nil {
+	if !a.Admitted || t.config.LimitsOff || t.config.Available() != nil {
 		return
 	}
-	to := t.Shards.of(a.Account)
+	to := t.shardOf(a.Account)
 	if a.Account == 0 {
 		to = t.anonymous.of(a.Address)
 	}
@@ -132,19 +132,19 @@ func (t *Accounts) Refund(a account.Admission) {
 
 // KeyUsage implements account.Service.
 func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
-	if err := t.host.Available(); err != nil {
+	if err := t.config.Available(); err != nil {
 		return account.QuotaResult{}, err
 	}
 	actor := t.keys.Lookup(key)
 	if actor == nil {
 		return account.QuotaResult{}, errInvalidKey
 	}
-	return t.requestPools.usages.Ask(actor, UsageQuery{key: key, byKey: true}, AskTimeout)
+	return t.requestPools.usages.Ask(actor, UsageQuery{key}, AskTimeout)
 }
 
 // session returns the account ID of an open session.
 func (t *Accounts) session(token account.Digest) (uint64, error) {
-	if err := t.host.Available(); err != nil {
+	if err := t.config.Available(); err != nil {
 		return 0, err
 	}
 	return t.requestPools.sessions.Ask(t.Registrar, token, AskTimeout)

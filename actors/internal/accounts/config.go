@@ -21,6 +21,10 @@ type Config struct {
 	WriteTimeout                 time.Duration
 	MailboxMax, PendingWritesMax int
 	AnonymousClientsMax, Shards  int
+
+	Available   func() error // nil if the node has replayed the log and has not stopped, else the reason
+	BeginChange func() error // called before each change; if it returns nil, EndChange must be called after the change
+	EndChange   func()
 }
 
 // AskTimeout is how long a caller waits for the reply to a request. A reply usually takes microseconds. The timeout is
@@ -30,13 +34,6 @@ const AskTimeout = 5 * time.Second
 // leaseWaitMax is how long an API request waits for a quota lease in a cluster. It is enough for the election of
 // another leader after the leader's process has died.
 const leaseWaitMax = 200 * time.Millisecond
-
-// host is the part of actors.System that Accounts calls.
-type host interface {
-	Available() error   // nil if the node has replayed the log and has not stopped, else the reason
-	BeginChange() error // called before each change; if it returns nil, EndChange must be called after the change
-	EndChange()
-}
 
 // Limits of a quota. QuotaMinuteMax bounds memory, because an account keeps the time of each request of the last
 // minute.

@@ -13,8 +13,8 @@
 // lease in memory.
 //
 //	Admit          looks up the actor of the key's account
-//	AccountActor   spends one request of the lease; when half of it is spent, posts the next lease to the outbox
-//	outbox         collects events of many accounts, which the shard writes as one batch
+//	AccountActor   spends one request of the lease; when half of it is spent, sends the next lease to its shard
+//	ShardActor     gathers events of many accounts, and writes them as one batch
 //
 // With the first lease of a day the shard writes a grant of that day (account.DayGranted). Its other accounts spend
 // their first lease of the day without a record. A stop writes what they have spent, and takes the grant back.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -14,11 +13,11 @@ import (
 // ListAccounts implements account.Operator. Accounts may change while it runs, so the list is not a consistent
 // snapshot.
 func (t *Accounts) ListAccounts() ([]account.Summary, error) {
-	if err := t.host.Available(); err != nil {
+	if err := t.config.Available(); err != nil {
 		return nil, err
 	}
 	list := []account.Summary{}
-	for _, shard := range t.Shards.Refs {
+	for _, shard := range t.Shards {
 		m := mailbox.NewRequest[ListQuery, []uint64](ListQuery{})
 		shard.Send(m)
 		ids, err := m.Wait(t.config.WriteTimeout)
@@ -52,7 +51,7 @@ func summaryOf(record *account.Record, windows *account.QuotaResult) account.Sum
 
 // ShowAccount implements account.Operator.
 func (t *Accounts) ShowAccount(id uint64) (account.Record, account.QuotaResult, error) {
-	if err := t.host.Available(); err != nil {
+	if err := t.config.Available(); err != nil {
 		return account.Record{}, account.QuotaResult{}, err
 	}
 	answer, err := t.account(id)
@@ -89,14 +88,10 @@ func (t *Accounts) SetAccountQuota(id uint64, quota account.Quota, by string) er
 	})
 }
 
-func (t *Accounts) operatorChange(id uint64, by string, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
+func (t *Accounts) operatorChange(id uint64, by string, decide decideChange) error {
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return err
 	}
-	if err := t.host.BeginChange(); err != nil {
-		return err
-	}
-	defer t.host.EndChange()
 	return t.change(id, decide)
 }
 
@@ -105,32 +100,36 @@ func (t *Accounts) UnlockLogin(email account.EmailID, by string) error {
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return err
 	}
-	if err := t.host.BeginChange(); err != nil {
-		return err
-	}
-	defer t.host.EndChange()
-	_, err := commitlog.AskChange[struct{}](t.Registrar, loginUnlockQuery{email, by}, t.config.WriteTimeout, t.Majority)
-	return err
+	return t.changeRegistry(func(r *RegistrarActor, _ bool) (*decision, error) {
+		event := &account.LoginUnlocked{Email: email, At: wallTime(r.clock.Now()), By: by}
+		return &decision{events: []any{event}, done: func() error { r.showCodesUsedUp(); return nil }}, nil
+	})
 }
 
 // Announce implements account.Operator.
 func (t *Accounts) Announce(requiredAt time.Time, by string) (account.KeyPolicy, error) {
-	return t.announce(announcementQuery{at: requiredAt, by: by})
+	return t.announce(by, func(policy account.KeyPolicy, now time.Time) (any, error) {
+		return policy.Announce(requiredAt, now, by)
+	})
 }
 
 // WithdrawAnnouncement implements account.Operator.
 func (t *Accounts) WithdrawAnnouncement(by string) error {
-	_, err := t.announce(announcementQuery{withdraw: true, by: by})
+	_, err := t.announce(by, func(policy account.KeyPolicy, now time.Time) (any, error) { return policy.Withdraw(now, by) })
 	return err
 }
 
-func (t *Accounts) announce(q announcementQuery) (account.KeyPolicy, error) {
-	if err := checkText("the operator's name", q.by, operatorMax); err != nil {
+// announce changes the key policy. It returns an error while another such change is not durable.
+func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time) (any, error)) (policy account.KeyPolicy, err error) {
+	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return account.KeyPolicy{}, err
 	}
-	if err := t.host.BeginChange(); err != nil {
-		return account.KeyPolicy{}, err
-	}
-	defer t.host.EndChange()
-	return commitlog.AskChange[account.KeyPolicy](t.Registrar, q, t.config.WriteTimeout, t.Majority)
+	err = t.changeRegistry(func(r *RegistrarActor, _ bool) (*decision, error) {
+		if slices.ContainsFunc(slices.Concat(r.inFlight, r.pending), func(d *decision) bool { return d.keyPolicy }) {
+			return nil, mailbox.ErrOverloaded
+		}
+		event, err := decide(*r.keyPolicy.Load(), r.clock.Now().Wall)
+		return &decision{events: []any{event}, keyPolicy: true, done: func() error { policy = *r.keyPolicy.Load(); return nil }}, err
+	})
+	return policy, err
 }

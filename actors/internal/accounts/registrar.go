@@ -1,7 +1,7 @@
 package accounts
 
 import (
-	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,37 +14,9 @@ import (
 
 // Requests to the RegistrarActor.
 type (
-	codeRequest   = mailbox.Request[codeQuery, account.LoginMail]
-	codeAttempt   = mailbox.Request[codeAttemptQuery, time.Time]
-	signOut       = mailbox.Request[signOutQuery, struct{}]
-	sessionLookup = mailbox.Request[account.Digest, uint64]
-	announcement  = mailbox.Request[announcementQuery, account.KeyPolicy]
-	loginUnlock   = mailbox.Request[loginUnlockQuery, struct{}]
-)
-
-type (
-	codeQuery struct {
-		email account.Email
-		code  account.Secret
-		from  account.Requester
-	}
-	codeAttemptQuery struct {
-		email account.Email
-		code  string
-		token account.Digest
-		from  account.Requester
-	}
-	signOutQuery     struct{ token account.Digest }
-	loginUnlockQuery struct {
-		email account.EmailID
-		by    string
-	}
-	// announcementQuery announces the time from which API keys are required, or withdraws the announcement.
-	announcementQuery struct {
-		at       time.Time
-		withdraw bool
-		by       string
-	}
+	registryChange = mailbox.Request[registryQuery, struct{}]
+	registryQuery  struct{ decide decideFunc }
+	sessionLookup  = mailbox.Request[account.Digest, uint64]
 )
 
 // RegistrarActor keeps account.Registry (e-mail addresses, login codes, sessions) and the key policy (from when on API
@@ -53,7 +25,7 @@ type (
 type RegistrarActor struct {
 	self      *mailbox.Ref
 	journal   *mailbox.Ref
-	shards    *shards
+	shards    []*mailbox.Ref
 	clock     *monotonicClock
 	registry  *account.Registry
 	keyPolicy *atomic.Pointer[account.KeyPolicy]
@@ -67,20 +39,19 @@ type RegistrarActor struct {
 	stopped   *engine.Error // why the node has stopped, or nil
 }
 
-// decision has the events that a request causes, and the function that replies to the request.
+// decision has the events that a request causes.
 type decision struct {
-	request mailbox.Message
-	decide  decideFunc // makes the decision again if an event of another node invalidates it
+	request *registryChange
 
 	events    []any
-	records   [][]byte            // the encoded events
-	created   *account.Created    // the event of a new account, or nil
-	answer    func(*engine.Error) // replies; called with nil when the events are durable and applied
-	keyPolicy bool                // one of the events changes the key policy
+	records   [][]byte         // the encoded events
+	created   *account.Created // the event of a new account, or nil
+	done      func() error     // called when the events are durable and applied; returns the answer; nil = no error
+	keyPolicy bool             // one of the events changes the key policy
 }
 
 // decideFunc makes a decision. again is true if an earlier decision about the same request was discarded.
-type decideFunc func(again bool) (*decision, error)
+type decideFunc func(r *RegistrarActor, again bool) (*decision, error)
 
 // registrarRecordsMax is the maximum number of records in one write. A decision with more records is written by itself.
 const registrarRecordsMax = 1024
@@ -90,16 +61,8 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *sessionLookup:
 		m.Reply(r.registry.Session(m.Query, r.clock.Now()))
-	case *codeRequest:
-		r.decide(m, func(again bool) (*decision, error) { return r.requestCode(m, again) })
-	case *codeAttempt:
-		r.decide(m, func(again bool) (*decision, error) { return r.checkCode(m, again) })
-	case *signOut:
-		r.decide(m, func(bool) (*decision, error) { return r.signOut(m) })
-	case *loginUnlock:
-		r.decide(m, func(bool) (*decision, error) { return r.unlock(m) })
-	case *announcement:
-		r.decide(m, func(bool) (*decision, error) { return r.announce(m) })
+	case *registryChange:
+		r.decide(m)
 	case *commitlog.WriteResult:
 		r.committed(m)
 	case *commitlog.RemoteEvents[any]:
@@ -117,67 +80,53 @@ func (r *RegistrarActor) FailsNode(msg mailbox.Message) bool { return !msg.IsReq
 
 // decide makes a decision and starts to write its events. It rejects the request if the node has stopped or too many
 // decisions are pending.
-func (r *RegistrarActor) decide(msg mailbox.Message, by decideFunc) {
+func (r *RegistrarActor) decide(m *registryChange) {
 	switch {
 	case r.stopped != nil:
-		msg.Reject(r.stopped)
+		m.Reject(r.stopped)
 	case len(r.pending) >= r.limit:
-		msg.Reject(mailbox.ErrOverloaded)
+		m.Reject(mailbox.ErrOverloaded)
 	default:
-		r.queueDecision(msg, by, false)
+		r.queueDecision(m, false)
 		r.write()
 	}
 }
 
 // queueDecision makes a decision and adds it to pending. If the decision fails, it rejects the request.
-func (r *RegistrarActor) queueDecision(msg mailbox.Message, by decideFunc, again bool) {
-	d, err := by(again)
+func (r *RegistrarActor) queueDecision(m *registryChange, again bool) {
+	d, err := m.Query.decide(r, again)
 	if err != nil {
-		msg.Reject(AsEngineError(err))
+		m.Reject(AsEngineError(err))
 		return
 	}
 	for _, event := range d.events {
 		record, err := record.Encode(event)
 		if err != nil {
 			r.undo(d)
-			msg.Reject(Internal(err))
+			m.Reject(Internal(err))
 			return
 		}
 		d.records = append(d.records, record)
 	}
-	d.request, d.decide = msg, by
+	d.request = m
 	r.pending = append(r.pending, d)
 }
 
-// AsEngineError returns the *engine.Error in err, or an internal error with err as its cause.
-func AsEngineError(err error) *engine.Error {
-	var known *engine.Error
-	if errors.As(err, &known) {
-		return known
+func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret, from account.Requester, again bool, expires *time.Time) (*decision, error) {
+	request := r.registry.RequestCode
+	if again {
+		request = r.registry.RetryRequestCode
 	}
-	return Internal(err)
-}
-
-func (r *RegistrarActor) requestCode(m *codeRequest, again bool) (*decision, error) {
-	request := func(now account.ClockReading) (*account.CodeIssued, error) {
-		if again {
-			return r.registry.RetryRequestCode(m.Query.email.ID(), m.Query.from, now)
-		}
-		return r.registry.RequestCode(m.Query.email.ID(), m.Query.from, now)
-	}
-	event, err := request(r.clock.Now())
+	event, err := request(email, from, r.clock.Now())
 	if err != nil {
 		r.showCodesUsedUp()
 		return nil, err
 	}
-	r.registry.Seal(event, m.Query.code)
-	return &decision{events: []any{event}, answer: func(err *engine.Error) {
-		if err != nil {
-			m.Reject(err)
-			return
-		}
-		r.registry.ActivateCode(event, m.Query.code, m.Query.from)
-		m.Reply(account.LoginMail{To: m.Query.email, Code: m.Query.code, Expires: event.At.Add(account.CodeLifetime)}, nil)
+	r.registry.Seal(event, code)
+	return &decision{events: []any{event}, done: func() error {
+		r.registry.ActivateCode(event, code, from)
+		*expires = event.At.Add(account.CodeLifetime)
+		return nil
 	}}, nil
 }
 
@@ -189,25 +138,23 @@ func (r *RegistrarActor) showCodesUsedUp() {
 
 // checkCode writes a record for every wrong code, so that response times do not reveal which codes exist. If the code
 // causes no other event, the record is a CodeRefused.
-func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error) {
-	now, q := r.clock.Now(), &m.Query
-	attempt := func() (account.RegistryEvent, error) {
-		if again {
-			return r.registry.RetryTryCode(q.email.ID(), q.code, q.token, q.from, now)
-		}
-		return r.registry.TryCode(q.email.ID(), q.code, q.token, q.from, now)
+func (r *RegistrarActor) checkCode(email account.EmailID, code string, token account.Digest, from account.Requester, again bool,
+	expires *time.Time,
+) (*decision, error) {
+	now, try := r.clock.Now(), r.registry.TryCode
+	if again {
+		try = r.registry.RetryTryCode
 	}
-	event, attemptErr := attempt()
+	event, attemptErr := try(email, code, token, from, now)
 	if event == nil && AsEngineError(attemptErr).Code != engine.CodeInvalidCode {
 		return nil, attemptErr
 	}
-	d := &decision{}
-	var expires time.Time
+	d := &decision{done: func() error { return attemptErr }}
 	switch e := event.(type) {
 	case nil:
-		d.events = []any{&record.CodeRefused{Email: m.Query.email.ID(), At: wallTime(now)}}
+		d.events = []any{&record.CodeRefused{Email: email, At: wallTime(now)}}
 	case *account.SessionOpened:
-		expires = e.Expires
+		*expires = e.Expires
 		if e.New {
 			d.created = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
 			d.events = append(d.events, d.created)
@@ -216,59 +163,11 @@ func (r *RegistrarActor) checkCode(m *codeAttempt, again bool) (*decision, error
 	default:
 		d.events = []any{e}
 	}
-	d.answer = func(err *engine.Error) {
-		if err != nil {
-			m.Reject(err)
-			return
-		}
-		m.Reply(expires, attemptErr)
-	}
 	return d, nil
 }
 
 // wallTime returns the wall time of an event: in UTC and without a monotonic reading.
 func wallTime(now account.ClockReading) time.Time { return now.Wall.Round(0).UTC() }
-
-func (r *RegistrarActor) signOut(m *signOut) (*decision, error) {
-	event, err := r.registry.CloseSession(m.Query.token, r.clock.Now())
-	if err != nil {
-		return nil, err
-	}
-	return &decision{events: []any{event}, answer: func(err *engine.Error) { m.Reply(struct{}{}, asError(err)) }}, nil
-}
-
-func (r *RegistrarActor) unlock(m *loginUnlock) (*decision, error) {
-	event := &account.LoginUnlocked{Email: m.Query.email, At: wallTime(r.clock.Now()), By: m.Query.by}
-	return &decision{events: []any{event}, answer: func(err *engine.Error) {
-		r.showCodesUsedUp()
-		m.Reply(struct{}{}, asError(err))
-	}}, nil
-}
-
-// announce changes the key policy. It returns an error while another such change is not durable.
-func (r *RegistrarActor) announce(m *announcement) (*decision, error) {
-	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
-		for _, d := range decisions {
-			if d.keyPolicy {
-				return nil, mailbox.ErrOverloaded
-			}
-		}
-	}
-	now := r.clock.Now()
-	var event any
-	var err error
-	if policy := *r.keyPolicy.Load(); m.Query.withdraw {
-		event, err = policy.Withdraw(now.Wall, m.Query.by)
-	} else {
-		event, err = policy.Announce(m.Query.at, now.Wall, m.Query.by)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &decision{events: []any{event}, keyPolicy: true, answer: func(err *engine.Error) {
-		m.Reply(*r.keyPolicy.Load(), asError(err))
-	}}, nil
-}
 
 // write sends the events of pending decisions to the journal. It does nothing while a write is in flight.
 func (r *RegistrarActor) write() {
@@ -285,7 +184,7 @@ func (r *RegistrarActor) write() {
 		count++
 		w.Records = append(w.Records, d.records...)
 		if d.created != nil {
-			shard := r.shards.of(d.created.Account)
+			shard := shardOf(r.shards, d.created.Account)
 			created[shard] = append(created[shard], d.created)
 		}
 	}
@@ -306,16 +205,20 @@ func (r *RegistrarActor) committed(m *commitlog.WriteResult) {
 	for _, d := range done {
 		if m.Err != nil {
 			r.undo(d)
-		} else {
-			r.apply(d)
+			d.request.Reject(m.Err)
+			continue
 		}
-		d.answer(m.Err)
+		var err error
+		if r.apply(d.events); d.done != nil {
+			err = d.done()
+		}
+		d.request.Reply(struct{}{}, err)
 	}
 	r.write()
 }
 
-func (r *RegistrarActor) apply(d *decision) {
-	for _, event := range d.events {
+func (r *RegistrarActor) apply(events []any) {
+	for _, event := range events {
 		switch e := event.(type) {
 		case account.RegistryEvent:
 			r.registry.Apply(e)
@@ -349,8 +252,44 @@ func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.stopped = err
 	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
 		for _, d := range decisions {
-			d.answer(err)
+			d.request.Reject(err)
 		}
 	}
 	r.inFlight, r.pending = nil, nil
+}
+
+// remote applies events of another node. A decision has the events that one request causes. Decisions that are not
+// durable yet were made without the events of the other node. Therefore remote reverts these decisions, newest first,
+// and makes them again after it has applied the events.
+func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
+	defer m.Window.Release()
+	if r.stopped != nil {
+		return
+	}
+	r.remoteSeq++
+	discarded := slices.Concat(r.inFlight, r.pending)
+	r.inFlight, r.pending = nil, nil
+	for _, d := range slices.Backward(discarded) {
+		for _, event := range d.events {
+			if e, ok := event.(account.RegistryEvent); ok {
+				r.registry.Rollback(e)
+			}
+		}
+	}
+	now := r.clock.Now()
+	for _, event := range m.Events {
+		if e, ok := event.(account.RegistryEvent); ok {
+			r.registry.ApplyRemote(e, now)
+		} else {
+			r.apply([]any{event})
+		}
+	}
+	for _, d := range discarded {
+		if d.request.Abandoned() {
+			d.request.Reject(mailbox.ErrExpired)
+			continue
+		}
+		r.queueDecision(d.request, true)
+	}
+	r.write()
 }

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
@@ -137,12 +136,4 @@ func monotonicOf(event any) time.Duration {
 		return e.Monotonic
 	}
 	return 0
-}
-
-func newLoginCodeKey(random io.Reader) ([32]byte, error) {
-	var key [32]byte
-	if _, err := io.ReadFull(random, key[:]); err != nil {
-		return key, fmt.Errorf("read random bytes: %w", err)
-	}
-	return key, nil
 }

@@ -32,19 +32,17 @@ func (t *Accounts) RequestCode(email account.Email, from account.Requester) erro
 	if t.config.Mail == nil {
 		return errNoMail
 	}
-	if err := t.host.BeginChange(); err != nil {
-		return err
-	}
-	defer t.host.EndChange()
-	code, err := account.NewCode(t.Random)
+	code, err := account.NewCode(t.config.Random)
 	if err != nil {
 		return Internal(err)
 	}
-	mail, err := commitlog.AskChange[account.LoginMail](t.Registrar, codeQuery{email, code, from}, t.config.WriteTimeout, t.Majority)
-	if err != nil {
+	var expires time.Time
+	if err = t.changeRegistry(func(r *RegistrarActor, again bool) (*decision, error) {
+		return r.requestCode(email.ID(), code, from, again, &expires)
+	}); err != nil {
 		return err
 	}
-	if err := t.config.Mail(mail); err != nil {
+	if err := t.config.Mail(account.LoginMail{To: email, Code: code, Expires: expires}); err != nil {
 		return AsEngineError(fmt.Errorf("queue the e-mail: %w", err))
 	}
 	return nil
@@ -52,16 +50,14 @@ func (t *Accounts) RequestCode(email account.Email, from account.Requester) erro
 
 // OpenSession implements account.Service.
 func (t *Accounts) OpenSession(email account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
-	if err := t.host.BeginChange(); err != nil {
-		return account.Secret{}, time.Time{}, err
-	}
-	defer t.host.EndChange()
-	token, err := account.NewSessionToken(t.Random)
+	token, err := account.NewSessionToken(t.config.Random)
 	if err != nil {
 		return account.Secret{}, time.Time{}, Internal(err)
 	}
-	expires, err := commitlog.AskChange[time.Time](t.Registrar, codeAttemptQuery{email, code, token.Digest(), from}, t.config.WriteTimeout, t.Majority)
-	if err != nil {
+	var expires time.Time
+	if err = t.changeRegistry(func(r *RegistrarActor, again bool) (*decision, error) {
+		return r.checkCode(email.ID(), code, token.Digest(), from, again, &expires)
+	}); err != nil {
 		return account.Secret{}, time.Time{}, err
 	}
 	return token, expires, nil
@@ -69,11 +65,25 @@ func (t *Accounts) OpenSession(email account.Email, code string, from account.Re
 
 // CloseSession implements account.Service.
 func (t *Accounts) CloseSession(token account.Digest) error {
-	if err := t.host.BeginChange(); err != nil {
+	return t.changeRegistry(func(r *RegistrarActor, _ bool) (*decision, error) {
+		event, err := r.registry.CloseSession(token, r.clock.Now())
+		return &decision{events: []any{event}}, err
+	})
+}
+
+// changeRegistry makes a change of the registry or of the key policy. If it returns nil, the events of the decision are
+// durable and applied. After a timeout the decision may still run: do not read what it sets.
+func (t *Accounts) changeRegistry(decide decideFunc) error {
+	return ask(t, t.Registrar, registryQuery{decide})
+}
+
+// ask asks an actor for a change and waits until it is durable.
+func ask[Q any](t *Accounts, owner *mailbox.Ref, query Q) error {
+	if err := t.config.BeginChange(); err != nil {
 		return err
 	}
-	defer t.host.EndChange()
-	_, err := commitlog.AskChange[struct{}](t.Registrar, signOutQuery{token}, t.config.WriteTimeout, t.Majority)
+	defer t.config.EndChange()
+	_, err := commitlog.AskChange[struct{}](owner, query, t.config.WriteTimeout, t.Majority)
 	return err
 }
 
@@ -89,7 +99,7 @@ func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
 
 func (t *Accounts) account(id uint64) (accountReply, error) {
 	m := mailbox.NewRequest[accountQuery, accountReply](accountQuery{id})
-	t.Shards.of(id).Send(m)
+	t.shardOf(id).Send(m)
 	return m.Wait(AskTimeout)
 }
 
@@ -99,7 +109,8 @@ func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
 	if err != nil {
 		return account.QuotaResult{}, err
 	}
-	return t.requestPools.usages.Ask(t.Shards.of(id), UsageQuery{account: id}, AskTimeout)
+	answer, err := t.account(id)
+	return answer.usage, err
 }
 
 // CreateKey implements account.Service.
@@ -107,10 +118,6 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	if !account.ValidKeyName(name) {
 		return account.KeyRecord{}, account.Secret{}, &engine.Error{Code: engine.CodeInvalidParameters, Message: "the name is too long, is a key, or has characters that can't be shown"}
 	}
-	if err := t.host.BeginChange(); err != nil {
-		return account.KeyRecord{}, account.Secret{}, err
-	}
-	defer t.host.EndChange()
 	id, err := t.session(token)
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
@@ -156,11 +163,11 @@ const (
 // newKey generates an API key and adds it to the index of keys. The key becomes valid when its event is durable.
 func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
-	if _, err := io.ReadFull(t.Random, id[:]); err != nil {
+	if _, err := io.ReadFull(t.config.Random, id[:]); err != nil {
 		return account.KeyRecord{}, account.Secret{}, Internal(err)
 	}
 	for range keyDrawsMax {
-		secret, err := account.NewKey(t.Random, t.config.KeyPrefix)
+		secret, err := account.NewKey(t.config.Random, t.config.KeyPrefix)
 		if err != nil {
 			return account.KeyRecord{}, account.Secret{}, Internal(err)
 		}
@@ -173,10 +180,6 @@ func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, 
 
 // RevokeKey implements account.Service.
 func (t *Accounts) RevokeKey(token account.Digest, id string) error {
-	if err := t.host.BeginChange(); err != nil {
-		return err
-	}
-	defer t.host.EndChange()
 	account, err := t.session(token)
 	if err != nil {
 		return err
@@ -192,9 +195,22 @@ func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 }
 
 // change makes a change of an account. If it returns nil, the event that decide has returned is durable and applied.
-func (t *Accounts) change(account uint64, decide func(*account.Account, account.ClockReading) (account.Event, error)) error {
-	_, err := commitlog.AskChange[struct{}](t.Shards.of(account), changeQuery{account, decide}, t.config.WriteTimeout, t.Majority)
-	return err
+func (t *Accounts) change(account uint64, decide decideChange) error {
+	return ask(t, t.shardOf(account), changeQuery{account, decide})
+}
+
+// Internal returns an error with CodeInternalError.
+func Internal(cause error) *engine.Error {
+	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
+}
+
+// AsEngineError returns the *engine.Error in err, or an internal error with err as its cause.
+func AsEngineError(err error) *engine.Error {
+	var known *engine.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return Internal(err)
 }
 
 // checkText rejects a text that is too long or has control characters, which could harm an operator's terminal.

@@ -1,17 +1,34 @@
 package accounts
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
+// Limits of one write of a shard. The journal combines the writes of several shards in one batch.
+const (
+	shardRecordsMax = 1024
+	shardBytesMax   = 768 << 10
+)
+
+// This line compiles only if the largest write fits into one batch.
+const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
+
+// shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case every
+// account of a shard sends an event at the same time.
+const shardReserve = 1 << 22
+
 // ShardActor has a part of the accounts, each of which is an actor from the start of the node to its stop. The shard
-// gathers the events of its accounts and writes them to the journal in batches (shard_write.go). Callers send
-// admissions directly to the actor of an account. All other messages to an account go through its shard, in order.
+// gathers the events of its accounts and writes them to the journal in batches. Callers send admissions directly to the
+// actor of an account. All other messages to an account go through its shard, in order.
 type ShardActor struct {
 	self    *mailbox.Ref
 	actors  *mailbox.System
@@ -33,21 +50,37 @@ type ShardActor struct {
 	closed    bool          // after drain or stopAccounts: messages to accounts are rejected
 }
 
-// drainRequest makes all accounts of the shard return their quota leases. The reply comes when the returns are durable.
-type drainRequest = mailbox.Request[drainCommand, struct{}]
+// batch has the events of a shard that are not durable yet. At most one write is in flight; meanwhile events wait.
+//
+//	waiting  --write-->  inFlight  --writeDone-->  the accounts get the result
+//
+// A grant of a day, or its end, is written with them.
+type batch struct {
+	waiting       []*eventWrite
+	inFlight      []*eventWrite
+	due           bool                // the waiting events must not wait longer than for the write in flight
+	grant         *account.DayGranted // waiting
+	grantInFlight *account.DayGranted
+}
 
-type drainCommand struct{}
+func (b *batch) writing() bool { return len(b.inFlight) > 0 || b.grantInFlight != nil }
 
-// stopRequest makes the actors of all accounts stop. The reply has these actors, which may still be stopping.
-type stopRequest = mailbox.Request[stopCommand, []*mailbox.Ref]
+func (b *batch) empty() bool { return !b.writing() && len(b.waiting) == 0 && b.grant == nil }
 
-type stopCommand struct{}
-
-// ListRequest asks for the IDs of all accounts of a shard.
-type ListRequest = mailbox.Request[ListQuery, []uint64]
-
-// ListQuery is the Query of ListRequest.
-type ListQuery struct{}
+// Requests to a ShardActor.
+type (
+	// drainRequest makes all accounts of the shard return their quota leases. The reply comes when the returns are
+	// durable.
+	drainRequest = mailbox.Request[drainCommand, struct{}]
+	drainCommand struct{}
+	// stopRequest makes the actors of all accounts stop. The reply has these actors, which may still be stopping.
+	stopRequest = mailbox.Request[stopCommand, []*mailbox.Ref]
+	stopCommand struct{}
+	// ListRequest asks for the IDs of all accounts of a shard.
+	ListRequest = mailbox.Request[ListQuery, []uint64]
+	// ListQuery is the Query of ListRequest.
+	ListQuery struct{}
+)
 
 // accountsCreated tells a shard about new accounts. The journal sends it when the events are durable.
 type accountsCreated struct {
@@ -55,19 +88,25 @@ type accountsCreated struct {
 	events []*account.Created
 }
 
+// leaseReturned tells a shard that an account has sent its last event before a stop, or has none to send.
+type leaseReturned struct {
+	mailbox.OneWay
+	failed bool // the account could not return its lease
+}
+
 // Receive implements mailbox.Actor.
 func (s *ShardActor) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
+	case *eventWrite:
+		s.gather(m)
 	case *Refund:
 		s.route(m.Query.Account, m)
-	case *usageRequest:
-		s.route(m.Query.account, m)
 	case *accountRequest:
 		s.route(m.Query.account, m)
 	case *changeRequest:
 		s.route(m.Query.account, m)
-	case *OutboxFilled:
-		s.collect()
+	case *Flush:
+		s.flush()
 	case *commitlog.WriteResult:
 		s.writeDone(m.Err)
 	case *accountsCreated:
@@ -75,17 +114,26 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	case *commitlog.RemoteEvents[account.Event]:
 		s.remote(m)
 	case *CheckReturns:
-		s.checkReturns()
+		for _, acct := range s.Accounts {
+			acct.Ref.Send(&checkReturn{})
+		}
 	case *commitlog.SnapshotRequest:
 		s.addToSnapshot(m)
 	case *ListRequest:
-		m.Reply(s.list(), nil)
+		m.Reply(slices.Collect(maps.Keys(s.Accounts)), nil)
 	case *drainRequest:
 		s.drain(m)
+	case *leaseReturned:
+		s.draining.awaited--
+		s.draining.failed = s.draining.failed || m.failed
+		s.endDrain()
 	case *stopRequest:
 		m.Reply(s.stopAccounts(), nil)
 	case *mailbox.NodeFailed:
-		s.halt(m)
+		s.RejectAll(m.Err)
+		for _, acct := range s.Accounts {
+			acct.Ref.Send(m)
+		}
 	}
 }
 
@@ -104,11 +152,6 @@ func (s *ShardActor) route(id uint64, msg mailbox.Message) {
 	default:
 		acct.Ref.Send(msg)
 	}
-}
-
-// Internal returns an error with CodeInternalError.
-func Internal(cause error) *engine.Error {
-	return &engine.Error{Code: engine.CodeInternalError, Message: "an internal error", Cause: cause}
 }
 
 // add starts the actor of an account.
@@ -130,12 +173,166 @@ func (s *ShardActor) created(events []*account.Created) {
 	}
 }
 
-func (s *ShardActor) list() []uint64 {
-	ids := make([]uint64, 0, len(s.Accounts))
-	for id := range s.Accounts {
-		ids = append(ids, id)
+// gather adds an event to the events that wait. It writes them, or waits for more.
+func (s *ShardActor) gather(w *eventWrite) {
+	if s.stopped != nil {
+		s.reply(w, s.stopped)
+		return
 	}
-	return ids
+	s.batch.waiting = append(s.batch.waiting, w)
+	s.grantDay(w)
+	if w.urgent {
+		s.flush()
+	} else {
+		s.common.timer.schedule()
+	}
+}
+
+func (s *ShardActor) reply(w *eventWrite, err *engine.Error) {
+	w.err = err
+	w.account.Ref.Deliver(w)
+}
+
+// flush writes the events that wait, at once or after the write in flight.
+func (s *ShardActor) flush() {
+	s.batch.due = true
+	s.write()
+}
+
+// write sends waiting events to the journal, up to the limits of one write, if they are due and no write is in flight.
+func (s *ShardActor) write() {
+	b := &s.batch
+	if b.writing() || !b.due {
+		return
+	}
+	s.rejectConflicts()
+	records, bytes := s.encodeGrant()
+	count := 0
+	for _, w := range b.waiting {
+		if len(records) == shardRecordsMax || count > 0 && bytes+len(w.record) > shardBytesMax {
+			break
+		}
+		records, bytes, count = append(records, w.record), bytes+len(w.record), count+1
+	}
+	b.inFlight, b.waiting = b.waiting[:count:count], b.waiting[count:]
+	b.due = len(b.waiting) > 0
+	if len(records) > 0 {
+		s.journal.Send(&commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq})
+	}
+}
+
+// grantDay makes a grant for a day when the first account of the shard takes a lease of that day, so that the other
+// accounts need no record for their first lease of the day. With a lease size of 1 each request is in the log.
+func (s *ShardActor) grantDay(w *eventWrite) {
+	if s.node != 0 || s.draining != nil || s.common.quotaPolicy.LeaseSize <= 1 || s.batch.grant != nil || s.batch.grantInFlight != nil {
+		return
+	}
+	if lease, leased := w.event.(*account.Leased); leased && !s.common.grants.Load().Covers(w.account.ID, lease.Day) {
+		s.batch.grant = s.newGrant(lease.Day)
+	}
+}
+
+func (s *ShardActor) newGrant(day engine.Date) *account.DayGranted {
+	return &account.DayGranted{
+		Shard: s.index, Shards: s.shards, Day: day, Size: s.common.quotaPolicy.LeaseSize, Monotonic: s.common.clock.Now().Monotonic,
+	}
+}
+
+// takeGrantBack ends the newest grant of this process, when all accounts have returned what they had of it.
+func (s *ShardActor) takeGrantBack() {
+	if day := s.common.grants.Load().Newest(); day != 0 && !s.draining.failed {
+		s.batch.grant = s.newGrant(day)
+		s.batch.grant.TakenBack, s.batch.grant.Size = true, 0
+		s.flush()
+	}
+}
+
+// encodeGrant begins to write the grant that waits. It returns its record, if there is one, and its size.
+func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
+	grant := s.batch.grant
+	if s.batch.grant = nil; grant == nil {
+		return nil, 0
+	}
+	encoded, err := record.Encode(grant)
+	if err != nil {
+		return nil, 0 // there is no grant then
+	}
+	s.batch.grantInFlight = grant
+	return [][]byte{encoded}, len(encoded)
+}
+
+// rejectConflicts removes waiting events that were made before the account received the newest event of another node.
+// Their accounts get ErrConflict.
+func (s *ShardActor) rejectConflicts() {
+	if s.node == 0 {
+		return
+	}
+	s.batch.waiting = slices.DeleteFunc(s.batch.waiting, func(w *eventWrite) bool {
+		conflict := !w.unconditional && w.remoteSeq != w.account.remoteSent
+		if conflict {
+			s.reply(w, commitlog.ErrConflict)
+		}
+		return conflict
+	})
+}
+
+// writeDone tells the accounts the result of a write. After a conflict with events of another node it writes the events
+// again, without those that rejectConflicts removes.
+func (s *ShardActor) writeDone(err *engine.Error) {
+	b := &s.batch
+	done, grant := b.inFlight, b.grantInFlight
+	b.inFlight, b.grantInFlight = nil, nil
+	if grant != nil && err == nil {
+		s.common.grants.Store(s.common.grants.Load().Apply(*grant, true))
+	}
+	if s.draining != nil && err != nil {
+		s.draining.failed = true
+	}
+	if err == commitlog.ErrConflict {
+		b.waiting, b.due = slices.Concat(done, b.waiting), true
+		done = nil
+	}
+	for _, w := range done {
+		if _, leased := w.event.(*account.Leased); leased && err == nil {
+			s.leases.Add(1)
+		}
+		s.reply(w, err)
+	}
+	s.write()
+	s.endDrain()
+}
+
+// remote forwards events of another node to the actors of their accounts.
+func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
+	defer m.Window.Release()
+	if s.stopped != nil || s.Accounts == nil {
+		return // the node or the accounts of the shard have stopped
+	}
+	s.remoteSeq++
+	byAccount := map[uint64][]account.Event{}
+	for _, event := range m.Events {
+		id := event.AccountID()
+		byAccount[id] = append(byAccount[id], event)
+	}
+	for id, events := range byAccount {
+		s.remoteAccount(id, events, m.Window)
+	}
+}
+
+func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *commitlog.WindowEntry) {
+	if created, ok := events[0].(*account.Created); ok {
+		s.created([]*account.Created{created})
+		events = events[1:]
+	}
+	if len(events) == 0 {
+		return
+	}
+	acct := s.Accounts[id]
+	if acct == nil {
+		panic(fmt.Errorf("apply an event of account %d, which was never created", id))
+	}
+	acct.remoteSent++
+	acct.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: events, Window: window.Retain()})
 }
 
 // addToSnapshot makes every account add its state to a snapshot.
@@ -155,19 +352,50 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 	c.PartDone()
 }
 
-// halt makes the shard and its accounts reject all changes, because the node has stopped with an error.
-func (s *ShardActor) halt(m *mailbox.NodeFailed) {
-	s.RejectAll(m.Err)
-	for _, acct := range s.Accounts {
-		acct.Ref.Send(m)
-	}
-}
-
 // RejectAll implements mailbox.Actor. It drops events that are not durable. The accounts' actors reject the requests
-// that wait for these events.
+// that wait for leases.
 func (s *ShardActor) RejectAll(err *engine.Error) {
+	for _, w := range slices.Concat(s.batch.inFlight, s.batch.waiting) {
+		w.Reject(err)
+	}
 	s.stopped, s.batch = err, batch{}
 	s.endDrain()
+}
+
+// leaseReturns is the return of all quota leases of a shard when the node stops.
+type leaseReturns struct {
+	request *drainRequest
+	awaited int  // accounts that have not sent leaseReturned yet
+	failed  bool // perhaps an account has used the grant of the day and not recorded it
+	ended   bool // takeGrantBack was called
+}
+
+// drain makes every account return its quota lease, and rejects later messages to accounts.
+func (s *ShardActor) drain(m *drainRequest) {
+	s.common.grants.Store(s.common.grants.Load().End())
+	s.draining, s.closed = &leaseReturns{request: m, awaited: len(s.Accounts)}, true
+	if s.stopped == nil {
+		for _, acct := range s.Accounts {
+			acct.Ref.Deliver(&returnLease{})
+		}
+	}
+	s.endDrain()
+}
+
+// endDrain replies to the drainRequest, if there is one, when all leases are returned or the node has stopped.
+func (s *ShardActor) endDrain() {
+	d := s.draining
+	if d == nil || d.request == nil || s.stopped == nil && (d.awaited > 0 || !s.batch.empty()) {
+		return
+	}
+	if s.stopped == nil && !d.ended {
+		d.ended = true
+		s.takeGrantBack()
+		s.endDrain()
+		return
+	}
+	d.request.Reply(struct{}{}, nil)
+	d.request = nil
 }
 
 // stopAccounts begins to stop the actors of all accounts, and returns them.

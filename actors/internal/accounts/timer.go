@@ -1,0 +1,92 @@
+package accounts
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tasard/tasard/actors/mailbox"
+)
+
+// FlushDelay is how long a shard may keep an event of an account if no request waits for the event. During the delay,
+// events of many accounts join one write, whose sync stops all requests of a node with one processor. Most of the events
+// are quota leases, which an account usually asks for seconds before it needs them. An account that is faster ends the
+// delay for all (writeTimer.hurry).
+const FlushDelay = 250 * time.Millisecond
+
+// checkReturnsInterval is the time between two CheckReturns messages in a cluster.
+const checkReturnsInterval = 5 * time.Second
+
+// Flush tells a shard to write the events that it has.
+type Flush struct{ mailbox.OneWay }
+
+// CheckReturns tells a shard to send checkReturn to all its accounts.
+type CheckReturns struct{ mailbox.OneWay }
+
+// writeTimer is a goroutine that sends Flush to all shards FlushDelay after schedule, or at once after hurry. In a
+// cluster it also sends CheckReturns.
+type writeTimer struct {
+	shards         []*mailbox.Ref // set before start
+	wake, now, end chan struct{}
+	done           sync.WaitGroup
+}
+
+func newWriteTimer() *writeTimer {
+	return &writeTimer{wake: make(chan struct{}, 1), now: make(chan struct{}, 1), end: make(chan struct{})}
+}
+
+// schedule makes the shards write after FlushDelay. It does not block.
+func (t *writeTimer) schedule() { signal(t.wake) }
+
+// hurry makes the shards write now. It does not block.
+func (t *writeTimer) hurry() { signal(t.now) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // signalled already
+	}
+}
+
+func (t *writeTimer) start(inCluster bool) {
+	var returns <-chan time.Time
+	stop := func() {}
+	if inCluster {
+		ticker := time.NewTicker(checkReturnsInterval)
+		returns, stop = ticker.C, ticker.Stop
+	}
+	t.done.Go(func() {
+		defer stop()
+		t.run(returns)
+	})
+}
+
+func (t *writeTimer) run(returns <-chan time.Time) {
+	var delay <-chan time.Time
+	for {
+		var message mailbox.Message = &Flush{}
+		select {
+		case <-t.end:
+			return
+		case <-t.wake:
+			if delay == nil {
+				delay = time.After(FlushDelay)
+			}
+			continue
+		case <-returns:
+			message = &CheckReturns{}
+		case <-t.now:
+			delay = nil
+		case <-delay:
+			delay = nil
+		}
+		for _, shard := range t.shards {
+			shard.Send(message)
+		}
+	}
+}
+
+// stop ends the goroutine. Events that are decided afterwards are written only if a request waits for them.
+func (t *writeTimer) stop() {
+	close(t.end)
+	t.done.Wait()
+}
