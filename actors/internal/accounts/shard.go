@@ -22,8 +22,8 @@ const (
 // This line compiles only if the largest write fits into one batch.
 const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
 
-// shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case every
-// account of a shard sends an event at the same time.
+// shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case
+// every account of a shard sends an event at the same time.
 const shardReserve = 1 << 22
 
 // ShardActor has a part of the accounts, each of which is an actor from the start of the node to its stop. The shard

@@ -8,9 +8,9 @@ import (
 )
 
 // FlushDelay is how long a shard may keep an event of an account if no request waits for the event. During the delay,
-// events of many accounts join one write, whose sync stops all requests of a node with one processor. Most of the events
-// are quota leases, which an account usually asks for seconds before it needs them. An account that is faster ends the
-// delay for all (writeTimer.hurry).
+// events of many accounts join one write, whose sync stops all requests of a node with one processor. Most of the
+// events are quota leases, which an account usually asks for seconds before it needs them. An account that is faster
+// ends the delay for all (writeTimer.hurry).
 const FlushDelay = 250 * time.Millisecond
 
 // checkReturnsInterval is the time between two CheckReturns messages in a cluster.
