@@ -31,13 +31,18 @@ const workersMin = 2
 // and how long it waits for the final snapshot.
 const closeTimeout = 2 * time.Minute
 
-// System is a node without its HTTP server. Actors have the state of all currencies and accounts, and a journal makes
-// changes durable. All methods may be called concurrently. Only the visit function of Export must not call them.
-type System struct {
+// accountsAPI has the methods of System about accounts. It is the part of accounts.Accounts that callers of System see.
+type accountsAPI interface {
 	account.Admitter
 	account.Service
 	account.Operator
-	accounts *accounts.Accounts // implements these interfaces
+}
+
+// System is a node without its HTTP server. Actors have the state of all currencies and accounts, and a journal makes
+// changes durable. All methods may be called concurrently. Only the visit function of Export must not call them.
+type System struct {
+	accountsAPI
+	accounts *accounts.Accounts
 
 	config       Config
 	log          *commitlog.Log
@@ -141,7 +146,7 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	if s.accounts, err = accounts.New(s.accountsConfig()); err != nil {
 		return err
 	}
-	s.Admitter, s.Service, s.Operator = s.accounts, s.accounts, s.accounts
+	s.accountsAPI = s.accounts
 	s.log, err = commitlog.New(commitlog.Config{
 		Journal: journal, Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, Fail: s.fail,
 		Logger: c.Logger, SnapshotRecords: c.SnapshotRecords, SnapshotBytes: c.SnapshotBytes,
