@@ -5,33 +5,30 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
-	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 const (
 	assetsPath     = "/assets/"
 	assetHashBytes = 8
-	assetBytesMax  = 32 << 20 // largest size of one asset, uncompressed
 )
 
 // asset is a static file. Its URL contains a hash of its content, so browsers may cache it forever.
 type asset struct {
 	contentType string
-	body        *rendered.Body
-	packed      []byte // the file, if it is compressed with gzip; body is nil
+	body        func() *rendered.Body
 }
 
 // AddAssets serves files under /assets/, each with a hash in its name: style.css becomes style.<hash>.css. A file with
-// the suffix .gz is compressed, and is served without the suffix. AddAssets must be called before the first request. It
-// panics if a file is missing or if two assets have the same name.
+// the suffix .gz is unpacked at its first request, and is served without the suffix. AddAssets must be called before
+// the first request. It panics if a file is missing or if two assets have the same name.
 func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	contentTypes := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, file := range names {
@@ -46,11 +43,13 @@ func (f *Frame) AddAssets(files fs.FS, names ...string) {
 		digest := sha256.Sum256(content)
 		stem, extension, _ := strings.Cut(name, ".")
 		hashed := stem + "." + hex.EncodeToString(digest[:assetHashBytes]) + "." + extension
-		made := asset{contentType: contentTypes[path.Ext(name)], packed: content}
-		if !isGzip {
-			made.body, made.packed = rendered.Undated(content), nil
-		}
-		f.assetPaths[name], f.assets[hashed] = assetsPath+hashed, made
+		f.assetPaths[name] = assetsPath + hashed
+		f.assets[hashed] = asset{contentTypes[path.Ext(name)], sync.OnceValue(func() *rendered.Body {
+			if isGzip {
+				return rendered.Undated(gunzip(content))
+			}
+			return rendered.Undated(content)
+		})}
 	}
 }
 
@@ -69,30 +68,20 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 		f.NotFound(w, r)
 		return
 	}
-	header := w.Header()
-	header.Set("Content-Type", a.contentType)
-	header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	switch {
-	case a.body != nil:
-		a.body.Send(w, r.Request, http.StatusOK)
-	case fields.AcceptsGzip(fields.Lines(r.Header.Values("Accept-Encoding"))):
-		header.Set("Content-Encoding", "gzip")
-		header.Set("Vary", "Accept-Encoding")
-		f.send(w, r, a.packed)
-	default:
-		plain, err := gunzip(a.packed)
-		if err != nil {
-			f.Fail(w, r, fmt.Errorf("unpack %s: %w", r.URL.Path, err))
-			return
-		}
-		f.send(w, r, plain)
-	}
+	w.Header().Set("Content-Type", a.contentType)
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	a.body().Send(w, r.Request, http.StatusOK)
 }
 
-func gunzip(compressed []byte) ([]byte, error) {
+// gunzip unpacks an embedded file. It panics if the file is not compressed with gzip.
+func gunzip(compressed []byte) []byte {
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
-		return nil, err
+		panic("pages: unpack an asset: " + err.Error())
 	}
-	return io.ReadAll(io.LimitReader(reader, assetBytesMax))
+	plain, err := io.ReadAll(reader)
+	if err != nil {
+		panic("pages: unpack an asset: " + err.Error())
+	}
+	return plain
 }

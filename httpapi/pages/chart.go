@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,143 +44,107 @@ type series struct {
 	points []chartPoint // sorted by date
 }
 
-// chart has the coordinates of all parts of a chart.
-type chart struct {
-	Width, Height, Left, Right int
-	LabelX                     int    // x of the labels of values
-	LabelY                     int    // y of the labels of dates
-	Title                      string // key of the title in the texts of the pages
-	Lines                      []chartLine
-	Ticks                      []tick
-	Dates                      []dateTick
-	Bands                      []band
-	BandWidth                  int
-}
-
-// chartLine is a line of a chart. Path is its SVG path, Last the value of its last point.
-type chartLine struct {
-	Class, Key, Path string
-	Last             engine.Decimal
-	LastX, LastY     int
-}
-
-// tick is a horizontal grid line.
-type tick struct {
-	Y, LabelY int
-	Label     string
-}
-
-// dateTick is a date on the horizontal axis.
-type dateTick struct {
-	X      int
-	Anchor string // value of the attribute text-anchor
-	Date   engine.Date
-}
-
-// band is a part of the horizontal axis. It shows the values of its newest date while a mouse or a finger is on it.
-type band struct {
-	X      int // of the middle
-	Date   engine.Date
-	Values []engine.Decimal // of each line; null if it has none
+// add adds a point, unless the value is null.
+func (s *series) add(date engine.Date, value engine.Decimal) {
+	if !value.IsNull() {
+		s.points = append(s.points, chartPoint{date, value})
+	}
 }
 
 // scale maps values and dates to coordinates.
 type scale struct {
 	low, high int64 // the range of values, in units of engine.Decimal
+	step      int64 // distance between two grid lines
 	left      int   // x of the first date
 	from, to  engine.Date
 }
 
-// newChart returns a chart of lines over a range of dates. It returns nil if no line has a point or if a value exceeds
-// chartUnitsMax. title is the key of the title in the texts of the pages.
-func newChart(title string, from, to engine.Date, lines []series) *chart {
-	low, high := int64(math.MaxInt64), int64(-1)
-	for _, l := range lines {
-		for _, r := range l.points {
-			low, high = min(low, r.value.Units()), max(high, r.value.Units())
+// newScale returns the scale of a chart. It returns false if no line has a point or if a value exceeds chartUnitsMax.
+func newScale(from, to engine.Date, lines []series) (scale, bool) {
+	s := scale{low: math.MaxInt64, high: -1, from: from, to: to}
+	for _, line := range lines {
+		for _, point := range line.points {
+			s.low, s.high = min(s.low, point.value.Units()), max(s.high, point.value.Units())
 		}
 	}
-	if high < 0 || high > chartUnitsMax {
-		return nil
+	if s.high < 0 || s.high > chartUnitsMax {
+		return s, false
 	}
-	step := niceStep(high - low)
-	low -= low % step
-	if remainder := high % step; remainder > 0 {
-		high += step - remainder
+	s.step = niceStep(s.high - s.low)
+	s.low -= s.low % s.step
+	if remainder := s.high % s.step; remainder > 0 {
+		s.high += s.step - remainder
 	}
-	if low == high {
-		low, high = max(0, low-step), high+step
+	if s.low == s.high {
+		s.low, s.high = max(0, s.low-s.step), s.high+s.step
 	}
-	s := scale{low, high, chartMargin + chartDigit*len(tickLabel(high, step)), from, to}
-	c := &chart{
-		Width: chartWidth, Height: chartHeight, Left: s.left, Right: chartRight, LabelX: s.left - chartMargin/2, LabelY: chartLabelY,
-		Title: title, Dates: s.dates(),
-	}
-	for value := low; value <= high; value += step {
-		c.Ticks = append(c.Ticks, tick{s.y(value), s.y(value) + chartDigit/2, tickLabel(value, step)})
-	}
-	for _, l := range lines {
-		if len(l.points) > 0 {
-			c.Lines = append(c.Lines, s.draw(l))
-		}
-	}
-	c.Bands, c.BandWidth = s.bands(lines)
-	return c
+	s.left = chartMargin + chartDigit*len(tickLabel(s.high, s.step))
+	return s, true
 }
 
-// node returns the chart as an SVG with a legend, or nil if c is nil.
-func (c *chart) node(l *Localizer) Node {
-	if c == nil {
+// chart returns an SVG of lines over a range of dates, with a legend, or nil if there is nothing to draw. title is the
+// key of the title in the texts of the pages.
+func (l *Localizer) chart(title string, from, to engine.Date, lines ...series) Node {
+	lines = slices.DeleteFunc(lines, func(line series) bool { return len(line.points) == 0 })
+	s, ok := newScale(from, to, lines)
+	if !ok {
 		return nil
-	}
-	var values []string
-	for _, line := range c.Lines {
-		values = append(values, l.Str(line.Key)+" "+sideOrDash(line.Last))
 	}
 	label := func(x, y int, anchor, text string) Node {
 		return El("text", Class("tick"), intAttr("x", x), intAttr("y", y), Attr("text-anchor", anchor), Text(text))
 	}
-	return Figure(Class("chart"), FigCaption(l.T(c.Title)),
-		SVG(Attr("viewBox", fmt.Sprintf("0 0 %d %d", c.Width, c.Height)), Role("img"),
-			Aria("label", l.Str(c.Title)+": "+strings.Join(values, ", ")),
-			El("g", Aria("hidden", "true"),
-				Map(c.Ticks, func(t tick) Node {
-					return Group{
-						El("path", Class("grid"), Attr("d", fmt.Sprintf("M%d %dH%d", c.Left, t.Y, c.Right))),
-						label(c.LabelX, t.LabelY, "end", t.Label),
-					}
-				}),
-				Map(c.Dates, func(d dateTick) Node { return label(d.X, c.LabelY, d.Anchor, l.axisDate(d.Date, c.Dates)) }),
-				Map(c.Lines, func(line chartLine) Node {
-					return Group{
-						El("path", Class("line "+line.Class), Attr("d", line.Path)),
-						El("circle", Class("end "+line.Class), intAttr("cx", line.LastX), intAttr("cy", line.LastY), Attr("r", "42")),
-					}
-				}),
-				El("g", intAttr("stroke-width", c.BandWidth), Map(c.Bands, func(b band) Node { return c.bandNode(b, l) })))),
-		Ul(Class("legend"), Map(c.Lines, func(line chartLine) Node {
-			return Li(Class(line.Class), Span(l.T(line.Key)), Text(" "), Strong(Text(sideOrDash(line.Last))))
-		})))
+	var drawing, legend Group
+	for value := s.low; value <= s.high; value += s.step {
+		drawing = append(drawing, El("path", Class("grid"), Attr("d", fmt.Sprintf("M%d %dH%d", s.left, s.y(value), chartRight))),
+			label(s.left-chartMargin/2, s.y(value)+chartDigit/2, "end", tickLabel(value, s.step)))
+	}
+	for _, date := range []struct {
+		anchor string
+		engine.Date
+	}{{"start", from}, {"middle", from + (to-from)/2}, {"end", to}} {
+		text := l.ShortDate(date.Date)
+		if from.String()[:4] != to.String()[:4] { // the axis has two years
+			text += " " + date.String()[:4]
+		}
+		drawing = append(drawing, label(s.x(date.Date), chartLabelY, date.anchor, text))
+	}
+	var values []string
+	for _, line := range lines {
+		last := line.points[len(line.points)-1]
+		text := sideOrDash(last.value)
+		drawing = append(drawing, El("path", Class("line "+line.class), Attr("d", s.path(line.points))),
+			El("circle", Class("end "+line.class), intAttr("cx", s.x(last.date)), intAttr("cy", s.y(last.value.Units())), Attr("r", "42")))
+		legend = append(legend, Li(Class(line.class), Span(l.T(line.key)), Text(" "), Strong(Text(text))))
+		values = append(values, l.Str(line.key)+" "+text)
+	}
+	return Figure(Class("chart"), FigCaption(l.T(title)),
+		SVG(Attr("viewBox", fmt.Sprintf("0 0 %d %d", chartWidth, chartHeight)), Role("img"), Aria("label", l.Str(title)+": "+strings.Join(values, ", ")),
+			El("g", Aria("hidden", "true"), drawing, l.bands(s, lines))),
+		Ul(Class("legend"), legend))
 }
 
-// bandNode returns a band with its values. CSS shows them, so they need no script.
-func (c *chart) bandNode(b band, l *Localizer) Node {
-	text := l.ShortDate(b.Date)
-	for i, line := range c.Lines {
-		if !b.Values[i].IsNull() {
-			text += " · " + l.Str(line.Key) + " " + sideOrDash(b.Values[i])
+// bands returns parts of the horizontal axis, each with the values of its newest date, which CSS shows while a mouse or
+// a finger is on the band. Every line must have points.
+func (l *Localizer) bands(s scale, lines []series) Node {
+	days := int(s.to-s.from) + 1
+	daysOfBand := (days + chartBandsMax - 1) / chartBandsMax
+	newest := map[int]engine.Date{} // of each band
+	for _, line := range lines {
+		for _, point := range line.points {
+			number := int(point.date-s.from) / daysOfBand
+			newest[number] = max(newest[number], point.date)
 		}
 	}
-	return El("g", Class("band"), El("path", Attr("d", fmt.Sprintf("M%d %dV%d", b.X, chartTop, chartBottom))),
-		El("text", intAttr("x", c.Width/2), intAttr("y", chartBandY), Text(text)))
-}
-
-// axisDate formats a date of the axis, with the year if the axis has two of them.
-func (l *Localizer) axisDate(date engine.Date, axis []dateTick) string {
-	if first, last := axis[0].Date.String()[:4], axis[len(axis)-1].Date.String()[:4]; first != last {
-		return l.ShortDate(date) + " " + date.String()[:4]
-	}
-	return l.ShortDate(date)
+	return El("g", intAttr("stroke-width", (chartRight-s.left)*daysOfBand/max(1, days-1)), Map(slices.Sorted(maps.Values(newest)), func(date engine.Date) Node {
+		text := l.ShortDate(date)
+		for _, line := range lines {
+			if i := slices.IndexFunc(line.points, func(point chartPoint) bool { return point.date == date }); i >= 0 {
+				text += " · " + l.Str(line.key) + " " + sideOrDash(line.points[i].value)
+			}
+		}
+		return El("g", Class("band"), El("path", Attr("d", fmt.Sprintf("M%d %dV%d", s.x(date), chartTop, chartBottom))),
+			El("text", intAttr("x", chartWidth/2), intAttr("y", chartBandY), Text(text)))
+	}))
 }
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
@@ -202,11 +167,11 @@ func niceStep(span int64) int64 {
 
 // tickLabel formats a value with as many decimals as step (the distance between grid lines) has, but at least two.
 func tickLabel(value, step int64) string {
-	places, scale := 8, int64(unitsPerDOP)
+	places := 8
 	for places > 2 && step%10 == 0 {
-		places, scale, step, value = places-1, scale/10, step/10, value/10
+		places, step = places-1, step/10
 	}
-	return formatFixed(value, scale, places)
+	return big.NewRat(value, unitsPerDOP).FloatString(places)
 }
 
 func (s scale) y(value int64) int {
@@ -224,114 +189,38 @@ func (s scale) x(date engine.Date) int {
 	return s.left + int(date-s.from)*(chartRight-s.left)/int(s.to-s.from)
 }
 
-// dates returns ticks for the first, the middle and the last date.
-func (s scale) dates() []dateTick {
-	middle := s.from + (s.to-s.from)/2
-	return []dateTick{{s.x(s.from), "start", s.from}, {s.x(middle), "middle", middle}, {s.x(s.to), "end", s.to}}
-}
-
-// bands returns the bands that have values, and the width of all. Values are of the lines that have points.
-func (s scale) bands(lines []series) (bands []band, width int) {
-	days := int(s.to-s.from) + 1
-	daysOfBand := (days + chartBandsMax - 1) / chartBandsMax
-	byStart := map[engine.Date]*band{}
-	drawn := 0
-	for _, l := range lines {
-		if len(l.points) == 0 {
-			continue
+// path returns the SVG path of a line.
+func (s scale) path(points []chartPoint) string {
+	var path strings.Builder
+	var previous engine.Date
+	for _, point := range points {
+		command, dot := "L", ""
+		if previous == 0 || point.date-previous > chartGapDays {
+			command, dot = "M", "h1" // a line of one unit makes a single point visible
 		}
-		for _, point := range l.points {
-			start := point.date - (point.date-s.from)%engine.Date(daysOfBand)
-			if byStart[start] == nil {
-				byStart[start] = &band{}
-			}
-			b := byStart[start]
-			if point.date > b.Date {
-				b.X, b.Date, b.Values = s.x(point.date), point.date, make([]engine.Decimal, len(lines))
-			}
-			if point.date == b.Date {
-				b.Values[drawn] = point.value
-			}
-		}
-		drawn++
+		fmt.Fprintf(&path, "%s%d %d%s", command, s.x(point.date), s.y(point.value.Units()), dot)
+		previous = point.date
 	}
-	for _, start := range slices.Sorted(maps.Keys(byStart)) {
-		bands = append(bands, *byStart[start])
-	}
-	return bands, (chartRight - s.left) * daysOfBand / max(1, days-1)
+	return path.String()
 }
 
 // spark returns a small line of the best values of a side, without labels, or nil if there are fewer than two.
 func spark(days []marketDay, sideOf func(*marketDay) *sideSummary) Node {
-	line := series{}
-	low, high := int64(math.MaxInt64), int64(0)
+	var line series
 	for i := range days {
-		if best := sideOf(&days[i]).Best; !best.IsNull() {
-			line.points = append(line.points, chartPoint{days[i].Date, best})
-			low, high = min(low, best.Units()), max(high, best.Units())
-		}
+		line.add(days[i].Date, sideOf(&days[i]).Best)
 	}
-	if len(line.points) < 2 || high > chartUnitsMax {
+	if len(line.points) < 2 {
 		return nil
 	}
-	if low == high {
-		low, high = low-1, high+1
+	s, ok := newScale(line.points[0].date, line.points[len(line.points)-1].date, []series{line})
+	if !ok {
+		return nil
 	}
-	s := scale{low, high, chartMargin, line.points[0].date, line.points[len(line.points)-1].date}
+	s.left = chartMargin
 	return SVG(Class("spark"), Attr("viewBox", fmt.Sprintf("0 0 %d %d", chartWidth, chartBottom+chartTop)), Attr("preserveAspectRatio", "none"),
-		Aria("hidden", "true"), El("path", Class("line"), Attr("d", s.draw(line).Path)))
-}
-
-func (s scale) draw(data series) chartLine {
-	var path strings.Builder
-	var previous engine.Date
-	line := chartLine{Class: data.class, Key: data.key}
-	for _, point := range data.points {
-		line.LastX, line.LastY, line.Last = s.x(point.date), s.y(point.value.Units()), point.value
-		command := "L"
-		if previous == 0 || point.date-previous > chartGapDays {
-			command = "M"
-		}
-		path.WriteString(command + strconv.Itoa(line.LastX) + " " + strconv.Itoa(line.LastY))
-		if command == "M" { // a line of one unit makes a single point visible
-			path.WriteString("h1")
-		}
-		previous = point.date
-	}
-	line.Path = path.String()
-	return line
+		Aria("hidden", "true"), El("path", Class("line"), Attr("d", s.path(line.points))))
 }
 
 func ventaOf(day *marketDay) *sideSummary  { return &day.Venta }
 func compraOf(day *marketDay) *sideSummary { return &day.Compra }
-
-func marketCharts(days []marketDay, from, to engine.Date) (venta, compra *chart) {
-	draw := func(title string, sideOf func(*marketDay) *sideSummary) *chart {
-		lines := []series{{class: "reference", key: "line.reference"}, {class: "median", key: "line.median"}, {class: "best", key: "line.best"}}
-		for i := range days {
-			summary := sideOf(&days[i])
-			for j, value := range []engine.Decimal{summary.Reference, summary.Median, summary.Best} {
-				if !value.IsNull() {
-					lines[j].points = append(lines[j].points, chartPoint{days[i].Date, value})
-				}
-			}
-		}
-		return newChart(title, from, to, lines)
-	}
-	return draw("chart.venta", ventaOf), draw("chart.compra", compraOf)
-}
-
-// quoteChart returns the chart of one rate of one institution.
-func quoteChart(rows []engine.HistoryEntry, from, to engine.Date) *chart {
-	venta, compra := series{class: "venta", key: "side.venta"}, series{class: "compra", key: "side.compra"}
-	for i := range rows {
-		row := &rows[i]
-		if !row.Sell.IsNull() {
-			venta.points = append(venta.points, chartPoint{row.Date, row.Sell})
-		}
-		if !row.Buy.IsNull() {
-			compra.points = append(compra.points, chartPoint{row.Date, row.Buy})
-		}
-	}
-	return newChart("chart.quote", from, to, []series{compra, venta})
-}

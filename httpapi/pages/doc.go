@@ -40,7 +40,7 @@
 //   - An amount may have commas between thousands (1,250.50) or a decimal comma (250,50).
 //   - With operation=pesos the amount is in pesos. It is divided by the price and rounded down to cents.
 //   - The best, median and reference rates of a day come from the history of that day, over all channels. The median of
-//     an even number of values is the mean of the middle two, rounded half even to four decimals.
+//     an even number of values is the mean of the middle two, rounded half up to four decimals.
 //
 // # Where to start reading
 //

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"cmp"
+	"math/big"
 	"slices"
 	"time"
 
@@ -10,13 +11,11 @@ import (
 )
 
 const (
-	historyDaysMax     = engine.HistoryRangeDaysMax
-	pastCacheDuration  = 5 * time.Minute               // pages show a change of a past day with this delay
-	historyCacheMax    = 64                            // largest number of currencies in the cache, about 50 KiB each
-	queryPagesMax      = 20                            // most result pages read for one query; a year of one rate needs two
-	medianScale        = 10_000                        // a mean is rounded to 1/medianScale DOP
-	unitsPerDOP        = 100_000_000                   // units of engine.Decimal in one DOP (Dominican peso)
-	medianUnitsDoubled = 2 * unitsPerDOP / medianScale // units in twice the smallest step of a mean (1/medianScale DOP)
+	historyDaysMax    = engine.HistoryRangeDaysMax
+	pastCacheDuration = 5 * time.Minute // pages show a change of a past day with this delay
+	historyCacheMax   = 64              // largest number of currencies in the cache, about 50 KiB each
+	queryPagesMax     = 20              // most result pages read for one query; a year of one rate needs two
+	unitsPerDOP       = 100_000_000     // units of engine.Decimal in one DOP (Dominican peso)
 )
 
 // sideSummary summarizes one side (venta or compra) of all rates of a currency on one day. Missing values are null.
@@ -69,24 +68,18 @@ func appendSide(sides []engine.Decimal, side engine.Decimal) []engine.Decimal {
 }
 
 // median returns the median of sorted values. For an even number of values it returns the mean of the middle two,
-// rounded half even to four decimals. If the middle two are equal, it returns their value without rounding.
+// rounded half up to four decimals. If the middle two are equal, it returns their value without rounding.
 func median(sorted []engine.Decimal) engine.Decimal {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 || sorted[middle-1].Compare(sorted[middle]) == 0 {
 		return sorted[middle]
 	}
-	a, b := sorted[middle-1].Units(), sorted[middle].Units()
-	whole := a/medianUnitsDoubled + b/medianUnitsDoubled
-	remainder := a%medianUnitsDoubled + b%medianUnitsDoubled
-	whole, remainder = whole+remainder/medianUnitsDoubled, remainder%medianUnitsDoubled
-	if half := int64(medianUnitsDoubled / 2); remainder > half || remainder == half && whole%2 == 1 {
-		whole++
-	}
-	mean, err := engine.ParseDecimal(formatFixed(whole, medianScale, 4))
+	mean := big.NewRat(sorted[middle-1].Units(), 2*unitsPerDOP)
+	result, err := engine.ParseDecimal(mean.Add(mean, big.NewRat(sorted[middle].Units(), 2*unitsPerDOP)).FloatString(4))
 	if err != nil {
 		return engine.Decimal{} // the mean is out of the range of Decimal
 	}
-	return mean
+	return result
 }
 
 // historyRows returns all history entries that a query selects.

@@ -3,7 +3,9 @@ package pages
 import (
 	"math"
 	"math/big"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,38 +27,32 @@ func MustDecimal(t rapid.TB, text string) engine.Decimal {
 
 // TestMedian_Exact compares the median with rational arithmetic, with sums beyond 64 bits and many halves.
 func TestMedian_Exact(t *testing.T) {
-	halves := rapid.Map(rapid.Int64Range(1, 99), func(n int64) int64 { return n * medianUnitsDoubled / 4 })
+	halves := rapid.Map(rapid.Int64Range(1, 99), func(n int64) int64 { return n * unitsPerDOP / 20_000 })
 	rapid.Check(t, func(t *rapid.T) {
-		units := rapid.SliceOfN(rapid.OneOf(halves, rapid.Int64Range(1, math.MaxInt64-medianUnitsDoubled)), 1, 9).Draw(t, "units")
+		units := rapid.SliceOfN(rapid.OneOf(halves, rapid.Int64Range(1, math.MaxInt64-unitsPerDOP)), 1, 9).Draw(t, "units")
 		slices.Sort(units)
 		var sorted []engine.Decimal
 		for _, u := range units {
-			sorted = append(sorted, MustDecimal(t, formatFixed(u, unitsPerDOP, 8)))
+			sorted = append(sorted, decimalOf(t, u))
 		}
-		got := median(sorted)
-		if n := len(units); n%2 == 1 || units[n/2-1] == units[n/2] {
+		got, n := median(sorted), len(units)
+		if n%2 == 1 || units[n/2-1] == units[n/2] {
 			if got != sorted[n/2] {
 				t.Fatalf("the middle of %v is %s", sorted, got)
 			}
 			return
 		}
-		a, b := units[len(units)/2-1], units[len(units)/2]
-		exact := new(big.Rat).SetFrac(big.NewInt(0).Add(big.NewInt(a), big.NewInt(b)), big.NewInt(2*unitsPerDOP))
-		is, _ := new(big.Rat).SetString(got.String())
-		off := new(big.Rat).Sub(is, exact)
-		half := big.NewRat(1, 20_000)
-		switch off.Abs(off).Cmp(half) {
-		case 1:
-			t.Fatalf("%s is more than half a unit away from %s", got, exact.FloatString(10))
-		case 0:
-			if digit := got.String()[len(got.String())-1]; (digit-'0')%2 == 1 {
-				t.Fatalf("%s: a half goes to the even digit", got)
-			}
-		}
-		if _, fraction, _ := strings.Cut(got.String(), "."); len(fraction) != 4 {
-			t.Fatalf("%s has not four decimals", got)
+		const step = 2 * unitsPerDOP / 10_000 // twice the smallest step of a mean
+		sum := new(big.Int).Add(big.NewInt(units[n/2-1]), big.NewInt(units[n/2]))
+		steps := sum.Add(sum, big.NewInt(step/2)).Div(sum, big.NewInt(step))
+		if want := new(big.Rat).SetFrac(steps, big.NewInt(10_000)).FloatString(4); steps.Sign() > 0 && got.String() != want {
+			t.Fatalf("the mean of the middle of %v is %s, want %s", sorted, got, want)
 		}
 	})
+}
+
+func decimalOf(t rapid.TB, units int64) engine.Decimal {
+	return MustDecimal(t, big.NewRat(units, unitsPerDOP).FloatString(8))
 }
 
 func TestNumbers(t *testing.T) {
@@ -82,62 +78,68 @@ func TestNumbers(t *testing.T) {
 
 // TestChart_Inside checks that charts are drawn inside their box, between increasing labels.
 func TestChart_Inside(t *testing.T) {
+	texts := ReadTexts(sub(publicFiles, "public"))
 	rapid.Check(t, func(t *rapid.T) {
 		from := engine.Date(rapid.IntRange(700_000, 800_000).Draw(t, "from"))
 		days := rapid.IntRange(1, 365).Draw(t, "days")
-		var readings []chartPoint
+		var points []chartPoint
 		for _, day := range rapid.SliceOfNDistinct(rapid.IntRange(0, days-1), 0, days, rapid.ID).Draw(t, "on") {
-			units := rapid.Int64Range(1, chartUnitsMax).Draw(t, "units")
-			readings = append(readings, chartPoint{from.AddDays(day), MustDecimal(t, formatFixed(units, unitsPerDOP, 8))})
+			points = append(points, chartPoint{from.AddDays(day), decimalOf(t, rapid.Int64Range(1, chartUnitsMax).Draw(t, "units"))})
 		}
-		slices.SortFunc(readings, func(a, b chartPoint) int { return int(a.date - b.date) })
-		c := newChart("x", from, from.AddDays(days-1), []series{{class: "a", key: "a", points: readings}})
-		if len(readings) == 0 {
-			if c != nil {
+		slices.SortFunc(points, func(a, b chartPoint) int { return int(a.date - b.date) })
+		l := &Localizer{Language: Spanish, texts: texts}
+		drawn := l.chart("chart.quote", from, from.AddDays(days-1), series{class: "best", key: "line.best", points: points})
+		if len(points) == 0 {
+			if drawn != nil {
 				t.Fatal("a chart of nothing")
 			}
 			return
 		}
-		if len(c.Ticks) < 2 || len(c.Ticks) > 12 {
-			t.Fatalf("%d ticks", len(c.Ticks))
+		var text strings.Builder
+		if err := drawn.Render(&text); err != nil {
+			t.Fatal(err)
 		}
-		for i, tick := range c.Ticks {
-			if tick.Y < chartTop || tick.Y > chartBottom || i > 0 && tick.Y >= c.Ticks[i-1].Y {
-				t.Fatalf("ticks %+v", c.Ticks)
+		grid := regexp.MustCompile(`class="grid" d="M\d+ (\d+)H3960"`).FindAllStringSubmatch(text.String(), -1)
+		before := math.MaxInt
+		for _, line := range grid {
+			y, err := strconv.Atoi(line[1])
+			if err != nil || y < chartTop || y > chartBottom || y >= before {
+				t.Fatalf("grid lines at %v", grid)
+			}
+			before = y
+		}
+		path := regexp.MustCompile(`class="line best" d="([^"]*)"`).FindStringSubmatch(text.String())
+		ends := regexp.MustCompile(`[ML](\d+) (\d+)`).FindAllStringSubmatch(path[1], -1)
+		for _, end := range ends {
+			x, errX := strconv.Atoi(end[1])
+			y, errY := strconv.Atoi(end[2])
+			if errX != nil || errY != nil || x < chartMargin || x > chartRight || y < chartTop || y > chartBottom {
+				t.Fatalf("the line is at %v", end)
 			}
 		}
-		if last := c.Bands[len(c.Bands)-1]; len(c.Bands) > chartBandsMax || last.Date != readings[len(readings)-1].date || last.Values[0] != c.Lines[0].Last {
-			t.Fatalf("%d bands, the last with %+v", len(c.Bands), last)
-		}
-		l := c.Lines[0]
-		if l.LastX < c.Left || l.LastX > c.Right || l.LastY < chartTop || l.LastY > chartBottom || c.LabelX <= 0 {
-			t.Fatalf("the line ends at %d %d", l.LastX, l.LastY)
-		}
-		if strings.Count(l.Path, "M")+strings.Count(l.Path, "L") != len(readings) {
-			t.Fatalf("%d readings make %s", len(readings), l.Path)
+		bands := strings.Split(text.String(), `class="band"`)[1:]
+		if len(grid) < 2 || len(grid) > 12 || len(ends) != len(points) || len(bands) > chartBandsMax ||
+			!strings.Contains(bands[len(bands)-1], "· Mejor "+sideOrDash(points[len(points)-1].value)+"<") {
+			t.Fatalf("%d grid lines, %d of %d points, %d bands:\n%s", len(grid), len(ends), len(points), len(bands), text.String())
 		}
 	})
 }
 
 func TestChart_Ticks(t *testing.T) {
-	value := func(text string) series {
-		return series{class: "a", key: "a", points: []chartPoint{{700_000, MustDecimal(t, text)}}}
-	}
-	for _, tt := range []struct {
-		lines []series
-		want  string
-	}{
-		{[]series{value("59.30"), value("58.10")}, "58.00 58.50 59.00 59.50"},
-		{[]series{value("59.30")}, "59.20 59.30 59.40"},
-		{[]series{value("0.0701"), value("0.0704")}, "0.0701 0.0702 0.0703 0.0704"},
-		{[]series{value("100"), value("500")}, "100.00 200.00 300.00 400.00 500.00"},
+	for values, want := range map[[2]string]string{
+		{"59.30", "58.10"}: "58.00 58.50 59.00 59.50", {"59.30", "59.30"}: "59.20 59.30 59.40",
+		{"0.0701", "0.0704"}: "0.0701 0.0702 0.0703 0.0704", {"100", "500"}: "100.00 200.00 300.00 400.00 500.00",
 	} {
+		var line series
+		line.add(700_000, MustDecimal(t, values[0]))
+		line.add(700_001, MustDecimal(t, values[1]))
+		s, _ := newScale(700_000, 700_006, []series{line})
 		var labels []string
-		for _, tick := range newChart("x", 700_000, 700_006, tt.lines).Ticks {
-			labels = append(labels, tick.Label)
+		for value := s.low; value <= s.high; value += s.step {
+			labels = append(labels, tickLabel(value, s.step))
 		}
-		if got := strings.Join(labels, " "); got != tt.want {
-			t.Errorf("got %s, want %s", got, tt.want)
+		if got := strings.Join(labels, " "); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

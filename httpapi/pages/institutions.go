@@ -116,7 +116,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 			summary := Group{Span(Class("who"), Text(rate.Currency)), l.channel(rate), If(rate.Kind == engine.Reference, l.tag("tag", "kind.reference")),
 				If(rate.Stale, l.tag("tag bad", "rates.stale")),
 				If(effective == 0 && !rate.EffectiveDate.IsZero(), Span(Class("meta"), l.T("rate.effective", l.Date(rate.EffectiveDate))))}
-			return Tr(Td(Class("name"), l.provenanceBehind(rate, summary, P(l.provenance(rate)))),
+			return Tr(Td(Class("name"), l.provenanceBehind(rate, summary, nil)),
 				Td(Class("number"), l.side(rate.Buy)), Td(Class("number"), l.side(rate.Sell)))
 		}))))
 }

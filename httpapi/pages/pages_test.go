@@ -175,7 +175,8 @@ func TestPages_Tags(t *testing.T) {
 func TestPages_Assets(t *testing.T) {
 	var script bytes.Buffer
 	writer := gzip.NewWriter(&script)
-	_, err := writer.Write([]byte("let a = 1;"))
+	code := strings.Repeat("let a = 1;", 200)
+	_, err := writer.Write([]byte(code))
 	if err = errors.Join(err, writer.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestPages_Assets(t *testing.T) {
 		packed.Header().Get("Vary") != "Accept-Encoding" || packed.Header().Get("Content-Type") != "text/javascript; charset=utf-8" {
 		t.Errorf("headers %v and %v", plain.Header(), packed.Header())
 	}
-	if plain.Body.String() != "let a = 1;" || !bytes.Equal(packed.Body.Bytes(), script.Bytes()) {
+	if plain.Body.String() != code || packed.Body.Len() > 200 {
 		t.Errorf("%q and %q", plain.Body, packed.Body)
 	}
 	asset := get(t, h, css)

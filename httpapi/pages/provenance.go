@@ -2,7 +2,6 @@ package pages
 
 import (
 	"strings"
-	"time"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -21,22 +20,9 @@ func (l *Localizer) sourceName(rate *engine.Rate) string {
 	return rate.SourceName + " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 }
 
-// unchangedMin is how long a rate must have been the same before the pages say so: longer than a weekend with holidays.
-const unchangedMin = 7 * 24 * time.Hour
-
-// provenance returns how long ago a rate was checked, its source, and since when it is the same if that is long ago.
-func (l *Localizer) provenance(rate *engine.Rate) Node {
-	return Group{
-		If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
-		l.T("rates.updated"), Text(" "), l.age(rate.LastCheckedAt), Text(" · " + l.sourceName(rate)),
-		If(rate.LastCheckedAt.Sub(rate.CollectedAt) >= unchangedMin,
-			Group{Text(" · "), l.T("rates.unchanged", l.Date(engine.DateOf(rate.CollectedAt)))}),
-	}
-}
-
 // provenanceBehind returns a summary. A click on it shows more, and what the node knows of the origin of a rate: where
 // it is from, when it was read, and what the source said.
-func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node, more ...Node) Node {
+func (l *Localizer) provenanceBehind(rate *engine.Rate, summary, more Node) Node {
 	expires := "provenance.expires"
 	if rate.Stale {
 		expires = "provenance.expired"
@@ -47,7 +33,7 @@ func (l *Localizer) provenanceBehind(rate *engine.Rate, summary Node, more ...No
 	if !rate.Manual {
 		source = External(rate.SourceURL, name)
 	}
-	return Details(Class("origin"), Summary(summary), Group(more),
+	return Details(Class("origin"), Summary(summary), more,
 		Dl(entry("provenance.source", source),
 			entry("provenance.said", l.T("side.compra"), Text(" "+said(rate.Buy)+" · "), l.T("side.venta"), Text(" "+said(rate.Sell))),
 			entry("provenance.dated", l.statedDates(rate)),

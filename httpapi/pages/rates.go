@@ -4,7 +4,6 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-	"time"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -43,9 +42,6 @@ func (l *Localizer) channel(rate *engine.Rate) Node {
 	}
 	return l.tag("tag", "channel."+string(rate.Channel))
 }
-
-// age returns how long ago t was (see Since), with the exact time as tooltip.
-func (l *Localizer) age(t time.Time) Node { return l.Since(t, Title(l.Instant(t))) }
 
 func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
@@ -166,8 +162,7 @@ func (l *Localizer) asOf(rates []*engine.Rate, more Node) Node {
 
 // named returns the name of the institution of a rate, with tags. A click on it shows where the rate is from.
 func (l *Localizer) named(rate *engine.Rate, tags ...Node) Node {
-	return l.provenanceBehind(rate, Group{Span(Class("who"), Text(rate.InstitutionName)), l.channel(rate), Group(tags)},
-		P(l.institution(rate), Text(" · "), l.provenance(rate)))
+	return l.provenanceBehind(rate, Group{Span(Class("who"), Text(rate.InstitutionName)), l.channel(rate), Group(tags)}, P(l.institution(rate)))
 }
 
 // unrankedTable returns the table of rates that are not ranked: they are stale or lack the side for the operation.
@@ -197,6 +192,8 @@ func referenceSection(rates []*engine.Rate, l *Localizer) Node {
 		Dl(Class("facts"), Map(rates, func(rate *engine.Rate) Node {
 			return Div(Dt(l.institution(rate), If(rate.Stale, l.tag("tag bad", "rates.stale"))),
 				Dd(l.T("side.compra"), Text(" "), Strong(l.side(rate.Buy)), Text(" · "), l.T("side.venta"), Text(" "), Strong(l.side(rate.Sell)),
-					l.provenanceBehind(rate, l.provenance(rate))))
+					l.provenanceBehind(rate, Group{
+						If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
+						l.T("rates.updated"), Text(" "), l.Since(rate.LastCheckedAt, Title(l.Instant(rate.LastCheckedAt)))}, nil)))
 		})))
 }

@@ -231,7 +231,8 @@ func (f *Frame) collection(l *Localizer) Node {
 	if day := engine.DateOf(next); day != engine.DateOf(l.now) {
 		when = l.Str("error.empty.later", l.ShortDate(day), l.Clock(next))
 	}
-	return Group{P(Text(when)), If(len(failed) > 0, Group{P(l.T("error.empty.failed")), Ul(Map(failed, func(id string) Node {
-		return Li(Text(f.config.Catalogue.Source(id).Name))
-	}))})}
+	if len(failed) == 0 {
+		return P(l.T("error.empty.first"), Text(" "+when))
+	}
+	return Group{P(Text(when)), P(l.T("error.empty.failed")), Ul(Map(failed, func(id string) Node { return Li(Text(f.config.Catalogue.Source(id).Name)) }))}
 }

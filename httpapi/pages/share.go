@@ -102,7 +102,7 @@ func (p *Pages) embedCode(q pageQuery, l *Localizer) Node {
 	}
 	code := fmt.Sprintf(`<iframe src="%s" title="%s" width="380" height="260" style="border:0" loading="lazy"></iframe>`,
 		p.frame.config.PublicURL+l.Path("/embed/"+strings.ToLower(q.Currency)), p.heading(l, q.Currency))
-	return Details(Summary(l.T("share.embed")), Pre(TabIndex("0"), Aria("label", "HTML"), Attr("translate", "no"), Code(Text(code))))
+	return Group{P(l.T("share.embed")), Pre(TabIndex("0"), Aria("label", "HTML"), Attr("translate", "no"), Code(Text(code)))}
 }
 
 // summary returns the best rates in words: compra 58.30, venta 59.05.
