@@ -65,7 +65,7 @@ func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, contentType string,
 	p.frame.send(w, r, body)
 }
 
-// showSitemap serves a sitemap (sitemaps.org) of the pages in both languages. An id of an institution needs no escaping.
+// showSitemap serves a sitemap (sitemaps.org) of the pages in both languages. Ids of institutions need no escaping.
 func (p *Pages) showSitemap(w http.ResponseWriter, r *Request) {
 	items, err := p.institutions()
 	if err != nil {

@@ -56,24 +56,13 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 		Admit: public.Frame().Admit,
 	})
 	account.New(account.Config{
-		Frame: public.Frame(), Accounts: system, Access: system, Mail: pagesMail(c.Mail), Random: c.Random,
-		Logger: c.Actors.Logger,
+		Frame: public.Frame(), Accounts: system, Access: system, Random: c.Random, Logger: c.Actors.Logger,
+		MailOff: c.Mail != admin.MailSMTP && c.Mail != admin.MailLog, MailPrinted: c.Mail == admin.MailLog,
 	}).Register(mux)
 	docs.New(docs.Config{
 		Frame: public.Frame(), Limits: limits, KeysRequired: keysRequired,
 	}).Register(mux)
 	return mux, public.Frame().NotFoundHandler()
-}
-
-// pagesMail converts Config.Mail (how login codes are sent) to the value that the account pages need.
-func pagesMail(mail string) account.Mail {
-	switch mail {
-	case admin.MailSMTP:
-		return account.MailSent
-	case admin.MailLog:
-		return account.MailPrinted
-	}
-	return account.MailOff
 }
 
 // ServeHTTP implements http.Handler. Every response links to the documents of package contract.

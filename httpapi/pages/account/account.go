@@ -14,18 +14,6 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Mail says how login codes are sent.
-type Mail uint8
-
-const (
-	// MailOff sends no codes. The page says that sign-in is not possible.
-	MailOff Mail = iota
-	// MailSent sends codes through a mail server.
-	MailSent
-	// MailPrinted prints codes to the terminal of the node, for development.
-	MailPrinted
-)
-
 // AccessPolicy reports whether limits are enforced and when API keys are required. account.Admitter implements it.
 type AccessPolicy interface {
 	LimitsEnforced() bool
@@ -37,9 +25,11 @@ type Config struct {
 	Frame    *pages.Frame
 	Accounts account.Service
 	Access   AccessPolicy
-	Mail     Mail
 	Random   io.Reader    // cryptographically secure
 	Logger   *slog.Logger // nil means no log
+
+	MailOff     bool // the node sends no login codes; the page says that sign-in is not possible
+	MailPrinted bool // the node prints login codes to its terminal, for development
 }
 
 // Pages serves the account pages. It is safe for concurrent use.

@@ -84,8 +84,8 @@ func TestGolden_States(t *testing.T) {
 			world  func(*fakeAccounts)
 			inside bool
 		}{
-			"mail-off":     {func(w *fakeAccounts) { w.pages.config.Mail = MailOff }, false},
-			"mail-printed": {func(w *fakeAccounts) { w.pages.config.Mail = MailPrinted }, false},
+			"mail-off":     {func(w *fakeAccounts) { w.pages.config.MailOff = true }, false},
+			"mail-printed": {func(w *fakeAccounts) { w.pages.config.MailPrinted = true }, false},
 			"announced":    {func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(20 * 24 * time.Hour) }, false},
 			"limits-off":   {func(w *fakeAccounts) { w.enforced = false }, true},
 			"suspended":    {func(w *fakeAccounts) { w.suspended = true }, true},

@@ -67,8 +67,8 @@ func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	})
 }
 
-// field returns a field of the form without spaces around it. Query parameters are ignored.
-func (v *pageContext) field(name string) string { return strings.TrimSpace(v.formValues.Get(name)) }
+// value returns a field of the form without spaces around it. Query parameters are ignored.
+func (v *pageContext) value(name string) string { return strings.TrimSpace(v.formValues.Get(name)) }
 
 // digits returns a field of the form without spaces and hyphens.
 func (v *pageContext) digits(name string) string {
@@ -77,7 +77,7 @@ func (v *pageContext) digits(name string) string {
 			return -1
 		}
 		return c
-	}, v.field(name))
+	}, v.value(name))
 }
 
 // requester returns the browser for a request for a login code or a login.
@@ -128,13 +128,11 @@ func (v *pageContext) write(status int, title string, body Group) {
 }
 
 // log logs an operation, but no e-mail address, login code or key. It does not log errors caused by load or limits.
-func (v *pageContext) log(operation string, status int, code engine.Code) {
-	switch code {
-	case engine.CodeRateLimited, engine.CodeRequestedTooSoon, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority, engine.CodeDataUnavailable,
-		engine.CodeMailUnavailable:
+func (v *pageContext) log(status int, code engine.Code) {
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		return
 	}
 	v.p.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account page",
-		slog.String("requestId", v.r.ID), slog.String("operation", operation), slog.Int("status", status),
+		slog.String("requestId", v.r.ID), slog.String("operation", v.r.Pattern), slog.Int("status", status),
 		slog.String("code", string(code)), slog.String("network", fields.LoggedNetwork(v.r.Address)))
 }

@@ -62,7 +62,7 @@ func newFakeAccountsAt(t *testing.T, publicURL string, secure bool) *fakeAccount
 	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue(), Contact: "ayuda@example.do",
 		PublicURL: publicURL, Secure: secure})
-	w.pages = New(Config{Frame: public.Frame(), Accounts: w, Access: w, Mail: MailSent, Random: rand.NewChaCha8([32]byte{2}), Logger: logger})
+	w.pages = New(Config{Frame: public.Frame(), Accounts: w, Access: w, Random: rand.NewChaCha8([32]byte{2}), Logger: logger})
 	w.pages.Register(w.mux)
 	return w
 }

@@ -13,12 +13,20 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
+// formView is what a page with forms shows: what was typed, and after a form was sent, its result. Messages are keys of
+// pages.Texts.
+type formView struct {
+	email, name string
+	fieldErrs   map[string]string // by name of the field: key of its error message
+	formErr     *formError        // may be nil
+	note        string            // key of a success message, or ""
+}
+
 // formError is an error that concerns a form as a whole, not one of its input fields.
 type formError struct {
-	Key     string // the text of the error has the key "fault." + Key
-	Status  int
-	Wait    time.Duration // how long the user should wait before the next attempt; 0 is not shown
-	Minutes bool          // Wait is shown in minutes instead of seconds
+	Key    string // the text of the error has the key "fault." + Key
+	Status int
+	Wait   time.Duration // how long the user should wait before the next attempt; 0 is not shown
 }
 
 // noCookie is the error of a form that came without a cookie of these pages.
@@ -56,50 +64,39 @@ func formErrorOf(err error) *formError {
 	f := &formError{Key: string(apiErr.Code), Status: status}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		f.Wait = max(apiErr.RetryAfter, time.Second)
-		f.Minutes = f.Wait > secondsMax
 	}
 	return f
 }
 
-// Count returns Wait in the unit in which it is shown, rounded up.
-func (f *formError) Count() int {
-	unit := time.Second
-	if f.Minutes {
-		unit = time.Minute
-	}
-	return int((f.Wait + unit - 1) / unit)
-}
-
-// statusOf returns the HTTP status of a page. If one of fieldErrors is not "", the status is 422. Otherwise it is the
-// status of f, or 200 if f is nil. statusOf also sets Retry-After if f.Wait is not 0.
-func (v *pageContext) statusOf(f *formError, fieldErrors ...string) int {
-	switch {
-	case strings.Join(fieldErrors, "") != "":
+// statusOf returns the HTTP status of a page: 422 with an error of a field, otherwise that of the error of the form, or
+// 200. It also sets Retry-After if the user should wait.
+func (v *pageContext) statusOf(view formView) int {
+	switch f := view.formErr; {
+	case len(view.fieldErrs) > 0:
 		return http.StatusUnprocessableEntity
 	case f == nil:
 		return http.StatusOK
 	case f.Wait > 0:
 		v.w.Header().Set("Retry-After", pages.RetryAfter(f.Wait))
 	}
-	return f.Status
+	return view.formErr.Status
 }
 
-// notice returns the error as a box, or nil if f is nil.
-func (v *pageContext) notice(f *formError) Node {
-	if f == nil {
-		return nil
+// notices returns the success message and the error of the form, each as a box if there is one.
+func (v *pageContext) notices(view formView) Node {
+	var boxes Group
+	if view.note != "" {
+		boxes = append(boxes, Div(Class("notice good"), Role("status"), P(v.l.T(view.note))))
 	}
-	unit := "wait.seconds"
-	if f.Minutes {
-		unit = "wait.minutes"
+	if f := view.formErr; f != nil {
+		key, unit := "wait.seconds", time.Second
+		if f.Wait > secondsMax {
+			key, unit = "wait.minutes", time.Minute
+		}
+		wait := int((f.Wait + unit - 1) / unit) // rounded up
+		boxes = append(boxes, Div(Class("notice bad"), Role("alert"), P(v.l.T("fault."+f.Key), If(f.Wait > 0, Text(" "+v.l.Count(key, wait))))))
 	}
-	return Div(Class("notice bad"), Role("alert"),
-		P(v.l.T("fault."+f.Key), If(f.Wait > 0, Text(" "+v.l.Count(unit, f.Count())))))
-}
-
-// note returns a success message, or nil if key is "".
-func (v *pageContext) note(key string) Node {
-	return If(key != "", Div(Class("notice good"), Role("status"), P(v.l.T(key))))
+	return boxes
 }
 
 // form returns a form. path is relative to rootPage.
@@ -107,23 +104,28 @@ func (v *pageContext) form(path, class string, children ...Node) Node {
 	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+path), Group(children))
 }
 
-func field(children ...Node) Node { return Div(Class("field"), Group(children)) }
+// field returns an input field with its label, its error message and its help text, which may be "". label is the key
+// of the label.
+func (v *pageContext) field(view formView, name, label, help string, attributes ...Node) Node {
+	described, errKey := "", view.fieldErrs[name]
+	if help != "" {
+		described = name + "-help"
+	}
+	if errKey != "" {
+		described = strings.TrimSpace(described + " " + name + "-fault")
+	}
+	return Div(Class("field"), Label(For(name), v.l.T(label)),
+		Input(ID(name), Name(name), Group(attributes), If(described != "", Aria("describedby", described)), If(errKey != "", Aria("invalid", "true"))),
+		If(errKey != "", P(Class("problem"), ID(name+"-fault"), Role("alert"), v.l.T(errKey))),
+		If(help != "", P(Class("fine"), ID(name+"-help"), Text(help))))
+}
+
+func (v *pageContext) emailField(view formView, help string) Node {
+	return v.field(view, "email", "welcome.email", help, Type("email"), Attr("inputmode", "email"), AutoComplete("email"), MaxLength("254"), Required(), Value(view.email))
+}
 
 func submit(class string, children ...Node) Node {
 	return Button(Class(class), Type("submit"), Group(children))
-}
-
-// describedBy returns the attributes that link a field to its help text and its error message.
-func describedBy(name, help, errKey string) Node {
-	if errKey == "" {
-		return If(help != "", Aria("describedby", help))
-	}
-	return Group{Aria("describedby", strings.TrimSpace(help+" "+name+"-fault")), Aria("invalid", "true")}
-}
-
-// fieldError returns the error message of a field, or nil if errKey is "".
-func (v *pageContext) fieldError(name, errKey string, role Node) Node {
-	return If(errKey != "", P(Class("problem"), ID(name+"-fault"), role, v.l.T(errKey)))
 }
 
 // codeOf returns the code of an engine.Error, or "" for another error.

@@ -14,18 +14,9 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// homeView is the input of homePage. Messages are given as keys of pages.Texts. After a form was sent, it describes the
-// result of the form.
-type homeView struct {
-	name       string     // name of a key, as typed
-	nameErrKey string     // key of the error message for the name, or ""
-	formErr    *formError // may be nil
-	note       string     // key of a success message, or ""
-}
-
 // homePage sends the page with keys and usage, or the sign-in page if the session has expired.
-func (v *pageContext) homePage(view homeView) {
-	status := v.statusOf(view.formErr, view.nameErrKey)
+func (v *pageContext) homePage(view formView) {
+	status := v.statusOf(view)
 	keys, suspended, err := v.keys()
 	var usage Node
 	if err == nil {
@@ -41,7 +32,7 @@ func (v *pageContext) homePage(view homeView) {
 	}
 	l := v.l
 	v.write(status, "nav.account", Group{
-		H1(l.T("home.title")), v.note(view.note), v.notice(view.formErr),
+		H1(l.T("home.title")), v.notices(view),
 		If(suspended, Div(Class("notice bad"), P(l.T("home.suspended"), v.p.config.Frame.Contact(" "+l.Str("home.suspended.contact"))))),
 		v.keysRequiredNotice(),
 		Section(Class("stack"), Aria("labelledby", "keys"), H2(ID("keys"), l.T("home.keys")), v.keyList(keys), v.keyForm(view, keys)),
@@ -91,7 +82,7 @@ func (v *pageContext) revokeForm(key *account.KeyRecord) Node {
 			submit("button danger", v.l.T("home.revoke.do"), label)))
 }
 
-func (v *pageContext) keyForm(view homeView, keys []account.KeyRecord) Node {
+func (v *pageContext) keyForm(view formView, keys []account.KeyRecord) Node {
 	active := 0
 	for i := range keys {
 		if keys[i].Active() {
@@ -102,11 +93,8 @@ func (v *pageContext) keyForm(view homeView, keys []account.KeyRecord) Node {
 	if active >= account.KeysActiveMax {
 		return P(Class("notice"), l.T("home.full", account.KeysActiveMax))
 	}
-	name := Input(ID("name"), Name("name"), Type("text"), MaxLength("80"), AutoComplete("off"), Value(view.name),
-		describedBy("name", "name-help", view.nameErrKey))
 	return v.form("/keys", "card stack", H3(l.T("home.new")),
-		field(Group{Label(For("name"), l.T("home.name")), name}, v.fieldError("name", view.nameErrKey, Role("alert")),
-			P(Class("fine"), ID("name-help"), l.T("home.name.help"))),
+		v.field(view, "name", "home.name", l.Str("home.name.help"), Type("text"), MaxLength("80"), AutoComplete("off"), Value(view.name)),
 		submit("button", l.T("home.make")))
 }
 
@@ -140,7 +128,7 @@ func (v *pageContext) sessionEnded(status int) {
 	if status == http.StatusOK {
 		f.Status = status // for a GET, an expired session is not an error
 	}
-	v.signInPage(signInView{formErr: f})
+	v.signInPage(formView{formErr: f})
 }
 
 // keys returns the keys of the account, and whether the account is suspended. Active keys are before revoked ones, and
@@ -176,22 +164,21 @@ func labelOf(key *account.KeyRecord) string {
 
 // createKey creates a key and shows it. A reload of its page asks the reader before the browser sends the form again.
 func (p *Pages) createKey(v *pageContext) {
-	const operation = "POST /account/keys"
 	if !v.hasSession {
 		v.sessionEnded(http.StatusForbidden)
 		return
 	}
-	name := v.field("name")
+	name := v.value("name")
 	if !account.ValidKeyName(name) {
-		v.homePage(homeView{name: name, nameErrKey: "fault.name"})
+		v.homePage(formView{name: name, fieldErrs: map[string]string{"name": "fault.name"}})
 		return
 	}
 	key, secret, err := p.config.Accounts.CreateKey(v.session.Digest(), name)
 	if err != nil {
-		v.showError(operation, err, homeView{name: name})
+		v.showError(err, formView{name: name})
 		return
 	}
-	v.log(operation, http.StatusCreated, "")
+	v.log(http.StatusCreated, "")
 	v.write(http.StatusCreated, "made.title", v.newKeyPage(labelOf(&key), secret.Reveal()))
 }
 
@@ -217,25 +204,24 @@ func (v *pageContext) newKeyPage(label, secret string) Group {
 
 // revokeKey revokes a key. Revoking a revoked key is not an error.
 func (p *Pages) revokeKey(v *pageContext) {
-	const operation = "POST /account/keys/{id}/revoke"
 	if !v.hasSession {
 		v.sessionEnded(http.StatusForbidden)
 		return
 	}
 	if err := p.config.Accounts.RevokeKey(v.session.Digest(), v.r.PathValue("id")); err != nil {
-		v.showError(operation, err, homeView{})
+		v.showError(err, formView{})
 		return
 	}
-	v.log(operation, http.StatusSeeOther, "")
+	v.log(http.StatusSeeOther, "")
 	v.redirect(rootPage + "?done=revoked")
 }
 
 // showError shows an error of a form on the page with the keys.
-func (v *pageContext) showError(operation string, err error, view homeView) {
+func (v *pageContext) showError(err error, view formView) {
 	if view.formErr = formErrorOf(err); view.formErr == nil {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
-	v.log(operation, view.formErr.Status, codeOf(err))
+	v.log(view.formErr.Status, codeOf(err))
 	v.homePage(view)
 }
