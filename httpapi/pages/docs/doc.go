@@ -1,6 +1,6 @@
 // Package docs serves the pages for developers of clients:
 //
-//	/docs             the guide, which works without JavaScript (docs.go, tables.go; files/guide.*.html)
+//	/docs             the guide, which works without JavaScript (docs.go; files/guide.*.html)
 //	/docs/reference   Swagger UI with the /openapi.json of this node (files/reference.*)
 //
 // The same paths exist under /en. files/snippets has a complete program in each programming language; a test of package

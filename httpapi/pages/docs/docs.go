@@ -4,8 +4,6 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +36,7 @@ type Docs struct {
 	config   Config
 	texts    *pages.Texts
 	policy   string // Content-Security-Policy of the reference
+	answer   string // an example of a response
 	snippets []snippet
 }
 
@@ -57,17 +56,11 @@ const (
 	copyScript = "copy.js" // an asset of pages.Frame
 )
 
-// snippet is a program or a text that the reader can copy.
+// snippet is a program that the reader can copy.
 type snippet struct {
 	Name, Title string
 	Run         string // command that runs the program, or ""
 	Text        string // {{service}} stands for the URL of the service
-}
-
-// withService replaces {{service}} in Text.
-func (s snippet) withService(service string) snippet {
-	s.Text = strings.TrimSpace(strings.ReplaceAll(s.Text, "{{service}}", service))
-	return s
 }
 
 // New creates the pages and adds their assets to the Frame. It panics if an embedded file is invalid.
@@ -76,7 +69,7 @@ func New(config Config) *Docs {
 	must("open the files", err)
 	config.Frame.AddAssets(files, guideStyle, referenceStyle, referenceScript)
 	config.Frame.AddAssets(embedded, "vendored/"+swaggerStyle+".gz", "vendored/"+swaggerScript+".gz")
-	d := &Docs{config: config, texts: pages.ReadTexts(files)}
+	d := &Docs{config: config, texts: pages.ReadTexts(files), answer: string(read("files/answer.json"))}
 	d.policy = strings.Replace(pages.Policy, "img-src 'self'", "img-src 'self' data:", 1)
 	for _, s := range []snippet{
 		{Name: "curl", Title: "curl"},
@@ -118,9 +111,8 @@ func (d *Docs) showGuide(w http.ResponseWriter, r *pages.Request) {
 			Title: "API", Description: l.Str("guide.description"), Section: rootPage, Styles: []string{guideStyle}, Scripts: []string{copyScript},
 			Until: expires,
 			Body: l.Prose("guide", pages.Slots{
-				"quick": d.quickStarts(l, service), "operations": operationTable(l), "answer": answerSection(l), "limits": d.limitsSection(l),
-				"contact": d.config.Frame.Contact(" " + l.Str("errors.internal.contact")), "errors": d.errorTable(l), "keys": keys,
-				"attribution": attribution(l, service),
+				"quick": d.quickStarts(l, service), "answer": Text(d.answer), "limits": d.limitsSection(l), "keys": keys, "service": Text(service),
+				"contact": d.config.Frame.Contact(" " + l.Str("errors.internal.contact")), "suspended": d.config.Frame.Contact(" " + l.Str("errors.contact")),
 			}),
 		}, nil
 	})
@@ -152,75 +144,20 @@ func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) 
 	return l.Prose("keys-announced", slots), expires
 }
 
-// copyable returns a text with a button that copies it.
-func copyable(l *pages.Localizer, id string, s snippet) Node {
-	return Group{
-		Pre(TabIndex("0"), Aria("label", s.Title), Attr("translate", "no"), Code(ID(id), Text(s.Text))),
-		P(Button(Class("plain"), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("copied")),
-			Data("failed", l.Str("copy.failed")),
-			l.T("copy"), Span(Class("quiet"), Text(": "+s.Title)))),
-	}
-}
-
-// quickStarts returns the example programs. The page shows only the first one expanded.
+// quickStarts returns the example programs, each with a button that copies it. The page shows only the first one
+// expanded.
 func (d *Docs) quickStarts(l *pages.Localizer, service string) Node {
 	var programs Group
 	for i, s := range d.snippets {
+		id := "snippet-" + s.Name
+		text := strings.TrimSpace(strings.ReplaceAll(s.Text, "{{service}}", service))
 		programs = append(programs, Details(Class("quick"), Name("quick"), ID("quick-"+s.Name), If(i == 0, Attr("open")), Summary(Text(s.Title)),
-			If(s.Run != "", P(Class("fine"), Code(Text(s.Run)))), copyable(l, "snippet-"+s.Name, s.withService(service))))
+			If(s.Run != "", P(Class("fine"), Code(Text(s.Run)))),
+			Pre(TabIndex("0"), Aria("label", s.Title), Attr("translate", "no"), Code(ID(id), Text(text))),
+			P(Button(Class("plain"), Type("button"), Hidden(""), Data("copy", id), Data("done", l.Str("copied")), Data("failed", l.Str("copy.failed")),
+				l.T("copy"), Span(Class("quiet"), Text(": "+s.Title))))))
 	}
 	return programs
-}
-
-func attribution(l *pages.Localizer, service string) Node {
-	return Map(attributions(l.Language), func(s snippet) Node {
-		return Group{H3(Text(s.Title)), copyable(l, "attribution-"+s.Name, s.withService(service))}
-	})
-}
-
-// table returns a table that scrolls on a narrow screen.
-func table(label string, columns Group, rows Node) Node {
-	return Div(Class("scroll"), TabIndex("0"), Role("region"), Aria("label", label), Table(Class("plainly"), THead(Tr(columns)), TBody(rows)))
-}
-
-func column(name Node) Node { return Th(Scope("col"), name) }
-
-func operationTable(l *pages.Localizer) Node {
-	columns := Group{column(l.T("operations.path")), column(l.T("operations.answers")), column(l.T("operations.parameters"))}
-	return table(l.Str("operations"), columns, Map(operationRows(), func(o operationRow) Node {
-		var parameters Group
-		for i, name := range slices.Concat(o.Required, o.Optional) {
-			parameter := Code(Text(name))
-			if i < len(o.Required) {
-				parameter = Strong(parameter)
-			}
-			parameters = append(parameters, If(i > 0, Text(", ")), parameter)
-		}
-		return Tr(Th(Scope("row"), A(l.Href("/docs/reference"), Code(Text(o.Path)))), Td(l.T(o.Key)), Td(parameters))
-	}))
-}
-
-// answerSection returns an example response and the meanings of its fields.
-func answerSection(l *pages.Localizer) Node {
-	columns := Group{column(l.T("answer.field")), column(l.T("answer.meaning"))}
-	return Group{
-		Pre(TabIndex("0"), Aria("label", l.Str("answer.example")), Attr("translate", "no"), Code(Text(string(read("files/answer.json"))))),
-		table(l.Str("answer"), columns, Map(answerFields(), func(name string) Node {
-			return Tr(Th(Scope("row"), Code(Text(name))), Td(l.T("field."+name)))
-		})),
-	}
-}
-
-func (d *Docs) errorTable(l *pages.Localizer) Node {
-	columns := Group{column(l.T("errors.status")), column(Code(Text("error.code"))), column(l.T("errors.meaning"))}
-	return table(l.Str("errors"), columns, Map(errorRows(), func(e errorRow) Node {
-		codes := Map(e.Codes, func(code string) Node { return Group{Code(Text(code)), Text(" ")} })
-		var contact Node
-		if e.Key == "errors.suspended" {
-			contact = d.config.Frame.Contact(" " + l.Str("errors.contact"))
-		}
-		return Tr(Th(Scope("row"), Text(strconv.Itoa(e.Status))), Td(codes), Td(l.T(e.Key), contact))
-	}))
 }
 
 func (d *Docs) showReference(w http.ResponseWriter, r *pages.Request) {

@@ -130,24 +130,30 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestE1_Errors checks that the guide has every error code once.
+// TestE1_Errors checks that the guide has every error code once, in both languages.
 func TestE1_Errors(t *testing.T) {
 	text, err := os.ReadFile("../../../engine/service.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want, got []string
-	for _, found := range regexp.MustCompile(`(?m)^\tCode\w+ +Code += "(\w+)"`).FindAllSubmatch(text, -1) {
-		want = append(want, string(found[1]))
-	}
-	for _, row := range errorRows() {
-		got = append(got, row.Codes...)
-	}
+	want := found(regexp.MustCompile(`(?m)^\tCode\w+ +Code += "(\w+)"`), string(text))
 	slices.Sort(want)
-	slices.Sort(got)
-	if len(want) < 20 || !slices.Equal(want, got) {
-		t.Errorf("the guide has %q,\nthe engine    %q", got, want)
+	for _, language := range pages.Languages() {
+		page := get(t, newDocs(nil), language.Path("/docs")).Body.String()
+		_, table, _ := strings.Cut(page, `<code>error.code</code></th>`)
+		got := found(regexp.MustCompile(`<code>(\w+)</code>`), strings.Split(table, "</table>")[0])
+		if slices.Sort(got); len(want) < 20 || !slices.Equal(want, got) {
+			t.Errorf("%s: the guide has %q,\nthe engine    %q", language, got, want)
+		}
 	}
+}
+
+// found returns what the group of a pattern matches.
+func found(pattern *regexp.Regexp, text string) (all []string) {
+	for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
+	}
+	return all
 }
 
 // TestAnswer checks that the example is a golden answer, and that every field of it is explained, in its order.
@@ -167,8 +173,12 @@ func TestAnswer(t *testing.T) {
 	for _, name := range fieldNames(t, example.Meta) {
 		want = append(want, "meta."+name)
 	}
-	if want = append(want, "operation"); !slices.Equal(answerFields(), want) || !slices.Equal(fieldNames(t, whole), []string{"data", "meta", "operation"}) {
-		t.Errorf("the guide explains %q,\nthe example has     %q", answerFields(), want)
+	want = append(want, "operation")
+	for _, language := range pages.Languages() {
+		page := get(t, newDocs(nil), language.Path("/docs")).Body.String()
+		if got := found(regexp.MustCompile(`<th scope="row"><code>([\w.]+)</code>`), page); !slices.Equal(got, want) {
+			t.Errorf("%s: the guide explains %q,\nthe example has     %q", language, got, want)
+		}
 	}
 	golden, err := os.ReadFile("../../testdata/document/best-200.http")
 	if err != nil {
@@ -232,7 +242,7 @@ func TestOperations(t *testing.T) {
 	if err := json.Unmarshal(get(t, mux, "/openapi.json").Body.Bytes(), &document); err != nil {
 		t.Fatal(err)
 	}
-	var want, got []string
+	var want []string
 	for path, methods := range document.Paths {
 		if methods.Get == nil || !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1/account/") {
 			continue
@@ -247,19 +257,19 @@ func TestOperations(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range operationRows() {
-		got = append(got, op.Path)
-		for _, name := range op.Required {
-			got = append(got, op.Path+" "+name+" true")
-		}
-		for _, name := range op.Optional {
-			got = append(got, op.Path+" "+name+" false")
-		}
-	}
 	slices.Sort(want)
-	slices.Sort(got)
-	if len(want) < 20 || !slices.Equal(got, want) {
-		t.Errorf("the guide has %q,\nthe contract  %q", got, want)
+	row := regexp.MustCompile(`<tr><th scope="row"><a href="[^"]*"><code>(\S+)</code></a></th><td>[^<]*</td><td>(.*)</td></tr>`)
+	for _, language := range pages.Languages() {
+		var got []string
+		for _, operation := range row.FindAllStringSubmatch(get(t, newDocs(nil), language.Path("/docs")).Body.String(), -1) {
+			got = append(got, operation[1])
+			for _, name := range regexp.MustCompile(`(<strong>)?<code>(\w+)</code>`).FindAllStringSubmatch(operation[2], -1) {
+				got = append(got, fmt.Sprint(operation[1], " ", name[2], " ", name[1] != ""))
+			}
+		}
+		if slices.Sort(got); len(want) < 20 || !slices.Equal(got, want) {
+			t.Errorf("%s: the guide has %q,\nthe contract  %q", language, got, want)
+		}
 	}
 }
 
