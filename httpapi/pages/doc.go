@@ -25,8 +25,8 @@
 //
 // # Languages
 //
-// The path of an English page is /en and the path of the Spanish page. The header Accept-Language does not change the
-// language of a page, but it can add a link to the other language.
+// The path of an English page is /en and the path of the Spanish page. Every page links to itself in the other
+// language; the header Accept-Language changes nothing.
 //
 // # Cost
 //

@@ -32,14 +32,15 @@ type Frame struct {
 
 func newFrame(config Config) *Frame {
 	f := &Frame{
-		config: config, texts: ReadTexts(sub(frameFiles, "frame")), assets: map[string]asset{}, assetPaths: map[string]string{},
+		config: config, texts: ReadTexts(Folder(frameFiles, "frame")), assets: map[string]asset{}, assetPaths: map[string]string{},
 		limiter: newLimiter(config.PerMinute), cache: rendered.NewCache[cacheKey, *renderedPage](cachedPagesMax, cachedBytesMax),
 	}
 	f.AddAssets(assetFiles, "assets/style.css", "assets/favicon.svg", "assets/convert.js", "assets/copy.js")
 	return f
 }
 
-func sub(files fs.FS, folder string) fs.FS {
+// Folder returns a folder of the embedded files of a package. It panics if there is none.
+func Folder(files fs.FS, folder string) fs.FS {
 	subFS, err := fs.Sub(files, folder)
 	if err != nil {
 		panic("pages: no embedded folder " + folder + ": " + err.Error())
@@ -67,7 +68,6 @@ const (
 // cacheKey identifies a cached page.
 type cacheKey struct {
 	language Language
-	suggest  bool // the page has a link to the other language at the top (Request.suggestsOther)
 	page     string
 	query    string // normalized URL query
 }
@@ -89,7 +89,7 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 // cached, build makes it. The page is then cached for the rest of the current second, or until Document.Until if that
 // is later. The caller must normalize the query, so that clients can't fill the cache with variants of one page.
 func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, build func() (*Document, error)) {
-	page, err := f.cached(r, cacheKey{r.Language, r.suggestsOther(), r.Page, query}, func() (*renderedPage, time.Time, error) {
+	page, err := f.cached(r, cacheKey{r.Language, r.Page, query}, func() (*renderedPage, time.Time, error) {
 		doc, err := build()
 		if err != nil {
 			return nil, time.Time{}, err
@@ -106,7 +106,6 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, bui
 	}
 	header := w.Header()
 	header.Set("Cache-Control", "no-cache") // browsers revalidate with the ETag
-	header.Add("Vary", "Accept-Language")
 	setPageHeaders(header, r, page)
 	page.body.Send(w, r.Request, page.status)
 }

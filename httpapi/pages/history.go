@@ -35,15 +35,16 @@ func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 	for i := range rows {
 		row := &rows[i]
 		if row.Kind == engine.Reference {
-			day.Venta.Reference = firstOf(day.Venta.Reference, row.Sell)
-			day.Compra.Reference = firstOf(day.Compra.Reference, row.Buy)
+			day.Venta.Reference = cmp.Or(day.Venta.Reference, row.Sell)
+			day.Compra.Reference = cmp.Or(day.Compra.Reference, row.Buy)
 			continue
 		}
-		sells, buys = appendSide(sells, row.Sell), appendSide(buys, row.Buy)
+		sells, buys = append(sells, row.Sell), append(buys, row.Buy)
 	}
-	compare := engine.Decimal.Compare
-	slices.SortStableFunc(sells, compare)
-	slices.SortStableFunc(buys, compare)
+	for _, sides := range []*[]engine.Decimal{&sells, &buys} {
+		*sides = slices.DeleteFunc(*sides, engine.Decimal.IsNull)
+		slices.SortStableFunc(*sides, engine.Decimal.Compare)
+	}
 	if len(sells) > 0 {
 		day.Venta.Best, day.Venta.Worst, day.Venta.Median = sells[0], sells[len(sells)-1], median(sells)
 	}
@@ -51,20 +52,6 @@ func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 		day.Compra.Best, day.Compra.Worst, day.Compra.Median = buys[len(buys)-1], buys[0], median(buys)
 	}
 	return day
-}
-
-func firstOf(a, b engine.Decimal) engine.Decimal {
-	if a.IsNull() {
-		return b
-	}
-	return a
-}
-
-func appendSide(sides []engine.Decimal, side engine.Decimal) []engine.Decimal {
-	if side.IsNull() {
-		return sides
-	}
-	return append(sides, side)
 }
 
 // median returns the median of sorted values. For an even number of values it returns the mean of the middle two,

@@ -78,7 +78,7 @@ func TestNumbers(t *testing.T) {
 
 // TestChart_Inside checks that charts are drawn inside their box, between increasing labels.
 func TestChart_Inside(t *testing.T) {
-	texts := ReadTexts(sub(publicFiles, "public"))
+	texts := ReadTexts(Folder(publicFiles, "public"))
 	rapid.Check(t, func(t *rapid.T) {
 		from := engine.Date(rapid.IntRange(700_000, 800_000).Draw(t, "from"))
 		days := rapid.IntRange(1, 365).Draw(t, "days")

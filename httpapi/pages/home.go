@@ -111,7 +111,7 @@ func (p *Pages) currencyTabs(q pageQuery, l *Localizer) (Node, error) {
 // days, and more below them.
 func (l *Localizer) summaryCard(best bestRates, days []marketDay, more Node) Node {
 	return Section(Class("card"), Aria("label", l.Str("glance.label")), Dl(
-		l.bestRate("glance.compra", best.Compra, engine.Sell, days, compraOf), l.bestRate("glance.venta", best.Venta, engine.Buy, days, ventaOf)), more)
+		l.bestRate("glance.compra", best[engine.Sell], engine.Sell, days, compraOf), l.bestRate("glance.venta", best[engine.Buy], engine.Buy, days, ventaOf)), more)
 }
 
 // bestRate returns a list entry with the best rate for an operation (buy or sell). rate is nil if there is no such

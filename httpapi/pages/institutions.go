@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,7 +116,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 				If(rate.Stale, l.tag("tag bad", "rates.stale")),
 				If(effective == 0 && !rate.EffectiveDate.IsZero(), Span(Class("meta"), l.T("rate.effective", l.Date(rate.EffectiveDate))))}
 			return Tr(Td(Class("name"), l.provenanceBehind(rate, summary, nil)),
-				Td(Class("number"), l.side(rate.Buy)), Td(Class("number"), l.side(rate.Sell)))
+				Td(Class("number"), Text(sideOrDash(rate.Buy))), Td(Class("number"), Text(sideOrDash(rate.Sell))))
 		}))))
 }
 
@@ -147,10 +146,7 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 		periodLinks(path, q, l), history), nil
 }
 
-func isUnavailable(err error) bool {
-	var apiErr *engine.Error
-	return errors.As(err, &apiErr) && apiErr.Code == engine.CodeDataUnavailable
-}
+func isUnavailable(err error) bool { return CodeOf(err) == engine.CodeDataUnavailable }
 
 // codesOf returns the distinct currency codes of rates, in the order in which they first occur.
 func codesOf(rates []*engine.Rate) []string {

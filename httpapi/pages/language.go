@@ -94,19 +94,3 @@ func (l Language) Clock(t time.Time) string {
 	}
 	return fmt.Sprintf("%d:%02d\u00a0%s", (t.Hour()+11)%12+1, t.Minute(), suffix)
 }
-
-// prefersEnglish reports whether an Accept-Language header lists English before Spanish. It ignores weights, because
-// browsers list the preferred language first.
-func prefersEnglish(acceptLanguage string) bool {
-	for entry := range strings.SplitSeq(acceptLanguage, ",") {
-		tag, _, _ := strings.Cut(strings.TrimSpace(entry), ";")
-		primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
-		switch Language(primary) {
-		case Spanish:
-			return false
-		case English:
-			return true
-		}
-	}
-	return false
-}

@@ -38,7 +38,6 @@ func (f *Frame) render(r *Request, doc *Document) (*renderedPage, error) {
 	page := HTML(Lang(string(r.Language)), f.head(l, r, doc), Body(
 		A(Class("skip"), Href("#content"), l.T("frame.skip")),
 		If(f.config.Demo, P(Class("demo"), Role("note"), l.T("frame.demo"))),
-		If(r.suggestsOther(), P(Class("suggest"), Lang(string(r.Language.Other())), f.otherLink(r, doc, l.T("frame.suggest")))),
 		f.header(l, r, doc),
 		Main(ID("content"), Class("wide"), doc.Body),
 		Footer(Class("bottom"), Div(Class("wide"),
@@ -97,12 +96,7 @@ func (f *Frame) header(l *Localizer, r *Request, doc *Document) Node {
 			`<rect class="mark" width="32" height="32" rx="8"/><path class="line" d="M6 21l6-6 5 4 9-10"/></svg>`), l.T("frame.name")),
 		Nav(Aria("label", l.Str("frame.menu")),
 			entry("/", "nav.home"), entry("/institutions", "nav.institutions"), entry("/docs", "nav.docs"), entry("/account", "nav.account")),
-		f.otherLink(r, doc, Class("other"), Lang(string(r.Language.Other())), l.T("frame.other")),
+		A(Href(withQuery(r.Language.Other().Path(r.Page), doc.Query)), Attr("hreflang", string(r.Language.Other())), Class("other"),
+			Lang(string(r.Language.Other())), l.T("frame.other")),
 	))
-}
-
-// otherLink returns a link to the same page in the other language.
-func (f *Frame) otherLink(r *Request, doc *Document, children ...Node) Node {
-	language := r.Language.Other()
-	return A(Href(withQuery(language.Path(r.Page), doc.Query)), Attr("hreflang", string(language)), Group(children))
 }

@@ -35,63 +35,73 @@ type pageQuery struct {
 	Problems   map[string]string // for each invalid parameter: the key of its error message in the texts of the pages
 }
 
+// parameter is a parameter of the URL query.
+type parameter struct {
+	name  string
+	parse func(q *pageQuery, text string, catalogue *engine.Catalogue) bool // returns false if the text is invalid
+	text  func(q *pageQuery) string                                         // the text in a normalized query
+}
+
+// parameters returns the parameters of pages with rates.
+func parameters() []parameter {
+	return []parameter{
+		{parameterCurrency, func(q *pageQuery, text string, catalogue *engine.Catalogue) bool {
+			currency, ok := catalogue.Currency(text)
+			return ok && set(&q.Currency, currency.Code, ok)
+		}, func(q *pageQuery) string { return q.Currency }},
+		{"operation", func(q *pageQuery, text string, _ *engine.Catalogue) bool {
+			operation, ok := engine.ParseOperation(text)
+			q.Pesos = text == operationPesos
+			return q.Pesos || set(&q.Operation, operation, ok)
+		}, (*pageQuery).operation},
+		{"channel", func(q *pageQuery, text string, _ *engine.Catalogue) bool {
+			channel, ok := engine.ParseChannel(text)
+			return set(&q.Channel, channel, ok)
+		}, func(q *pageQuery) string { return string(q.Channel) }},
+		{"days", func(q *pageQuery, text string, _ *engine.Catalogue) bool {
+			days, err := strconv.Atoi(text)
+			return set(&q.Days, days, err == nil && slices.Contains(periods(), days))
+		}, func(q *pageQuery) string { return strconv.Itoa(q.Days) }},
+		{"amount", func(q *pageQuery, text string, _ *engine.Catalogue) bool { return q.readAmount(text) },
+			func(q *pageQuery) string { return q.AmountText }},
+	}
+}
+
+// set stores a value in dst if ok is true, and returns ok.
+func set[T any](dst *T, value T, ok bool) bool {
+	if ok {
+		*dst = value
+	}
+	return ok
+}
+
+// newPageQuery returns a query in which all parameters but the currency have their defaults.
+func newPageQuery(currency string) pageQuery {
+	return pageQuery{Currency: currency, Operation: engine.Buy, Days: periodDefault}
+}
+
 // parsePageQuery parses a query. For an invalid value it uses the default and adds a problem.
 func parsePageQuery(query url.Values, catalogue *engine.Catalogue) pageQuery {
-	q := pageQuery{Currency: currencyDefault, Operation: engine.Buy, Days: periodDefault, Problems: map[string]string{}}
-	parse := func(name string, set func(text string) bool) {
-		if text := query.Get(name); text != "" && !set(text) {
-			q.Problems[name] = "problem." + name
+	q := newPageQuery(currencyDefault)
+	q.Problems = map[string]string{}
+	for _, p := range parameters() {
+		if text := query.Get(p.name); text != "" && !p.parse(&q, text, catalogue) {
+			q.Problems[p.name] = "problem." + p.name
 		}
 	}
-	parse(parameterCurrency, func(text string) bool {
-		currency, ok := catalogue.Currency(text)
-		if ok {
-			q.Currency = currency.Code
-		}
-		return ok
-	})
-	parse("operation", func(text string) bool {
-		if q.Pesos = text == operationPesos; q.Pesos {
-			return true
-		}
-		return setIf(&q.Operation)(engine.ParseOperation(text))
-	})
-	parse("channel", func(text string) bool { return setIf(&q.Channel)(engine.ParseChannel(text)) })
-	parse("days", func(text string) bool {
-		days, err := strconv.Atoi(text)
-		return setIf(&q.Days)(days, err == nil && slices.Contains(periods(), days))
-	})
-	q.readAmount(query.Get("amount"))
 	return q
 }
 
-// setIf returns a function that stores a value in dst if ok is true, and returns ok.
-func setIf[T any](dst *T) func(value T, ok bool) bool {
-	return func(value T, ok bool) bool {
-		if ok {
-			*dst = value
-		}
-		return ok
-	}
-}
-
 // readAmount parses the amount. Unlike /v1/convert, it accepts commas between thousands.
-func (q *pageQuery) readAmount(text string) {
+func (q *pageQuery) readAmount(text string) bool {
 	runes := []rune(text)
 	q.AmountText = string(runes[:min(len(runes), amountTextMax)])
-	if text == "" {
-		return
-	}
 	amount, err := engine.ParseAmount(ungrouped(text))
-	if err != nil {
-		q.Problems["amount"] = "problem.amount"
-		return
-	}
-	q.Amount = amount
+	return set(&q.Amount, amount, err == nil)
 }
 
 // operation returns the value of the parameter operation.
-func (q pageQuery) operation() string {
+func (q *pageQuery) operation() string {
 	if q.Pesos {
 		return operationPesos
 	}
@@ -101,23 +111,18 @@ func (q pageQuery) operation() string {
 // values returns the normalized URL query, without parameters that have their default. It includes an invalid amount,
 // so that the page in the other language shows that amount too.
 func (q pageQuery) values() url.Values {
-	values := url.Values{}
-	set := func(name, value string, isDefault bool) {
-		if !isDefault {
-			values.Set(name, value)
+	values, defaults := url.Values{}, newPageQuery(currencyDefault)
+	for _, p := range parameters() {
+		if text := p.text(&q); text != p.text(&defaults) {
+			values.Set(p.name, text)
 		}
 	}
-	set(parameterCurrency, q.Currency, q.Currency == currencyDefault)
-	set("operation", q.operation(), q.operation() == string(engine.Buy))
-	set("channel", string(q.Channel), q.Channel == "")
-	set("days", strconv.Itoa(q.Days), q.Days == periodDefault)
-	set("amount", q.AmountText, q.AmountText == "")
 	return values
 }
 
 // addressQuery returns the URL query of the home page of a currency, without a question.
 func addressQuery(currency string) string {
-	return pageQuery{Currency: currency, Operation: engine.Buy, Days: periodDefault}.values().Encode()
+	return newPageQuery(currency).values().Encode()
 }
 
 // cacheKey returns the part of the page's key in the cache that depends on the query: the normalized query and the

@@ -51,7 +51,7 @@ func New(config Config) *Pages {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	texts := ReadTexts(sub(publicFiles, "public"))
+	texts := ReadTexts(Folder(publicFiles, "public"))
 	return &Pages{
 		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, history: newHistoryCache(config.Service),
 		texts: texts,

@@ -23,14 +23,6 @@ func sideOrDash(side engine.Decimal) string {
 	return grouped(whole + "." + fraction + strings.Repeat("0", max(0, 2-len(fraction))))
 }
 
-// side formats one side of a rate. A missing side is a dash with an explanation as its title.
-func (l *Localizer) side(side engine.Decimal) Node {
-	if side.IsNull() {
-		return Span(Class("none"), Title(l.Str("side.none")), Text(noValue))
-	}
-	return Text(sideOrDash(side))
-}
-
 func (l *Localizer) tag(class, key string) Node {
 	return Group{Text(" "), Span(Class(class), l.T(key))}
 }
@@ -176,7 +168,7 @@ func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 			}
 			reason = l.tag("tag", "rates.oneside")
 		}
-		rows = append(rows, Tr(Td(Class("name"), l.named(rate, reason)), Td(Class("number"), l.side(rate.Buy)), Td(Class("number"), l.side(rate.Sell))))
+		rows = append(rows, Tr(Td(Class("name"), l.named(rate, reason)), Td(Class("number"), Text(sideOrDash(rate.Buy))), Td(Class("number"), Text(sideOrDash(rate.Sell)))))
 	}
 	if len(rows) == 0 {
 		return nil
@@ -191,7 +183,7 @@ func referenceSection(rates []*engine.Rate, l *Localizer) Node {
 	return Section(Class("reference"), ID("reference"), H2(l.T("reference.heading")), P(l.T("reference.text")),
 		Dl(Class("facts"), Map(rates, func(rate *engine.Rate) Node {
 			return Div(Dt(l.institution(rate), If(rate.Stale, l.tag("tag bad", "rates.stale"))),
-				Dd(l.T("side.compra"), Text(" "), Strong(l.side(rate.Buy)), Text(" · "), l.T("side.venta"), Text(" "), Strong(l.side(rate.Sell)),
+				Dd(l.T("side.compra"), Text(" "), Strong(Text(sideOrDash(rate.Buy))), Text(" · "), l.T("side.venta"), Text(" "), Strong(Text(sideOrDash(rate.Sell))),
 					l.provenanceBehind(rate, Group{
 						If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
 						l.T("rates.updated"), Text(" "), l.Since(rate.LastCheckedAt, Title(l.Instant(rate.LastCheckedAt)))}, nil)))

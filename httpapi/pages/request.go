@@ -25,12 +25,6 @@ type Request struct {
 	Now      time.Time
 }
 
-// suggestsOther reports whether the page must have a link to the other language at the top. This is so for a Spanish
-// page and a browser that prefers English.
-func (r *Request) suggestsOther() bool {
-	return r.Language == Spanish && prefersEnglish(r.Header.Get("Accept-Language"))
-}
-
 // Handler handles a request for a page. It usually calls one of the Frame methods Write, WriteCached, NotFound and
 // Fail.
 type Handler func(w http.ResponseWriter, r *Request)
@@ -139,27 +133,52 @@ func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
 	f.writeError(w, r, http.StatusBadRequest)
 }
 
-// Fail sends the error page for an error. For an engine.Error, the status depends on its code. For any other error it
-// is 500, and the error is logged with the request id.
-func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
-	status := http.StatusInternalServerError
+// CodeOf returns the code of an engine.Error, or "" for another error.
+func CodeOf(err error) engine.Code {
 	var apiErr *engine.Error
 	if errors.As(err, &apiErr) {
-		switch apiErr.Code {
-		case engine.CodeNotFound, engine.CodeInstitutionNotFound:
-			status = http.StatusNotFound
-		case engine.CodeDataUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority:
-			status = http.StatusServiceUnavailable
-			w.Header().Set("Retry-After", RetryAfter(apiErr.RetryAfter))
-		case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
-			status = http.StatusTooManyRequests
-			w.Header().Set("Retry-After", RetryAfter(apiErr.RetryAfter))
-		}
+		return apiErr.Code
 	}
-	if status == http.StatusInternalServerError {
+	return ""
+}
+
+// StatusOf returns the HTTP status for an error, and how long the client should wait before it tries again; 0 means that
+// waiting does not help. The status is 500 for errors about which the reader of a page can do nothing.
+func StatusOf(err error) (status int, wait time.Duration) {
+	var apiErr *engine.Error
+	if errors.As(err, &apiErr) {
+		wait = max(apiErr.RetryAfter, time.Second)
+	}
+	switch CodeOf(err) {
+	case engine.CodeNotFound, engine.CodeInstitutionNotFound:
+		return http.StatusNotFound, 0
+	case engine.CodeInvalidCode, engine.CodeInvalidParameters:
+		return http.StatusUnprocessableEntity, 0
+	case engine.CodeInvalidSession, engine.CodeAccountSuspended:
+		return http.StatusForbidden, 0
+	case engine.CodeKeyLimitReached:
+		return http.StatusConflict, 0
+	case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
+		return http.StatusTooManyRequests, wait
+	case engine.CodeDataUnavailable, engine.CodeMailUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority:
+		return http.StatusServiceUnavailable, wait
+	}
+	return http.StatusInternalServerError, 0
+}
+
+// Fail sends the error page for an error: 404, 429, 503, or for any other error 500. A 500 is logged with the request
+// id.
+func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
+	status, wait := StatusOf(err)
+	switch status {
+	case http.StatusNotFound:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", RetryAfter(wait))
+	default:
+		status = http.StatusInternalServerError
 		f.config.Logger.Error("a page could not be answered", "requestId", r.ID, "page", r.Page, "cause", err)
 	}
-	if apiErr != nil && apiErr.Code == engine.CodeDataUnavailable {
+	if isUnavailable(err) {
 		f.writeErrorText(w, r, status, emptyKey)
 		return
 	}
@@ -188,7 +207,7 @@ func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, ke
 	if status == http.StatusInternalServerError {
 		page, _, err = render()
 	} else {
-		page, err = f.cached(r, cacheKey{r.Language, r.suggestsOther(), "", key + strconv.FormatBool(r.Page == "/")}, render)
+		page, err = f.cached(r, cacheKey{r.Language, "", key + strconv.FormatBool(r.Page == "/")}, render)
 	}
 	if err != nil {
 		f.config.Logger.Error("the page of an error could not be made", "requestId", r.ID, "cause", err)

@@ -8,8 +8,10 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,12 +39,13 @@ const (
 
 const pictureCacheDuration = time.Minute
 
-// bestRates are the best rates of a currency: compra for visitors with the currency, venta for those without it. A side
-// is nil if there is no such rate.
-type bestRates struct{ Compra, Venta *engine.Rate }
+// bestRates are the best rates of a currency: Sell for visitors with the currency, Buy for those without it. One is
+// missing if there is no such rate.
+type bestRates map[engine.Operation]*engine.Rate
 
-func (p *Pages) bestRates(currency string) (best bestRates, err error) {
-	for operation, rate := range map[engine.Operation]**engine.Rate{engine.Sell: &best.Compra, engine.Buy: &best.Venta} {
+func (p *Pages) bestRates(currency string) (bestRates, error) {
+	best := bestRates{}
+	for _, operation := range []engine.Operation{engine.Sell, engine.Buy} {
 		ranking, err := p.service.Ranking(engine.RankingQuery{
 			Filter: engine.Filter{Currency: currency}, PageRequest: engine.PageRequest{Limit: 1}, Operation: operation,
 		})
@@ -50,20 +53,18 @@ func (p *Pages) bestRates(currency string) (best bestRates, err error) {
 			return best, err
 		}
 		if len(ranking.Items) > 0 {
-			*rate = ranking.Items[0]
+			best[operation] = ranking.Items[0]
 		}
 	}
 	return best, nil
 }
 
-// all returns the rates that exist.
-func (b bestRates) all() (rates []*engine.Rate) {
-	for _, rate := range []*engine.Rate{b.Compra, b.Venta} {
-		if rate != nil {
-			rates = append(rates, rate)
-		}
+// of returns the best price for an operation, or null.
+func (b bestRates) of(operation engine.Operation) engine.Decimal {
+	if b[operation] == nil {
+		return engine.Decimal{}
 	}
-	return rates
+	return b[operation].Side(operation)
 }
 
 // heading returns the heading of a page about a currency: Dólar hoy en RD.
@@ -75,21 +76,13 @@ func (p *Pages) heading(l *Localizer, code string) string {
 	return l.Str("home.heading", name)
 }
 
-// addressOf returns the absolute address of the home page with a query, or "" without a public URL.
-func (p *Pages) addressOf(l *Localizer, q pageQuery) string {
-	if p.frame.config.PublicURL == "" {
-		return ""
-	}
-	return p.frame.config.PublicURL + withQuery(l.Path("/"), q.values().Encode())
-}
-
-// shareLinks returns links to the page for others, or nil without a public URL.
+// shareLinks returns links to the page for others, or nil without a public URL or rates.
 func (p *Pages) shareLinks(q pageQuery, best bestRates, l *Localizer) Node {
-	address := p.addressOf(l, q)
-	if address == "" || len(best.all()) == 0 {
+	if p.frame.config.PublicURL == "" || len(best) == 0 {
 		return nil
 	}
-	text := p.heading(l, q.Currency) + ": " + p.summary(best, l) + " " + address
+	address := p.frame.config.PublicURL + pathWith(l.Path("/"), q.values())
+	text := p.heading(l, q.Currency) + ": " + l.Str("share.text", sideOrDash(best.of(engine.Sell)), sideOrDash(best.of(engine.Buy))) + " " + address
 	return P(Class("fine"), l.T("share.label"), Text(" "),
 		External("https://wa.me/?text="+strings.ReplaceAll(url.QueryEscape(text), "+", "%20"), "WhatsApp"), Text(" · "),
 		A(Href(address), l.T("share.link")))
@@ -103,18 +96,6 @@ func (p *Pages) embedCode(q pageQuery, l *Localizer) Node {
 	code := fmt.Sprintf(`<iframe src="%s" title="%s" width="380" height="260" style="border:0" loading="lazy"></iframe>`,
 		p.frame.config.PublicURL+l.Path("/embed/"+strings.ToLower(q.Currency)), p.heading(l, q.Currency))
 	return Group{P(l.T("share.embed")), Pre(TabIndex("0"), Aria("label", "HTML"), Attr("translate", "no"), Code(Text(code)))}
-}
-
-// summary returns the best rates in words: compra 58.30, venta 59.05.
-func (p *Pages) summary(best bestRates, l *Localizer) string {
-	var sides []string
-	if best.Compra != nil {
-		sides = append(sides, strings.ToLower(l.Str("glance.compra"))+" "+sideOrDash(best.Compra.Buy))
-	}
-	if best.Venta != nil {
-		sides = append(sides, strings.ToLower(l.Str("glance.venta"))+" "+sideOrDash(best.Venta.Sell))
-	}
-	return strings.Join(sides, ", ")
 }
 
 // preview returns the Open Graph tags of a page, from which other sites and messengers make the preview of a link. It
@@ -188,8 +169,8 @@ func (p *Pages) showEmbed(w http.ResponseWriter, r *Request) {
 		}
 		home := withQuery(l.Path("/"), addressQuery(currency.Code))
 		var at Node
-		if rates := best.all(); len(rates) > 0 {
-			at = l.asOf(rates, nil)
+		if len(best) > 0 {
+			at = l.asOf(slices.Collect(maps.Values(best)), nil)
 		}
 		var text bytes.Buffer
 		err = Doctype(HTML(Lang(string(r.Language)),
@@ -245,17 +226,17 @@ func (p *Pages) draw(l *Localizer, code string, best bestRates) ([]byte, error) 
 	draw.Draw(c.image, c.image.Bounds(), image.White, image.Point{}, draw.Src)
 	draw.Draw(c.image, image.Rect(0, 0, pictureWidth, 130), brand, image.Point{}, draw.Src)
 	c.text(pictureMargin, 88, width, title, image.White, p.heading(l, code))
-	side := func(x int, key string, rate *engine.Rate, operation engine.Operation) {
-		value, institution := noValue, l.Str("glance.none")
-		if rate != nil {
-			value, institution = sideOrDash(rate.Side(operation)), rate.InstitutionName
+	side := func(x int, key string, operation engine.Operation) {
+		institution := l.Str("glance.none")
+		if rate := best[operation]; rate != nil {
+			institution = rate.InstitutionName
 		}
 		c.text(x, 210, column, plain, soft, l.Str(key)+" ("+l.Str(key+".who")+")")
-		c.text(x, 345, column-20, number, ink, value)
+		c.text(x, 345, column-20, number, ink, sideOrDash(best.of(operation)))
 		c.text(x, 415, column-20, plain, ink, institution)
 	}
-	side(pictureMargin, "glance.compra", best.Compra, engine.Sell)
-	side(pictureMargin+column, "glance.venta", best.Venta, engine.Buy)
+	side(pictureMargin, "glance.compra", engine.Sell)
+	side(pictureMargin+column, "glance.venta", engine.Buy)
 	note := l.Date(engine.DateOf(l.now))
 	if p.frame.config.Demo {
 		note = l.Str("share.demo")

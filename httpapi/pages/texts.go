@@ -31,7 +31,7 @@ func ReadTexts(files fs.FS) *Texts {
 	result := &Texts{files: files, words: map[Language]map[string]string{}}
 	for _, language := range Languages() {
 		words, name := map[string]string{}, "words."+string(language)+".json"
-		for _, folder := range []fs.FS{sub(frameFiles, "frame"), files} {
+		for _, folder := range []fs.FS{Folder(frameFiles, "frame"), files} {
 			data, err := fs.ReadFile(folder, name)
 			if err == nil {
 				err = json.Unmarshal(data, &words)

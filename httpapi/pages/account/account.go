@@ -3,7 +3,6 @@ package account
 import (
 	"embed"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 
@@ -57,10 +56,11 @@ func New(config Config) *Pages {
 	}
 	origins := http.NewCrossOriginProtection()
 	if publicURL := config.Frame.PublicURL(); publicURL != "" {
-		must("read the public address of the service", origins.AddTrustedOrigin(publicURL))
+		if err := origins.AddTrustedOrigin(publicURL); err != nil {
+			panic("account: read the public address of the service: " + err.Error())
+		}
 	}
-	files, err := fs.Sub(embedded, "files")
-	must("read the embedded files", err)
+	files := pages.Folder(embedded, "files")
 	config.Frame.AddAssets(files, styleAsset, scriptAsset)
 	p := &Pages{
 		config: config, origins: origins, texts: pages.ReadTexts(files),
@@ -69,12 +69,6 @@ func New(config Config) *Pages {
 		p.paths = append(p.paths, language.Path(rootPage))
 	}
 	return p
-}
-
-func must(action string, err error) {
-	if err != nil {
-		panic("account: " + action + ": " + err.Error())
-	}
 }
 
 // Register adds the pages to a mux.

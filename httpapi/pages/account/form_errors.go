@@ -1,7 +1,6 @@
 package account
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -9,7 +8,6 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -35,37 +33,13 @@ func noCookie() *formError { return &formError{Key: "stale", Status: http.Status
 // secondsMax is the longest wait that is shown in seconds.
 const secondsMax = 120 * time.Second
 
-// formErrorOf converts an engine.Error to a formError. It returns nil for other errors, and for codes that users can't
-// do anything about.
+// formErrorOf converts an error to a formError. It returns nil for errors about which users can do nothing.
 func formErrorOf(err error) *formError {
-	var apiErr *engine.Error
-	if !errors.As(err, &apiErr) {
+	status, wait := pages.StatusOf(err)
+	if status == http.StatusInternalServerError {
 		return nil
 	}
-	statuses := map[engine.Code]int{
-		engine.CodeInvalidCode:       http.StatusUnprocessableEntity,
-		engine.CodeInvalidParameters: http.StatusUnprocessableEntity,
-		engine.CodeInvalidSession:    http.StatusForbidden,
-		engine.CodeAccountSuspended:  http.StatusForbidden,
-		engine.CodeNotFound:          http.StatusNotFound,
-		engine.CodeKeyLimitReached:   http.StatusConflict,
-		engine.CodeRequestedTooSoon:  http.StatusTooManyRequests,
-		engine.CodeRateLimited:       http.StatusTooManyRequests,
-		engine.CodeDataUnavailable:   http.StatusServiceUnavailable,
-		engine.CodeMailUnavailable:   http.StatusServiceUnavailable,
-		engine.CodeOverloaded:        http.StatusServiceUnavailable,
-		engine.CodeReadOnly:          http.StatusServiceUnavailable,
-		engine.CodeNoMajority:        http.StatusServiceUnavailable,
-	}
-	status, ok := statuses[apiErr.Code]
-	if !ok {
-		return nil
-	}
-	f := &formError{Key: string(apiErr.Code), Status: status}
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		f.Wait = max(apiErr.RetryAfter, time.Second)
-	}
-	return f
+	return &formError{string(pages.CodeOf(err)), status, wait}
 }
 
 // statusOf returns the HTTP status of a page: 422 with an error of a field, otherwise that of the error of the form, or
@@ -126,13 +100,4 @@ func (v *pageContext) emailField(view formView, help string) Node {
 
 func submit(class string, children ...Node) Node {
 	return Button(Class(class), Type("submit"), Group(children))
-}
-
-// codeOf returns the code of an engine.Error, or "" for another error.
-func codeOf(err error) engine.Code {
-	var apiErr *engine.Error
-	if errors.As(err, &apiErr) {
-		return apiErr.Code
-	}
-	return ""
 }

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"embed"
-	"io/fs"
 	"net/http"
 	"strings"
 	"time"
@@ -65,8 +64,7 @@ type snippet struct {
 
 // New creates the pages and adds their assets to the Frame. It panics if an embedded file is invalid.
 func New(config Config) *Docs {
-	files, err := fs.Sub(embedded, "files")
-	must("open the files", err)
+	files := pages.Folder(embedded, "files")
 	config.Frame.AddAssets(files, guideStyle, referenceStyle, referenceScript)
 	config.Frame.AddAssets(embedded, "vendored/"+swaggerStyle+".gz", "vendored/"+swaggerScript+".gz")
 	d := &Docs{config: config, texts: pages.ReadTexts(files), answer: string(read("files/answer.json"))}
@@ -86,14 +84,10 @@ func New(config Config) *Docs {
 
 func read(name string) []byte {
 	content, err := embedded.ReadFile(name)
-	must("read "+name, err)
-	return content
-}
-
-func must(action string, err error) {
 	if err != nil {
-		panic("docs: " + action + ": " + err.Error())
+		panic("docs: read an embedded file: " + err.Error())
 	}
+	return content
 }
 
 // Register adds the pages to a mux.
