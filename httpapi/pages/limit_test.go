@@ -60,23 +60,3 @@ func TestLimiter_SixByNetwork(t *testing.T) {
 		}
 	}
 }
-
-// TestLimiter_ManyAddresses checks that a busy address among many is refused.
-func TestLimiter_ManyAddresses(t *testing.T) {
-	l := newLimiter(PerMinuteDefault)
-	now := Noon()
-	me, admitted := netip.MustParseAddr("192.0.2.1"), 0
-	for i := range 50_000 {
-		if _, ok := l.admit(netip.AddrFrom4([4]byte{198, byte(i >> 16), byte(i >> 8), byte(i)}), now); !ok {
-			t.Fatal("a client that asks for the first time is refused")
-		}
-		if i%10 == 0 {
-			if _, ok := l.admit(me, now); ok {
-				admitted++
-			}
-		}
-	}
-	if admitted > limitBurst {
-		t.Errorf("%d requests of one address at once", admitted)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -133,41 +131,6 @@ func TestPages_Cached(t *testing.T) {
 	mustContain(t, get(t, h, "/").Body.String(), "<strong>59.05</strong>")
 	if cost := w.queries.Load() - asked; cost > 15 {
 		t.Errorf("the next page asked %d questions", cost)
-	}
-}
-
-// TestPages_ManyAtOnce checks that concurrent requests render a page once.
-func TestPages_ManyAtOnce(t *testing.T) {
-	w := newFakeService(t)
-	h := serve(w.config())
-	get(t, h, "/")
-	before := w.queries.Load()
-	w.now = w.now.Add(time.Second)
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() {
-			get(t, h, "/", "Address", fmt.Sprintf("192.0.2.%d:0", i))
-		})
-	}
-	all.Wait()
-	if cost := w.queries.Load() - before; cost > 15 {
-		t.Errorf("20 visitors at once asked %d questions", cost)
-	}
-}
-
-func TestPages_Tags(t *testing.T) {
-	h := serve(newFakeService(t).config())
-	first := get(t, h, "/institutions")
-	tag := first.Header().Get("ETag")
-	second := get(t, h, "/institutions", "If-None-Match", tag)
-	if second.Code != http.StatusNotModified || second.Body.Len() > 0 || second.Header().Get("ETag") != tag {
-		t.Errorf("with the tag: %d, %d bytes, tag %s", second.Code, second.Body.Len(), second.Header().Get("ETag"))
-	}
-	if other := get(t, h, "/en/institutions").Header().Get("ETag"); other == tag {
-		t.Error("both languages have one tag")
-	}
-	if code := get(t, h, "/?currency=usd", "If-None-Match", get(t, h, "/?currency=usd").Header().Get("ETag")).Code; code != http.StatusBadRequest {
-		t.Errorf("a wrong question is answered %d", code)
 	}
 }
 

@@ -142,8 +142,8 @@ func CodeOf(err error) engine.Code {
 	return ""
 }
 
-// StatusOf returns the HTTP status for an error, and how long the client should wait before it tries again; 0 means that
-// waiting does not help. The status is 500 for errors about which the reader of a page can do nothing.
+// StatusOf returns the HTTP status for an error, and how long the client should wait before it tries again; 0 means
+// that waiting does not help. The status is 500 for errors about which the reader of a page can do nothing.
 func StatusOf(err error) (status int, wait time.Duration) {
 	var apiErr *engine.Error
 	if errors.As(err, &apiErr) {

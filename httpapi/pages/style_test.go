@@ -1,9 +1,7 @@
 package pages
 
 import (
-	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,61 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// luminance is the relative luminance of WCAG 2.
-func luminance(t *testing.T, colour string) float64 {
-	t.Helper()
-	var parts [3]uint8
-	if _, err := fmt.Sscanf(strings.Replace(colour+";", "#fff;", "#ffffff;", 1), "#%02x%02x%02x;", &parts[0], &parts[1], &parts[2]); err != nil {
-		t.Fatalf("%q is no colour: %v", colour, err)
-	}
-	sum := 0.0
-	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
-		linear := float64(parts[i]) / 255
-		if linear <= 0.03928 {
-			linear /= 12.92
-		} else {
-			linear = math.Pow((linear+0.055)/1.055, 2.4)
-		}
-		sum += weight * linear
-	}
-	return sum
-}
-
-// TestStyle_Contrast checks all pairs of colors, light and dark, against WCAG AA: 4.5 for text, 3 for lines.
-func TestStyle_Contrast(t *testing.T) {
-	css, err := os.ReadFile("assets/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
-	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(string(css), -1)
-	if len(themes) != 2 {
-		t.Fatalf("%d themes, want light and dark", len(themes))
-	}
-	for i, theme := range themes {
-		colours := map[string]string{}
-		for _, found := range regexp.MustCompile(`--([\w-]+): (#[0-9a-f]{3,6})`).FindAllStringSubmatch(theme[1], -1) {
-			colours[found[1]] = found[2]
-		}
-		check := func(least float64, ground string, inks ...string) {
-			for _, ink := range inks {
-				a, b := luminance(t, colours[ink])+0.05, luminance(t, colours[ground])+0.05
-				if ratio := max(a, b) / min(a, b); ratio < least {
-					t.Errorf("theme %d: %s on %s has the contrast %.2f, want %.1f", i, ink, ground, ratio, least)
-				}
-			}
-		}
-		check(4.5, "paper", "ink", "soft", "link", "bad")
-		check(4.5, "card", "ink", "soft", "link", "bad")
-		check(4.5, "tint", "ink", "link")
-		check(4.5, "brand", "on-brand")
-		check(4.5, "good-tint", "good", "ink", "link")
-		check(4.5, "bad-tint", "bad")
-		check(4.5, "warn-tint", "warn")
-		check(3, "card", "line-best", "line-median", "line-reference")
-		check(3, "paper", "soft") // edges of fields
-	}
-}
 
 // TestWords_Both checks that every text exists in both languages, takes the same values and is used, and that every
 // key has a text.

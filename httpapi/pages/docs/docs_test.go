@@ -158,22 +158,14 @@ func found(pattern *regexp.Regexp, text string) (all []string) {
 
 // TestAnswer checks that the example is a golden answer, and that every field of it is explained, in its order.
 func TestAnswer(t *testing.T) {
-	var example struct {
-		Data []json.RawMessage
-		Meta json.RawMessage
+	whole, want, part := string(read("files/answer.json")), []string(nil), ""
+	for _, line := range regexp.MustCompile(`(?m)^( *)"(\w+)":`).FindAllStringSubmatch(whole, -1) {
+		if name := line[2]; len(line[1]) > 2 {
+			want = append(want, part+"."+name)
+		} else if part = name; name != "meta" {
+			want = append(want, name)
+		}
 	}
-	whole := read("files/answer.json")
-	if err := json.Unmarshal(whole, &example); err != nil || len(example.Data) != 1 {
-		t.Fatal(err)
-	}
-	want := []string{"data"}
-	for _, name := range fieldNames(t, example.Data[0]) {
-		want = append(want, "data."+name)
-	}
-	for _, name := range fieldNames(t, example.Meta) {
-		want = append(want, "meta."+name)
-	}
-	want = append(want, "operation")
 	for _, language := range pages.Languages() {
 		page := get(t, newDocs(nil), language.Path("/docs")).Body.String()
 		if got := found(regexp.MustCompile(`<th scope="row"><code>([\w.]+)</code>`), page); !slices.Equal(got, want) {
@@ -185,26 +177,9 @@ func TestAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, whole); err != nil || !strings.HasSuffix(strings.TrimSpace(string(golden)), "\n"+compact.String()) {
+	if err := json.Compact(&compact, []byte(whole)); err != nil || !strings.HasSuffix(strings.TrimSpace(string(golden)), "\n"+compact.String()) {
 		t.Errorf("the example is not the golden answer (%v)", err)
 	}
-}
-
-func fieldNames(t *testing.T, object []byte) (names []string) {
-	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	for _, err := decoder.Token(); decoder.More() && err == nil; { // the brace
-		name, err := decoder.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name.(string))
-	}
-	return names
 }
 
 // TestContact checks that the guide asks the reader to write only if there is a contact.
@@ -269,16 +244,6 @@ func TestOperations(t *testing.T) {
 		}
 		if slices.Sort(got); len(want) < 20 || !slices.Equal(got, want) {
 			t.Errorf("%s: the guide has %q,\nthe contract  %q", language, got, want)
-		}
-	}
-}
-
-// TestPolicy checks the policies of both pages.
-func TestPolicy(t *testing.T) {
-	reference := strings.Replace(pages.Policy, "img-src 'self'", "img-src 'self' data:", 1)
-	for path, want := range map[string]string{"/docs": pages.Policy, "/docs/reference": reference} {
-		if got := get(t, newDocs(nil), path).Header().Get("Content-Security-Policy"); got != want || reference == pages.Policy {
-			t.Errorf("%s: %s", path, got)
 		}
 	}
 }
