@@ -379,13 +379,13 @@ func (n *Node) collectWithLease(ctx context.Context) {
 			return // the node is stopping
 		}
 		n.config.Logger.Info("this node collects for the cluster")
-		n.collector.setActive(true)
+		n.collector.start(ctx)
 		select {
 		case <-lease.Lost():
 			n.config.Logger.Warn("another node may collect for the cluster now")
 		case <-ctx.Done():
 		}
-		n.collector.setActive(false)
+		n.collector.pause()
 		lease.Release()
 	}
 }

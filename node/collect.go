@@ -55,55 +55,54 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("Mozilla/5.0 (compatible; tasard/%s; %s)", version, comment)
 }
 
-// liveCollector fetches the rates of sources at their scheduled times. In a cluster it does so only while it is active.
+// liveCollector fetches the rates of sources at their scheduled times. In a cluster it does so only between start and
+// pause.
 type liveCollector struct {
+	config  *Config
+	system  *actors.System
 	set     *source.Set // sources whose secrets are missing are disabled
-	on      bool        // Config.Collect.On
-	log     *slog.Logger
 	client  *fetch.Client
 	archive *archive.Writer // keeps fetched documents; nil if Config.Collect.Archive is ""
 
-	newCollector func() *collectors.Collector // a collector can run only once
-	nextSlot     func() time.Time
-
 	mu        sync.Mutex
-	collector *collectors.Collector // nil if on is false
-	ctx       context.Context       // argument of start; nil before start and after stop
+	collector *collectors.Collector // nil if Config.Collect.On is false; one can run only once
 	paused    bool                  // another node of the cluster collects
 	cancel    context.CancelFunc    // nil while collector does not run
 	done      chan struct{}         // closed when collecting has ended
 }
 
 func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets SourceSecrets) *liveCollector {
-	l := &liveCollector{set: secrets.Apply(set), on: c.Collect.On, log: c.Logger}
-	if !l.on {
+	l := &liveCollector{config: c, system: system, set: secrets.Apply(set)}
+	if !c.Collect.On {
 		return l
 	}
 	if c.Collect.Archive != "" {
 		l.archive = c.NewArchive(c.Collect.Archive)
 	}
-	jitter := time.Duration(0) // the default of package collectors
+	l.client = c.NewClient(secrets)
+	l.collector = l.newCollector()
+	return l
+}
+
+func (l *liveCollector) newCollector() *collectors.Collector {
+	c, jitter := l.config, time.Duration(0) // the default of package collectors
 	if c.Collect.Schedule != nil {
 		jitter = -1
 	}
-	l.client = c.NewClient(secrets)
-	l.newCollector = func() *collectors.Collector {
-		return collectors.New(collectors.Config{
-			Definitions: l.set.Definitions(), Fetcher: l.client, Sink: system, Clock: c.Clock, Schedule: c.Collect.Schedule,
-			LastSlot: bySource(system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
-			Baseline: bySource(system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
-			Archive: l.archive,
-		})
+	return collectors.New(collectors.Config{
+		Definitions: l.set.Definitions(), Fetcher: l.client, Sink: l.system, Clock: c.Clock, Schedule: c.Collect.Schedule,
+		LastSlot: bySource(l.system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
+		Baseline: bySource(l.system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
+		Archive: l.archive,
+	})
+}
+
+func (l *liveCollector) nextSlot() time.Time {
+	schedule := l.config.Collect.Schedule
+	if schedule == nil {
+		schedule = collectors.Daily()
 	}
-	l.nextSlot = func() time.Time {
-		schedule := c.Collect.Schedule
-		if schedule == nil {
-			schedule = collectors.Daily()
-		}
-		return schedule.Next(c.Clock())
-	}
-	l.collector = l.newCollector()
-	return l
+	return schedule.Next(l.config.Clock())
 }
 
 // NewArchive returns a writer of an archive, which keeps fetched documents.
@@ -112,60 +111,42 @@ func (c Config) NewArchive(dir string) *archive.Writer {
 	return archive.New(archive.Config{Dir: dir, Clock: c.Clock, Free: wal.FreeSpace, Logger: c.Logger})
 }
 
-// start starts collecting. A paused collector starts when setActive resumes it. The node must have read its log.
-// Otherwise it would collect again for scheduled times (slots) whose rates are already in its log.
+// start starts collecting, unless the node collects nothing. The node must have read its log. Otherwise it would collect
+// again for scheduled times (slots) whose rates are already in its log.
 func (l *liveCollector) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ctx = ctx
-	l.run()
-}
-
-// stop stops collecting. When it returns, no collection is in progress.
-func (l *liveCollector) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ctx = nil
-	l.end()
-	if l.client != nil {
-		l.client.Close()
-	}
-}
-
-// setActive resumes or pauses collecting. When it returns after pausing, no collection is in progress.
-func (l *liveCollector) setActive(active bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.paused = !active; l.paused && l.cancel != nil {
-		l.end()
-		l.collector = l.newCollector()
-	}
-	l.run()
-}
-
-// run runs the collector, unless it is off, stopped, paused, or runs already. The caller must hold mu.
-func (l *liveCollector) run() {
-	if !l.on || l.ctx == nil || l.paused || l.cancel != nil {
+	if l.paused = false; l.collector == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(l.ctx)
+	ctx, l.cancel = context.WithCancel(ctx)
 	collector, done := l.collector, make(chan struct{})
-	l.cancel, l.done = cancel, done
-	l.log.Info("collecting has begun", "sources", len(l.set.Definitions()), "nextSlot", l.nextSlot().UTC().Format(time.RFC3339))
+	l.done = done
+	l.config.Logger.Info("collecting has begun", "sources", len(l.set.Definitions()), "nextSlot", l.nextSlot().UTC().Format(time.RFC3339))
 	go func() {
 		defer close(done)
 		if err := collector.Run(ctx); err != nil {
-			l.log.Error("collecting failed", "cause", err.Error())
+			l.config.Logger.Error("collecting failed", "cause", err.Error())
 		}
 	}()
 }
 
-// end ends the collector that runs, if any. The caller must hold mu.
-func (l *liveCollector) end() {
-	if l.cancel != nil {
+// pause stops collecting until start. When it returns, no collection is in progress.
+func (l *liveCollector) pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused = true; l.cancel != nil {
 		l.cancel()
 		<-l.done
-		l.cancel = nil
+		l.cancel, l.collector = nil, l.newCollector()
+	}
+}
+
+// stop is like pause, and closes the connections to the sites. Nothing may call start after it.
+func (l *liveCollector) stop() {
+	l.pause()
+	if l.client != nil {
+		l.client.Close()
 	}
 }
 

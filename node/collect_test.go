@@ -63,13 +63,14 @@ func TestDescribeSources_Typed(t *testing.T) {
 func TestCollect_SaysWhenItBegins(t *testing.T) {
 	var lines bytes.Buffer
 	clock := func() time.Time { return time.Date(2026, 11, 28, 15, 0, 0, 0, time.UTC) }
+	c := Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(&lines, nil))}.withDefaults()
 	l := &liveCollector{
-		set: source.DefaultSet(), on: true, log: slog.New(slog.NewTextHandler(&lines, nil)),
-		nextSlot:  func() time.Time { return collectors.Daily().Next(clock()) },
+		config: &c, set: source.DefaultSet(),
 		collector: collectors.New(collectors.Config{Clock: clock, Random: rand.New(rand.NewPCG(1, 2)), Logger: slog.New(slog.DiscardHandler)}),
 	}
 	l.start(t.Context())
-	l.stop()
+	l.cancel()
+	<-l.done
 	if want := fmt.Sprintf(`msg="collecting has begun" sources=%d nextSlot=2026-11-28T16:00:00Z`, len(l.set.Definitions())); !strings.Contains(lines.String(), want) {
 		t.Errorf("it says %q, want %s", lines.String(), want)
 	}

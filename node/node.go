@@ -133,8 +133,7 @@ func (n *Node) Collect() {
 		n.collector.start(n.runContext)
 		return
 	}
-	n.collector.setActive(false)
-	n.collector.start(n.runContext)
+	n.collector.pause()
 	n.background.Go(func() { n.collectWithLease(n.runContext) })
 }
 
