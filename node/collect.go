@@ -111,8 +111,8 @@ func (c Config) NewArchive(dir string) *archive.Writer {
 	return archive.New(archive.Config{Dir: dir, Clock: c.Clock, Free: wal.FreeSpace, Logger: c.Logger})
 }
 
-// start starts collecting, unless the node collects nothing. The node must have read its log. Otherwise it would collect
-// again for scheduled times (slots) whose rates are already in its log.
+// start starts collecting, unless the node collects nothing. The node must have read its log. Otherwise it would
+// collect again for scheduled times (slots) whose rates are already in its log.
 func (l *liveCollector) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

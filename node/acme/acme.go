@@ -4,12 +4,20 @@ import (
 	"cmp"
 	"context"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -78,7 +86,7 @@ func Open(c Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.accountKey, err = readOrCreateKey(m.dir); err != nil {
+	if m.accountKey, err = m.readAccountKey(); err != nil {
 		return nil, err
 	}
 	pair, err := m.readCertificate()
@@ -179,4 +187,193 @@ func (m *Manager) attempt(ctx context.Context, retry time.Duration) (pause time.
 	m.failure.Store(&failure)
 	log.Warn("no certificate was obtained", "cause", err.Error(), "nextAttempt", retry.String())
 	return retry, err
+}
+
+// obtain orders a certificate with a new key and stores it.
+func (m *Manager) obtain(ctx context.Context) (*tls.Certificate, error) {
+	client := &acme.Client{Key: m.accountKey, HTTPClient: m.config.Client, DirectoryURL: m.config.Authority, UserAgent: m.config.UserAgent}
+	if _, err := client.Register(ctx, &acme.Account{}, acme.AcceptTOS); err != nil && !errors.Is(err, acme.ErrAccountAlreadyExists) {
+		return nil, fmt.Errorf("register an account: %w", err)
+	}
+	order, err := client.AuthorizeOrder(ctx, acme.DomainIDs(m.config.Name))
+	if err != nil {
+		return nil, fmt.Errorf("order a certificate: %w", err)
+	}
+	for _, address := range order.AuthzURLs {
+		if err := m.authorize(ctx, client, address); err != nil {
+			return nil, fmt.Errorf("prove that port 80 of %s leads to this node: %w", m.config.Name, err)
+		}
+	}
+	if order, err = client.WaitOrder(ctx, order.URI); err != nil {
+		return nil, fmt.Errorf("await the order: %w", err)
+	}
+	key, text, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: []string{m.config.Name}}, key)
+	if err != nil {
+		return nil, err
+	}
+	chain, _, err := client.CreateCertFromOrder(ctx, order, request, true)
+	if err != nil {
+		return nil, fmt.Errorf("get the certificate: %w", err)
+	}
+	for _, der := range chain { // in one file with the key, so that they always belong together
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	if err := replaceFile(m.certificatePath(), text); err != nil {
+		// The certificate is used nevertheless: authorities issue only a few for one name in a week.
+		m.config.Logger.Error("the certificate can't be stored: the next start needs another one", "cause", err.Error())
+	}
+	return parseCertificate(text, m.config.Name)
+}
+
+// authorize proves to the authority that this node owns the name. If the proof of an earlier order is still valid, it
+// does nothing.
+func (m *Manager) authorize(ctx context.Context, client *acme.Client, address string) error {
+	authorization, err := client.GetAuthorization(ctx, address)
+	if err != nil || authorization.Status == acme.StatusValid {
+		return err
+	}
+	for _, challenge := range authorization.Challenges {
+		if challenge.Type != "http-01" {
+			continue
+		}
+		response, err := client.HTTP01ChallengeResponse(challenge.Token)
+		if err != nil {
+			return err
+		}
+		path := client.HTTP01ChallengePath(challenge.Token)
+		m.setToken(path, response)
+		defer m.setToken(path, "")
+		if _, err := client.Accept(ctx, challenge); err != nil {
+			return err
+		}
+		_, err = client.WaitAuthorization(ctx, address)
+		return err
+	}
+	return errors.New("the authority does not offer the challenge http-01")
+}
+
+// setToken sets the response to a challenge. An empty response removes it.
+func (m *Manager) setToken(path, response string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if response == "" {
+		delete(m.tokens, path)
+		return
+	}
+	m.tokens[path] = response
+}
+
+func (m *Manager) token(path string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tokens[path]
+}
+
+// ServeHTTP serves plain HTTP: it answers challenges of the authority, and redirects other requests to the same path of
+// the name over HTTPS. A request with an API key is refused instead: the key was sent unencrypted, and a redirect would
+// hide this.
+func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch response := m.token(r.URL.Path); {
+	case response != "":
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, response) // the authority tries again
+	case r.Header.Get("Authorization") != "":
+		http.Error(w, "This key was sent without encryption: revoke it, and send keys only to https://"+m.config.Name, http.StatusForbidden)
+	default:
+		target := "https://" + m.config.Name
+		if r.URL.Path != "*" { // OPTIONS * is about the server as a whole
+			target += r.URL.RequestURI()
+		}
+		http.Redirect(w, r, target, http.StatusPermanentRedirect) //nolint:gosec // G710: always to m.config.Name
+	}
+}
+
+const (
+	typeKey      = "PRIVATE KEY"
+	suffixUnused = ".new"
+)
+
+// readAccountKey returns the key of the account, which it creates if there is none.
+func (m *Manager) readAccountKey() (crypto.Signer, error) {
+	path := filepath.Join(m.dir, "account.key")
+	text, err := os.ReadFile(path) //nolint:gosec // G304: in the data directory
+	if errors.Is(err, fs.ErrNotExist) {
+		key, text, err := newKey()
+		if err = errors.Join(err, os.MkdirAll(m.dir, 0o700)); err == nil {
+			err = replaceFile(path, text)
+		}
+		return key, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if block, _ := pem.Decode(text); block != nil && block.Type == typeKey {
+		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+			if signer, ok := key.(crypto.Signer); ok {
+				return signer, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: want a private key in PEM; delete the file to register a new account", path)
+}
+
+// newKey creates a private key, and returns it in PEM too.
+func newKey() (*ecdsa.PrivateKey, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return key, pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), err
+}
+
+func (m *Manager) certificatePath() string { return filepath.Join(m.dir, m.config.Name+".pem") }
+
+// readCertificate reads the stored certificate. It returns nil if there is none.
+func (m *Manager) readCertificate() (*tls.Certificate, error) {
+	text, err := os.ReadFile(m.certificatePath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pair, err := parseCertificate(text, m.config.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; delete the file to get a new certificate", m.certificatePath(), err)
+	}
+	return pair, nil
+}
+
+func parseCertificate(text []byte, name string) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(text, text)
+	if err == nil {
+		err = pair.Leaf.VerifyHostname(name)
+	}
+	return &pair, err
+}
+
+// replaceFile writes a file that only its owner may read, so that after a crash it has either its old or its new
+// contents.
+func replaceFile(path string, text []byte) error {
+	file, err := os.OpenFile(path+suffixUnused, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // G304: in the data directory
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
