@@ -42,6 +42,7 @@ run: build ## start the demo: a whole node, fed by a simulated market
 # rates uses. A record of a cluster costs the same. The Dockerfile and .ci/release use these flags too.
 .PHONY: build
 build: ## build ./tasard; TAGS=nocluster builds one that can't join a cluster, and is a quarter smaller
+	@echo 'building ./tasard: the first time takes one to three minutes' >&2
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -tags='$(TAGS)' $$(cat .ci/smaller) -o tasard .
 
 .PHONY: test
