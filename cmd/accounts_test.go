@@ -129,46 +129,6 @@ func contentOf(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// TestL1_ThreeADay wants a quota of three to be three for both keys together, whatever they are asked for, and still
-// spent after the node was stopped or killed.
-func TestL1_ThreeADay(t *testing.T) {
-	t.Parallel()
-	data, box := t.TempDir(), newMailServer(t)
-	args := limitedArgs(data, box, "--quota-day", "3")
-	session := startLimited(t, args).signIn(box, "ana@example.com")
-	first, _ := session.newKey("one")
-	second, _ := session.newKey("two")
-	keys := []caller{first, second}
-	for i := range 3 {
-		if got := keys[i%2].must("GET", countedPath, "", http.StatusOK, ""); got.left(t, "day") != 2-i {
-			t.Errorf("request %d leaves %d of the day", i, got.left(t, "day"))
-		}
-	}
-	over := func(node *program) {
-		t.Helper()
-		for _, key := range keys {
-			key.node = node
-			got := key.must("GET", countedPath, "", http.StatusTooManyRequests, "quota_exceeded")
-			if wait := got.number(t, "Retry-After"); wait < 12*3600 || wait > 13*3600 { // from 11:00 to midnight
-				t.Errorf("Retry-After is %d", wait)
-			}
-			if got.number(t, "X-RateLimit-Limit") != 3 || got.number(t, "X-RateLimit-Remaining") != 0 {
-				t.Errorf("the headers are %v", got.header)
-			}
-		}
-	}
-	over(session.node)
-	session.must("GET", countedPath+"/x", "", http.StatusNotFound, "")
-	if got := session.with("").must("GET", countedPath, "", http.StatusOK, "").left(t, "day"); got != 2 {
-		t.Errorf("the address has %d left, want 2", got)
-	}
-	session.node.signal(syscall.SIGTERM)
-	again := startLimited(t, args)
-	over(again.node)
-	again.node.signal(os.Kill)
-	over(startLimited(t, args).node)
-}
-
 // TestL1_StopsAndKills wants a clean stop to cost nothing, and a kill at most one lease.
 func TestL1_StopsAndKills(t *testing.T) {
 	t.Parallel()

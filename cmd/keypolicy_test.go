@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"context"
-	"crypto/rand"
 	"net/http"
 	"os"
 	"strconv"
@@ -11,11 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/httpapi/admin"
-	"github.com/tasard/tasard/httpapi/apitest"
 )
 
 // announced are the requests of every kind and the status of their answers before keys are required.
@@ -85,79 +80,4 @@ func TestK7_NotWithPrintedCodes(t *testing.T) {
 	if line := p.Await("mail to=ana@example.com"); !strings.Contains(line, "code=") {
 		t.Errorf("the letter is %q", line)
 	}
-}
-
-// TestK6_TheDayComes runs the parts of the program on a clock of the test's: 401s begin at the announced instant, not a
-// nanosecond sooner or later, and without a restart.
-func TestK6_TheDayComes(t *testing.T) {
-	box, h := newMailServer(t), &apitest.Clock{}
-	h.Set(time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC))
-	required := h.Now().Add(15 * 24 * time.Hour)
-	anyone, data := startOnClock(t, box, h)
-	key, _ := anyone.signIn(box, "ana@example.com").newKey("key")
-	last := "x"
-	if strings.HasSuffix(key.token, last) {
-		last = "y"
-	}
-	revoked := key.with(key.token[:len(key.token)-1] + last)
-	runAdmin(t, data, "keys-required", "--at", required.Format(time.RFC3339))
-
-	h.Set(required.Add(-1))
-	for _, who := range []caller{anyone, key, revoked} {
-		if got := who.must("GET", countedPath, "", http.StatusOK, ""); got.header.Get("Sunset") == "" {
-			t.Errorf("no Sunset a nanosecond before: %v", got.header)
-		}
-	}
-	h.Set(required)
-	refused := anyone.must("GET", countedPath, "", http.StatusUnauthorized, "missing_key")
-	if got := refused.header.Get("WWW-Authenticate"); got != `Bearer realm="tasard"` {
-		t.Errorf("WWW-Authenticate is %s", got)
-	}
-	if got := revoked.must("GET", countedPath, "", http.StatusUnauthorized, "invalid_key"); got.header.Get("WWW-Authenticate") != `Bearer realm="tasard", error="invalid_token"` {
-		t.Errorf("WWW-Authenticate is %v", got.header)
-	}
-	got := key.must("GET", countedPath, "", http.StatusOK, "")
-	for _, name := range []string{"Deprecation", "Sunset", "Link"} {
-		if got.header.Get(name)+refused.header.Get(name) != "" {
-			t.Errorf("%s is still there", name)
-		}
-	}
-	anyone.must("OPTIONS", countedPath, "", http.StatusNoContent, "")
-	if said := runAdmin(t, data, "keys-required", "--show"); !strings.HasPrefix(said, "Keys are required since 2026-07-15T15:00:00Z") {
-		t.Errorf("show says %q", said)
-	}
-	late := run(t, nil, nil, "admin", "keys-required", "--withdraw", "--data", data)
-	if late.code != exit.Usage {
-		t.Errorf("withdrawn after the day: exit code %d, %s", late.code, late.stdout)
-	}
-}
-
-// startOnClock runs the serve command in this process, on a clock that the test turns.
-func startOnClock(t *testing.T, box *mailServer, h *apitest.Clock) (caller, string) {
-	t.Helper()
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := t.TempDir()
-	p := &commands{&process.Process{
-		Args: limitedArgs(data, box), Stdin: strings.NewReader(""), Stdout: write, Stderr: write,
-		Clock: h.Now, Seed: randomSeed, Random: rand.Reader,
-	}}
-	node := &program{cmdtest.Follow(t, nil, read), t}
-	ctx, stop := context.WithCancel(t.Context())
-	code := make(chan int, 1)
-	go func() {
-		code <- p.run(ctx)
-		_ = write.Close()
-	}()
-	t.Cleanup(func() {
-		stop()
-		if got := <-code; got != exit.OK {
-			t.Errorf("exit code %d:\n%s", got, node.Output())
-		}
-		<-node.Done
-	})
-	node.listening().Await("recovered")
-	return caller{t: t, node: node}, data
 }

@@ -32,7 +32,7 @@ type mailServer struct {
 // newMailServer serves until the test ends.
 func newMailServer(t *testing.T) *mailServer {
 	t.Helper()
-	certificate, _ := newCertificate(t)
+	certificate := trusted().newCertificate(t)
 	login := &cmdtest.MailLogin{User: mailUser, Password: mailPassword, Certificate: certificate}
 	return &mailServer{MailServer: cmdtest.NewMailServer(t, "127.0.0.1", login), t: t}
 }
@@ -57,13 +57,18 @@ func (m *mailServer) code(to string) string {
 	return code
 }
 
-// authority is one that this program and the programs that it starts trust: TestMain names its certificate in
-// SSL_CERT_FILE.
-var authority = sync.OnceValue(func() (a struct {
+// authority signs certificates.
+type authority struct {
 	key      *ecdsa.PrivateKey
 	template *x509.Certificate
 	pem      string
-}) {
+}
+
+// trusted is the authority that this program and the programs that it starts trust: TestMain names its certificate in
+// SSL_CERT_FILE.
+var trusted = sync.OnceValue(newAuthority)
+
+func newAuthority() (a authority) {
 	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader) // never fails
 	a.template = &x509.Certificate{
 		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -75,10 +80,10 @@ var authority = sync.OnceValue(func() (a struct {
 	}
 	a.pem = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	return a
-})
+}
 
-// newCertificate is one for 127.0.0.1, good for both ends, and the PEM text of the one that signed it.
-func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls.Certificate, string) {
+// newCertificate is one for 127.0.0.1, good for both ends.
+func (a authority) newCertificate(t *testing.T, change ...func(server *x509.Certificate)) tls.Certificate {
 	t.Helper()
 	server := &x509.Certificate{
 		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
@@ -92,9 +97,9 @@ func newCertificate(t *testing.T, change ...func(server *x509.Certificate)) (tls
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, server, authority().template, &key.PublicKey, authority().key)
+	der, err := x509.CreateCertificate(rand.Reader, server, a.template, &key.PublicKey, a.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority().pem
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 		}
 		dir, err := os.MkdirTemp("", "tasard-authority-")
 		if err == nil {
-			err = errors.Join(os.WriteFile(dir+"/ca.pem", []byte(authority().pem), 0o600), os.Setenv("SSL_CERT_FILE", dir+"/ca.pem"))
+			err = errors.Join(os.WriteFile(dir+"/ca.pem", []byte(trusted().pem), 0o600), os.Setenv("SSL_CERT_FILE", dir+"/ca.pem"))
 		}
 		if err != nil {
 			panic(err)

@@ -34,14 +34,15 @@ func newPairFiles(t *testing.T, change ...func(server *x509.Certificate)) *pairF
 // renew writes another pair, signed by another authority.
 func (f *pairFiles) renew(t *testing.T, change ...func(server *x509.Certificate)) {
 	t.Helper()
-	pair, signer := newCertificate(t, change...)
+	signer := newAuthority()
+	pair := signer.newCertificate(t, change...)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.roots = x509.NewCertPool()
-	f.roots.AppendCertsFromPEM([]byte(signer))
-	f.write(t, f.signer, signer)
+	f.roots.AppendCertsFromPEM([]byte(signer.pem))
+	f.write(t, f.signer, signer.pem)
 	f.write(t, f.cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
 	f.write(t, f.key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 }
