@@ -79,25 +79,6 @@ func runExample(t *testing.T, file string, args []string, text string) (string, 
 	return string(output), err
 }
 
-// TestSite_Reference: the page, the program and the contract that it reads are there, and the page's policy lets
-// nothing else in.
-func TestSite_Reference(t *testing.T) {
-	t.Parallel()
-	node := startNode(t, t.TempDir())
-	page := node.mustGet("/en/docs/reference")
-	paths := append(regexp.MustCompile(`/assets/[\w.-]+`).FindAllString(page, -1), "/openapi.json", "/docs", "/en/docs", "/docs/reference")
-	if len(paths) < 9 {
-		t.Errorf("the page loads %q:\n%s", paths, page)
-	}
-	for _, path := range paths {
-		node.mustGet(path)
-	}
-	_, headers := node.ask("GET", "/docs/reference")
-	if got := headers.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;") || strings.Contains(got, "unsafe") {
-		t.Errorf("Content-Security-Policy: %s", got)
-	}
-}
-
 // TestSite_Documents: a node answers the documents of the contract, pages and documents lead to them, each link once,
 // and every address that a document names is answered.
 func TestSite_Documents(t *testing.T) {
