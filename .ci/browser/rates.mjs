@@ -71,7 +71,7 @@ for (const language of ["es", "en"]) {
         assert.ok(data.length > 0 && data.length < all.length);
       }));
 
-      test("a chart says the values of the day under the mouse", () => visit(options, async (v) => {
+      test("a chart says the values of the day under the mouse, or of the last tap", () => visit(options, async (v) => {
         await v.page.goto(v.at("/institutions/popular"));
         const chart = v.page.locator(".chart svg");
         assert.equal(await chart.locator(".band text:visible").count(), 0);
@@ -79,6 +79,9 @@ for (const language of ["es", "en"]) {
         const [said, ...others] = await chart.locator(".band text:visible").allTextContents();
         assert.deepEqual(others, []);
         assert.match(said, new RegExp(`· ${v.t("side.compra")} \\d+\\.\\d{2,} · ${v.t("side.venta")} \\d+\\.\\d{2,}$`));
+        await chart.click(); // as a tap does, which leaves no mouse there
+        await v.page.mouse.move(0, 0);
+        assert.deepEqual(await chart.locator(".band text:visible").allTextContents(), [said]);
       }));
 
       test("an institution has its rates and their history", () => visit(options, async (v) => {

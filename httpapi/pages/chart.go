@@ -123,8 +123,8 @@ func (l *Localizer) chart(title string, from, to engine.Date, lines ...series) N
 		Ul(Class("legend"), legend))
 }
 
-// bands returns parts of the horizontal axis, each with the values of its newest date, which CSS shows while a mouse or
-// a finger is on the band. Every line must have points.
+// bands returns parts of the horizontal axis, each with the values of its newest date, which CSS shows while a mouse is
+// on the band, or after a tap on it, which gives it the focus. Every line must have points.
 func (l *Localizer) bands(s scale, lines []series) Node {
 	days := int(s.to-s.from) + 1
 	daysOfBand := (days + chartBandsMax - 1) / chartBandsMax
@@ -142,7 +142,7 @@ func (l *Localizer) bands(s scale, lines []series) Node {
 				text += " · " + l.Str(line.key) + " " + sideOrDash(line.points[i].value)
 			}
 		}
-		return El("g", Class("band"), El("path", Attr("d", fmt.Sprintf("M%d %dV%d", s.x(date), chartTop, chartBottom))),
+		return El("g", Class("band"), TabIndex("-1"), El("path", Attr("d", fmt.Sprintf("M%d %dV%d", s.x(date), chartTop, chartBottom))),
 			El("text", intAttr("x", chartWidth/2), intAttr("y", chartBandY), Text(text)))
 	}))
 }
