@@ -46,8 +46,7 @@
 //
 //	pages.go                         Config and routes
 //	request.go, frame.go, layout.go  how a request becomes a page
-//	texts.go, language.go            the two languages
-//	home.go, rates.go                pages with rates
-//	history.go, panel.go, chart.go   the history of rates
+//	home.go, rates.go, history.go    pages with rates
+//	share.go                         what other sites show of the pages
 //	testdata/golden                  every page; go test -run Golden -update rewrites them
 package pages
