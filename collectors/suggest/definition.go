@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/net/html"
 
@@ -62,9 +61,9 @@ func (s *suggester) suggest(seen engine.Date) (file []byte, err error) {
 	if len(s.found) == 0 {
 		return nil, fmt.Errorf("no price has clear words for its currency and its side")
 	}
-	methods := []func() *source.Extract{s.jsonRows, s.jsonFields}
-	if s.page != nil {
-		methods = []func() *source.Extract{s.tableRows, s.htmlFields}
+	methods := []func() *source.Extract{s.tableRows, s.htmlFields}
+	if s.json != nil {
+		methods = []func() *source.Extract{s.jsonRows, s.jsonFields}
 	}
 	for _, write := range methods {
 		e := write()
@@ -149,55 +148,6 @@ func (f *Finding) target() source.Target {
 
 func (f *Finding) field(l source.Locator) source.Field {
 	return source.Field{Currency: f.Currency, Side: f.Side, Channel: f.Channel, Locator: l}
-}
-
-func (s *suggester) jsonFields() *source.Extract {
-	e := &source.Extract{Method: source.JSONFields}
-	for _, f := range s.found {
-		if slices.ContainsFunc(f.at.path, func(at step) bool { return at.length > 1 }) {
-			return nil // the place in a list may change
-		}
-		e.Fields = append(e.Fields, f.field(source.Locator{At: f.at.path.String()}))
-	}
-	return e
-}
-
-// jsonRows reads a list whose entries are named by a text in them.
-func (s *suggester) jsonRows() *source.Extract {
-	rows := &source.Rows{Labels: source.Labels{}}
-	at, sided := map[source.Side]*source.Locator{}, source.Labels{}
-	for i, f := range s.found {
-		index := slices.IndexFunc(f.at.path, func(step step) bool { return step.length > 0 })
-		if index < 0 {
-			return nil
-		}
-		list, within := f.at.path[:index].String(), source.Locator{At: f.at.path[index+1:].String()}
-		label, ok := labelOf(f.at.path[index].value, &f, rows.Label.At)
-		if !ok || within.At == "" || i > 0 && rows.At != list || at[f.Side] != nil && *at[f.Side] != within {
-			return nil
-		}
-		rows.At, at[f.Side], rows.Label.At = list, &within, label.key
-		rows.Labels[label.value.text()] = f.target()
-		sided[label.value.text()] = source.Target{Currency: f.Currency, Side: f.Side, Channel: f.Channel}
-	}
-	rows.Buy, rows.Sell = at[source.BuySide], at[source.SellSide]
-	if rows.Buy != nil && rows.Sell != nil && *rows.Buy == *rows.Sell { // an entry for each side
-		rows.Value, rows.Buy, rows.Sell, rows.Labels = rows.Buy, nil, nil, sided
-	}
-	return &source.Extract{Method: source.JSONRows, Rows: rows}
-}
-
-// labelOf returns the text of an entry that names the currency of a finding.
-func labelOf(entry *value, f *Finding, key string) (member, bool) {
-	for _, m := range entry.members {
-		text := m.value.text()
-		currency, _ := only(values.Words(text), values.AboutCurrency)
-		isCurrency := currency.Meaning == f.Currency || codesOfNumbers[text] == f.Currency
-		if isCurrency && (key == "" || key == m.key) && !strings.Contains(text, "\n") {
-			return m, true
-		}
-	}
-	return member{}, false
 }
 
 // tableRows reads a table with a column for each side, and a label in each row.

@@ -41,9 +41,9 @@ type spot struct {
 	textNode   *html.Node // HTML: the text that has the price, and where its digits are if spaces are collapsed
 	start, end int
 	inScript   bool   // HTML: the price is in a script
-	script     string // HTML: the text before it in the script, unless path says where it is in a JSON value
+	script     string // HTML: the text before it in the script, unless it is a JSON value
 	isHidden   bool   // HTML: an attribute hides the element
-	path       path   // JSON, also of a script
+	isJSON     bool   // the element is a JSON value, perhaps of a script
 
 	words     map[values.Topic]values.Word
 	isNoise   bool // words beside it say that it is not a rate of today
@@ -81,8 +81,8 @@ type finder struct {
 	ofChannel map[quoteSide]bool  // currencies and channels of the definition that are not its usual channel
 	spots     []*spot
 	notes     []string // why prices were refused
-	page      *page    // nil for JSON
-	json      *value   // nil for HTML
+	page      *page
+	json      *html.Node // the whole document; nil for HTML
 }
 
 // Describe names the prices of a document in one line, and the place of the first of them: USD 58.10/59.60 at td. It
@@ -161,7 +161,7 @@ func (f *finder) add(s *spot, isNumber bool) (*spot, error) {
 		return nil, nil
 	}
 	s.units = unitsOf(s.price)
-	if s.units < lowest || s.units > highest || s.node != nil && s.units < pageLowest && !f.isKnown(s.units) {
+	if s.units < lowest || s.units > highest || !f.page.isJSON && s.units < pageLowest && !f.isKnown(s.units) {
 		return nil, nil
 	}
 	if len(f.spots) == pricesMax {
@@ -192,8 +192,11 @@ func (f *finder) decide() (found []Finding) {
 
 func (s *spot) place() string {
 	switch {
-	case s.node == nil:
-		return s.path.String()
+	case s.isJSON && s.inScript:
+		return "script"
+	case s.isJSON:
+		path, _ := pathOf(s.node, nil)
+		return path
 	case s.attribute != "":
 		return describe(s.node) + ", attribute " + s.attribute
 	}

@@ -39,6 +39,11 @@ type page struct {
 	tables   map[*html.Node][][]*html.Node // cells by row and column
 	labelsOf map[string]string             // texts of label elements, by the id that they are for
 	title    []values.Word
+	isJSON   bool // JSON values are read
+}
+
+func newPage(f *finder, document *html.Node) *page {
+	return &page{finder: f, document: document, spans: map[*html.Node]span{}, tables: map[*html.Node][][]*html.Node{}, labelsOf: map[string]string{}}
 }
 
 func (f *finder) readHTML(text string) error {
@@ -46,7 +51,7 @@ func (f *finder) readHTML(text string) error {
 	if err != nil {
 		return err
 	}
-	p := &page{finder: f, document: document, spans: map[*html.Node]span{}, tables: map[*html.Node][][]*html.Node{}, labelsOf: map[string]string{}}
+	p := newPage(f, document)
 	f.page = p
 	for _, label := range markup.Find(document, "label[for]") {
 		id, _ := markup.Text(label, "for")
@@ -137,6 +142,9 @@ func (p *page) readText(node *html.Node, isHidden bool) error {
 	if text == "" {
 		return nil
 	}
+	if p.isJSON && (node.Parent.Data == numberValue || len(text) > memberMax || codesOfNumbers[text] != "") {
+		return p.readJSONText(node.Parent, text)
+	}
 	run := textRun{text: text, node: node}
 	position := 0
 	addWords := func(end int) {
@@ -167,6 +175,22 @@ func (p *page) readText(node *html.Node, isHidden bool) error {
 	addWords(len(text))
 	p.runs = append(p.runs, run)
 	return nil
+}
+
+// readJSONText adds the price or the code of a currency that a JSON value is.
+func (p *page) readJSONText(value *html.Node, text string) error {
+	if code := codesOfNumbers[text]; code != "" {
+		p.stream = append(p.stream, token{word: values.Word{Topic: values.AboutCurrency, Meaning: code, Text: text}})
+		return nil
+	}
+	if value.Data != numberValue {
+		return nil
+	}
+	s, err := p.add(&spot{text: text, node: value}, true)
+	if s != nil {
+		p.stream = append(p.stream, token{spot: s})
+	}
+	return err
 }
 
 // refuseSplit refuses numbers whose decimals may stand in the element beside them.
@@ -210,7 +234,7 @@ func (p *page) readScript(node *html.Node) error {
 	if len(text) > scriptMax {
 		return nil
 	}
-	if found, err := p.readScriptJSON(node, text); found || err != nil {
+	if found, err := p.readScriptJSON(text); found || err != nil {
 		return err
 	}
 	for _, statement := range statementEnd.Split(text, -1) {
@@ -237,7 +261,7 @@ func (p *page) readScript(node *html.Node) error {
 }
 
 // readScriptJSON adds the prices of the JSON values that a script assigns. found is false if it has none with words.
-func (p *page) readScriptJSON(node *html.Node, text string) (found bool, err error) {
+func (p *page) readScriptJSON(text string) (found bool, err error) {
 	for range numbersMax {
 		start := strings.IndexAny(text, "{[")
 		if start < 0 {
@@ -257,7 +281,7 @@ func (p *page) readScriptJSON(node *html.Node, text string) (found bool, err err
 		}
 		kept := slices.DeleteFunc(added, func(s *spot) bool { return !s.isNamed() })
 		for _, s := range kept {
-			s.node, s.inScript = node, true
+			s.inScript = true
 		}
 		p.spots = p.spots[:before+len(kept)]
 		found = found || len(kept) > 0

@@ -3,55 +3,30 @@ package suggest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
+	"golang.org/x/net/html"
 
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/collectors/values"
 )
 
-// value is a JSON value.
-type value struct {
-	gjson.Result
-	members []member // of an object
-	items   []*value // of a list
-}
+// A JSON document is read as a page: an element for each value, with its key as id, and a text in it.
+const (
+	objectValue = "object"
+	listValue   = "list"
+	numberValue = "number"
+	otherValue  = "value"
 
-type member struct {
-	key   string
-	value *value
-}
+	rawAttribute = "raw"
+	depthMax     = 64  // of JSON; a value is read once for each value around it
+	memberMax    = 200 // size of a text that may be a label
+)
 
-// step is one step to a value: a key, or a place in a list.
-type step struct {
-	key    string
-	index  int
-	length int    // of the list; 0 = the step is a key
-	value  *value // to which it leads
-}
-
-type path []step
-
-// String returns the path as definitions write it. [] is the only entry of a list.
-func (p path) String() string {
-	var b strings.Builder
-	for _, s := range p {
-		switch {
-		case s.length == 1:
-			b.WriteString("[]")
-		case s.length > 1:
-			fmt.Fprintf(&b, "[%d]", s.index)
-		default:
-			b.WriteString("." + s.key)
-		}
-	}
-	return strings.TrimPrefix(b.String(), ".")
-}
-
-// depthMax bounds the depth of a JSON document; a value is read once for each value around it.
-const depthMax = 64
-
-var errDeep = fmt.Errorf("the JSON is nested deeper than %d", depthMax)
+// codesOfNumbers are the numbers of currencies in ISO 4217, which some services use.
+var codesOfNumbers = map[string]string{"840": "USD", "978": "EUR", "826": "GBP", "756": "CHF", "124": "CAD"}
 
 // readJSON adds the prices of a JSON document.
 func (f *finder) readJSON(text string) error {
@@ -59,143 +34,183 @@ func (f *finder) readJSON(text string) error {
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
 		return fmt.Errorf("the JSON can't be read: %w", err)
 	}
-	var err error
-	f.json, _, err = f.addJSON(text)
+	f.page = newPage(f, nil)
+	root, _, err := f.page.addJSON(text)
+	f.json = root
 	return err
 }
 
 // addJSON adds the prices of a JSON text, with their words.
-func (f *finder) addJSON(text string) (root *value, added []*spot, err error) {
-	if root = newValue(gjson.Parse(text), depthMax); root == nil {
-		return nil, nil, errDeep
+func (p *page) addJSON(text string) (root *html.Node, added []*spot, err error) {
+	if root = nodeOf(gjson.Parse(text), "", depthMax); root == nil {
+		return nil, nil, fmt.Errorf("the JSON is nested deeper than %d", depthMax)
 	}
-	before := len(f.spots)
-	err = f.addValues(root, nil)
-	for _, s := range f.spots[before:] {
-		labelJSON(s, root)
+	before := len(p.spots)
+	p.isJSON = true
+	defer func() { p.isJSON = false }()
+	if err := p.walk(root, false); err != nil {
+		return nil, nil, err
 	}
-	return root, f.spots[before:], err
+	for _, s := range p.spots[before:] {
+		s.isJSON, s.isNoise = true, p.hasNoiseAround(s.node)
+		p.label(s)
+		if s.isNoise {
+			delete(s.words, values.AboutSide)
+		}
+	}
+	return root, p.spots[before:], nil
 }
 
-// newValue returns nil if the value is too deep.
-func newValue(result gjson.Result, depth int) *value {
-	v, isDeep := &value{Result: result}, depth == 0
+// nodeOf returns nil if the value is too deep.
+func nodeOf(result gjson.Result, key string, depth int) *html.Node {
+	node := &html.Node{Type: html.ElementNode, Data: otherValue, Attr: []html.Attribute{{Key: "id", Val: key}, {Key: rawAttribute, Val: result.Raw}}}
+	text := ""
+	switch {
+	case depth == 0:
+		return nil
+	case result.IsObject():
+		node.Data = objectValue
+	case result.IsArray():
+		node.Data = listValue
+	case result.Type == gjson.Number:
+		node.Data, text = numberValue, result.Raw
+	case result.Type == gjson.String:
+		text = result.String()
+	}
+	if result.Type != gjson.JSON {
+		node.AppendChild(&html.Node{Type: html.TextNode, Data: text})
+		return node
+	}
+	node.Attr = node.Attr[:1]
 	result.ForEach(func(key, item gjson.Result) bool {
-		if !result.IsObject() && !result.IsArray() {
+		inner := nodeOf(item, key.String(), depth-1)
+		if inner == nil {
+			node = nil
 			return false
 		}
-		inner := newValue(item, depth-1)
-		if isDeep = isDeep || inner == nil; isDeep {
-			return false
-		}
-		if result.IsObject() {
-			v.members = append(v.members, member{key.String(), inner})
-		} else {
-			v.items = append(v.items, inner)
-		}
+		node.AppendChild(inner)
 		return true
 	})
-	if isDeep {
-		return nil
-	}
-	return v
+	return node
 }
 
-// text returns the text of a string or a number, otherwise "".
-func (v *value) text() string {
-	switch v.Type {
-	case gjson.String:
-		return v.String()
-	case gjson.Number:
-		return v.Raw
+func attributeOf(node *html.Node, key string) string {
+	i := slices.IndexFunc(node.Attr, func(a html.Attribute) bool { return a.Key == key })
+	if i < 0 {
+		return ""
+	}
+	return node.Attr[i].Val
+}
+
+// jsonText returns the text of a string or a number, otherwise "".
+func jsonText(node *html.Node) string {
+	if text := node.FirstChild; text != nil && text.Type == html.TextNode {
+		return text.Data
 	}
 	return ""
 }
 
-func (f *finder) addValues(v *value, at path) (err error) {
-	next := func(s step) {
-		if err == nil {
-			err = f.addValues(s.value, append(at[:len(at):len(at)], s))
+// hasNoiseAround reports whether a key around a JSON value, or a text beside it or them, says that it is no rate of today.
+func (p *page) hasNoiseAround(node *html.Node) bool {
+	for ; node != nil; node = node.Parent {
+		if has(values.Words(attributeOf(node, "id")), values.AboutOther) {
+			return true
+		}
+		for beside := range node.ChildNodes() {
+			if text := jsonText(beside); len(text) <= memberMax && !strings.Contains(text, ":") && has(values.Words(text), values.AboutOther) {
+				return true
+			}
 		}
 	}
-	for i, item := range v.items {
-		next(step{index: i, length: len(v.items), value: item})
-	}
-	for _, m := range v.members {
-		next(step{key: m.key, value: m.value})
-	}
-	if err == nil && strings.ContainsAny(v.text(), "0123456789") {
-		_, err = f.add(&spot{text: v.text(), path: at}, v.Type == gjson.Number)
-	}
-	return err
+	return false
 }
 
-// jsonLabels are the words that were found for one price, from the nearest to the farthest.
-type jsonLabels struct {
-	*spot
-	stopped map[values.Topic]bool // two words contradict each other: farther ones do not count
+// pathOf returns the path of a value below another one (nil = the document) as definitions write it. [] is the only
+// entry of a list. isOfSeveral means that the path goes through a list of several entries.
+func pathOf(node, below *html.Node) (path string, isOfSeveral bool) {
+	for ; node != below && node.Parent != nil; node = node.Parent {
+		if node.Parent.Data != listValue {
+			path = "." + attributeOf(node, "id") + path
+			continue
+		}
+		if node.PrevSibling == nil && node.NextSibling == nil {
+			path = "[]" + path
+			continue
+		}
+		index := slices.Index(slices.Collect(node.Parent.ChildNodes()), node)
+		path, isOfSeveral = fmt.Sprintf("[%d]", index)+path, true
+	}
+	return strings.TrimPrefix(path, "."), isOfSeveral
 }
 
-// labelJSON finds the words of a price of root: its key, then the texts beside it, then the keys around it.
-func labelJSON(s *spot, root *value) {
-	if len(s.path) == 0 {
-		return
-	}
-	l := jsonLabels{s, map[values.Topic]bool{}}
-	for i := len(s.path) - 1; i >= 0; i-- {
-		at := s.path[i]
-		if at.length == 0 {
-			l.takeWords(values.Words(at.key), "the key", values.AboutSide, values.AboutCurrency)
-			continue
+func (s *suggester) jsonFields() *source.Extract {
+	e := &source.Extract{Method: source.JSONFields}
+	for _, f := range s.found {
+		path, isOfSeveral := pathOf(f.at.node, nil)
+		if isOfSeveral {
+			return nil // the place in a list may change
 		}
-		l.takeMembers(at.value)
-		if s.lacks(values.AboutCurrency) && at.length > 1 {
-			l.stopped[values.AboutCurrency] = true // an entry of a list without a word
-		}
+		e.Fields = append(e.Fields, f.field(source.Locator{At: path}))
 	}
-	if s.path[0].length == 0 {
-		l.takeMembers(root)
-	}
-	for _, at := range s.path[:len(s.path)-1] {
-		if at.length == 0 {
-			l.takeMembers(at.value)
-		}
-	}
-	if s.isNoise {
-		delete(s.words, values.AboutSide)
-	}
+	return e
 }
 
-// takeWords gives the price the words of topics that it does not have yet.
-func (l *jsonLabels) takeWords(words []values.Word, where string, topics ...values.Topic) {
-	l.isNoise = l.isNoise || has(words, values.AboutOther)
-	for _, about := range topics {
-		if !l.lacks(about) || l.stopped[about] {
-			continue
+// jsonRows reads a list whose entries are named by a text in them.
+func (s *suggester) jsonRows() *source.Extract {
+	rows := &source.Rows{Labels: source.Labels{}}
+	at, sided := map[source.Side]*source.Locator{}, source.Labels{}
+	for i, f := range s.found {
+		var entry *html.Node // of the outermost list
+		for node := f.at.node; node.Parent != nil; node = node.Parent {
+			if node.Parent.Data == listValue {
+				entry = node
+			}
 		}
-		found, several := only(words, about)
-		if l.stopped[about] = several; found.Meaning != "" {
-			l.take(where, found)
+		if entry == nil {
+			return nil
 		}
+		list, _ := pathOf(entry.Parent, nil)
+		path, _ := pathOf(f.at.node, entry)
+		within, label := source.Locator{At: path}, labelOf(entry, &f, rows.Label.At)
+		if label == nil || path == "" || i > 0 && rows.At != list || at[f.Side] != nil && *at[f.Side] != within {
+			return nil
+		}
+		rows.At, at[f.Side], rows.Label.At = list, &within, attributeOf(label, "id")
+		rows.Labels[jsonText(label)] = f.target()
+		sided[jsonText(label)] = source.Target{Currency: f.Currency, Side: f.Side, Channel: f.Channel}
 	}
+	rows.Buy, rows.Sell = at[source.BuySide], at[source.SellSide]
+	if rows.Buy != nil && rows.Sell != nil && *rows.Buy == *rows.Sell { // an entry for each side
+		rows.Value, rows.Buy, rows.Sell, rows.Labels = rows.Buy, nil, nil, sided
+	}
+	return &source.Extract{Method: source.JSONRows, Rows: rows}
 }
 
-// memberMax is the size of a text beside a price that may be a label.
-const memberMax = 200
-
-// takeMembers takes words from the texts of an object.
-func (l *jsonLabels) takeMembers(object *value) {
-	for _, m := range object.members {
-		text := m.value.text()
-		if code := codesOfNumbers[text]; code != "" {
-			l.takeWords([]values.Word{{Topic: values.AboutCurrency, Meaning: code, Text: text}}, "the code", values.AboutCurrency)
-			continue
+// labelOf returns the text in an entry that names the currency of a finding, or nil.
+func labelOf(entry *html.Node, f *Finding, key string) *html.Node {
+	for member := range entry.ChildNodes() {
+		text := jsonText(member)
+		currency, _ := only(values.Words(text), values.AboutCurrency)
+		isCurrency := currency.Meaning == f.Currency || codesOfNumbers[text] == f.Currency
+		if isCurrency && (key == "" || key == attributeOf(member, "id")) && !strings.Contains(text, "\n") {
+			return member
 		}
-		if m.value.Type != gjson.String || len(text) > memberMax {
-			continue
-		}
-		wasNoise := l.isNoise
-		l.takeWords(values.Words(text), "the text", values.AboutSide, values.AboutCurrency, values.AboutChannel)
-		l.isNoise = wasNoise || l.isNoise && !strings.Contains(text, ":")
 	}
+	return nil
+}
+
+// jsonDates finds the dates of a JSON value, but for those in lists of several entries.
+func jsonDates(node *html.Node) (found []source.Date) {
+	for _, form := range dateForms {
+		if _, _, err := values.ParseDate(jsonText(node), form); err == nil && node.Parent != nil {
+			path, _ := pathOf(node, nil)
+			return []source.Date{{Locator: source.Locator{At: path}, Form: form}}
+		}
+	}
+	for inner := range node.ChildNodes() {
+		if node.Data == objectValue || node.Data == listValue && inner.PrevSibling == nil && inner.NextSibling == nil {
+			found = append(found, jsonDates(inner)...)
+		}
+	}
+	return found
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/tasard/tasard/collectors/values"
 )
 
-// codesOfNumbers are the numbers of currencies in ISO 4217, which some services use.
-var codesOfNumbers = map[string]string{"840": "USD", "978": "EUR", "826": "GBP", "756": "CHF", "124": "CAD"}
-
 // only returns the word of a topic if all words of the topic mean the same. several is true if they do not. The peso
 // does not count.
 func only(words []values.Word, about values.Topic) (found values.Word, several bool) {
@@ -89,12 +86,12 @@ func (p *page) takeWord(s *spot, about values.Topic) {
 // done means that farther elements do not count.
 func (p *page) elementWord(node *html.Node, s *spot, about values.Topic) (w values.Word, where string, done bool) {
 	named := values.Word{}
-	if node == s.node || p.pricesIn(node) <= namedPricesMax {
+	if node == s.node || p.isJSON || p.pricesIn(node) <= namedPricesMax {
 		named, _ = only(p.names(node), about)
 	}
 	if words := p.wordsIn(node); has(words, about) && (node.DataAtom != atom.Table || about == values.AboutCurrency) {
 		w, several := only(words, about)
-		if several || !p.isOutside(node, about) {
+		if !p.isJSON && (several || !p.isOutside(node, about)) {
 			w = p.aligned(node, s, about)
 		}
 		conflict := named.Meaning != "" && named.Meaning != w.Meaning

@@ -95,16 +95,16 @@ func scriptLocators(at *spot) []source.Locator {
 // scriptJSONLocators returns patterns for a price of a JSON value in a script: the member with the label is before the
 // price in its object, or behind it.
 func scriptJSONLocators(f *Finding) []source.Locator {
-	last := len(f.at.path) - 1
-	if last < 1 {
+	entry := f.at.node.Parent
+	if entry == nil || entry.Parent == nil {
 		return nil
 	}
-	price := regexp.QuoteMeta(`"`+f.at.path[last].key+`"`) + `\s*:\s*"?` + pricePattern
-	label, ok := labelOf(f.at.path[last-1].value, f, "")
-	if !ok {
+	price := regexp.QuoteMeta(`"`+attributeOf(f.at.node, "id")+`"`) + `\s*:\s*"?` + pricePattern
+	label := labelOf(entry, f, "")
+	if label == nil {
 		return []source.Locator{{At: "script", Pattern: price}}
 	}
-	name := regexp.QuoteMeta(`"`+label.key+`"`) + `\s*:\s*` + regexp.QuoteMeta(label.value.Raw)
+	name := regexp.QuoteMeta(`"`+attributeOf(label, "id")+`"`) + `\s*:\s*` + regexp.QuoteMeta(attributeOf(label, rawAttribute))
 	return []source.Locator{{At: "script", Pattern: name + `[^{}]*?` + price}, {At: "script", Pattern: price + `[^{}]*?` + name}}
 }
 
@@ -199,7 +199,7 @@ var (
 func (s *suggester) date() *source.Date {
 	var found []source.Date
 	if s.json != nil {
-		found = jsonDates(s.json, nil)
+		found = jsonDates(s.json)
 	} else {
 		found = s.page.dates()
 	}
@@ -249,20 +249,4 @@ func (p *page) dayAt(l *source.Locator, form values.DateForm) (day engine.Date) 
 		day = other
 	}
 	return day
-}
-
-// jsonDates finds the dates of a JSON document, but for those in lists of several entries.
-func jsonDates(v *value, at path) (found []source.Date) {
-	for _, m := range v.members {
-		found = append(found, jsonDates(m.value, append(at[:len(at):len(at)], step{key: m.key, value: m.value}))...)
-	}
-	if len(v.items) == 1 {
-		found = append(found, jsonDates(v.items[0], append(at[:len(at):len(at)], step{length: 1, value: v.items[0]}))...)
-	}
-	for _, form := range dateForms {
-		if _, _, err := values.ParseDate(v.text(), form); err == nil && len(at) > 0 {
-			return append(found, source.Date{Locator: source.Locator{At: at.String()}, Form: form})
-		}
-	}
-	return found
 }
