@@ -21,7 +21,6 @@ import (
 const (
 	retryAfter  = 2 // seconds; for institutions that give no rates now
 	contentHTML = "text/html; charset=utf-8"
-	contentJSON = "application/json; charset=utf-8"
 )
 
 // Site serves the websites of all institutions over plain HTTP on loopback. A client must connect with Dial, which maps

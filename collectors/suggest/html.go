@@ -98,6 +98,8 @@ func (p *page) walk(node *html.Node, isHidden bool) (err error) {
 	start := len(p.stream)
 	defer func() { p.spans[node] = span{start, len(p.stream)} }()
 	switch {
+	case node.Type == html.TextNode && p.isJSON:
+		return p.readJSONText(node.Parent, node.Data)
 	case node.Type == html.TextNode:
 		return p.readText(node, isHidden)
 	case markup.IsInvisible(node) || markup.IsStruckOut(node):
@@ -142,9 +144,6 @@ func (p *page) readText(node *html.Node, isHidden bool) error {
 	if text == "" {
 		return nil
 	}
-	if p.isJSON && (node.Parent.Data == numberValue || len(text) > memberMax || codesOfNumbers[text] != "") {
-		return p.readJSONText(node.Parent, text)
-	}
 	run := textRun{text: text, node: node}
 	position := 0
 	addWords := func(end int) {
@@ -175,22 +174,6 @@ func (p *page) readText(node *html.Node, isHidden bool) error {
 	addWords(len(text))
 	p.runs = append(p.runs, run)
 	return nil
-}
-
-// readJSONText adds the price or the code of a currency that a JSON value is.
-func (p *page) readJSONText(value *html.Node, text string) error {
-	if code := codesOfNumbers[text]; code != "" {
-		p.stream = append(p.stream, token{word: values.Word{Topic: values.AboutCurrency, Meaning: code, Text: text}})
-		return nil
-	}
-	if value.Data != numberValue {
-		return nil
-	}
-	s, err := p.add(&spot{text: text, node: value}, true)
-	if s != nil {
-		p.stream = append(p.stream, token{spot: s})
-	}
-	return err
 }
 
 // refuseSplit refuses numbers whose decimals may stand in the element beside them.

@@ -94,6 +94,24 @@ func nodeOf(result gjson.Result, key string, depth int) *html.Node {
 	return node
 }
 
+// readJSONText adds the price that a JSON value is, or its words.
+func (p *page) readJSONText(value *html.Node, text string) error {
+	s, err := p.add(&spot{text: text, node: value}, value.Data == numberValue)
+	switch {
+	case err != nil:
+		return err
+	case codesOfNumbers[text] != "":
+		p.stream = append(p.stream, token{word: values.Word{Topic: values.AboutCurrency, Meaning: codesOfNumbers[text], Text: text}})
+	case s != nil:
+		p.stream = append(p.stream, token{spot: s})
+	case len(text) <= memberMax:
+		for _, w := range values.Words(text) {
+			p.stream = append(p.stream, token{word: w})
+		}
+	}
+	return nil
+}
+
 func attributeOf(node *html.Node, key string) string {
 	i := slices.IndexFunc(node.Attr, func(a html.Attribute) bool { return a.Key == key })
 	if i < 0 {
