@@ -9,20 +9,19 @@ import (
 	"github.com/tidwall/gjson"
 	"golang.org/x/net/html"
 
+	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/collectors/values"
 )
 
 // A JSON document is read as a page: an element for each value, with its key as id, and a text in it.
 const (
-	objectValue = "object"
 	listValue   = "list"
 	numberValue = "number"
 	otherValue  = "value"
 
-	rawAttribute = "raw"
-	depthMax     = 64  // of JSON; a value is read once for each value around it
-	memberMax    = 200 // size of a text that may be a label
+	depthMax  = 64  // of JSON; a value is read once for each value around it
+	memberMax = 200 // size of a text that may be a label
 )
 
 // codesOfNumbers are the numbers of currencies in ISO 4217, which some services use.
@@ -63,13 +62,10 @@ func (p *page) addJSON(text string) (root *html.Node, added []*spot, err error) 
 
 // nodeOf returns nil if the value is too deep.
 func nodeOf(result gjson.Result, key string, depth int) *html.Node {
-	node := &html.Node{Type: html.ElementNode, Data: otherValue, Attr: []html.Attribute{{Key: "id", Val: key}, {Key: rawAttribute, Val: result.Raw}}}
-	text := ""
+	node, text := &html.Node{Type: html.ElementNode, Data: otherValue, Attr: []html.Attribute{{Key: "id", Val: key}}}, ""
 	switch {
 	case depth == 0:
 		return nil
-	case result.IsObject():
-		node.Data = objectValue
 	case result.IsArray():
 		node.Data = listValue
 	case result.Type == gjson.Number:
@@ -81,7 +77,6 @@ func nodeOf(result gjson.Result, key string, depth int) *html.Node {
 		node.AppendChild(&html.Node{Type: html.TextNode, Data: text})
 		return node
 	}
-	node.Attr = node.Attr[:1]
 	result.ForEach(func(key, item gjson.Result) bool {
 		inner := nodeOf(item, key.String(), depth-1)
 		if inner == nil {
@@ -112,12 +107,9 @@ func (p *page) readJSONText(value *html.Node, text string) error {
 	return nil
 }
 
-func attributeOf(node *html.Node, key string) string {
-	i := slices.IndexFunc(node.Attr, func(a html.Attribute) bool { return a.Key == key })
-	if i < 0 {
-		return ""
-	}
-	return node.Attr[i].Val
+func keyOf(node *html.Node) string {
+	key, _ := markup.Text(node, "id")
+	return key
 }
 
 // jsonText returns the text of a string or a number, otherwise "".
@@ -128,10 +120,11 @@ func jsonText(node *html.Node) string {
 	return ""
 }
 
-// hasNoiseAround reports whether a key around a JSON value, or a text beside it or them, says that it is no rate of today.
+// hasNoiseAround reports whether a key around a JSON value, or a text beside it or them, says that it is not a rate of
+// today.
 func (p *page) hasNoiseAround(node *html.Node) bool {
 	for ; node != nil; node = node.Parent {
-		if has(values.Words(attributeOf(node, "id")), values.AboutOther) {
+		if has(values.Words(keyOf(node)), values.AboutOther) {
 			return true
 		}
 		for beside := range node.ChildNodes() {
@@ -148,7 +141,7 @@ func (p *page) hasNoiseAround(node *html.Node) bool {
 func pathOf(node, below *html.Node) (path string, isOfSeveral bool) {
 	for ; node != below && node.Parent != nil; node = node.Parent {
 		if node.Parent.Data != listValue {
-			path = "." + attributeOf(node, "id") + path
+			path = "." + keyOf(node) + path
 			continue
 		}
 		if node.PrevSibling == nil && node.NextSibling == nil {
@@ -193,7 +186,7 @@ func (s *suggester) jsonRows() *source.Extract {
 		if label == nil || path == "" || i > 0 && rows.At != list || at[f.Side] != nil && *at[f.Side] != within {
 			return nil
 		}
-		rows.At, at[f.Side], rows.Label.At = list, &within, attributeOf(label, "id")
+		rows.At, at[f.Side], rows.Label.At = list, &within, keyOf(label)
 		rows.Labels[jsonText(label)] = f.target()
 		sided[jsonText(label)] = source.Target{Currency: f.Currency, Side: f.Side, Channel: f.Channel}
 	}
@@ -210,7 +203,7 @@ func labelOf(entry *html.Node, f *Finding, key string) *html.Node {
 		text := jsonText(member)
 		currency, _ := only(values.Words(text), values.AboutCurrency)
 		isCurrency := currency.Meaning == f.Currency || codesOfNumbers[text] == f.Currency
-		if isCurrency && (key == "" || key == attributeOf(member, "id")) && !strings.Contains(text, "\n") {
+		if isCurrency && (key == "" || key == keyOf(member)) && !strings.Contains(text, "\n") {
 			return member
 		}
 	}
@@ -226,7 +219,7 @@ func jsonDates(node *html.Node) (found []source.Date) {
 		}
 	}
 	for inner := range node.ChildNodes() {
-		if node.Data == objectValue || node.Data == listValue && inner.PrevSibling == nil && inner.NextSibling == nil {
+		if node.Data != listValue || inner.PrevSibling == nil && inner.NextSibling == nil {
 			found = append(found, jsonDates(inner)...)
 		}
 	}

@@ -3,6 +3,7 @@ package suggest
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -99,12 +100,16 @@ func scriptJSONLocators(f *Finding) []source.Locator {
 	if entry == nil || entry.Parent == nil {
 		return nil
 	}
-	price := regexp.QuoteMeta(`"`+attributeOf(f.at.node, "id")+`"`) + `\s*:\s*"?` + pricePattern
+	price := regexp.QuoteMeta(`"`+keyOf(f.at.node)+`"`) + `\s*:\s*"?` + pricePattern
 	label := labelOf(entry, f, "")
 	if label == nil {
 		return []source.Locator{{At: "script", Pattern: price}}
 	}
-	name := regexp.QuoteMeta(`"`+attributeOf(label, "id")+`"`) + `\s*:\s*` + regexp.QuoteMeta(attributeOf(label, rawAttribute))
+	text := jsonText(label)
+	if label.Data != numberValue {
+		text = strconv.Quote(text)
+	}
+	name := regexp.QuoteMeta(`"`+keyOf(label)+`"`) + `\s*:\s*` + regexp.QuoteMeta(text)
 	return []source.Locator{{At: "script", Pattern: name + `[^{}]*?` + price}, {At: "script", Pattern: price + `[^{}]*?` + name}}
 }
 
