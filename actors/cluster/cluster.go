@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,8 +22,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Cluster is this node's part of the cluster. The nodes share a log, which is a JetStream stream. Each node also has a
-// copy of the stream in its data directory: the local log.
+// leavingTime is the time that a guest which stops leaves for its last heartbeat. Without that heartbeat the operator
+// has to call Forget.
+const leavingTime = 50 * time.Millisecond
+
+// Cluster is this node's part of the cluster. The nodes share a log, whose entries raft replicates. Each node
+// also has a copy of its records in its data directory: the local log.
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
@@ -31,26 +36,31 @@ type Cluster struct {
 	machine   string  // host name and process ID
 	previous  string  // Cluster.process of the process that used the data directory before this one; "" = unknown
 	lockFile  *os.File
-	server    *embeddedServer
+	transport *transport
 	peers     *peerTable
+	store     *store
+	transfers chan struct{} // limits sendLog
+
+	replica     atomic.Pointer[replica] // nil until Join has begun
+	replicaDone chan struct{}           // closed when the goroutine of the replica has ended
 
 	log     *wal.Log                 // the local log; used only until Join returns
-	last    atomic.Uint64            // sequence of the newest record in the local log; used only while journal is nil
+	last    atomic.Uint64            // sequence of the newest record in the local log
 	journal atomic.Pointer[Journal]  // nil until Join returns
 	self    atomic.Pointer[identity] // never nil
 
-	health        atomic.Pointer[actors.ClusterHealth]
-	trimmedBefore uint64    // trim has removed all records before this sequence from the stream; used only by watch
-	leaderSeenAt  time.Time // when this node most recently saw a majority; used only by watch
+	health       atomic.Pointer[actors.ClusterHealth]
+	leaderSeenAt time.Time // when this node most recently saw a majority; used only by watch
 
 	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
 	tasks     taskGroup
+	leaving   atomic.Bool // this node is a guest and stops
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// Open opens the local log and starts this node's server. It does not wait for other nodes. The caller must then call
+// Open opens the local log and listens for other nodes. It does not wait for other nodes. The caller must then call
 // Join.
 func Open(config Config) (*Cluster, error) {
 	config, err := config.complete()
@@ -61,7 +71,7 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
 	host, _ := os.Hostname() // without a name the process ID has to do
-	c := &Cluster{config: config, logger: config.Logger, machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
+	c := &Cluster{config: config, logger: config.Logger, transfers: make(chan struct{}, transfersMax), replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
 	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})
@@ -92,7 +102,7 @@ func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
 	return journal, nil
 }
 
-// open opens the local log before it starts the server. So a node with a damaged log does not contact other nodes.
+// open opens the local log before it listens. So a node with a damaged log does not contact other nodes.
 func (c *Cluster) open() (err error) {
 	if _, err := io.ReadFull(c.config.Random, c.processID[:]); err != nil {
 		return fmt.Errorf("draw a process ID: %w", err)
@@ -109,6 +119,9 @@ func (c *Cluster) open() (err error) {
 	}
 	c.process, c.previous = hex.EncodeToString(c.processID[:]), self.Process
 	self.Process = c.process
+	if self.Raft == 0 {
+		self.Raft = binary.LittleEndian.Uint64(c.processID[:]) | 1
+	}
 	if self.hasStream() {
 		err = writeIdentity(&c.config, self)
 	}
@@ -120,21 +133,60 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	c.last.Store(c.log.Last())
+	options := c.config.Log
+	if options.ReserveBytes >= 0 { // this node still votes when its own log already refuses records
+		options.ReserveBytes = raftReserveBytes
+	}
+	if !self.hasStream() { // a log of raft without an identity is what an interrupted Join has left
+		if err := os.RemoveAll(filepath.Join(c.config.Dir, raftDirName)); err != nil {
+			return err
+		}
+	}
+	if c.store, err = openStore(c.config.Dir, options, c.config.checkpointEntries); err != nil {
+		return err
+	}
 	return c.startNetwork()
 }
 
-// startNetwork starts the server, the heartbeats and the service that sends this log to other nodes.
+// startNetwork starts the connections to other nodes and the heartbeats.
 func (c *Cluster) startNetwork() (err error) {
-	if c.server, err = startServer(&c.config); err != nil {
-		return err
-	}
 	c.peers = newPeerTable(c)
-	if err := errors.Join(c.peers.subscribe(), c.serveLogs()); err != nil {
+	if c.transport, err = listen(c); err != nil {
 		return err
 	}
+	c.transport.start()
 	c.tasks.start(c.watch)
-	c.tasks.start(c.watchRoutes)
 	return nil
+}
+
+// startReplica starts raft.
+func (c *Cluster) startReplica() error {
+	r, err := newReplica(c, c.store, c.self.Load().Raft)
+	if err != nil {
+		return err
+	}
+	switch self := c.self.Load(); {
+	case r.state.Stream == self.Stream:
+	case r.state.Stream == "":
+		return fmt.Errorf("%s belongs to a cluster of an earlier version, or has lost %s: make a backup of it with the earlier version and "+
+			"restore it, or start this node with an empty directory", c.config.Dir, raftDirName)
+	default:
+		return fmt.Errorf("%s has the log of stream %s, and the directory belongs to stream %s: start this node with an empty directory",
+			filepath.Join(c.config.Dir, raftDirName), r.state.Stream, self.Stream)
+	}
+	c.replica.Store(r)
+	c.tasks.start(func() {
+		defer close(c.replicaDone)
+		r.run()
+	})
+	return nil
+}
+
+// connectionLost is called when the connection from a node has ended.
+func (c *Cluster) connectionLost(name string) {
+	if r := c.replica.Load(); r != nil {
+		r.connectionLost(name)
+	}
 }
 
 // Journal returns this node's journal, or nil until Join has returned.
@@ -145,7 +197,7 @@ func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 func (c *Cluster) Health() actors.ClusterHealth {
 	h := *c.health.Load()
 	if j := c.Journal(); j != nil {
-		h.DiskFull = j.diskFull.Load()
+		h.DiskFull = j.diskFull.Load() || c.replica.Load().diskFull.Load()
 		if since := j.diskSince.Load(); since != nil {
 			h.DiskSince = *since
 		}
@@ -154,24 +206,30 @@ func (c *Cluster) Health() actors.ClusterHealth {
 }
 
 // Certificate returns the certificate that this node presents to other nodes, or nil without TLS.
-func (c *Cluster) Certificate() *x509.Certificate { return c.server.certificate.Load() }
+func (c *Cluster) Certificate() *x509.Certificate { return c.transport.certificate.Load() }
 
 // SetTLS changes the certificate of this node and the authority of the cluster, as TLS.Load returns them. Only new
 // connections use them.
-func (c *Cluster) SetTLS(tlsConfig *tls.Config) error { return c.server.setTLS(&c.config, tlsConfig) }
+func (c *Cluster) SetTLS(tlsConfig *tls.Config) error {
+	c.transport.setTLS(tlsConfig)
+	return nil
+}
 
-// Close transfers the leadership of the JetStream stream, stops the server, and waits for all goroutines of the
-// Cluster. Journal.Close must be called first.
+// Close ends the connections and waits for all goroutines of the Cluster. Journal.Close must be called first.
 func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
-		c.cancel()
-		c.tasks.wait()
-		if c.peers != nil && !c.config.selfIsMember() {
-			c.publishHeartbeat(true)
-			_ = c.server.conn.FlushTimeout(requestTimeout) // without it the operator has to call Forget
+		if c.transport != nil && !c.config.selfIsMember() {
+			c.leaving.Store(true)
+			c.sendHeartbeat()
+			_ = sleep(context.Background(), leavingTime)
 		}
-		if c.server != nil {
-			c.closeErr = c.server.stop(stopTimeout)
+		c.cancel()
+		if c.transport != nil {
+			c.transport.close()
+		}
+		c.tasks.wait()
+		if c.store != nil {
+			c.closeErr = c.store.close()
 		}
 		if c.log != nil {
 			c.closeErr = errors.Join(c.closeErr, c.log.Close())

@@ -8,31 +8,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
-const (
-	bucketCodeKey = "seal"  // name of the JetStream key-value bucket that has the key
-	entryCodeKey  = "codes" // name of the entry in the bucket
-	codeKeyBytes  = 32
-)
+const codeKeyBytes = 32
 
 // LoginCodeKey returns the secret key with which nodes hash the login codes that users get by e-mail. All nodes have
-// the same key, so that a login code of one node is valid on all nodes. The first node generates the key. Other nodes
-// get it from the cluster and store it in their directories, so that they can later start without the cluster.
-// LoginCodeKey waits until it has the key or ctx ends.
+// the same key, so that a login code of one node is valid on all nodes. The node that creates the cluster generates the
+// key. Other nodes get it from a node that has it and store it in their directories, so that they can later start
+// without the cluster. LoginCodeKey waits until it has the key or ctx ends.
 func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
-	if secret, ok := c.readCodeKey(); ok {
-		return secret, nil
-	}
 	for {
-		secret, err := c.fetchCodeKey(ctx)
-		if err == nil {
-			return secret, c.writeCodeKey(secret)
+		if secret, ok := c.readCodeKey(); ok {
+			return secret, nil
+		}
+		err := errNoBackup
+		for _, h := range c.peers.reachable(c.config.Clock()) {
+			if h.Name == c.config.Name {
+				continue
+			}
+			var secret []byte
+			if secret, err = c.fetchCodeKey(ctx, h.heartbeat); err == nil {
+				return secret, c.writeCodeKey(secret)
+			}
 		}
 		c.logger.Debug("login-code key not available yet", "cause", err.Error())
 		if ctxErr := sleep(ctx, joinRetryInterval); ctxErr != nil {
@@ -42,7 +43,7 @@ func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 }
 
 // readCodeKey reads the key from this node's directory. It returns false if the file is missing or damaged, or if the
-// file names another JetStream stream (the log that the nodes share) than this node's.
+// file belongs to another log of a cluster than this node's.
 func (c *Cluster) readCodeKey() ([]byte, bool) {
 	text, err := os.ReadFile(filepath.Join(c.config.Dir, codeKeyFile))
 	stream, digits, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
@@ -61,31 +62,44 @@ func (c *Cluster) writeCodeKey(secret []byte) error {
 	return nil
 }
 
-// fetchCodeKey reads the key from the cluster. If the cluster has no key, it generates one. If two nodes generate a key
-// at the same time, one of them gets an error. The next call on that node reads the key of the other node.
-func (c *Cluster) fetchCodeKey(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	bucket, err := c.bucket(ctx, bucketCodeKey, 0)
-	if err != nil {
-		return nil, err
-	}
-	entry, err := bucket.Get(ctx, entryCodeKey)
-	if err == nil {
-		if n := len(entry.Value()); n != codeKeyBytes {
-			return nil, fmt.Errorf("the login-code key has %d bytes, want %d", n, codeKeyBytes)
-		}
-		return entry.Value(), nil
-	}
-	if !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, err
+// newCodeKey generates the key on the node that creates the cluster.
+func (c *Cluster) newCodeKey() error {
+	if _, ok := c.readCodeKey(); ok {
+		return nil
 	}
 	secret := make([]byte, codeKeyBytes)
 	if _, err := io.ReadFull(c.config.Random, secret); err != nil {
+		return err
+	}
+	return c.writeCodeKey(secret)
+}
+
+// sendCodeKey answers a kindKeyRequest.
+func (c *Cluster) sendCodeKey(conn net.Conn) {
+	message := encodeMessage(kindFailed, []byte("this node does not have the key yet"))
+	if secret, ok := c.readCodeKey(); ok && c.self.Load().hasStream() {
+		message = encodeMessage(kindEnd, secret)
+	}
+	_, _ = conn.Write(message) // the receiver sees the end of the connection
+}
+
+func (c *Cluster) fetchCodeKey(ctx context.Context, from heartbeat) ([]byte, error) {
+	if from.Stream != c.self.Load().Stream {
+		return nil, errors.New("the other node has not joined the cluster yet")
+	}
+	conn, r, err := c.transport.request(ctx, from.Name, from.Address, kindKeyRequest)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := bucket.Create(ctx, entryCodeKey, secret); err != nil {
+	defer c.transport.end(conn)
+	kind, body, err := readMessage(r)
+	switch {
+	case err != nil:
 		return nil, err
+	case kind != kindEnd:
+		return nil, fmt.Errorf("the other node says: %s", body)
+	case len(body) != codeKeyBytes:
+		return nil, fmt.Errorf("the login-code key has %d bytes, want %d", len(body), codeKeyBytes)
 	}
-	return secret, nil
+	return body, nil
 }

@@ -25,9 +25,8 @@ type Config struct {
 	Name string
 	// Node is the ID of this node. It must be unique in the cluster and never change.
 	Node engine.NodeID
-	// Members are the three or five nodes that store the JetStream stream, which is the log that the nodes share. The list
-	// is the same on all nodes. A node that is not in the list is a guest: it uses the stream, but does not store it and
-	// has no vote.
+	// Members are the three or five nodes that vote on the log that the nodes share. The list
+	// is the same on all nodes. A node that is not in the list is a guest: it has the log and no vote.
 	Members []Member
 	// Listen is the host:port on which this node accepts connections from other nodes.
 	Listen string
@@ -60,26 +59,24 @@ type Config struct {
 	// Logger logs. nil = no log.
 	Logger *slog.Logger
 
-	advertise      string        // address that other nodes dial; "" = this node's address in Members, or Listen
-	streamBytesMax uint64        // stream size up to which records for unreachable members stay; 0 = streamBytesMaxDefault
-	verifyTimeout  time.Duration // maximum wait for a stream that lacks records of the local log; 0 = verifyTimeoutDefault
+	advertise         string // address that other nodes dial; "" = this node's address in Members, or Listen
+	checkpointEntries uint64 // entries after which raft's log is compacted; 0 = checkpointEntriesDefault
 }
 
-// A leader that has lost the other members may still report an outdated end of the stream for some time.
-// verifyTimeoutDefault must be longer than that time.
-const verifyTimeoutDefault = 30 * time.Second
-
-// Member is a node that stores the stream.
+// Member is a node that votes on the log of the cluster.
 type Member struct {
 	Name    string
 	Address string // host:port for other nodes
 }
 
 const (
-	membersMin            = 3
-	membersMax            = 5
-	nameBytesMax          = 64
-	streamBytesMaxDefault = 1 << 30
+	membersMin   = 3
+	membersMax   = 5
+	nameBytesMax = 64
+
+	// checkpointEntriesDefault is the number of entries after which the store writes a checkpoint. The newer half of them
+	// stays in memory for nodes that are behind. A node that needs older ones copies another node's log.
+	checkpointEntriesDefault = 20_000
 )
 
 func (m Member) check() error {
@@ -92,7 +89,7 @@ func (m Member) check() error {
 	return nil
 }
 
-// checkName rejects names that are unsafe in NATS subjects, file names and logs.
+// checkName rejects names that are unsafe in file names and logs.
 func checkName(label, name string) error {
 	valid := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
@@ -132,8 +129,7 @@ func (c Config) complete() (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)
 	}
-	c.streamBytesMax = cmp.Or(c.streamBytesMax, streamBytesMaxDefault)
-	c.verifyTimeout = cmp.Or(c.verifyTimeout, verifyTimeoutDefault)
+	c.checkpointEntries = cmp.Or(c.checkpointEntries, checkpointEntriesDefault)
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-
-	"github.com/tasard/tasard/wal"
 )
 
 const (
@@ -16,7 +14,7 @@ const (
 	frameVersion      = 1
 	frameHeaderBytes  = 40
 	frameTrailerBytes = 4
-	frameBytesMax     = frameHeaderBytes + wal.RecordBytesMax + frameTrailerBytes
+	frameBytesMax     = frameHeaderBytes + recordBytesMax + frameTrailerBytes
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -27,7 +25,7 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 // recognizes its record in the stream.
 type proposalID [16]byte
 
-// frame is the body of one message of the stream (the JetStream stream that is the log of the cluster): a record with
+// frame is the data of one entry of the stream (the log that the nodes share): a record with
 // its checksums. doc.go shows the format.
 type frame struct {
 	sequence uint64

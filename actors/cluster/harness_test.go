@@ -11,15 +11,12 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/tasard/tasard/actors"
@@ -28,9 +25,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// TestMain runs a node if it was started as a child, otherwise the tests. No goroutine may be left afterwards, except
-// two of a file store that the server does not stop when it is closed while it opens a stream. Test clusters run in
-// parallel on any number of processors, because they mostly wait for elections and leases.
+// TestMain runs a node if it was started as a child, otherwise the tests. No goroutine may be left afterwards. Test
+// clusters run in parallel on any number of processors, because they mostly wait for elections.
 func TestMain(m *testing.M) {
 	if part := os.Getenv(childEnv); part != "" {
 		os.Exit(childMain(part))
@@ -39,14 +35,13 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	const server = "github.com/nats-io/nats-server/v2/server"
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(server+".(*fileStore).flushStreamStateLoop"), goleak.IgnoreTopFunction(server+"/ats.Register.func1"))
+	goleak.VerifyTestMain(m)
 }
 
 // waitTimeout is generous: elections take seconds, and the machine may be busy.
 const waitTimeout = 90 * time.Second
 
-var realClock = time.Now //nolint:forbidigo // the embedded server reads the real one too
+var realClock = time.Now //nolint:forbidigo // the sockets use the real one too
 
 // eventually polls ok until it returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
@@ -208,14 +203,10 @@ func (f *testCluster) appendMany(count int) {
 // publishRaw publishes an arbitrary body for the sequence after expected.
 func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
 	t.Helper()
-	m := nats.NewMsg(subjectJournal)
-	m.Data = body
-	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(expected, 10))
-	eventually(t, "a message that is taken", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-		defer cancel()
-		answer, err := n.cluster.server.conn.RequestMsgWithContext(ctx, m)
-		return err == nil && !strings.Contains(string(answer.Data), `"error"`)
+	r := n.cluster.replica.Load()
+	eventually(t, "an entry that is taken", func() bool {
+		r.propose(body)
+		return sleep(t.Context(), proposeInterval) == nil && r.sequence() > expected
 	})
 }
 
@@ -405,16 +396,6 @@ func (f *testCluster) snapshotAll(sequence uint64) {
 	}
 }
 
-// awaitTrimmed waits until the stream begins with record first.
-func (f *testCluster) awaitTrimmed(first uint64) {
-	f.t.Helper()
-	n := f.nodes[slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil })]
-	eventually(f.t, fmt.Sprintf("a stream that begins with %d", first), func() bool {
-		e, err := n.cluster.queryStream(f.t.Context())
-		return err == nil && e.first == first
-	})
-}
-
 // appendOutside appends records to the log in a directory as a node without a cluster does.
 func appendOutside(t testing.TB, dir string, records ...string) {
 	t.Helper()
@@ -440,4 +421,11 @@ func wantRefused(t testing.TB, c Config, words string) {
 	case !strings.Contains(err.Error(), words):
 		t.Errorf("refused with %q, want %q", err, words)
 	}
+}
+
+// sequence returns the newest sequence that this node has applied.
+func (r *replica) sequence() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.Sequence
 }

@@ -15,11 +15,12 @@ import (
 const (
 	identityName   = "cluster.json"
 	codeKeyFile    = "cluster.seal" // ID of the stream, and secret key for hashes of login codes; hexadecimal digits
-	streamDirName  = "stream"       // files of the embedded server
+	raftDirName    = "raft"         // entries and votes of raft; never part of a backup or of a copy for another node
+	streamDirName  = "stream"       // the lock of the directory
 	identityFormat = 1
 )
 
-// identity is the content of the file cluster.json: the node and the stream (the JetStream stream that is the log of
+// identity is the content of the file cluster.json: the node and the stream (the log of
 // the cluster) to which the log in a data directory belongs.
 type identity struct {
 	Format        int           `json:"format"`
@@ -27,6 +28,7 @@ type identity struct {
 	Stream        string        `json:"stream"` // random ID of the stream
 	Name          string        `json:"name"`
 	Node          engine.NodeID `json:"node"`
+	Raft          uint64        `json:"raft"`               // random ID of this directory in raft; a new directory is another node
 	Process       string        `json:"process,omitempty"`  // random ID of the process that wrote the file
 	Bootstrapping bool          `json:"founding,omitempty"` // this node is creating the stream, which may not exist yet
 }
@@ -82,7 +84,7 @@ func Leave(dir string) error {
 		return err
 	}
 	err = install(dir)
-	for _, name := range []string{streamDirName, codeKeyFile, identityName} {
+	for _, name := range []string{raftDirName, streamDirName, codeKeyFile, identityName} {
 		if err == nil {
 			err = os.RemoveAll(filepath.Join(dir, name))
 		}

@@ -4,21 +4,19 @@ package cluster
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tasard/tasard/wal"
 )
 
-// majorityTimeout is the time after which a node with a log no longer waits for a majority, and serves reads.
-const majorityTimeout = 5 * time.Second
-
 const (
-	// firstQueryTimeout is the maximum wait for the first query, which is lost if this node has no connections yet.
-	firstQueryTimeout = 250 * time.Millisecond
+	joinRetryInterval = 20 * time.Millisecond
+	// majorityTimeout is the time after which a node with a log no longer waits for a majority, and serves reads.
+	majorityTimeout = 5 * time.Second
 	// conflictWait is the time for which a new node waits for heartbeats, to detect another node with its node ID.
 	conflictWait = 3 * watchInterval
 	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier process
@@ -26,44 +24,24 @@ const (
 	takeoverWait = 2 * reachableWithin
 )
 
-// join waits for the JetStream stream, which is the log that the nodes share. If no member has a stream, join creates
-// it. If the stream no longer has the records that this node lacks, join copies another node's log. It returns the open
-// log. The stream has all records after the end of this log.
-func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
-	start, cause, timeout := c.config.Clock(), "", firstQueryTimeout
+// join starts raft and waits until this node has all committed records' positions. If no member has a log of the
+// cluster, join creates it. If the other nodes no longer have the entries that this node lacks, it copies another
+// node's log. It returns the open log.
+func (c *Cluster) join(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
+	if err := c.startReplica(); err != nil {
+		return log, err
+	}
+	start, cause := c.config.Clock(), ""
 	for {
 		if err := c.peers.nodeIDConflict(&c.config); err != nil {
 			return log, err
 		}
-		queryCtx, cancel := context.WithTimeout(ctx, timeout)
-		state, err := c.queryStream(queryCtx)
-		cancel()
-		timeout = min(2*timeout, requestTimeout)
 		waited := c.config.Clock().Sub(start)
-		peers, accepting, refusing := c.acceptance()
-		switch {
-		case err == nil && refusing > 0:
-			err = c.otherProcessError()
-			if waited > takeoverWait {
-				return log, err
-			}
-		case err == nil && (c.self.Load().hasStream() && peers > 0 && accepting == peers || waited > conflictWait):
-			return c.reconcile(ctx, log, state)
-		case err == nil:
-		case errors.Is(err, jetstream.ErrStreamNotFound) && c.self.Load().hasStream() && !c.self.Load().Bootstrapping:
-			err = fmt.Errorf("the cluster has no stream, and this directory belongs to stream %s: %s", c.self.Load().Stream, hintRestore)
-			if waited > c.config.verifyTimeout {
-				return log, err
-			}
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-			err = c.bootstrap(ctx, log.Last())
-		case c.self.Load().hasStream() && log.Last() > 0 && waited > majorityTimeout:
-			c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
-			return log, nil
+		var done bool
+		if log, done, err = c.tryJoin(ctx, log, waited); done {
+			return log, err
 		}
-		// Log and keep each new error. A timeout that follows another error is ignored, because the other error says
-		// more.
-		if err != nil && cause != err.Error() && (cause == "" || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded)) {
+		if err != nil && cause != err.Error() {
 			cause = err.Error()
 			c.logger.Info("waiting for the cluster", "cause", cause)
 		}
@@ -73,59 +51,93 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (*wal.Log, error) {
 	}
 }
 
-// reconcile checks that the stream has the records of the local log. If the stream no longer has the record that comes
-// after the end of the local log, it replaces the local log by a copy of another node's.
-func (c *Cluster) reconcile(ctx context.Context, log *wal.Log, state streamState) (*wal.Log, error) {
+// tryJoin takes the next step of join. If done is false, err says what the node waits for.
+func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duration) (_ *wal.Log, done bool, err error) {
+	r, hasStream := c.replica.Load(), c.self.Load().hasStream()
+	if err := r.failure(); err != nil {
+		return log, true, err
+	}
+	peers, accepting, refusing := c.acceptance()
 	switch {
-	case state.id == "":
-		return log, fmt.Errorf("the cluster's stream %q was not created by tasard", streamName)
-	case c.self.Load().hasStream() && c.self.Load().Stream != state.id:
-		return log, fmt.Errorf("the cluster has stream %s, the directory %s belongs to stream %s: start this node with an empty directory",
-			state.id, c.config.Dir, c.self.Load().Stream)
-	case !c.self.Load().hasStream() && log.Last() > 0:
-		return log, fmt.Errorf("the directory %s has %d records that the cluster does not have: start this node with an empty directory",
-			c.config.Dir, log.Last())
+	case refusing > 0:
+		return log, waited > takeoverWait, c.otherProcessError()
+	case c.removedError() != nil:
+		return log, true, c.removedError()
 	}
-	if !c.self.Load().hasStream() || c.self.Load().Bootstrapping {
-		if err := c.saveIdentity(identity{Stream: state.id}); err != nil {
-			return log, err
-		}
+	if offer := r.takeOffer(); offer != nil {
+		return c.acceptOffer(ctx, log, offer)
 	}
-	for log.Last()+1 < state.first {
-		var err error
-		if log, err = c.replaceLog(ctx, log); err != nil {
-			return log, err
-		}
-		if state, err = c.queryStream(ctx); err != nil {
-			return log, fmt.Errorf("query the stream: %w", err)
-		}
+	r.confirmReads()
+	switch {
+	case !hasStream:
+		return log, false, c.bootstrap(log.Last())
+	case r.caughtUp() && c.config.selfIsMember() && !r.votes() && waited < majorityTimeout:
+		return log, false, errors.New("this node does not vote yet")
+	case r.caughtUp() && (peers > 0 && accepting == peers || waited > conflictWait):
+		return log, true, r.checkEnd(log)
+	case waited > majorityTimeout && log.Last() > 0:
+		c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
+		return log, true, nil
 	}
-	sum, err := lastChecksum(log)
-	if err != nil {
-		return log, err
-	}
-	verifyCtx, cancel := context.WithTimeout(ctx, c.config.verifyTimeout+majorityTimeout)
-	defer cancel()
-	if err := c.verifyLog(verifyCtx, log.Last(), sum); ctx.Err() != nil || verifyCtx.Err() == nil {
-		return log, err
-	}
-	c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
-	return log, nil // Follow calls verifyLog again before it delivers a record
+	return log, false, errors.New("no majority of the members answers")
 }
 
-func (c *Cluster) saveIdentity(i identity) error {
-	i.Process = c.process
-	if err := writeIdentity(&c.config, i); err != nil {
-		return err
+func (r *replica) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *replica) takeOffer() *replicated {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	offer := r.offer
+	r.offer = nil
+	return offer
+}
+
+// checkEnd returns an error if the local log has records that the cluster does not have.
+func (r *replica) checkEnd(log *wal.Log) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if log.Last() > r.state.Sequence {
+		return fmt.Errorf("this node has %d records, the cluster has %d: %w; keep a copy of the directory and start this node with an empty one",
+			log.Last(), r.state.Sequence, ErrDiverged)
 	}
-	c.self.Store(&i)
-	c.sendHeartbeat()
 	return nil
 }
 
-// bootstrap creates the stream if this node is the member that has to do it (peerTable.bootstrapMember). If another
-// member has to do it, bootstrap returns an error.
-func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
+// acceptOffer prepares this node for a snapshot of raft: it takes over the identity of the log, and copies another
+// node's log if this one ends before the snapshot. The leader then sends the snapshot again.
+func (c *Cluster) acceptOffer(ctx context.Context, log *wal.Log, offer *replicated) (_ *wal.Log, done bool, err error) {
+	self := c.self.Load()
+	switch {
+	case self.hasStream() && self.Stream != offer.Stream:
+		return log, true, fmt.Errorf("the cluster has stream %s, the directory %s belongs to stream %s: start this node with an empty directory",
+			offer.Stream, c.config.Dir, self.Stream)
+	case !self.hasStream() && log.Last() > 0:
+		return log, true, fmt.Errorf("the directory %s has %d records that the cluster does not have: start this node with an empty directory",
+			c.config.Dir, log.Last())
+	}
+	if !self.hasStream() {
+		if err := c.saveIdentity(identity{Stream: offer.Stream}); err != nil {
+			return log, true, err
+		}
+	}
+	for log.Last() < offer.Sequence {
+		if log, err = c.replaceLog(ctx, log); err != nil {
+			return log, true, err
+		}
+	}
+	return log, false, errors.New("waiting for the leader's snapshot")
+}
+
+// bootstrap creates the log of the cluster if this node is the member that has to do it (peerTable.bootstrapMember). If
+// another member has to do it, bootstrap returns an error.
+func (c *Cluster) bootstrap(last uint64) error {
+	if !c.config.selfIsMember() {
+		return errors.New("no node of the cluster answers")
+	}
 	creator, err := c.peers.bootstrapMember(c.config.Members)
 	if err != nil {
 		return err
@@ -133,17 +145,31 @@ func (c *Cluster) bootstrap(ctx context.Context, last uint64) error {
 	if creator != c.config.Name {
 		return fmt.Errorf("%s is about to create the stream", creator)
 	}
-	if !c.self.Load().hasStream() {
-		id, err := randomID(c.config.Random)
-		if err != nil {
-			return err
-		}
-		if err := c.saveIdentity(identity{Stream: id, Bootstrapping: true}); err != nil {
-			return err
-		}
+	id, err := randomID(c.config.Random)
+	if err != nil {
+		return err
 	}
-	c.logger.Info("creating the stream of the cluster", "stream", c.self.Load().Stream, "after", last)
-	return c.createStream(ctx, c.self.Load().Stream, last)
+	r := c.replica.Load()
+	var failed error
+	r.do(func() { failed = r.create(id, last) })
+	if failed != nil {
+		return failed
+	}
+	if err := c.saveIdentity(identity{Stream: id}); err != nil {
+		return err
+	}
+	c.logger.Info("creating the log of the cluster", "stream", id, "after", last)
+	return c.newCodeKey()
+}
+
+func (c *Cluster) saveIdentity(i identity) error {
+	i.Process, i.Raft = c.process, c.self.Load().Raft
+	if err := writeIdentity(&c.config, i); err != nil {
+		return err
+	}
+	c.self.Store(&i)
+	c.sendHeartbeat()
+	return nil
 }
 
 // replaceLog replaces this node's log by a copy of another node's log, and opens the copy.
@@ -169,4 +195,12 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 	c.last.Store(newLog.Last())
 	c.sendHeartbeat()
 	return newLog, nil
+}
+
+func randomID(random io.Reader) (string, error) {
+	var id [8]byte
+	if _, err := io.ReadFull(random, id[:]); err != nil {
+		return "", fmt.Errorf("draw an ID: %w", err)
+	}
+	return hex.EncodeToString(id[:]), nil
 }

@@ -8,13 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
@@ -26,35 +22,34 @@ const (
 	// to append) is pending for longer than stalledAfter, the cluster cannot commit records, for example because the
 	// leader's disk is full.
 	stalledAfter    = 10 * time.Second
-	publishTimeout  = 250 * time.Millisecond // maximum wait for the server's reply to one attempt; the leader may be gone
-	retryInterval   = 20 * time.Millisecond  // time between attempts; short, because an election may end at any moment
-	repliedInterval = 100 * time.Millisecond // time until the next attempt after a reply, which usually is not needed
+	proposeInterval = 250 * time.Millisecond // time between attempts while the leader is the same
+	retryInterval   = 10 * time.Millisecond  // time between attempts without a leader, because an election may end at any moment
+	// recordBytesMax leaves room in a record of package wal for the frame and raft's entry around it.
+	recordBytesMax = wal.RecordBytesMax - 8<<10
 )
 
 // errClosed is the error of Append after Journal.Close, and after Follow has returned.
 var errClosed = errors.New("the journal of the cluster is closed")
 
-// Journal combines the stream (the JetStream stream, which is the log that the nodes share) and the local log (this
-// node's own copy of it). It implements actors.Shared. Only one goroutine at a time may call Append, and only one may
-// call Follow. Append works only while Follow runs, because Follow reports which record was committed.
+// Journal combines the stream (the log that the nodes share, whose entries raft replicates) and the local log (this
+// node's own copy of its records). It implements actors.Shared. Only one goroutine at a time may call Append, and only
+// one may call Follow. Append works only while Follow runs, because Follow reports which record was committed.
 type Journal struct {
 	*wal.Log // the local log; its methods, such as Last and Read, are methods of Journal too
 
 	cluster          *Cluster
-	request          func(context.Context, *nats.Msg) (*nats.Msg, error)
+	send             func(body []byte) bool    // proposes a frame once; false = there is no leader
 	snapshotSequence atomic.Uint64             // sequence of the newest snapshot
-	wake             chan struct{}             // makes Follow look for new records
 	stop             chan error                // makes Follow return the error
 	diskFull         atomic.Bool               // the local log waits for space on the disk
 	diskSince        atomic.Pointer[time.Time] // when the append to the local log began that is in progress, or nil
 
-	mu                sync.Mutex // guards the fields below
-	last              uint64     // sequence of the newest record in the local log
-	lastChecksum      uint32     // checksum of the newest record; 0 = the log is empty
-	pending           *proposal  // the proposal that Append waits for, or nil
-	availableSequence uint64     // the stream has a record with this sequence, or will probably have one soon
-	proposalCount     uint64     // number of proposals of this process
-	closeErr          error      // if not nil, the error of all calls of Append
+	mu            sync.Mutex // guards the fields below
+	last          uint64     // sequence of the newest record in the local log
+	lastChecksum  uint32     // checksum of the newest record; 0 = the log is empty
+	pending       *proposal  // the proposal that Append waits for, or nil
+	proposalCount uint64     // number of proposals of this process
+	closeErr      error      // if not nil, the error of all calls of Append
 }
 
 // proposal is a record that this node proposed for a sequence.
@@ -68,7 +63,7 @@ type proposal struct {
 }
 
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
-	j := &Journal{Log: log, cluster: c, request: c.server.conn.RequestMsgWithContext, wake: make(chan struct{}, 1), stop: make(chan error, 1), last: log.Last()}
+	j := &Journal{Log: log, cluster: c, send: c.replica.Load().propose, stop: make(chan error, 1), last: log.Last()}
 	j.snapshotSequence.Store(log.Recovery().SnapshotSequence)
 	sum, err := lastChecksum(log)
 	j.lastChecksum = sum
@@ -116,26 +111,26 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
 	}
-	if size := len(records[0]); size == 0 || size > wal.RecordBytesMax {
-		return 0, fmt.Errorf("append %d bytes to the stream: %w: want 1 to %d", size, wal.ErrLimit, wal.RecordBytesMax)
+	if size := len(records[0]); size == 0 || size > recordBytesMax {
+		return 0, fmt.Errorf("append %d bytes to the stream: %w: want 1 to %d", size, wal.ErrLimit, recordBytesMax)
 	}
 	// A node that has no space for its own record must not propose it: it would not learn that it is committed.
 	if err := j.CheckSpace(int64(len(records[0]))); err != nil {
 		return 0, fmt.Errorf("append to the stream: %w", err)
 	}
-	p, message, err := j.propose(expected, records[0])
+	p, body, err := j.propose(expected, records[0])
 	if err != nil {
 		return 0, err
 	}
-	j.publish(p, message)
+	j.publish(p, body)
 	if p.err != nil {
 		return 0, fmt.Errorf("append after record %d: %w", expected, p.err)
 	}
 	return p.sequence, nil
 }
 
-// propose makes a proposal, stores it in pending, and returns it with the message to publish.
-func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg, error) {
+// propose makes a proposal, stores it in pending, and returns it with the frame to propose.
+func (j *Journal) propose(expected uint64, record []byte) (*proposal, []byte, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -151,26 +146,22 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, *nats.Msg,
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	f := frame{sequence: p.sequence, previous: j.lastChecksum, proposal: p.id, record: record}
 	j.pending = p
-	message := nats.NewMsg(subjectJournal)
-	message.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(expected, 10))
-	message.Data = f.encode()
-	return p, message, nil
+	return p, f.encode(), nil
 }
 
-// publish sends the message again and again until Follow knows which record has the sequence of the proposal. The
-// server stores the message only at this sequence, so it does not store the message twice.
-func (j *Journal) publish(p *proposal, message *nats.Msg) {
+// publish proposes the frame again and again until Follow knows which record has the sequence of the proposal. The
+// nodes apply only the first entry with a sequence, so they do not apply the proposal twice.
+func (j *Journal) publish(p *proposal, body []byte) {
+	r := j.cluster.replica.Load()
 	for p.ctx.Err() == nil {
-		interval := retryInterval
-		attemptCtx, cancel := context.WithTimeout(p.ctx, publishTimeout)
-		_, err := j.request(attemptCtx, message)
-		cancel()
-		if err == nil { // the server accepted or rejected the message, so the sequence has a record or gets one soon
-			j.noteAvailable(p.sequence)
-			interval = repliedInterval
+		leader := r.leader.Load()
+		if !j.send(body) {
+			_ = sleep(p.ctx, retryInterval)
+			continue
 		}
-		j.cluster.logger.Debug("record proposed", "sequence", p.sequence, "cause", err)
-		_ = sleep(p.ctx, interval) // the loop checks whether p.ctx has ended
+		for waited := time.Duration(0); waited < proposeInterval && r.leader.Load() == leader && p.ctx.Err() == nil; waited += retryInterval {
+			_ = sleep(p.ctx, retryInterval) // the loop checks p.ctx
+		}
 	}
 }
 
@@ -180,24 +171,6 @@ func (j *Journal) stalled(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.pending != nil && !j.diskFull.Load() && now.Sub(j.pending.proposedAt) > stalledAfter
-}
-
-// noteAvailable makes Follow look for the record at the sequence at short intervals.
-func (j *Journal) noteAvailable(sequence uint64) {
-	j.mu.Lock()
-	j.availableSequence = max(j.availableSequence, sequence)
-	j.mu.Unlock()
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
-}
-
-// recordAvailable reports whether the stream may have records that the local log lacks.
-func (j *Journal) recordAvailable() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.availableSequence > j.last
 }
 
 func (j *Journal) position() (uint64, uint32) {
@@ -221,6 +194,7 @@ func (j *Journal) committed(frames []frame) {
 			p.cancel()
 		}
 		j.last, j.lastChecksum = f.sequence, checksum(f.record)
+		j.cluster.last.Store(f.sequence)
 	}
 }
 

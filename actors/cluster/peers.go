@@ -13,38 +13,34 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/tasard/tasard/engine"
 )
 
-const (
-	subjectHeartbeat = "tasard.report"
-	subjectForget    = "tasard.forget" // the body is the name of a node
-	peersMax         = 64              // maximum number of nodes in peerTable
-)
+const peersMax = 64 // maximum number of nodes in peerTable
 
-// heartbeat has the state of one node. In it, the stream is the JetStream stream that is the log of the cluster, and
+// heartbeat has the state of one node. In it, the stream is the log of the cluster, and
 // the local log is the node's own copy of the stream. Each node sends its heartbeat to all nodes every watchInterval.
 type heartbeat struct {
-	Name          string        `json:"name"`
-	Node          engine.NodeID `json:"node"`
-	Process       string        `json:"process"`            // random ID of the process
-	Previous      string        `json:"previous,omitempty"` // ID of the process that ran before in the same directory
-	Address       string        `json:"address"`
-	Machine       string        `json:"machine,omitempty"` // host name and process ID; for the log
-	Version       string        `json:"version"`
-	Members       []string      `json:"members"`            // names of the members in the node's configuration, sorted
-	Stream        string        `json:"stream,omitempty"`   // ID of the stream to which the local log belongs
-	Bootstrapping bool          `json:"founding,omitempty"` // the node is creating the stream
-	Last          uint64        `json:"last"`               // sequence of the newest record in the local log
-	Snapshot      uint64        `json:"kept"`               // sequence of the newest snapshot
-	HasBackup     bool          `json:"open"`               // the node can send its log to other nodes
-	Leader        bool          `json:"leader,omitempty"`   // the node is the leader of the stream
-	MetaLeader    bool          `json:"meta,omitempty"`     // the node is the leader of JetStream's metadata group
-	Majority      bool          `json:"majority,omitempty"` // the node reaches a majority of the members
-	Current       bool          `json:"current,omitempty"`  // the node's replica of the stream is complete
-	Leaving       bool          `json:"leaving,omitempty"`  // the node is a guest and stops
+	Name          string            `json:"name"`
+	Node          engine.NodeID     `json:"node"`
+	Process       string            `json:"process"`            // random ID of the process
+	Previous      string            `json:"previous,omitempty"` // ID of the process that ran before in the same directory
+	Address       string            `json:"address"`
+	Machine       string            `json:"machine,omitempty"` // host name and process ID; for the log
+	Version       string            `json:"version"`
+	Members       []string          `json:"members"`             // names of the members in the node's configuration, sorted
+	Stream        string            `json:"stream,omitempty"`    // ID of the stream to which the local log belongs
+	Bootstrapping bool              `json:"founding,omitempty"`  // the node is creating the stream
+	Last          uint64            `json:"last"`                // sequence of the newest record in the local log
+	Snapshot      uint64            `json:"kept"`                // sequence of the newest snapshot
+	HasBackup     bool              `json:"open"`                // the node can send its log to other nodes
+	Leader        bool              `json:"leader,omitempty"`    // the node is the leader of the stream
+	Raft          uint64            `json:"raft"`                // ID of the node in raft
+	Addresses     map[string]string `json:"addresses,omitempty"` // of the nodes that this node reaches, by name
+	Removed       []uint64          `json:"removed,omitempty"`   // of the leader: IDs that the cluster has removed
+	Majority      bool              `json:"majority,omitempty"`  // the node reaches a majority of the members
+	Current       bool              `json:"current,omitempty"`   // the node has what was committed when it last asked
+	Leaving       bool              `json:"leaving,omitempty"`   // the node is a guest and stops
 	// Accepted has the ID of the process of each node that this node reaches, by node name. If two processes run under one
 	// node name, Accepted has the first of them.
 	Accepted map[string]string `json:"accepted,omitempty"`
@@ -68,16 +64,10 @@ func newPeerTable(c *Cluster) *peerTable {
 	return &peerTable{cluster: c, byName: map[string]receivedHeartbeat{}, lost: map[string]bool{}}
 }
 
-func (t *peerTable) subscribe() error {
-	// The subscriptions end with the connection.
-	_, err := t.cluster.server.conn.Subscribe(subjectHeartbeat, t.receive)
-	_, forgetErr := t.cluster.server.conn.Subscribe(subjectForget, func(m *nats.Msg) { _ = t.forget(string(m.Data)) })
-	return errors.Join(err, forgetErr)
-}
-
-func (t *peerTable) receive(m *nats.Msg) {
+// receive handles a heartbeat from a node.
+func (t *peerTable) receive(from string, body []byte) {
 	var h heartbeat
-	if err := json.Unmarshal(m.Data, &h); err != nil || checkName("", h.Name) != nil {
+	if err := json.Unmarshal(body, &h); err != nil || checkName("", h.Name) != nil || h.Name != from {
 		return
 	}
 	now := t.cluster.config.Clock()
@@ -96,9 +86,27 @@ func (t *peerTable) receive(m *nats.Msg) {
 	case h.Leaving && !t.cluster.config.isMember(h.Name):
 		delete(t.byName, h.Name)
 		delete(t.lost, h.Name)
+		t.cluster.transport.unlink(h.Name)
 		return
 	}
 	t.byName[h.Name] = receivedHeartbeat{h, now}
+	t.learnAddress(h.Name, h.Address)
+	for name, address := range h.Addresses {
+		if _, known := t.byName[name]; checkName("", name) == nil && (!known || now.Sub(t.byName[name].receivedAt) >= reachableWithin) {
+			t.learnAddress(name, address)
+		}
+	}
+}
+
+// learnAddress connects to a node whose address is in a heartbeat.
+func (t *peerTable) learnAddress(name, address string) {
+	switch {
+	case checkAddress(address) != nil:
+	case t.cluster.config.isMember(name):
+		t.cluster.transport.learn(name, address)
+	default:
+		t.cluster.transport.link(name, address)
+	}
 }
 
 // forget removes a node that will not come back from the table. It returns an error if the node is a member, runs, or
@@ -117,6 +125,7 @@ func (t *peerTable) forget(name string) error {
 	}
 	delete(t.byName, name)
 	delete(t.lost, name)
+	t.cluster.transport.unlink(name)
 	return nil
 }
 
@@ -130,9 +139,8 @@ func (c *Cluster) Forget(name string) error {
 	if err := c.peers.forget(name); err != nil {
 		return err
 	}
-	if err := c.server.conn.Publish(subjectForget, []byte(name)); err != nil {
-		return fmt.Errorf("make the other nodes forget %s: %w", name, err)
-	}
+	c.transport.broadcast(kindForget, []byte(name))
+	c.removeForgotten(name)
 	return nil
 }
 
@@ -187,28 +195,38 @@ func (c *Cluster) otherProcessError() error {
 		"empty directory and a number of its own", c.config.Name)
 }
 
-func (c *Cluster) sendHeartbeat() { c.publishHeartbeat(false) }
-
-func (c *Cluster) publishHeartbeat(leaving bool) {
+// heartbeat returns the present heartbeat of this node.
+func (c *Cluster) heartbeat() heartbeat {
 	self := c.self.Load()
 	h := heartbeat{
 		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Machine: c.machine, Version: c.config.Version, Members: c.config.memberNames(),
-		Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
-		Majority: c.Health().Majority, Leaving: leaving,
+		Raft: self.Raft, Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
+		Majority: c.Health().Majority, Leaving: c.leaving.Load(), Addresses: map[string]string{},
 	}
-	if s := c.server.nats; c.config.selfIsMember() {
-		h.Leader, h.MetaLeader, h.Current = c.isLeader(), s.JetStreamIsLeader(), s.JetStreamIsStreamCurrent(accountName, streamName)
+	if r := c.replica.Load(); r != nil {
+		h.Leader, h.Current = r.leads.Load(), c.config.selfIsMember() && r.isCurrent()
+		if h.Leader {
+			h.Removed = r.removed()
+		}
 	}
 	if journal := c.Journal(); journal != nil {
 		h.Last, h.Snapshot, h.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
 	}
-	body, err := json.Marshal(h)
-	if err == nil {
-		err = c.server.conn.Publish(subjectHeartbeat, body)
+	for _, peer := range c.peers.reachable(c.config.Clock()) {
+		h.Addresses[peer.Name] = peer.Address
 	}
+	return h
+}
+
+func (c *Cluster) sendHeartbeat() {
+	h := c.heartbeat()
+	body, err := json.Marshal(h)
 	if err != nil {
 		c.logger.Debug("heartbeat not sent", "cause", err.Error())
+		return
 	}
+	c.peers.receive(h.Name, body)
+	c.transport.broadcast(kindHeartbeat, body)
 }
 
 // setJournal sets the journal and sends a heartbeat with the state of the journal.
@@ -226,6 +244,18 @@ func (t *peerTable) all() []receivedHeartbeat {
 		all = append(all, t.byName[name])
 	}
 	return all
+}
+
+// nameOf returns the name of the node with a raft ID, or "".
+func (t *peerTable) nameOf(id uint64) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, h := range t.byName {
+		if h.Raft == id {
+			return name
+		}
+	}
+	return ""
 }
 
 // reachable returns the newest heartbeat of each node that has sent one within the time reachableWithin.
@@ -292,33 +322,6 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(withLog, " and "))
 }
 
-// firstNeeded returns the sequence of the first record that a node may need from the stream. No node needs the records
-// that are in the newest snapshots of all nodes. While a member is unreachable, its snapshot is unknown, so firstNeeded
-// returns 0: nothing can be removed. tooLarge means that the stream has become too large. Then unreachable members are
-// ignored. Unreachable guests are always ignored.
-func (t *peerTable) firstNeeded(c *Config, tooLarge bool) uint64 {
-	now := c.Clock()
-	all := t.all()
-	for _, m := range c.Members {
-		if !tooLarge && !slices.ContainsFunc(all, func(h receivedHeartbeat) bool { return h.Name == m.Name }) {
-			return 0
-		}
-	}
-	minSnapshot, count := ^uint64(0), 0
-	for _, h := range all {
-		switch {
-		case now.Sub(h.receivedAt) < reachableWithin:
-			minSnapshot, count = min(minSnapshot, h.Snapshot), count+1
-		case !tooLarge && c.isMember(h.Name):
-			return 0
-		}
-	}
-	if count == 0 {
-		return 0
-	}
-	return minSnapshot + 1
-}
-
 var errNoBackup = errors.New("no other node offers its log")
 
 // backupSources returns the nodes that can send their log to this node. The node with the longest log is first.
@@ -349,7 +352,7 @@ func (c *Cluster) Status() Status {
 		nodes[h.Name] = NodeStatus{
 			Name: h.Name, Node: h.Node, Address: h.Address, Version: h.Version, Self: h.Name == c.config.Name,
 			Member: nodes[h.Name].Member, Reachable: reachable, LastSeen: h.receivedAt.Round(0).UTC(),
-			Leader: h.Leader && reachable, MetaLeader: h.MetaLeader && reachable, Current: h.Current && reachable, Last: h.Last, Snapshot: h.Snapshot,
+			Leader: h.Leader && reachable, Current: h.Current && reachable, Last: h.Last, Snapshot: h.Snapshot,
 			OtherMembers: reachable && !slices.Equal(h.Members, own),
 		}
 		newest = max(newest, h.Last)

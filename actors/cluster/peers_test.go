@@ -7,9 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 // TestBootstrapMember chooses the member with a log, and none while a member is missing.
@@ -46,52 +43,16 @@ func TestBootstrapMember(t *testing.T) {
 	}
 }
 
-// TestFirstNeeded keeps records that a reachable node needs, or while a member is unreachable, unless the stream is
-// long.
-func TestFirstNeeded(t *testing.T) {
-	config := valid()
-	now := realClock()
-	kept := func(name string, kept uint64, ago time.Duration) receivedHeartbeat {
-		return receivedHeartbeat{heartbeat{Name: name, Snapshot: kept}, now.Add(-ago)}
-	}
-	for _, tt := range []struct {
-		name     string
-		long     bool
-		want     uint64
-		received []receivedHeartbeat
-	}{
-		{"all there", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0)}},
-		{"one without a heartbeat", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
-		{"one away", false, 0, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, time.Minute)}},
-		{"one away and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 1, time.Minute)}},
-		{"one without a heartbeat and long", true, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0)}},
-		{"a guest is behind", false, 3, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, 0)}},
-		{"a guest is away", false, 6, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 5, 0), kept("n3", 7, 0), kept("g", 2, time.Minute)}},
-		{"no snapshot yet", false, 1, []receivedHeartbeat{kept("n1", 9, 0), kept("n2", 0, 0), kept("n3", 7, 0)}},
-		{"no node", true, 0, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := &peerTable{byName: map[string]receivedHeartbeat{}}
-			for _, h := range tt.received {
-				r.byName[h.Name] = h
-			}
-			if got := r.firstNeeded(&config, tt.long); got != tt.want {
-				t.Errorf("from %d on, want %d", got, tt.want)
-			}
-		})
-	}
-}
-
 // TestReceive_SecondProcess says where the second process of a node runs. Both have the node's address.
 func TestReceive_SecondProcess(t *testing.T) {
 	out := &logBuffer{}
-	r := newPeerTable(&Cluster{config: valid(), logger: slog.New(slog.NewTextHandler(out, nil))})
+	r := newPeerTable(&Cluster{config: valid(), transport: &transport{}, logger: slog.New(slog.NewTextHandler(out, nil))})
 	for _, machine := range []string{"old-host, pid 7", "new-host, pid 8"} {
 		body, err := json.Marshal(heartbeat{Name: "n2", Process: machine, Machine: machine, Address: "10.0.0.2:6222"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.receive(&nats.Msg{Data: body})
+		r.receive("n2", body)
 	}
 	if got := out.String(); !strings.Contains(got, "process=\"new-host, pid 8\" accepted=\"old-host, pid 7\"") {
 		t.Errorf("logged: %s", got)
@@ -102,12 +63,5 @@ func TestReceive_SecondProcess(t *testing.T) {
 func TestLeaderChanging(t *testing.T) {
 	if !maybeTransferring("", leaderChangeMax-1) || maybeTransferring("", leaderChangeMax) || maybeTransferring("n1", 0) {
 		t.Error("no leader for a short time, for too long, or an unreachable leader is taken for another")
-	}
-}
-
-// TestVerifyRecord_Trimmed has nothing to compare: the next record was trimmed too while a node started.
-func TestVerifyRecord_Trimmed(t *testing.T) {
-	if err := (&streamState{first: 7, last: 9}).verifyRecord(t.Context(), 5, 1); err != nil {
-		t.Error(err)
 	}
 }

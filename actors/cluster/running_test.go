@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,8 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/cluster/clustertest"
@@ -37,7 +34,7 @@ func TestRunning(t *testing.T) {
 		step{"OneWinner", oneWinner}, step{"Limits", limits}, step{"SlowOwner", slowDelivery},
 		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
 		step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
-		step{"Seal", oneCodeKey}, step{"Lease", leases}, step{"PipeOnly", inProcessClientsOnly},
+		step{"Seal", oneCodeKey},
 		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, step{"Forget", forgetNodes}, stopsAtDamage(otherHistory))
 }
 
@@ -65,14 +62,14 @@ func oneWinner(t *testing.T, f *testCluster) {
 // limits appends the largest record, and rejects invalid ones.
 func limits(t *testing.T, f *testCluster) {
 	n := f.nodes[1]
-	at := n.mustAppend(t, strings.Repeat("x", wal.RecordBytesMax))
+	at := n.mustAppend(t, strings.Repeat("x", recordBytesMax))
 	for _, tt := range []struct {
 		name     string
 		expected uint64
 		records  [][]byte
 		want     error
 	}{
-		{"too large", at, [][]byte{make([]byte, wal.RecordBytesMax+1)}, wal.ErrLimit},
+		{"too large", at, [][]byte{make([]byte, recordBytesMax+1)}, wal.ErrLimit},
 		{"empty", at, [][]byte{{}}, wal.ErrLimit},
 		{"a taken sequence", 0, [][]byte{{1}}, actors.ErrPosition},
 		{"a sequence after the end", at + 7, [][]byte{{1}}, actors.ErrPosition},
@@ -94,16 +91,18 @@ func limits(t *testing.T, f *testCluster) {
 	eventually(t, "a majority at node 2", func() bool { return n.cluster.Journal().ClusterHealth().Majority })
 }
 
-// slowDelivery blocks deliveries on a node: it later fetches what the tail could not buffer.
+const slowRecords = 192
+
+// slowDelivery blocks deliveries on a node: its records wait for it.
 func slowDelivery(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(0)
 	slow := f.nodes[(f.leader()+1)%3]
 	before := slow.last()
 	slow.gate.Lock()
-	f.appendMany(3 * tailBuffer)
+	f.appendMany(slowRecords)
 	slow.gate.Unlock()
-	if log := f.awaitSameRecords(before); len(log) != 3*tailBuffer {
-		t.Errorf("%d records, want %d", len(log), 3*tailBuffer)
+	if log := f.awaitSameRecords(before); len(log) != slowRecords {
+		t.Errorf("%d records, want %d", len(log), slowRecords)
 	}
 }
 
@@ -128,23 +127,8 @@ func TestFullDisk(t *testing.T) {
 	if j.stalled(realClock()) {
 		t.Error("a proposal that waits for this node's disk is taken for one that the cluster does not commit")
 	}
-	if err := n.cluster.server.nats.ShutdownJetStream(); err != nil { // as the server does after a failed write
-		t.Error(err)
-	}
-	if err := n.cluster.storageError(j); err != nil || !n.cluster.Health().Majority {
-		t.Errorf("on a full disk the node stops to read: %v", err)
-	}
 	f.stop(2)
 	f.configs[2].Log.ReserveBytes = -1
-	n = f.start(2)
-	f.awaitSameRecords(0)
-	if err := n.cluster.server.nats.ShutdownJetStream(); err != nil {
-		t.Error(err)
-	}
-	if err := n.awaitEnd(t); err == nil || !strings.Contains(err.Error(), "start the node again") {
-		t.Errorf("with space the node ends with %v", err)
-	}
-	f.stop(2)
 	f.start(2)
 	f.awaitSameRecords(0)
 }
@@ -169,8 +153,8 @@ func forgetNodes(t *testing.T, f *testCluster) {
 	}
 	eventually(t, "a guest that left", func() bool { return know("guest") == 0 })
 
-	if err := f.nodes[0].cluster.server.conn.Publish(subjectHeartbeat, []byte(`{"name":"killed"}`)); err != nil {
-		t.Fatal(err)
+	for _, n := range f.nodes {
+		n.cluster.peers.receive("killed", []byte(`{"name":"killed"}`))
 	}
 	eventually(t, "a guest that all know", func() bool { return know("killed") == 3 })
 	for name, words := range map[string]string{"killed": "stop it first", "n2": "is a member", "n9": "not a node"} {
@@ -189,13 +173,8 @@ func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 	j := n.cluster.Journal()
 	var lost atomic.Bool
 	lost.Store(true)
-	send := j.request
-	j.request = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-		if lost.Load() {
-			return nil, nats.ErrNoResponders
-		}
-		return send(ctx, m)
-	}
+	send := j.send
+	j.send = func(body []byte) bool { return !lost.Load() && send(body) }
 	majority := func() bool { return n.cluster.Health().Majority }
 	eventually(t, "a majority", majority)
 	began, done := n.cluster.config.Clock(), make(chan error, 1)
@@ -217,7 +196,7 @@ func stalledProposal(t *testing.T, f *testCluster, ahead *atomic.Int64) {
 		t.Error(err)
 	}
 	eventually(t, "a majority again", majority)
-	j.request = send
+	j.send = send
 }
 
 // appendErrors finds records that are in the log twice, and acknowledged ones that are missing.
@@ -244,24 +223,24 @@ func lostAnswers(t *testing.T, f *testCluster) {
 	before := f.nodes[0].last()
 	for i, n := range f.nodes {
 		j := n.cluster.Journal()
-		chance, send := rand.New(rand.NewPCG(uint64(i), 1)), j.request
-		defer func() { j.request = send }()
-		j.request = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		chance, send := rand.New(rand.NewPCG(uint64(i), 1)), j.send
+		defer func() { j.send = send }()
+		j.send = func(body []byte) bool {
 			fault := chance.IntN(4)
 			if fault < 3 {
 				fired.Add(1)
 			}
 			if fault == 0 {
-				return nil, nats.ErrTimeout // never sent
+				return true // never sent
 			}
-			answer, err := send(ctx, m)
+			ok := send(body)
 			if fault == 1 {
-				return nil, nats.ErrTimeout // the answer is lost
+				return false // proposed, and sent again at once
 			}
 			if fault == 2 {
-				return send(ctx, m) // delivered twice
+				return send(body) // proposed twice
 			}
-			return answer, err
+			return ok
 		}
 	}
 	const each = 12
@@ -327,53 +306,6 @@ func oneCodeKey(t *testing.T, f *testCluster) {
 	}
 }
 
-// leases drops the answer to a renewal: the holder finds that it still holds the lease, and loses it when another
-// node has it.
-func leases(t *testing.T, f *testCluster) {
-	if _, err := f.nodes[0].cluster.Acquire(t.Context(), "no name"); err == nil {
-		t.Error("a lease with a space in its name")
-	}
-	c := f.nodes[0].cluster
-	l, err := c.tryAcquire(t.Context(), "renewed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.bucket.Put(t.Context(), l.name, []byte(l.holder)); err != nil { // a renewal with a lost answer
-		t.Fatal(err)
-	}
-	for range 2 {
-		if !l.renew(t.Context()) || l.remaining() <= 0 {
-			t.Error("lost by a lost answer")
-		}
-	}
-	if _, err := l.bucket.Put(t.Context(), l.name, []byte("another's")); err != nil {
-		t.Fatal(err)
-	}
-	if l.renew(t.Context()) {
-		t.Error("renewed what another node holds")
-	}
-	l.deleteKey()
-	if entry, err := l.bucket.Get(t.Context(), l.name); err != nil || string(entry.Value()) != "another's" {
-		t.Errorf("what another node holds was given back: %v", err)
-	}
-}
-
-// inProcessClientsOnly connects to the server's client port and is rejected.
-func inProcessClientsOnly(t *testing.T, f *testCluster) {
-	address := f.nodes[0].cluster.server.nats.Addr()
-	if host, _, err := net.SplitHostPort(address.String()); err != nil || host != "127.0.0.1" {
-		t.Errorf("clients come in at %s", address)
-	}
-	c, err := nats.Connect("nats://" + address.String())
-	if err == nil {
-		c.Close()
-		t.Fatal("a client that is not in the process came in")
-	}
-	if !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("refused with %v", err)
-	}
-}
-
 // numberConflict starts a guest with the number of a stopped member: when the member comes back, the guest stops.
 func numberConflict(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(0)
@@ -395,11 +327,13 @@ func numberConflict(t *testing.T, f *testCluster) {
 }
 
 // sameNodeTwice starts a second process of a running node in another directory, as a replacement does: it is refused,
-// and the first one goes on. Without the first it is accepted, and the first is refused.
+// and the first one goes on. Without the first it is accepted, and the first is refused, also later:
+// it may lack records that it acknowledged.
 func sameNodeTwice(t *testing.T, f *testCluster) {
 	const words = "have accepted another process as n2"
 	second := f.configs[1]
 	second.Dir, second.Listen = f.parent.TempDir(), clustertest.Addresses(f.parent, 1)[0]
+	second.advertise = second.Listen
 	wantRefused(t, second, words)
 	last := f.nodes[1].mustAppend(t, "of the first process")
 	f.stop(1)
@@ -413,6 +347,8 @@ func sameNodeTwice(t *testing.T, f *testCluster) {
 	if err := replacement.stop(); err != nil {
 		t.Error(err)
 	}
+	wantRefused(t, f.configs[1], "the cluster has removed this node")
+	f.configs[1].Dir = f.parent.TempDir()
 	f.start(1).mustAppend(t, "first again")
 }
 

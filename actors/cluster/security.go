@@ -25,10 +25,7 @@ import (
 // name that other nodes dial.
 type TLS struct{ Authority, Certificate, Key string }
 
-const (
-	secretBytesMin = 32
-	routeUser      = "node" // of the NATS server, which wants a name with a password
-)
+const secretBytesMin = 32
 
 // checkSecurity requires TLS, or a secret, Insecure and only loopback addresses.
 func (c *Config) checkSecurity() error {

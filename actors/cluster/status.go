@@ -10,7 +10,7 @@ import (
 // Status is the state of the cluster as one node sees it.
 type Status struct {
 	Cluster string
-	Stream  string // ID of the JetStream stream, which is the log that the nodes share
+	Stream  string // ID of the log that the nodes share
 	Health  actors.ClusterHealth
 	Nodes   []NodeStatus // all members, and other nodes (guests) that have sent a heartbeat; sorted by name
 }
@@ -27,9 +27,8 @@ type NodeStatus struct {
 	Reachable    bool      // the newest heartbeat is recent
 	LastSeen     time.Time // when the newest heartbeat arrived
 	Leader       bool      // leader of the stream, which handles all writes
-	MetaLeader   bool      // leader of JetStream's metadata group
 	OtherMembers bool      // the list of members in the node's configuration is another one than that of this node
-	Current      bool      // the node's replica of the stream is complete; false for guests
+	Current      bool      // the node has all committed records; false for guests
 	Last         uint64    // sequence of the newest record in the node's own log
 	Lag          uint64    // number of records that the node's log lacks, compared with the longest log of a node
 	Snapshot     uint64    // sequence of the newest snapshot

@@ -8,88 +8,59 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/tasard/tasard/wal"
 )
 
 const (
-	subjectBackup = "tasard.copy." // followed by the name of the sending node
-	headerEnd     = "Tasard-End"   // in the final message of a transfer of a log: endComplete, or the text of an error
-	endComplete   = "whole"
-	transfersMax  = 2 // maximum number of concurrent transfers from this node
-	chunkBytes    = 256 << 10
-	chunkTimeout  = 10 * time.Second // maximum wait for a chunk or for its acknowledgement
+	transfersMax = 2 // maximum number of concurrent transfers from this node
+	chunkBytes   = 256 << 10
+	chunkTimeout = 10 * time.Second // maximum wait for a chunk
 )
 
-// serveLogs sends a copy of this node's log to each node that requests one, until the connection is closed.
-func (c *Cluster) serveLogs() error {
-	slots := make(chan struct{}, transfersMax)
-	_, err := c.server.conn.Subscribe(subjectBackup+c.config.Name, func(m *nats.Msg) {
-		select {
-		case slots <- struct{}{}:
-			if !c.tasks.start(func() { c.sendLog(m.Reply); <-slots }) {
-				<-slots
-			}
-		default:
-			c.endTransfer(m.Reply, errors.New("this node is sending its log to other nodes already"))
-		}
-	})
-	return err
-}
-
-func (c *Cluster) sendLog(subject string) {
-	if c.Journal() == nil {
-		c.endTransfer(subject, errors.New("this node has no complete log yet"))
-		return
+// sendLog answers a kindLogRequest with a copy of this node's log. The receiver rejects a log without kindEnd as
+// truncated.
+func (c *Cluster) sendLog(conn net.Conn) {
+	err := errors.New("this node is sending its log to other nodes already")
+	select {
+	case c.transfers <- struct{}{}:
+		defer func() { <-c.transfers }()
+		err = c.writeLog(conn)
+	default:
 	}
-	out := bufio.NewWriterSize(&chunkWriter{ctx: c.ctx, conn: c.server.conn, subject: subject}, chunkBytes)
-	err := packLog(c.config.Dir, out)
-	if err == nil {
-		err = out.Flush()
-	}
+	kind, body := byte(kindEnd), []byte(nil)
 	if err != nil {
 		c.logger.Warn("log not sent to another node", "cause", err.Error())
+		kind, body = kindFailed, []byte(err.Error())
 	}
-	c.endTransfer(subject, err)
+	_, _ = conn.Write(encodeMessage(kind, body)) // the receiver sees the end of the connection
 }
 
-// endTransfer sends the final message of a transfer. The receiver rejects a log without this message as truncated.
-func (c *Cluster) endTransfer(subject string, err error) {
-	message := nats.NewMsg(subject)
-	message.Header.Set(headerEnd, endComplete)
-	if err != nil {
-		message.Header.Set(headerEnd, err.Error())
+func (c *Cluster) writeLog(conn net.Conn) error {
+	if c.Journal() == nil {
+		return errors.New("this node has no complete log yet")
 	}
-	if err := c.server.conn.PublishMsg(message); err != nil {
-		c.logger.Debug("end of the log not sent", "cause", err.Error())
+	out := bufio.NewWriterSize(chunkWriter{conn}, chunkBytes)
+	if err := packLog(c.config.Dir, out); err != nil {
+		return err
 	}
+	return out.Flush()
 }
 
-// chunkWriter sends data in chunks. It sends a chunk when the previous chunk is acknowledged, so that messages for a
-// slow receiver do not accumulate in the server.
-type chunkWriter struct {
-	ctx     context.Context
-	conn    *nats.Conn
-	subject string
-}
+// chunkWriter sends data in messages.
+type chunkWriter struct{ conn net.Conn }
 
 // Write implements io.Writer.
-func (w *chunkWriter) Write(p []byte) (int, error) {
-	written := 0
-	for written < len(p) {
-		chunk := p[written:min(len(p), written+chunkBytes)]
-		ctx, cancel := context.WithTimeout(w.ctx, chunkTimeout)
-		_, err := w.conn.RequestWithContext(ctx, w.subject, chunk)
-		cancel()
-		if err != nil {
-			return written, err
-		}
-		written += len(chunk)
+func (w chunkWriter) Write(p []byte) (int, error) {
+	if err := w.conn.SetWriteDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
+		return 0, err
 	}
-	return written, nil
+	if _, err := w.conn.Write(encodeMessage(kindChunk, p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // fetchLog copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one
@@ -99,7 +70,7 @@ func (c *Cluster) fetchLog(ctx context.Context) (wal.Report, error) {
 		sources, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
 		for _, source := range sources {
 			var info wal.Report
-			if info, err = c.fetchLogFrom(ctx, source.Name); err == nil {
+			if info, err = c.fetchLogFrom(ctx, source.Name, source.Address); err == nil {
 				return info, nil
 			}
 			c.logger.Warn("log not received", "from", source.Name, "cause", err.Error())
@@ -110,23 +81,19 @@ func (c *Cluster) fetchLog(ctx context.Context) (wal.Report, error) {
 	}
 }
 
-func (c *Cluster) fetchLogFrom(ctx context.Context, name string) (info wal.Report, err error) {
-	inbox := c.server.conn.NewInbox()
-	chunks, err := c.server.conn.SubscribeSync(inbox)
+func (c *Cluster) fetchLogFrom(ctx context.Context, name, address string) (wal.Report, error) {
+	conn, r, err := c.transport.request(ctx, name, address, kindLogRequest)
 	if err != nil {
-		return info, err
+		return wal.Report{}, err
 	}
-	defer func() { err = errors.Join(err, unsubscribe(chunks)) }()
-	if err := c.server.conn.PublishRequest(subjectBackup+name, inbox, nil); err != nil {
-		return info, err
-	}
-	return receiveLog(&c.config, &chunkReader{ctx: ctx, chunks: chunks})
+	defer c.transport.end(conn)
+	return receiveLog(&c.config, &chunkReader{conn: conn, r: r})
 }
 
 // chunkReader reads the data that the chunkWriter of another node sends.
 type chunkReader struct {
-	ctx      context.Context
-	chunks   *nats.Subscription
+	conn     net.Conn
+	r        *bufio.Reader
 	unread   []byte
 	complete bool
 }
@@ -137,30 +104,22 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 		if r.complete {
 			return 0, io.EOF
 		}
-		if err := r.next(); err != nil {
+		if err := r.conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
 			return 0, err
+		}
+		kind, body, err := readMessage(r.r)
+		switch {
+		case err != nil:
+			return 0, io.ErrUnexpectedEOF
+		case kind == kindChunk:
+			r.unread = body
+		case kind == kindEnd:
+			r.complete = true
+		default:
+			return 0, fmt.Errorf("the other node says: %s", body)
 		}
 	}
 	n := copy(p, r.unread)
 	r.unread = r.unread[n:]
 	return n, nil
-}
-
-func (r *chunkReader) next() error {
-	ctx, cancel := context.WithTimeout(r.ctx, chunkTimeout)
-	defer cancel()
-	m, err := r.chunks.NextMsgWithContext(ctx)
-	if err != nil {
-		return err
-	}
-	switch result := m.Header.Get(headerEnd); result {
-	case "":
-		r.unread = m.Data
-		return m.Respond(nil)
-	case endComplete:
-		r.complete = true
-		return nil
-	default:
-		return fmt.Errorf("the other node says: %s", result)
-	}
 }

@@ -11,7 +11,7 @@ import (
 func forbiddenImports() []string {
 	return []string{
 		"testing", "github.com/spf13", "github.com/BurntSushi", "github.com/wneessen", "github.com/PuerkitoBio", "github.com/xuri",
-		"golang.org/x/net/html", "github.com/nats-io",
+		"golang.org/x/net/html", "go.etcd.io/raft",
 		"github.com/tasard/tasard/collectors", "github.com/tasard/tasard/actors/mail", "github.com/tasard/tasard/bench",
 	}
 }

@@ -17,8 +17,7 @@ import (
 func goroutineFiles() map[string]string {
 	return map[string]string{
 		"actors/cluster/tasks.go":               "taskGroup.wait, in Cluster.Close",
-		"actors/cluster/server.go":              "embedded.stop, in Cluster.Close",
-		"actors/cluster/gate.go":                "gate.close, in embedded.stop",
+		"actors/cluster/transport.go":           "link.write",
 		"actors/internal/commitlog/follower.go": "follower.stop, in System.Close",
 		"actors/mail/smtp.go":                   "withClient: stops the call that closes its connection",
 		"actors/mail/mailer.go":                 "Mailer.Close, which waits for the worker",

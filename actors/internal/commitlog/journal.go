@@ -31,7 +31,7 @@ type Journal interface {
 
 const (
 	// BundleBytesMax is the maximum size of an encoded record.Bundle, which has all records of one write in a cluster. A
-	// bundle is one message of a NATS JetStream stream. Such a message has at most 1 MiB, headers included.
+	// bundle is one entry of raft, and an entry is one record of package wal, headers included.
 	BundleBytesMax = 1<<20 - 16<<10
 	// BundlePayloadMax is the maximum total size of the records in a bundle. A bundle also has 32 bytes or fewer for its
 	// kind, length, node and token.

@@ -3,12 +3,13 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -37,70 +38,75 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// startGate starts the server of a node that has no others.
-func startGate(t *testing.T, c Config) (*embeddedServer, *logBuffer) {
+// startTransport listens as the first node of a cluster whose others do not run.
+func startTransport(t *testing.T, c Config) (*transport, *logBuffer) {
 	t.Helper()
 	log := &logBuffer{}
 	c.Dir, c.Listen, c.Logger = t.TempDir(), clustertest.Addresses(t, 1)[0], slog.New(slog.NewTextHandler(log, nil))
-	c, err := c.complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := startServer(&c)
+	node, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := e.stop(stopTimeout); err != nil {
+		if err := node.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return e, log
+	return node.transport, log
 }
 
-// greeting connects as a node with a configuration does, and returns the beginning of the server's first message.
-func greeting(t *testing.T, address string, c Config) (string, error) {
+// greet connects as another node with a configuration does, and returns the node's hello.
+func greet(t *testing.T, address string, config *tls.Config, h hello, c Config) (hello, error) {
+	t.Helper()
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: waitTimeout}, "tcp", address, config)
+	if err != nil {
+		return hello{}, err
+	}
+	defer conn.Close()
+	dialer := &transport{c: &Cluster{config: c}}
+	dialer.c.config.Name = h.Name
+	if err := dialer.writeHello(conn, h.To); err != nil {
+		return hello{}, err
+	}
+	return readHello(bufio.NewReader(conn))
+}
+
+func configOf(t *testing.T, c Config) *tls.Config {
 	t.Helper()
 	config, err := c.TLSConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: waitTimeout}, "tcp", address, config)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	text := make([]byte, 5)
-	_, err = io.ReadFull(conn, text)
-	return string(text), err
+	return config
 }
 
-// TestGate_Flood: connections that do not authenticate themselves take few file descriptors and little log, and leave
-// room for a node with the same address.
-func TestGate_Flood(t *testing.T) {
+// TestTransport_Flood: connections that do not authenticate themselves take few file descriptors and little log, and
+// leave room for a node with the same address.
+func TestTransport_Flood(t *testing.T) {
 	t.Parallel()
 	c := valid()
-	e, log := startGate(t, c)
-	for i := range 20 * pendingPerAddress {
-		conn, err := net.Dial("tcp", e.gate.config.Listen)
+	transport, log := startTransport(t, c)
+	address := transport.listener.Addr().String()
+	for i := range 20 * pendingPerHost {
+		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if i%2 == 0 { // a handshake that fails in the server
+		if i%2 == 0 { // a handshake that fails
 			_, _ = fmt.Fprintf(conn, "\x16 connection %d", i)
 		}
 	}
-	counts := func() (pending, open int) {
-		e.gate.mu.Lock()
-		defer e.gate.mu.Unlock()
-		return len(e.gate.pending), len(e.gate.open)
+	open := func() int {
+		transport.mu.Lock()
+		defer transport.mu.Unlock()
+		return len(transport.pending)
 	}
-	eventually(t, "few connections", func() bool { _, open := counts(); return open <= pendingPerAddress })
-	if text, err := greeting(t, e.gate.config.Listen, c); err != nil || text != "INFO " {
-		t.Errorf("during the flood a node is greeted with %q, %v", text, err)
+	eventually(t, "few connections", func() bool { return open() <= pendingPerHost })
+	if h, err := greet(t, address, configOf(t, c), hello{Name: "n2", To: c.Name}, c); err != nil || h.Name != c.Name {
+		t.Errorf("during the flood a node is greeted with %+v, %v", h, err)
 	}
-	eventually(t, "no connections", func() bool { pending, open := counts(); return pending+open == 0 })
+	eventually(t, "no connections", func() bool { return open() == 0 })
 	if lines := strings.Count(log.String(), "\n"); lines == 0 || lines > 20 {
 		t.Errorf("%d lines of log:\n%.3000s", lines, log)
 	}
@@ -109,83 +115,63 @@ func TestGate_Flood(t *testing.T) {
 	}
 }
 
-// TestGate_OtherSecret: nodes of another secret do not even get to the password, in both directions.
-func TestGate_OtherSecret(t *testing.T) {
-	t.Parallel()
-	c := valid()
-	e, _ := startGate(t, c)
-	c.Secret = strings.ToUpper(testSecret)
-	if text, err := greeting(t, e.gate.config.Listen, c); err == nil {
-		t.Errorf("greeted with %q", text)
-	}
-}
-
-// TestGate_OtherPurpose: the server asks the gate about the certificate of each connection, and closes it if the
-// authority has signed it for another host.
-func TestGate_OtherPurpose(t *testing.T) {
+// TestTransport_Refused: only nodes of this cluster that look for this node get an answer.
+func TestTransport_Refused(t *testing.T) {
 	t.Parallel()
 	c := valid()
 	c.Insecure, c.Secret, c.TLS = false, "", newCertificate(t)
-	e, log := startGate(t, c)
-	member, err := c.TLSConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport, log := startTransport(t, c)
+	address, member := transport.listener.Addr().String(), configOf(t, c)
 	authority := member.Certificates[0]
 	leaf := &x509.Certificate{SerialNumber: authority.Leaf.SerialNumber, DNSNames: []string{"www.example"}, NotAfter: authority.Leaf.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, authority.Leaf, authority.Leaf.PublicKey, authority.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := member.Clone()
-	other.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: authority.PrivateKey}}
-	for config, words := range map[*tls.Config]string{member: "PONG", other: "Authorization Violation"} {
-		conn, err := tls.Dial("tcp", e.gate.config.Listen, config)
-		if err != nil {
-			t.Fatal(err)
+	otherPurpose := member.Clone()
+	otherPurpose.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: authority.PrivateKey}}
+	otherCluster, withSecret := c, c
+	otherCluster.Cluster, withSecret.Secret = "other", testSecret
+	for _, tt := range []struct {
+		name  string
+		tls   *tls.Config
+		hello hello
+		c     Config
+		words string
+	}{
+		{"a node", member, hello{Name: "n2", To: c.Name}, c, ""},
+		{"another purpose", otherPurpose, hello{Name: "n2", To: c.Name}, c, "the certificate is for www.example"},
+		{"another secret", member, hello{Name: "n2", To: c.Name}, withSecret, "its secret is not"},
+		{"another cluster", member, hello{Name: "n2", To: c.Name}, otherCluster, "belongs to the cluster"},
+		{"another node", member, hello{Name: "n2", To: "n3"}, c, "looks for"},
+	} {
+		h, err := greet(t, address, tt.tls, tt.hello, tt.c)
+		if (err == nil) != (tt.words == "") {
+			t.Errorf("%s: %+v, %v", tt.name, h, err)
 		}
-		_, _ = fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"name\":\"x\",\"cluster\":\"c\"}\r\nPING\r\n")
-		text := &bytes.Buffer{}
-		for buffer := make([]byte, 4096); err == nil && !strings.Contains(text.String(), words); {
-			var n int
-			n, err = conn.Read(buffer)
-			text.Write(buffer[:n])
-		}
-		conn.Close()
-		if err != nil {
-			t.Errorf("no %q in the answer %q: %v", words, text, err)
-		}
-	}
-	if !strings.Contains(log.String(), "another node refused") {
-		t.Errorf("the refusal is not in the log:\n%.3000s", log)
+		eventually(t, tt.name+" in the log", func() bool { return strings.Contains(log.String(), tt.words) })
 	}
 }
 
-// TestGate_ClosedEarly: a node that closes its connection at once, because it has connected to itself, causes no record
-// of the log.
-func TestGate_ClosedEarly(t *testing.T) {
+// TestTransport_OtherSecret: nodes of another secret do not even get to the hello.
+func TestTransport_OtherSecret(t *testing.T) {
 	t.Parallel()
 	c := valid()
-	e, log := startGate(t, c)
-	config, err := c.TLSConfig()
-	if err != nil {
-		t.Fatal(err)
+	transport, _ := startTransport(t, c)
+	c.Secret = strings.ToUpper(testSecret)
+	if h, err := greet(t, transport.listener.Addr().String(), configOf(t, c), hello{Name: "n2", To: c.Name}, c); err == nil {
+		t.Errorf("greeted with %+v", h)
 	}
-	for range 50 {
-		conn, err := tls.Dial("tcp", e.gate.config.Listen, config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = fmt.Fprintf(conn, "CONNECT {\"user\":\"node\",\"pass\":%q,\"name\":\"x\",\"cluster\":\"c\"}\r\n", c.routePassword())
-		conn.Close()
-	}
-	eventually(t, "no connections", func() bool {
-		e.gate.mu.Lock()
-		defer e.gate.mu.Unlock()
-		return len(e.gate.open) == 0
-	})
-	if strings.Contains(log.String(), "authentication") {
-		t.Errorf("logged:\n%.2000s", log)
+}
+
+// TestTransport_WrongNode: a node that dials another one by a wrong address notices it.
+func TestTransport_WrongNode(t *testing.T) {
+	t.Parallel()
+	transport, _ := startTransport(t, valid())
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	defer cancel()
+	if _, _, err := transport.dial(ctx, "n2", transport.listener.Addr().String()); err == nil {
+		t.Error("this node was taken for n2")
 	}
 }
 

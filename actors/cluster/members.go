@@ -1,0 +1,163 @@
+//go:build !nocluster
+
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// promoteLag is the number of entries that a learner may lack when it becomes a voter.
+const promoteLag = 64
+
+// changeMembers makes the members of raft those that the nodes have in their configurations, one step at a time. A node
+// first gets all entries as a learner, which has no vote: a new, empty voter would count for the majority at once.
+// Guests remain learners. Only the leader does this.
+func (r *replica) changeMembers() {
+	if !r.leads.Load() || !r.caughtUp() {
+		return
+	}
+	reachable := r.c.peers.reachable(r.c.config.Clock())
+	r.do(func() {
+		if change := r.nextChange(reachable); change != nil {
+			_ = r.raw.ProposeConfChange(change) // the next call tries again
+		}
+	})
+}
+
+// nextChange returns the next step, or nil if there is none. It runs on the goroutine that owns raft.
+func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	agreed := r.listsAgree(reachable)
+	for _, h := range reachable {
+		if h.Raft == 0 || h.Stream != "" && h.Stream != r.state.Stream || slices.Contains(r.state.Removed, h.Raft) {
+			continue
+		}
+		member := r.c.config.isMember(h.Name)
+		_, known := r.state.Nodes[h.Raft]
+		switch {
+		case !known:
+			for id, n := range r.state.Nodes {
+				if n.Name == h.Name { // a machine that was replaced
+					return change(pb.ConfChangeRemoveNode, id, n.Name)
+				}
+			}
+			return change(pb.ConfChangeAddLearnerNode, h.Raft, h.Name)
+		case member && agreed && slices.Contains(r.learners, h.Raft) && r.nearlyCurrent(h.Raft):
+			return change(pb.ConfChangeAddNode, h.Raft, h.Name)
+		case !member && agreed && slices.Contains(r.voters, h.Raft) && h.Raft != r.id && r.membersVote():
+			return change(pb.ConfChangeAddLearnerNode, h.Raft, h.Name)
+		}
+	}
+	if agreed && r.membersVote() {
+		for id, n := range r.state.Nodes {
+			gone := !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return h.Name == n.Name })
+			if gone && slices.Contains(r.voters, id) && !r.c.config.isMember(n.Name) {
+				return change(pb.ConfChangeRemoveNode, id, n.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func change(kind pb.ConfChangeType, id uint64, name string) *pb.ConfChange {
+	context, err := json.Marshal(nodeName{name})
+	if err != nil {
+		panic(err) // a struct of strings always has an encoding
+	}
+	return &pb.ConfChange{Type: kind.Enum(), NodeId: proto.Uint64(id), Context: context}
+}
+
+// listsAgree reports whether all reachable nodes have the same list of members as this node.
+func (r *replica) listsAgree(reachable []receivedHeartbeat) bool {
+	own := r.c.config.memberNames()
+	return !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return !slices.Equal(h.Members, own) })
+}
+
+// membersVote reports whether all members of the list are voters.
+func (r *replica) membersVote() bool {
+	for _, m := range r.c.config.Members {
+		if !slices.ContainsFunc(r.voters, func(id uint64) bool { return r.state.Nodes[id].Name == m.Name }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *replica) nearlyCurrent(id uint64) bool {
+	status := r.raw.Status()
+	p, ok := status.Progress[id]
+	return ok && p.Match > 0 && p.Match+promoteLag >= status.HardState.GetCommit()
+}
+
+// votersComplete reports whether enough nodes vote that an acknowledged record is on a majority of the members. While
+// the cluster is being created this is not so.
+func (r *replica) votersComplete() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return 2*len(r.voters) > len(r.c.config.Members)
+}
+
+func (r *replica) leaderName() string {
+	if id := r.leader.Load(); id != 0 {
+		return r.name(id)
+	}
+	return ""
+}
+
+func (r *replica) votes() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.voters, r.id)
+}
+
+// isCurrent reports whether this node votes and has applied what was committed when it last asked.
+func (r *replica) isCurrent() bool { return r.caughtUp() && r.votes() }
+
+func (r *replica) removed() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.state.Removed)
+}
+
+// leaveFullDisk hands over the leadership before this node has to refuse entries.
+func (r *replica) leaveFullDisk() {
+	if j := r.c.Journal(); j != nil && r.leads.Load() && j.CheckSpace(spaceMargin) != nil {
+		r.transfer()
+	}
+}
+
+// spaceMargin is the free space, besides the reserve, with which a node leads.
+const spaceMargin = 4 << 20
+
+// removeForgotten removes a node that operators have declared gone from raft.
+func (c *Cluster) removeForgotten(name string) {
+	r := c.replica.Load()
+	if r == nil || !r.leads.Load() {
+		return
+	}
+	r.do(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for id, n := range r.state.Nodes {
+			if n.Name == name && id != r.id {
+				_ = r.raw.ProposeConfChange(change(pb.ConfChangeRemoveNode, id, name)) // it stays a learner that is gone
+			}
+		}
+	})
+}
+
+// removedError returns an error if the cluster has removed this node.
+func (c *Cluster) removedError() error {
+	for _, h := range c.peers.reachable(c.config.Clock()) {
+		if h.Leader && slices.Contains(h.Removed, c.self.Load().Raft) {
+			return errors.New("the cluster has removed this node: start it with an empty directory")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,498 @@
+//go:build !nocluster
+
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"encoding/json"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tasard/tasard/wal"
+)
+
+const (
+	tickInterval   = 50 * time.Millisecond
+	electionTicks  = 20 // an election begins after one to two times this number of ticks without the leader
+	heartbeatTicks = 4
+	inboxMax       = 4096
+	campaignsMax   = 5 // attempts to become the leader after the connection to the leader broke
+	// campaignStagger is the time that a node leaves to each node with a smaller ID. If two nodes campaign at the same
+	// time, neither may win.
+	campaignStagger  = 60 * time.Millisecond
+	campaignInterval = 100 * time.Millisecond
+)
+
+// replica is this node's raft instance. One goroutine (run) owns raw, store, conf and applied; all others send it
+// functions.
+type replica struct {
+	c     *Cluster
+	id    uint64
+	raw   *raft.RawNode
+	store *store
+	view  *storageView
+	calls chan func()
+	inbox chan *pb.Message
+
+	conf    *pb.ConfState
+	applied uint64 // index of the newest applied entry
+
+	leader   atomic.Uint64 // raft ID of the leader, 0 = unknown
+	leads    atomic.Bool
+	confirm  atomic.Uint64 // index up to which entries must be applied to be up to date; 0 = unknown
+	diskFull atomic.Bool
+
+	mu         sync.Mutex // guards the fields below
+	state      replicated
+	current    map[uint64]bool // on the leader: nodes that have all committed entries
+	voters     []uint64
+	learners   []uint64
+	queue      []committedFrame // committed records that Follow has not taken
+	offer      *replicated      // state of a snapshot that this node's own log cannot be continued with
+	err        error            // why the replica has stopped
+	appliedNow uint64
+	wake       chan struct{}
+}
+
+// committedFrame is the encoded frame that got a sequence.
+type committedFrame struct {
+	sequence uint64
+	body     []byte
+}
+
+func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
+	r := &replica{c: c, id: id, store: s, calls: make(chan func()), inbox: make(chan *pb.Message, inboxMax), wake: make(chan struct{}, 1)}
+	snapshot, err := s.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	r.state = replicated{Nodes: map[uint64]nodeName{}}
+	r.conf = &pb.ConfState{}
+	if !raft.IsEmptySnap(snapshot) {
+		if r.state, err = decodeReplicated(snapshot.Data); err != nil {
+			return nil, fmt.Errorf("read raft's snapshot: %w", err)
+		}
+		r.applied, r.conf = snapshot.GetMetadata().GetIndex(), snapshot.GetMetadata().GetConfState()
+	}
+	r.view = &storageView{s, r}
+	r.raw, err = raft.NewRawNode(&raft.Config{
+		ID: id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: r.view, Applied: r.applied, MaxSizePerMsg: 1 << 20,
+		MaxInflightMsgs: 64, CheckQuorum: true, PreVote: true, Logger: raftLogger{c.logger},
+	})
+	r.publishConf()
+	return r, err
+}
+
+// storageView is the storage that raft sees. A snapshot for another node has the present members, because raft accepts
+// only a snapshot that names the receiver. So it is of the newest applied entry, not of the newest checkpoint.
+type storageView struct {
+	*store
+	replica *replica
+}
+
+// Snapshot implements raft.Storage.
+func (v *storageView) Snapshot() (*pb.Snapshot, error) {
+	r := v.replica
+	term, err := v.Term(r.applied)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	data, err := json.Marshal(r.state)
+	r.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return &pb.Snapshot{Data: data, Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(r.applied), Term: proto.Uint64(term), ConfState: r.conf}}, nil
+}
+
+// run owns raft until the Cluster is closed or an error makes the node stop.
+func (r *replica) run() {
+	defer func() {
+		if p := recover(); p != nil { // raft panics if its own log lacks what this node has confirmed to others
+			r.stop(fmt.Errorf("raft stopped: %v: this directory is older than what this node has confirmed; start the node with an empty "+
+				"directory", p))
+		}
+	}()
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.c.ctx.Done():
+			return
+		case <-ticker.C:
+			r.raw.Tick()
+		case m := <-r.inbox:
+			_ = r.raw.Step(m) // an error means that raft ignores the message
+			for more := true; more; {
+				select {
+				case m := <-r.inbox:
+					_ = r.raw.Step(m)
+				default:
+					more = false
+				}
+			}
+		case call := <-r.calls:
+			call()
+		}
+		for r.raw.HasReady() {
+			if err := r.handle(r.raw.Ready()); err != nil {
+				r.stop(err)
+				return
+			}
+		}
+	}
+}
+
+// do runs f on the goroutine that owns raft. It returns false if that goroutine has stopped.
+func (r *replica) do(f func()) bool {
+	done := make(chan struct{})
+	select {
+	case r.calls <- func() { f(); close(done) }:
+	case <-r.c.ctx.Done():
+		return false
+	case <-r.c.replicaDone:
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-r.c.replicaDone:
+		return false
+	}
+}
+
+func (r *replica) stop(err error) {
+	if r.c.ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	if r.err == nil {
+		r.err = err
+	}
+	r.mu.Unlock()
+	r.leader.Store(0)
+	r.leads.Store(false)
+	r.notify()
+}
+
+func (r *replica) notify() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// handle makes what raft has decided durable, sends its messages and applies what is committed.
+func (r *replica) handle(rd raft.Ready) error {
+	if err := r.save(&rd); err != nil {
+		return err
+	}
+	if !raft.IsEmptySnap(rd.Snapshot) {
+		if err := r.applySnapshot(rd.Snapshot); err != nil {
+			return err
+		}
+	}
+	if rd.SoftState != nil {
+		r.leader.Store(rd.SoftState.Lead)
+		r.leads.Store(rd.SoftState.RaftState == raft.StateLeader)
+		r.c.logger.Debug("raft", "leader", rd.SoftState.Lead, "state", rd.SoftState.RaftState.String())
+	}
+	for _, m := range rd.Messages {
+		r.send(m)
+	}
+	for _, state := range rd.ReadStates {
+		r.confirm.Store(max(1, state.Index))
+	}
+	for _, e := range rd.CommittedEntries {
+		if err := r.apply(e); err != nil {
+			return err
+		}
+	}
+	if len(rd.CommittedEntries) > 0 {
+		r.notify()
+	}
+	r.raw.Advance(rd)
+	return r.compact()
+}
+
+// save retries while the disk is full. Meanwhile this node sends no message, so the others elect another leader.
+func (r *replica) save(rd *raft.Ready) error {
+	for {
+		err := r.store.save(rd)
+		r.diskFull.Store(errors.Is(err, wal.ErrNoSpace))
+		if !errors.Is(err, wal.ErrNoSpace) {
+			return err
+		}
+		if err := sleep(r.c.ctx, spaceRetryInterval); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *replica) send(m *pb.Message) {
+	if name := r.name(m.GetTo()); name != "" {
+		r.c.transport.send(name, kindRaft, mustMarshal(m))
+	}
+	if m.GetType() == pb.MsgSnap {
+		r.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish) // raft sends it again if the node does not have it
+	}
+}
+
+// name returns the name of a node. A new node has no entries yet, and knows the others by their heartbeats only.
+func (r *replica) name(id uint64) string {
+	r.mu.Lock()
+	name := r.state.Nodes[id].Name
+	r.mu.Unlock()
+	if name == "" {
+		name = r.c.peers.nameOf(id)
+	}
+	return name
+}
+
+func mustMarshal(m proto.Message) []byte {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		panic(err) // messages of this program always have an encoding
+	}
+	return b
+}
+
+func (r *replica) applySnapshot(snapshot *pb.Snapshot) error {
+	state, err := decodeReplicated(snapshot.Data)
+	if err != nil {
+		return fmt.Errorf("read raft's snapshot: %w", err)
+	}
+	r.applied, r.conf = snapshot.GetMetadata().GetIndex(), snapshot.GetMetadata().GetConfState()
+	r.mu.Lock()
+	r.state, r.offer, r.queue = state, nil, nil
+	r.mu.Unlock()
+	r.publishConf()
+	return nil
+}
+
+func (r *replica) apply(e *pb.Entry) error {
+	r.applied = e.GetIndex()
+	defer func() {
+		r.mu.Lock()
+		r.appliedNow = r.applied
+		r.mu.Unlock()
+	}()
+	switch {
+	case e.GetType() == pb.EntryConfChange:
+		return r.applyConf(e.Data)
+	case len(e.Data) <= frameHeaderBytes:
+		return nil // the first entry of a leader
+	}
+	sequence := binary.LittleEndian.Uint64(e.Data[8:])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if sequence == r.state.Sequence+1 { // else another proposal got this sequence first
+		r.state.Sequence = sequence
+		r.queue = append(r.queue, committedFrame{sequence, e.Data})
+	}
+	return nil
+}
+
+func (r *replica) applyConf(data []byte) error {
+	cc := new(pb.ConfChange)
+	if err := proto.Unmarshal(data, cc); err != nil {
+		return fmt.Errorf("read a change of the members: %w", err)
+	}
+	r.conf = r.raw.ApplyConfChange(cc)
+	r.mu.Lock()
+	if cc.GetType() == pb.ConfChangeRemoveNode {
+		delete(r.state.Nodes, cc.GetNodeId())
+		r.state.Removed = append(r.state.Removed, cc.GetNodeId())
+	} else {
+		var name nodeName
+		if err := json.Unmarshal(cc.Context, &name); err != nil {
+			r.mu.Unlock()
+			return fmt.Errorf("read a change of the members: %w", err)
+		}
+		r.state.Nodes[cc.GetNodeId()] = name
+	}
+	r.mu.Unlock()
+	r.publishConf()
+	r.c.logger.Info("members of the cluster changed", "change", cc.GetType().String(), "node", string(cc.Context), "voters", len(r.conf.Voters))
+	return nil
+}
+
+func (r *replica) publishConf() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.voters, r.learners, r.appliedNow = slices.Clone(r.conf.Voters), slices.Clone(r.conf.Learners), r.applied
+}
+
+// compact writes a checkpoint if one is due and this node's own log has the records of all applied entries.
+func (r *replica) compact() error {
+	r.mu.Lock()
+	state := r.state
+	r.mu.Unlock()
+	if !r.store.checkpointDue(r.applied) || r.c.last.Load() != state.Sequence {
+		return nil
+	}
+	err := r.store.checkpoint(r.applied, r.conf, state)
+	if errors.Is(err, wal.ErrNoSpace) {
+		return nil // a later call tries again
+	}
+	return err
+}
+
+// step gives raft a message of another node.
+func (r *replica) step(m *pb.Message) {
+	if m.GetTo() != r.id {
+		return // for an earlier owner of this address or name
+	}
+	if m.GetType() == pb.MsgSnap && !r.acceptSnapshot(m.GetSnapshot()) {
+		return
+	}
+	select {
+	case r.inbox <- m:
+	default: // raft sends it again
+	}
+}
+
+// acceptSnapshot reports whether this node's own log has all records that are in a snapshot of raft. If not, it keeps
+// the state of the snapshot as an offer: Join copies another node's log first.
+func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
+	state, err := decodeReplicated(snapshot.GetData())
+	self := r.c.self.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && state.Stream == self.Stream && r.c.last.Load() >= state.Sequence {
+		return true
+	}
+	if err == nil {
+		r.offer = &state
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+	return false
+}
+
+// propose returns false if there is no leader. Otherwise the proposal may be committed, or lost without notice.
+func (r *replica) propose(body []byte) (ok bool) {
+	return r.do(func() { ok = r.raw.Propose(body) == nil }) && ok
+}
+
+// caughtUp reports whether this node has applied what was committed when confirmReads was called.
+func (r *replica) caughtUp() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	index := r.confirm.Load()
+	return index > 0 && r.appliedNow >= index
+}
+
+// confirmReads asks the leader up to which index a node must have applied entries to be up to date.
+func (r *replica) confirmReads() {
+	if r.leader.Load() != 0 {
+		r.do(func() { r.raw.ReadIndex([]byte("join")) })
+	}
+}
+
+// connectionLost is called when the connection from a node has ended. If it was the leader, this node stands for
+// election at once, if the others agree that the leader is gone.
+func (r *replica) connectionLost(name string) {
+	lost := r.leader.Load()
+	r.mu.Lock()
+	isLeader := lost != 0 && lost != r.id && r.state.Nodes[lost].Name == name
+	rank := 0
+	for _, id := range r.voters {
+		if id < r.id && id != lost {
+			rank++
+		}
+	}
+	voter := slices.Contains(r.voters, r.id)
+	r.mu.Unlock()
+	if !isLeader || r.c.ctx.Err() != nil {
+		return
+	}
+	r.do(func() { _ = r.raw.ForgetLeader() })
+	if !voter {
+		return
+	}
+	r.c.logger.Info("lost the connection to the leader, standing for election", "leader", name)
+	for range campaignsMax {
+		if sleep(r.c.ctx, 5*time.Millisecond+time.Duration(rank)*campaignStagger) != nil {
+			return
+		}
+		if l := r.leader.Load(); l != 0 {
+			return
+		}
+		r.do(func() { _ = r.raw.Campaign() })
+		if sleep(r.c.ctx, campaignInterval) != nil {
+			return
+		}
+	}
+}
+
+// transfer asks the voter with the most entries to lead.
+func (r *replica) transfer() {
+	r.do(func() {
+		status := r.raw.Status()
+		best, match := uint64(0), uint64(0)
+		for id, p := range status.Progress {
+			if id != r.id && !p.IsLearner && p.RecentActive && (best == 0 || p.Match > match) {
+				best, match = id, p.Match
+			}
+		}
+		if best != 0 {
+			r.raw.TransferLeader(best)
+		}
+	})
+}
+
+// raftLogger forwards raft's log at level debug. Panics carry raft's message.
+type raftLogger struct {
+	logger interface{ Debug(string, ...any) }
+}
+
+func (l raftLogger) line(v ...any) {
+	l.logger.Debug("raft", "message", strings.TrimSpace(fmt.Sprintln(v...)))
+}
+func (l raftLogger) linef(f string, v ...any) {
+	l.logger.Debug("raft", "message", fmt.Sprintf(f, v...))
+}
+func (l raftLogger) Debug(...any)                {}
+func (l raftLogger) Debugf(string, ...any)       {}
+func (l raftLogger) Info(v ...any)               { l.line(v...) }
+func (l raftLogger) Infof(f string, v ...any)    { l.linef(f, v...) }
+func (l raftLogger) Warning(v ...any)            { l.line(v...) }
+func (l raftLogger) Warningf(f string, v ...any) { l.linef(f, v...) }
+func (l raftLogger) Error(v ...any)              { l.line(v...) }
+func (l raftLogger) Errorf(f string, v ...any)   { l.linef(f, v...) }
+func (l raftLogger) Fatal(v ...any)              { panic(fmt.Sprint(v...)) }
+func (l raftLogger) Fatalf(f string, v ...any)   { panic(fmt.Sprintf(f, v...)) }
+func (l raftLogger) Panic(v ...any)              { panic(fmt.Sprint(v...)) }
+func (l raftLogger) Panicf(f string, v ...any)   { panic(fmt.Sprintf(f, v...)) }
+
+// create makes this node the only voter of a new cluster whose log begins after record last.
+func (r *replica) create(stream string, last uint64) error {
+	state := replicated{Stream: stream, Sequence: last, Nodes: map[uint64]nodeName{r.id: {r.c.config.Name}}}
+	if err := r.store.bootstrap(r.id, state); err != nil {
+		return err
+	}
+	fresh, err := newReplica(r.c, r.store, r.id)
+	if err != nil {
+		return err
+	}
+	r.raw, r.view, r.conf, r.applied = fresh.raw, fresh.view, fresh.conf, fresh.applied
+	r.view.replica = r
+	r.mu.Lock()
+	r.state, r.voters, r.learners, r.appliedNow = fresh.state, fresh.voters, fresh.learners, fresh.appliedNow
+	r.mu.Unlock()
+	return r.raw.Campaign()
+}

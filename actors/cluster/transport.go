@@ -1,0 +1,504 @@
+//go:build !nocluster
+
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// A connection begins with a hello in each direction. After that it has messages: a length of four bytes, a byte for
+// the kind, and the body. A connection carries messages in one direction only, from the node that dialed, except the
+// answers to kindHeartbeat (the other node's heartbeat), kindLogRequest and kindKeyRequest.
+const (
+	kindHello      = 'h'
+	kindRaft       = 'r'
+	kindHeartbeat  = 'b'
+	kindForget     = 'f'
+	kindLogRequest = 'l' // answered with a tar archive (kindChunk), then kindEnd
+	kindKeyRequest = 'k' // answered with kindEnd, whose body is the key
+	kindChunk      = 'c'
+	kindEnd        = 'e'
+	kindFailed     = 'x' // the answer is an error
+)
+
+const (
+	messageBytesMax = 8 << 20
+	linkQueueMax    = 4096 // messages for a node; more are dropped, and raft sends them again
+	dialTimeout     = time.Second
+	dialInterval    = 50 * time.Millisecond
+	helloTimeout    = 6 * time.Second // for the handshake and the hello of a connection
+	writeTimeout    = 5 * time.Second
+	pendingMax      = 128 // connections that have not authenticated themselves
+	pendingPerHost  = 32
+)
+
+// hello is the first message of each side. To is the node that the dialing node wants to reach.
+type hello struct {
+	Cluster  string `json:"cluster"`
+	Name     string `json:"name"`
+	To       string `json:"to,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+// transport sends messages to other nodes and receives theirs.
+type transport struct {
+	c           *Cluster
+	listener    net.Listener
+	tls         atomic.Pointer[tls.Config]
+	certificate atomic.Pointer[x509.Certificate]
+	log         *limitedLog
+
+	mu      sync.Mutex
+	links   map[string]*link
+	open    map[net.Conn]struct{}
+	pending []net.Conn // connections that have not authenticated themselves, the oldest first
+	closed  bool
+}
+
+// link is the connection to another node.
+type link struct {
+	name    string
+	address atomic.Pointer[string]
+	learned atomic.Pointer[string] // address in the node's heartbeats, for when the other one does not answer
+	out     chan []byte
+	cancel  context.CancelFunc
+}
+
+func listen(c *Cluster) (*transport, error) {
+	tlsConfig, err := c.config.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{c: c, links: map[string]*link{}, open: map[net.Conn]struct{}{}, log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
+	t.setTLS(tlsConfig)
+	if t.listener, err = net.Listen("tcp", c.config.Listen); err != nil {
+		return nil, fmt.Errorf("listen for other nodes: %w", err)
+	}
+	return t, nil
+}
+
+func (t *transport) start() {
+	t.c.tasks.start(t.accept)
+	for _, m := range t.c.config.Members {
+		t.link(m.Name, m.Address)
+	}
+}
+
+func (t *transport) setTLS(tlsConfig *tls.Config) {
+	t.tls.Store(tlsConfig)
+	if t.c.config.TLS != (TLS{}) {
+		t.certificate.Store(tlsConfig.Certificates[0].Leaf)
+	}
+}
+
+// link starts a connection to a node, or changes its address.
+func (t *transport) link(name, address string) {
+	if name == t.c.config.Name {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.links[name]
+	if l == nil {
+		l = &link{name: name, out: make(chan []byte, linkQueueMax)}
+		l.address.Store(&address)
+		var ctx context.Context
+		ctx, l.cancel = context.WithCancel(t.c.ctx)
+		t.links[name] = l
+		t.c.tasks.start(func() { t.runLink(ctx, l) })
+	}
+	l.address.Store(&address)
+}
+
+// learn notes the address in a member's heartbeat: the member may have moved.
+func (t *transport) learn(name, address string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.links[name]; l != nil {
+		l.learned.Store(&address)
+	}
+}
+
+// unlink ends the connection to a node.
+func (t *transport) unlink(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.links[name]; l != nil {
+		l.cancel()
+		delete(t.links, name)
+	}
+}
+
+// send queues a message for a node. It drops the message if the node does not read.
+func (t *transport) send(name string, kind byte, body []byte) {
+	t.mu.Lock()
+	l := t.links[name]
+	t.mu.Unlock()
+	if l != nil {
+		l.send(kind, body)
+	}
+}
+
+func (l *link) send(kind byte, body []byte) {
+	select {
+	case l.out <- encodeMessage(kind, body):
+	default:
+	}
+}
+
+// broadcast sends a message to all nodes.
+func (t *transport) broadcast(kind byte, body []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.links {
+		l.send(kind, body)
+	}
+}
+
+func encodeMessage(kind byte, body []byte) []byte {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 5+len(body)), uint32(len(body))) //nolint:gosec // at most messageBytesMax
+	return append(append(b, kind), body...)
+}
+
+func (t *transport) runLink(ctx context.Context, l *link) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		address := *l.address.Load()
+		if learned := l.learned.Load(); learned != nil && attempt%2 == 1 {
+			address = *learned
+		}
+		conn, r, err := t.dial(ctx, l.name, address)
+		if err == nil {
+			err = l.write(ctx, conn, func() { t.readAnswers(l.name, r) })
+			t.end(conn)
+		}
+		if err != nil && ctx.Err() == nil {
+			t.log.writeAs("dial "+l.name, slog.LevelDebug, "no connection to another node", "node", l.name, "cause", err.Error())
+		}
+		for len(l.out) > 0 {
+			<-l.out
+		}
+		_ = sleep(ctx, dialInterval) // the loop checks ctx
+	}
+}
+
+// readAnswers reads the heartbeats with which a node answers, until the connection ends.
+func (t *transport) readAnswers(name string, r *bufio.Reader) {
+	for {
+		kind, body, err := readMessage(r)
+		if err != nil {
+			return
+		}
+		if kind == kindHeartbeat {
+			t.c.peers.receive(name, body)
+		}
+	}
+}
+
+// write sends the messages of a link until the connection ends. read returns when the connection has ended.
+func (l *link) write(ctx context.Context, conn net.Conn, read func()) error {
+	ended := make(chan struct{})
+	go func() { // ends with conn, which write closes
+		defer close(ended)
+		read()
+	}()
+	defer func() { _ = conn.Close(); <-ended }()
+	w := bufio.NewWriterSize(conn, 1<<16)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ended:
+			return io.EOF
+		case b := <-l.out:
+			if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // of the operating system
+				return err
+			}
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+			if len(l.out) == 0 {
+				if err := w.Flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// dial connects to a node and checks that it is the node with this name.
+func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *bufio.Reader, error) {
+	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	dialer := tls.Dialer{Config: t.tls.Load()}
+	conn, err := dialer.DialContext(dialCtx, "tcp", address)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !t.begin(conn) {
+		return nil, nil, net.ErrClosed
+	}
+	r := bufio.NewReaderSize(conn, 1<<16)
+	err = conn.SetDeadline(time.Now().Add(helloTimeout)) //nolint:forbidigo // of the operating system
+	if err == nil {
+		err = t.writeHello(conn, name)
+	}
+	var h hello
+	if err == nil {
+		h, err = readHello(r)
+	}
+	if err == nil && (h.Name != name || h.Cluster != t.c.config.Cluster) {
+		err = fmt.Errorf("%s is %s of the cluster %s, not %s", address, h.Name, h.Cluster, name)
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		t.end(conn)
+		return nil, nil, err
+	}
+	return conn, r, nil
+}
+
+func (t *transport) writeHello(w io.Writer, to string) error {
+	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.Name, to, t.c.config.routePassword()})
+	if err == nil {
+		_, err = w.Write(encodeMessage(kindHello, body))
+	}
+	return err
+}
+
+func readHello(r *bufio.Reader) (h hello, err error) {
+	kind, body, err := readMessage(r)
+	if err == nil && kind != kindHello {
+		err = errors.New("not a node of a cluster")
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &h)
+	}
+	return h, err
+}
+
+func readMessage(r *bufio.Reader) (kind byte, body []byte, err error) {
+	var head [5]byte
+	if _, err = io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	size := binary.LittleEndian.Uint32(head[:])
+	if size > messageBytesMax {
+		return 0, nil, fmt.Errorf("a message of %d bytes: at most %d are allowed", size, messageBytesMax)
+	}
+	body = make([]byte, size)
+	_, err = io.ReadFull(r, body)
+	return head[4], body, err
+}
+
+// begin registers a connection. It returns false and closes the connection if the transport is closed.
+func (t *transport) begin(conn net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		_ = conn.Close()
+		return false
+	}
+	t.open[conn] = struct{}{}
+	return true
+}
+
+func (t *transport) end(conn net.Conn) {
+	_ = conn.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, conn)
+	t.authenticated(conn)
+}
+
+// authenticated removes a connection from pending. It is called with mu locked.
+func (t *transport) authenticated(conn net.Conn) {
+	for i, s := range t.pending {
+		if s == conn {
+			t.pending = append(t.pending[:i], t.pending[i+1:]...)
+			return
+		}
+	}
+}
+
+func (t *transport) accept() {
+	for {
+		conn, err := t.listener.Accept()
+		if err != nil {
+			if t.c.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			t.log.write(slog.LevelWarn, "connection of another node not accepted", "cause", err.Error())
+			_ = sleep(t.c.ctx, dialInterval)
+			continue
+		}
+		if t.admit(conn) && !t.c.tasks.start(func() { t.serve(conn) }) {
+			t.end(conn)
+		}
+	}
+}
+
+// admit limits connections that have not authenticated themselves, of one address and of all, by closing the oldest. So
+// a node is admitted during a flood from its own address.
+func (t *transport) admit(conn net.Conn) bool {
+	if !t.begin(conn) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	host, oldest, sameHost := hostOf(conn.RemoteAddr().String()), 0, 0
+	for i, p := range t.pending {
+		if hostOf(p.RemoteAddr().String()) == host {
+			if sameHost == 0 {
+				oldest = i
+			}
+			sameHost++
+		}
+	}
+	if sameHost < pendingPerHost {
+		oldest = 0
+	}
+	if sameHost >= pendingPerHost || len(t.pending) >= pendingMax {
+		_ = t.pending[oldest].Close()
+		t.pending = append(t.pending[:oldest], t.pending[oldest+1:]...)
+		t.log.writeAs("flood", slog.LevelWarn, "too many connections that are not from nodes", "address", conn.RemoteAddr().String())
+	}
+	t.pending = append(t.pending, conn)
+	return true
+}
+
+// serve reads the messages of another node.
+func (t *transport) serve(raw net.Conn) {
+	defer t.end(raw)
+	conn := tls.Server(raw, t.tls.Load())
+	r := bufio.NewReaderSize(conn, 1<<16)
+	h, err := t.greet(conn, r)
+	if err != nil {
+		if !errors.Is(err, io.EOF) && t.c.ctx.Err() == nil {
+			t.log.writeAs("refused "+err.Error(), slog.LevelWarn, "another node refused", "address", raw.RemoteAddr().String(), "cause", err.Error())
+		}
+		return
+	}
+	t.mu.Lock()
+	t.authenticated(raw)
+	t.mu.Unlock()
+	stream := false
+	for err == nil {
+		var kind byte
+		var body []byte
+		if kind, body, err = readMessage(r); err == nil {
+			stream = stream || kind == kindRaft || kind == kindHeartbeat
+			err = t.receive(conn, h.Name, kind, body)
+		}
+	}
+	if stream {
+		t.c.connectionLost(h.Name)
+	}
+}
+
+// greet authenticates the node at the other end of a connection.
+func (t *transport) greet(conn *tls.Conn, r *bufio.Reader) (h hello, err error) {
+	if err = conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil { //nolint:forbidigo // of the operating system
+		return h, err
+	}
+	if err = conn.HandshakeContext(t.c.ctx); err != nil {
+		return h, fmt.Errorf("handshake error: %w", err)
+	}
+	if h, err = readHello(r); err != nil {
+		return h, err
+	}
+	state := conn.ConnectionState()
+	if err = t.c.config.checkPeer(&state, t.c.config.routePassword(), h.Password); err != nil {
+		return h, err
+	}
+	switch {
+	case h.Cluster != t.c.config.Cluster:
+		return h, fmt.Errorf("it belongs to the cluster %q", h.Cluster)
+	case h.To != t.c.config.Name:
+		return h, fmt.Errorf("it looks for %q, this node is %s", h.To, t.c.config.Name)
+	}
+	if err = checkName("name of a node", h.Name); err == nil {
+		err = t.writeHello(conn, h.Name)
+	}
+	return h, errors.Join(err, conn.SetDeadline(time.Time{}))
+}
+
+func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) error {
+	switch kind {
+	case kindRaft:
+		m := new(pb.Message)
+		if err := proto.Unmarshal(body, m); err != nil {
+			return err
+		}
+		if r := t.c.replica.Load(); r != nil {
+			r.step(m)
+		}
+	case kindHeartbeat:
+		t.c.peers.receive(from, body)
+		return t.answerHeartbeat(conn)
+	case kindForget:
+		_ = t.c.peers.forget(string(body))
+		t.c.removeForgotten(string(body))
+	case kindLogRequest:
+		t.c.sendLog(conn)
+		return io.EOF
+	case kindKeyRequest:
+		t.c.sendCodeKey(conn)
+		return io.EOF
+	default:
+		return fmt.Errorf("a message of kind %q", kind)
+	}
+	return nil
+}
+
+func (t *transport) answerHeartbeat(conn net.Conn) error {
+	body, err := json.Marshal(t.c.heartbeat())
+	if err == nil {
+		err = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) //nolint:forbidigo // of the operating system
+	}
+	if err == nil {
+		_, err = conn.Write(encodeMessage(kindHeartbeat, body))
+	}
+	return err
+}
+
+// request sends a request to a node, and calls read for each message of the answer until it returns true.
+func (t *transport) request(ctx context.Context, name, address string, kind byte) (net.Conn, *bufio.Reader, error) {
+	conn, r, err := t.dial(ctx, name, address)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err = conn.Write(encodeMessage(kind, nil)); err != nil {
+		t.end(conn)
+		return nil, nil, err
+	}
+	return conn, r, nil
+}
+
+// close closes all connections.
+func (t *transport) close() {
+	_ = t.listener.Close() // it is closed even then
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for conn := range t.open {
+		_ = conn.Close()
+	}
+}
