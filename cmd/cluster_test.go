@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -197,6 +198,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		}
 	}
 	nodes[1].node.signal(syscall.SIGKILL)
+	old := copyDirectory(t, directories[1])
 	eventually(t, "the two that are left write", func() bool {
 		return run(t, nil, nil, "admin", "rates", "set", "bhd", "USD", "--buy", "58.20", "--sell", "59.40", "--data", directories[0]).code == exit.OK
 	})
@@ -209,7 +211,48 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	eventually(t, "the node that came back has a majority for its leases", func() bool {
 		return nodes[1].with(key).send("GET", countedPath, "").status == http.StatusOK
 	})
-	withoutOthers(t, nodes, directories[0])
+	again.stop(syscall.SIGTERM)
+	restoredOldCopy(t, again.Cmd.Args[1:], directories[1], old)
+	withoutOthers(t, []caller{nodes[0], nodes[2]}, directories[0])
+}
+
+// copyDirectory copies the data directory of a node that was killed.
+func copyDirectory(t *testing.T, data string) string {
+	t.Helper()
+	if err := os.Remove(filepath.Join(data, "admin.sock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	old := filepath.Join(t.TempDir(), "old")
+	if output, err := exec.Command("cp", "-a", data, old).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return old
+}
+
+// restoredOldCopy puts an old copy of a node's directory in place of the newer one: the node must not go on with it,
+// because it has confirmed records to the others that the copy lacks.
+func restoredOldCopy(t *testing.T, args []string, data, old string) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(data), os.Rename(old, data)); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, nil, nil, args...); got.code != exit.FailStop || !strings.Contains(got.stderr, "older than what this node has confirmed") {
+		t.Errorf("with an old copy: code %d, %s", got.code, got.stderr)
+	}
+}
+
+// TestCluster_EarlierVersion: the directory of a node of an earlier version, which has no log of raft, is refused
+// before the node listens.
+func TestCluster_EarlierVersion(t *testing.T) {
+	t.Parallel()
+	data := importedData(t, observation(1, "59", "60"))
+	if err := os.WriteFile(filepath.Join(data, "cluster.json"), []byte(`{"format": 1, "cluster": "test", "stream": "1f", "name": "node-3", "node": 3}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(serveArgs(data), clusterArgs(3, clustertest.Addresses(t, 3), newPairFiles(t))...)
+	if got := run(t, nil, nil, args...); got.code != exit.BadData || !strings.Contains(got.stderr, "belongs to a cluster of an earlier version") {
+		t.Errorf("code %d, %s", got.code, got.stderr)
+	}
 }
 
 // withoutOthers leaves the first of three nodes without the others: it serves its data, refuses changes with a

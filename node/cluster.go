@@ -333,7 +333,7 @@ func majorityReachable(s cluster.Status) bool {
 func clusterError(ctx context.Context, dir string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
-	case errors.Is(err, cluster.ErrDiverged):
+	case errors.Is(err, cluster.ErrDiverged), errors.Is(err, cluster.ErrUnusable):
 		return errorf(BadFile, "Dir", "%w", err)
 	case errors.As(err, &damageErr):
 		damageErr.Hint = cmp.Or(RefillHint(dir), damageErr.Hint)

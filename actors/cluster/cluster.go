@@ -117,18 +117,12 @@ func (c *Cluster) open() (err error) {
 	if err != nil {
 		return err
 	}
+	if self.hasStream() && !exists(filepath.Join(c.config.Dir, raftDirName)) {
+		return fmt.Errorf("%s belongs to a cluster of an earlier version, or has lost %s: %w: make a backup with the earlier version and restore "+
+			"it, or start this node with an empty directory", c.config.Dir, raftDirName, ErrUnusable)
+	}
 	c.process, c.previous = hex.EncodeToString(c.processID[:]), self.Process
 	self.Process = c.process
-	if self.Raft == 0 {
-		self.Raft = binary.LittleEndian.Uint64(c.processID[:]) | 1
-	}
-	if self.hasStream() {
-		err = writeIdentity(&c.config, self)
-	}
-	if err != nil {
-		return err
-	}
-	c.self.Store(&self)
 	if c.log, err = wal.Open(c.config.Dir, c.config.Log); err != nil {
 		return err
 	}
@@ -145,6 +139,15 @@ func (c *Cluster) open() (err error) {
 	if c.store, err = openStore(c.config.Dir, options, c.config.checkpointEntries); err != nil {
 		return err
 	}
+	if c.store.fresh() { // it has not voted as another node of raft
+		self.Raft = binary.LittleEndian.Uint64(c.processID[:]) | 1
+	}
+	if self.hasStream() {
+		if err := writeIdentity(&c.config, self); err != nil {
+			return err
+		}
+	}
+	c.self.Store(&self)
 	return c.startNetwork()
 }
 
@@ -165,14 +168,9 @@ func (c *Cluster) startReplica() error {
 	if err != nil {
 		return err
 	}
-	switch self := c.self.Load(); {
-	case r.state.Stream == self.Stream:
-	case r.state.Stream == "":
-		return fmt.Errorf("%s belongs to a cluster of an earlier version, or has lost %s: make a backup of it with the earlier version and "+
-			"restore it, or start this node with an empty directory", c.config.Dir, raftDirName)
-	default:
-		return fmt.Errorf("%s has the log of stream %s, and the directory belongs to stream %s: start this node with an empty directory",
-			filepath.Join(c.config.Dir, raftDirName), r.state.Stream, self.Stream)
+	if self := c.self.Load(); !c.store.fresh() && r.state.Stream != self.Stream {
+		return fmt.Errorf("%s has the log of stream %s, and the directory belongs to stream %s: %w: start this node with an empty directory",
+			filepath.Join(c.config.Dir, raftDirName), r.state.Stream, self.Stream, ErrUnusable)
 	}
 	c.replica.Store(r)
 	c.tasks.start(func() {

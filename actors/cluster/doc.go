@@ -34,7 +34,7 @@
 //	DIR/raft/                entries and votes of raft (store.go); never in a backup or in a copy for another node
 //	DIR/cluster.json         the stream and the node to which the log belongs, and the node's ID in raft
 //	DIR/cluster.seal         the secret key for hashes of login codes
-//	DIR/stream/LOCK          a lock that allows one process at a time
+//	DIR/cluster.lock         a lock that allows one process at a time
 //	DIR/incoming.part/       an incomplete copy of another node's log
 //	DIR/incoming/, install/  a complete copy; the same while its files are moved to DIR
 //
@@ -44,7 +44,7 @@
 // stream continues that log. Two logs are an error. A checkpoint replaces old entries. A node that needs those copies
 // another node's log when it starts.
 //
-// Not promised: an isolated node may report a majority for three seconds; two nodes may hold a Lease at the same time
-// until the former leader notices its loss; records that two disks lose at the same time may be lost.
+// Not promised: an isolated node may report a majority for three seconds; records that two disks lose at the same time
+// may be lost.
 // Start with cluster.go, journal.go, follow.go and replica.go.
 package cluster

@@ -78,7 +78,7 @@ func (r *replica) take() ([]committedFrame, error) {
 		n++
 	}
 	taken := r.queue[:n:n]
-	r.queue = r.queue[n:]
+	r.queue, r.queued = r.queue[n:], r.queued-size
 	if n > 0 {
 		r.notify()
 		return taken, nil

@@ -16,21 +16,20 @@ const (
 	identityName   = "cluster.json"
 	codeKeyFile    = "cluster.seal" // ID of the stream, and secret key for hashes of login codes; hexadecimal digits
 	raftDirName    = "raft"         // entries and votes of raft; never part of a backup or of a copy for another node
-	streamDirName  = "stream"       // the lock of the directory
+	lockName       = "cluster.lock" // allows one process at a time
 	identityFormat = 1
 )
 
 // identity is the content of the file cluster.json: the node and the stream (the log of
 // the cluster) to which the log in a data directory belongs.
 type identity struct {
-	Format        int           `json:"format"`
-	Cluster       string        `json:"cluster"`
-	Stream        string        `json:"stream"` // random ID of the stream
-	Name          string        `json:"name"`
-	Node          engine.NodeID `json:"node"`
-	Raft          uint64        `json:"raft"`               // random ID of this directory in raft; a new directory is another node
-	Process       string        `json:"process,omitempty"`  // random ID of the process that wrote the file
-	Bootstrapping bool          `json:"founding,omitempty"` // this node is creating the stream, which may not exist yet
+	Format  int           `json:"format"`
+	Cluster string        `json:"cluster"`
+	Stream  string        `json:"stream"` // random ID of the stream
+	Name    string        `json:"name"`
+	Node    engine.NodeID `json:"node"`
+	Raft    uint64        `json:"raft"`              // random ID of this directory in raft; a new directory is another node
+	Process string        `json:"process,omitempty"` // random ID of the process that wrote the file
 }
 
 func (i identity) hasStream() bool { return i.Stream != "" }
@@ -63,6 +62,9 @@ func readIdentity(c *Config) (identity, error) {
 // ErrDiverged means that this node's own log has records that the stream does not have.
 var ErrDiverged = errors.New("the log of this node differs from the stream")
 
+// ErrUnusable means that the data directory does not fit the cluster or this version.
+var ErrUnusable = errors.New("this directory cannot be used")
+
 // Membership has the names of the cluster and the node to which a data directory belongs.
 type Membership struct{ Cluster, Node string }
 
@@ -84,7 +86,7 @@ func Leave(dir string) error {
 		return err
 	}
 	err = install(dir)
-	for _, name := range []string{raftDirName, streamDirName, codeKeyFile, identityName} {
+	for _, name := range []string{raftDirName, codeKeyFile, identityName, lockName} {
 		if err == nil {
 			err = os.RemoveAll(filepath.Join(dir, name))
 		}

@@ -17,25 +17,23 @@ const (
 	incomingPartialName = "incoming.part"
 	incomingName        = "incoming"
 	installName         = "install"
-	lockName            = "LOCK"
 )
 
 // lockDir locks the data directory for this process. Package wal locks the log too, but only while the log is open,
 // and replaceLog closes the log for a while.
 func lockDir(dir string) (*os.File, error) {
-	streamDir := filepath.Join(dir, streamDirName)
-	if err := os.MkdirAll(streamDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of the stream: %w", err)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(streamDir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("lock the directory of the stream: %w", err)
+		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			err = wal.ErrLocked
 		}
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", streamDir, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
 	}
 	return f, nil
 }

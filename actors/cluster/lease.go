@@ -9,12 +9,15 @@ import (
 )
 
 const (
-	leaderPollInterval = 50 * time.Millisecond
-	takeoverPolls      = 8
+	leasePollInterval = 100 * time.Millisecond
+	// leaseTime is how long a leader may believe that it still leads after a majority has confirmed it. A new leader holds
+	// no lease for this time, and two polls more, in which its predecessor notices that its lease has ended.
+	leaseTime = 800 * time.Millisecond
 )
 
-// Lease is the right to do a task that only the leader of the cluster does. For a moment after a failure two nodes may
-// hold it, until the former leader notices that it has lost the majority, so correctness must not depend on it.
+// Lease is the right to do a task that only the leader of the cluster does. At most one node holds it: a majority that
+// has elected another leader has not confirmed this one since then. The task itself may go on for a moment after Lost,
+// so correctness must not depend on it.
 type Lease struct {
 	lost   chan struct{} // closed when this node no longer leads, or when the lease is released
 	cancel context.CancelFunc
@@ -26,15 +29,11 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 	if err := checkName("name of a lease", name); err != nil {
 		return nil, err
 	}
-	// A leader that hands over notices it within leaderPollInterval, so the next one waits for several of them.
-	for polls := 0; c.ctx.Err() != nil || ctx.Err() != nil || polls < takeoverPolls; polls++ {
-		if !c.leadsNow() {
-			polls = -1
-		}
+	for !c.holdsLease() {
 		if c.ctx.Err() != nil {
 			return nil, errClosed
 		}
-		if err := sleep(ctx, leaderPollInterval); err != nil {
+		if err := sleep(ctx, leasePollInterval); err != nil {
 			return nil, fmt.Errorf("acquire the lease %s: %w", name, err)
 		}
 	}
@@ -51,36 +50,21 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 func (l *Lease) watch(ctx context.Context, c *Cluster) {
 	defer close(l.done)
 	defer close(l.lost)
-	for c.leadsNow() && sleep(ctx, leaderPollInterval) == nil {
+	for c.holdsLease() && sleep(ctx, leasePollInterval) == nil {
 	}
 }
 
-// leadsNow reports whether this node leads and has applied what earlier leaders committed.
-func (c *Cluster) leadsNow() bool {
+// holdsLease reports whether this node leads, a majority has confirmed that within leaseTime, and no earlier leader can
+// still hold the lease. It also asks for the next confirmation.
+func (c *Cluster) holdsLease() bool {
 	r := c.replica.Load()
-	return r != nil && r.leads.Load() && c.Health().Majority && r.votersReached()
-}
-
-// leaseContact must be shorter than the time after which nodes that do not hear the leader elect another one.
-const leaseContact = electionTicks*tickInterval - 300*time.Millisecond
-
-// votersReached reports whether this node has had a heartbeat of a majority of the voters within leaseContact.
-func (r *replica) votersReached() bool {
-	now, reached := r.c.config.Clock(), map[uint64]bool{r.id: true}
-	for _, h := range r.c.peers.reachable(now) {
-		if now.Sub(h.receivedAt) < leaseContact {
-			reached[h.Raft] = true
-		}
+	if r == nil || !r.leads.Load() || !r.votersComplete() || !r.caughtUp() {
+		return false
 	}
+	r.confirmReads()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	count := 0
-	for _, id := range r.voters {
-		if reached[id] {
-			count++
-		}
-	}
-	return 2*count > len(r.voters)
+	return r.provedAt.Sub(r.ledSince) > leaseTime+2*leasePollInterval && c.config.Clock().Sub(r.provedAt) < leaseTime
 }
 
 // Lost returns a channel that is closed when the lease is lost or released. The holder must then stop the task.

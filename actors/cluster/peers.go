@@ -21,26 +21,25 @@ const peersMax = 64 // maximum number of nodes in peerTable
 // heartbeat has the state of one node. In it, the stream is the log of the cluster, and
 // the local log is the node's own copy of the stream. Each node sends its heartbeat to all nodes every watchInterval.
 type heartbeat struct {
-	Name          string            `json:"name"`
-	Node          engine.NodeID     `json:"node"`
-	Process       string            `json:"process"`            // random ID of the process
-	Previous      string            `json:"previous,omitempty"` // ID of the process that ran before in the same directory
-	Address       string            `json:"address"`
-	Machine       string            `json:"machine,omitempty"` // host name and process ID; for the log
-	Version       string            `json:"version"`
-	Members       []string          `json:"members"`             // names of the members in the node's configuration, sorted
-	Stream        string            `json:"stream,omitempty"`    // ID of the stream to which the local log belongs
-	Bootstrapping bool              `json:"founding,omitempty"`  // the node is creating the stream
-	Last          uint64            `json:"last"`                // sequence of the newest record in the local log
-	Snapshot      uint64            `json:"kept"`                // sequence of the newest snapshot
-	HasBackup     bool              `json:"open"`                // the node can send its log to other nodes
-	Leader        bool              `json:"leader,omitempty"`    // the node is the leader of the stream
-	Raft          uint64            `json:"raft"`                // ID of the node in raft
-	Addresses     map[string]string `json:"addresses,omitempty"` // of the nodes that this node reaches, by name
-	Removed       []uint64          `json:"removed,omitempty"`   // of the leader: IDs that the cluster has removed
-	Majority      bool              `json:"majority,omitempty"`  // the node reaches a majority of the members
-	Current       bool              `json:"current,omitempty"`   // the node has what was committed when it last asked
-	Leaving       bool              `json:"leaving,omitempty"`   // the node is a guest and stops
+	Name      string            `json:"name"`
+	Node      engine.NodeID     `json:"node"`
+	Process   string            `json:"process"`            // random ID of the process
+	Previous  string            `json:"previous,omitempty"` // ID of the process that ran before in the same directory
+	Address   string            `json:"address"`
+	Machine   string            `json:"machine,omitempty"` // host name and process ID; for the log
+	Version   string            `json:"version"`
+	Members   []string          `json:"members"`             // names of the members in the node's configuration, sorted
+	Stream    string            `json:"stream,omitempty"`    // ID of the stream to which the local log belongs
+	Last      uint64            `json:"last"`                // sequence of the newest record in the local log
+	Snapshot  uint64            `json:"kept"`                // sequence of the newest snapshot
+	HasBackup bool              `json:"open"`                // the node can send its log to other nodes
+	Leader    bool              `json:"leader,omitempty"`    // the node is the leader of the stream
+	Raft      uint64            `json:"raft"`                // ID of the node in raft
+	Addresses map[string]string `json:"addresses,omitempty"` // of the nodes that this node reaches, by name
+	Removed   []uint64          `json:"removed,omitempty"`   // of the leader: IDs that the cluster has removed
+	Majority  bool              `json:"majority,omitempty"`  // the node reaches a majority of the members
+	Current   bool              `json:"current,omitempty"`   // the node has what was committed when it last asked
+	Leaving   bool              `json:"leaving,omitempty"`   // the node is a guest and stops
 	// Accepted has the ID of the process of each node that this node reaches, by node name. If two processes run under one
 	// node name, Accepted has the first of them.
 	Accepted map[string]string `json:"accepted,omitempty"`
@@ -200,7 +199,7 @@ func (c *Cluster) heartbeat() heartbeat {
 	self := c.self.Load()
 	h := heartbeat{
 		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Machine: c.machine, Version: c.config.Version, Members: c.config.memberNames(),
-		Raft: self.Raft, Stream: self.Stream, Bootstrapping: self.Bootstrapping, Last: c.last.Load(),
+		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(),
 		Majority: c.Health().Majority, Leaving: c.leaving.Load(), Addresses: map[string]string{},
 	}
 	if r := c.replica.Load(); r != nil {
@@ -263,19 +262,6 @@ func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
 	return slices.DeleteFunc(t.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
 }
 
-// leader returns the heartbeat of the leader of the stream.
-func (t *peerTable) leader(now time.Time) (heartbeat, bool) {
-	// For a short time after an election two nodes may report to be the leader. The real leader also reports a
-	// majority.
-	var leader heartbeat
-	for _, h := range t.reachable(now) {
-		if h.Leader && (!leader.Leader || h.Majority && !leader.Majority) {
-			leader = h.heartbeat
-		}
-	}
-	return leader, leader.Leader
-}
-
 // nodeIDConflict returns an error if another node has the same node ID and this node must stop. Two nodes with one ID
 // would both spend the same quota leases (parts of an account's daily quota). If one of them is a member and the other
 // a guest (a node that stores no part of the stream), the guest must stop. Of two members or two guests, the node whose
@@ -307,7 +293,7 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 		switch {
 		case !ok:
 			return "", fmt.Errorf("the stream is created when all members are reachable, and %s is not", m.Name)
-		case h.Stream != "" && !h.Bootstrapping:
+		case h.Stream != "":
 			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name, h.Stream)
 		case h.Last > 0:
 			withLog = append(withLog, m.Name)

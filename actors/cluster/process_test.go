@@ -70,7 +70,9 @@ func runChild(text string) (answer func(command string) (string, error), err err
 		return nil, err
 	}
 	f, self := &testCluster{members: part.Members}, part.Members[part.Number-1]
-	n, err := startNode(context.Background(), f.config(self.Name, part.Number, self.Address, part.Dir))
+	c := f.config(self.Name, part.Number, self.Address, part.Dir)
+	c.checkpointEntries = 40
+	n, err := startNode(context.Background(), c)
 	if err != nil {
 		return nil, err
 	}

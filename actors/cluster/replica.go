@@ -4,15 +4,14 @@ package cluster
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"encoding/json"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -26,6 +25,8 @@ const (
 	electionTicks  = 20 // an election begins after one to two times this number of ticks without the leader
 	heartbeatTicks = 4
 	inboxMax       = 4096
+	queueBytesMax  = 32 << 20 // committed records that wait for the local log
+	queuePause     = 20 * time.Millisecond
 	campaignsMax   = 5 // attempts to become the leader after the connection to the leader broke
 	// campaignStagger is the time that a node leaves to each node with a smaller ID. If two nodes campaign at the same
 	// time, neither may win.
@@ -41,7 +42,7 @@ type replica struct {
 	raw   *raft.RawNode
 	store *store
 	view  *storageView
-	calls chan func()
+	calls chan call
 	inbox chan *pb.Message
 
 	conf    *pb.ConfState
@@ -51,13 +52,16 @@ type replica struct {
 	leads    atomic.Bool
 	confirm  atomic.Uint64 // index up to which entries must be applied to be up to date; 0 = unknown
 	diskFull atomic.Bool
+	began    time.Time // the times in requests of confirmReads count from here
 
 	mu         sync.Mutex // guards the fields below
 	state      replicated
-	current    map[uint64]bool // on the leader: nodes that have all committed entries
 	voters     []uint64
 	learners   []uint64
 	queue      []committedFrame // committed records that Follow has not taken
+	queued     int              // bytes in queue
+	ledSince   time.Time        // when this node became the leader
+	provedAt   time.Time        // when the newest request of confirmReads was made that a majority has answered
 	offer      *replicated      // state of a snapshot that this node's own log cannot be continued with
 	err        error            // why the replica has stopped
 	appliedNow uint64
@@ -71,7 +75,8 @@ type committedFrame struct {
 }
 
 func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
-	r := &replica{c: c, id: id, store: s, calls: make(chan func()), inbox: make(chan *pb.Message, inboxMax), wake: make(chan struct{}, 1)}
+	r := &replica{c: c, id: id, store: s, calls: make(chan call), inbox: make(chan *pb.Message, inboxMax),
+		wake: make(chan struct{}, 1), began: c.config.Clock()}
 	snapshot, err := s.Snapshot()
 	if err != nil {
 		return nil, err
@@ -87,7 +92,7 @@ func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
 	r.view = &storageView{s, r}
 	r.raw, err = raft.NewRawNode(&raft.Config{
 		ID: id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: r.view, Applied: r.applied, MaxSizePerMsg: 1 << 20,
-		MaxInflightMsgs: 64, CheckQuorum: true, PreVote: true, Logger: raftLogger{c.logger},
+		MaxInflightMsgs: 64, CheckQuorum: true, PreVote: true, Logger: &raft.DefaultLogger{Logger: slog.NewLogLogger(c.logger.Handler(), slog.LevelDebug)},
 	})
 	r.publishConf()
 	return r, err
@@ -143,10 +148,15 @@ func (r *replica) run() {
 				}
 			}
 		case call := <-r.calls:
-			call()
+			call.run()
+			call.done <- true
 		}
 		for r.raw.HasReady() {
-			if err := r.handle(r.raw.Ready()); err != nil {
+			err := r.awaitRoom()
+			if err == nil {
+				err = r.handle(r.raw.Ready())
+			}
+			if err != nil {
 				r.stop(err)
 				return
 			}
@@ -154,19 +164,25 @@ func (r *replica) run() {
 	}
 }
 
-// do runs f on the goroutine that owns raft. It returns false if that goroutine has stopped.
+// call is a function for the goroutine that owns raft.
+type call struct {
+	run  func()
+	done chan bool // whether it ran
+}
+
+// do runs f on the goroutine that owns raft. It returns false if that goroutine has stopped, or waits for a disk.
 func (r *replica) do(f func()) bool {
-	done := make(chan struct{})
+	done := make(chan bool, 1)
 	select {
-	case r.calls <- func() { f(); close(done) }:
+	case r.calls <- call{f, done}:
 	case <-r.c.ctx.Done():
 		return false
 	case <-r.c.replicaDone:
 		return false
 	}
 	select {
-	case <-done:
-		return true
+	case ran := <-done:
+		return ran
 	case <-r.c.replicaDone:
 		return false
 	}
@@ -205,14 +221,14 @@ func (r *replica) handle(rd raft.Ready) error {
 	}
 	if rd.SoftState != nil {
 		r.leader.Store(rd.SoftState.Lead)
-		r.leads.Store(rd.SoftState.RaftState == raft.StateLeader)
+		r.setLeads(rd.SoftState.RaftState == raft.StateLeader)
 		r.c.logger.Debug("raft", "leader", rd.SoftState.Lead, "state", rd.SoftState.RaftState.String())
 	}
 	for _, m := range rd.Messages {
 		r.send(m)
 	}
 	for _, state := range rd.ReadStates {
-		r.confirm.Store(max(1, state.Index))
+		r.confirmed(state)
 	}
 	for _, e := range rd.CommittedEntries {
 		if err := r.apply(e); err != nil {
@@ -234,9 +250,65 @@ func (r *replica) save(rd *raft.Ready) error {
 		if !errors.Is(err, wal.ErrNoSpace) {
 			return err
 		}
-		if err := sleep(r.c.ctx, spaceRetryInterval); err != nil {
+		if err := r.pause(spaceRetryInterval); err != nil {
 			return err
 		}
+	}
+}
+
+// awaitRoom waits while Follow is far behind, because its disk is full. Without this limit the queue could need any
+// amount of memory.
+func (r *replica) awaitRoom() error {
+	for r.c.Journal() != nil { // before that nothing takes records, and Join waits for them
+		r.mu.Lock()
+		room := r.queued < queueBytesMax
+		r.mu.Unlock()
+		if room {
+			return nil
+		}
+		if err := r.pause(queuePause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits for d. It rejects calls meanwhile, because their callers must not wait for a disk.
+func (r *replica) pause(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case call := <-r.calls:
+			call.done <- false
+		case <-r.c.ctx.Done():
+			return r.c.ctx.Err()
+		}
+	}
+}
+
+func (r *replica) setLeads(leads bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if leads && !r.leads.Load() {
+		r.ledSince = r.c.config.Clock()
+	}
+	r.leads.Store(leads)
+}
+
+// confirmed notes that a majority has answered a request of confirmReads.
+func (r *replica) confirmed(state raft.ReadState) {
+	r.confirm.Store(max(1, state.Index))
+	var asked time.Duration
+	if _, err := binary.Decode(state.RequestCtx, binary.LittleEndian, &asked); err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := r.began.Add(asked); at.After(r.provedAt) {
+		r.provedAt = at
 	}
 }
 
@@ -275,7 +347,7 @@ func (r *replica) applySnapshot(snapshot *pb.Snapshot) error {
 	}
 	r.applied, r.conf = snapshot.GetMetadata().GetIndex(), snapshot.GetMetadata().GetConfState()
 	r.mu.Lock()
-	r.state, r.offer, r.queue = state, nil, nil
+	r.state, r.offer, r.queue, r.queued = state, nil, nil, 0
 	r.mu.Unlock()
 	r.publishConf()
 	return nil
@@ -300,6 +372,7 @@ func (r *replica) apply(e *pb.Entry) error {
 	if sequence == r.state.Sequence+1 { // else another proposal got this sequence first
 		r.state.Sequence = sequence
 		r.queue = append(r.queue, committedFrame{sequence, e.Data})
+		r.queued += len(e.Data)
 	}
 	return nil
 }
@@ -396,10 +469,12 @@ func (r *replica) caughtUp() bool {
 	return index > 0 && r.appliedNow >= index
 }
 
-// confirmReads asks the leader up to which index a node must have applied entries to be up to date.
+// confirmReads asks the leader up to which index a node must have applied entries to be up to date. The leader answers
+// when a majority has confirmed that it still leads. The request carries the time at which it was made.
 func (r *replica) confirmReads() {
 	if r.leader.Load() != 0 {
-		r.do(func() { r.raw.ReadIndex([]byte("join")) })
+		request := binary.LittleEndian.AppendUint64(nil, uint64(r.c.config.Clock().Sub(r.began))) //nolint:gosec // read again as a time
+		r.do(func() { r.raw.ReadIndex(request) })
 	}
 }
 
@@ -454,30 +529,6 @@ func (r *replica) transfer() {
 		}
 	})
 }
-
-// raftLogger forwards raft's log at level debug. Panics carry raft's message.
-type raftLogger struct {
-	logger interface{ Debug(string, ...any) }
-}
-
-func (l raftLogger) line(v ...any) {
-	l.logger.Debug("raft", "message", strings.TrimSpace(fmt.Sprintln(v...)))
-}
-func (l raftLogger) linef(f string, v ...any) {
-	l.logger.Debug("raft", "message", fmt.Sprintf(f, v...))
-}
-func (l raftLogger) Debug(...any)                {}
-func (l raftLogger) Debugf(string, ...any)       {}
-func (l raftLogger) Info(v ...any)               { l.line(v...) }
-func (l raftLogger) Infof(f string, v ...any)    { l.linef(f, v...) }
-func (l raftLogger) Warning(v ...any)            { l.line(v...) }
-func (l raftLogger) Warningf(f string, v ...any) { l.linef(f, v...) }
-func (l raftLogger) Error(v ...any)              { l.line(v...) }
-func (l raftLogger) Errorf(f string, v ...any)   { l.linef(f, v...) }
-func (l raftLogger) Fatal(v ...any)              { panic(fmt.Sprint(v...)) }
-func (l raftLogger) Fatalf(f string, v ...any)   { panic(fmt.Sprintf(f, v...)) }
-func (l raftLogger) Panic(v ...any)              { panic(fmt.Sprint(v...)) }
-func (l raftLogger) Panicf(f string, v ...any)   { panic(fmt.Sprintf(f, v...)) }
 
 // create makes this node the only voter of a new cluster whose log begins after record last.
 func (r *replica) create(stream string, last uint64) error {

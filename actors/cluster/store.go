@@ -34,7 +34,7 @@ type store struct {
 	*raft.MemoryStorage
 	log     *wal.Log
 	every   uint64 // number of entries after which a checkpoint is due
-	entries int    // since the newest checkpoint
+	entries uint64 // since the newest checkpoint
 	bytes   int
 }
 
@@ -71,6 +71,13 @@ func openStore(dir string, o wal.Options, every uint64) (*store, error) {
 	return s, nil
 }
 
+// fresh reports whether the store has nothing: the node has neither voted nor confirmed an entry.
+func (s *store) fresh() bool {
+	hard, _, err := s.InitialState()
+	last, lastErr := s.LastIndex()
+	return err == nil && lastErr == nil && last == 0 && raft.IsEmptyHardState(hard)
+}
+
 func (s *store) replay() error {
 	covered, checkpoint, ok, err := s.log.Snapshot()
 	if err != nil {
@@ -92,7 +99,7 @@ func (s *store) replay() error {
 func (s *store) replayCheckpoint(b []byte) error {
 	for len(b) > 0 {
 		n, size := binary.Uvarint(b)
-		if size <= 0 || uint64(len(b)-size) < n {
+		if size <= 0 || uint64(len(b)-size) < n { //nolint:gosec // size is at most the length
 			return errors.New("the checkpoint is truncated")
 		}
 		if err := s.replayRecord(b[size : size+int(n)]); err != nil { //nolint:gosec // at most the size of the file
@@ -195,7 +202,7 @@ func (s *store) bootstrap(id uint64, state replicated) error {
 // checkpointDue reports whether the log is long, and a snapshot of the state after the entry applied would shorten it.
 func (s *store) checkpointDue(applied uint64) bool {
 	snapshot, err := s.Snapshot()
-	return err == nil && applied > snapshot.GetMetadata().GetIndex() && (uint64(s.entries) >= s.every || s.bytes >= checkpointBytes)
+	return err == nil && applied > snapshot.GetMetadata().GetIndex() && (s.entries >= s.every || s.bytes >= checkpointBytes)
 }
 
 // checkpoint replaces the entries up to index applied, whose effect is state, by a snapshot.

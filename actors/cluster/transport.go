@@ -44,8 +44,11 @@ const (
 	dialInterval    = 50 * time.Millisecond
 	helloTimeout    = 6 * time.Second // for the handshake and the hello of a connection
 	writeTimeout    = 5 * time.Second
-	pendingMax      = 128 // connections that have not authenticated themselves
-	pendingPerHost  = 32
+	// silenceMax is the time without a message after which a connection is closed, and dialed again. Without it a
+	// connection that was cut off would wait for TCP to send again, which takes longer the longer the cut lasted.
+	silenceMax     = 2 * time.Second
+	pendingMax     = 128 // connections that have not authenticated themselves
+	pendingPerHost = 32
 )
 
 // hello is the first message of each side. To is the node that the dialing node wants to reach.
@@ -184,7 +187,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		}
 		conn, r, err := t.dial(ctx, l.name, address)
 		if err == nil {
-			err = l.write(ctx, conn, func() { t.readAnswers(l.name, r) })
+			err = l.write(ctx, conn, func() { t.readAnswers(l.name, conn, r) })
 			t.end(conn)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -198,8 +201,11 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 }
 
 // readAnswers reads the heartbeats with which a node answers, until the connection ends.
-func (t *transport) readAnswers(name string, r *bufio.Reader) {
+func (t *transport) readAnswers(name string, conn net.Conn, r *bufio.Reader) {
 	for {
+		if conn.SetReadDeadline(time.Now().Add(silenceMax)) != nil { //nolint:forbidigo // of the operating system
+			return
+		}
 		kind, body, err := readMessage(r)
 		if err != nil {
 			return
@@ -276,7 +282,7 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 }
 
 func (t *transport) writeHello(w io.Writer, to string) error {
-	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.Name, to, t.c.config.routePassword()})
+	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.Name, to, t.c.config.routePassword()}) //nolint:gosec // within TLS
 	if err == nil {
 		_, err = w.Write(encodeMessage(kindHello, body))
 	}
@@ -403,7 +409,10 @@ func (t *transport) serve(raw net.Conn) {
 	for err == nil {
 		var kind byte
 		var body []byte
-		if kind, body, err = readMessage(r); err == nil {
+		if err = conn.SetReadDeadline(time.Now().Add(silenceMax)); err == nil { //nolint:forbidigo // of the operating system
+			kind, body, err = readMessage(r)
+		}
+		if err == nil {
 			stream = stream || kind == kindRaft || kind == kindHeartbeat
 			err = t.receive(conn, h.Name, kind, body)
 		}

@@ -39,12 +39,7 @@ func TestFaultsCluster_Members(t *testing.T) {
 	for _, p := range all[:2] {
 		p.stop()
 	}
-	removed := func() (count int) {
-		for _, p := range all[2:] {
-			count += strings.Count(p.process.Load().Output(), "removing a member from the cluster")
-		}
-		return count
-	}
+	removed := func() int { return strings.Count(all[2].process.Load().Output(), "ConfChangeRemoveNode") }
 	if !eventually(healMax, func() bool { return removed() == 2 }) {
 		t.Errorf("%d of two members were removed", removed())
 	}
