@@ -31,9 +31,9 @@
 // longer than the stream stops.
 //
 //	DIR/                     the local log and the snapshots (package wal)
-//	DIR/raft/                entries and votes of raft (store.go); never in a backup or in a copy for another node
+//	DIR/raft/                entries, votes and state of raft, with the secret key for hashes of login codes (store.go);
+//	                         never in a backup or in a copy for another node
 //	DIR/cluster.json         the stream and the node to which the log belongs, and the node's ID in raft
-//	DIR/cluster.seal         the secret key for hashes of login codes
 //	DIR/cluster.lock         a lock that allows one process at a time
 //	DIR/incoming.part/       an incomplete copy of another node's log
 //	DIR/incoming/, install/  a complete copy; the same while its files are moved to DIR

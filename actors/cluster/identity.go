@@ -14,7 +14,6 @@ import (
 
 const (
 	identityName   = "cluster.json"
-	codeKeyFile    = "cluster.seal" // ID of the stream, and secret key for hashes of login codes; hexadecimal digits
 	raftDirName    = "raft"         // entries and votes of raft; never part of a backup or of a copy for another node
 	lockName       = "cluster.lock" // allows one process at a time
 	identityFormat = 1
@@ -86,7 +85,7 @@ func Leave(dir string) error {
 		return err
 	}
 	err = install(dir)
-	for _, name := range []string{raftDirName, codeKeyFile, identityName, lockName} {
+	for _, name := range []string{raftDirName, identityName, lockName} {
 		if err == nil {
 			err = os.RemoveAll(filepath.Join(dir, name))
 		}

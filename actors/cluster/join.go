@@ -22,6 +22,8 @@ const (
 	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier process
 	// with the same node name. They forget a process that has ended after reachableWithin.
 	takeoverWait = 2 * reachableWithin
+
+	codeKeyBytes = 32
 )
 
 // join starts raft and waits until this node has all committed records' positions. If no member has a log of the
@@ -145,13 +147,14 @@ func (c *Cluster) bootstrap(last uint64) error {
 	if creator != c.config.Name {
 		return fmt.Errorf("%s is about to create the stream", creator)
 	}
-	id, err := randomID(c.config.Random)
-	if err != nil {
-		return err
+	random := make([]byte, 8+codeKeyBytes)
+	if _, err := io.ReadFull(c.config.Random, random); err != nil {
+		return fmt.Errorf("draw an ID: %w", err)
 	}
+	id := hex.EncodeToString(random[:8])
 	r := c.replica.Load()
 	var failed error
-	r.do(func() { failed = r.create(id, last) })
+	r.do(func() { failed = r.create(id, random[8:], last) })
 	if failed != nil {
 		return failed
 	}
@@ -159,7 +162,7 @@ func (c *Cluster) bootstrap(last uint64) error {
 		return err
 	}
 	c.logger.Info("creating the log of the cluster", "stream", id, "after", last)
-	return c.newCodeKey()
+	return nil
 }
 
 func (c *Cluster) saveIdentity(i identity) error {
@@ -197,10 +200,21 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 	return newLog, nil
 }
 
-func randomID(random io.Reader) (string, error) {
-	var id [8]byte
-	if _, err := io.ReadFull(random, id[:]); err != nil {
-		return "", fmt.Errorf("draw an ID: %w", err)
+// LoginCodeKey returns the secret key with which nodes hash the login codes that users get by e-mail. All nodes have
+// the same key, so that a login code of one node is valid on all nodes. The node that creates the cluster draws it. It
+// is part of the state that raft replicates, so a node has it also without the others.
+func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
+	for {
+		if r := c.replica.Load(); r != nil {
+			r.mu.Lock()
+			key := r.state.CodeKey
+			r.mu.Unlock()
+			if len(key) == codeKeyBytes {
+				return key, nil
+			}
+		}
+		if err := sleep(ctx, joinRetryInterval); err != nil {
+			return nil, fmt.Errorf("get the login-code key of the cluster: %w", err)
+		}
 	}
-	return hex.EncodeToString(id[:]), nil
 }

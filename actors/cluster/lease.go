@@ -29,7 +29,7 @@ func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
 	if err := checkName("name of a lease", name); err != nil {
 		return nil, err
 	}
-	for !c.holdsLease() {
+	for ctx.Err() != nil || !c.holdsLease() {
 		if c.ctx.Err() != nil {
 			return nil, errClosed
 		}

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -75,10 +74,8 @@ func startOneOnly(t *testing.T, f *testCluster) {
 		_, err := n.cluster.Journal().Append(n.last(), [][]byte{[]byte("never")})
 		ended <- err
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := n.cluster.LoginCodeKey(ctx); err == nil {
-		t.Error("a login-code key without a majority")
+	if _, err := n.cluster.LoginCodeKey(t.Context()); err != nil {
+		t.Error(err)
 	}
 	if err := n.stop(); err != nil {
 		t.Error(err)

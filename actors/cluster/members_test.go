@@ -18,9 +18,6 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	if _, err := f.nodes[0].cluster.LoginCodeKey(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	for i, at := range clustertest.Addresses(t, 2) {
 		f.members = append(f.members, Member{Name: fmt.Sprintf("n%d", i+4), Address: at})
 	}
@@ -62,9 +59,6 @@ func TestMembers_Swap(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	if _, err := f.nodes[0].cluster.LoginCodeKey(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	written := f.mustAppendSome("before")
 	f.members = append(slices.Clone(f.members[:2]), Member{Name: "n4", Address: clustertest.Addresses(t, 1)[0]})
 	f.configs, f.nodes = append(f.configs, f.config("n4", 4, f.members[2].Address, t.TempDir())), append(f.nodes, nil)

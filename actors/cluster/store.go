@@ -42,6 +42,7 @@ type store struct {
 // of raft's snapshots.
 type replicated struct {
 	Stream   string              `json:"stream"`
+	CodeKey  []byte              `json:"codeKey"`  // secret key for hashes of login codes
 	Sequence uint64              `json:"sequence"` // of the newest record
 	Nodes    map[uint64]nodeName `json:"nodes"`    // by raft ID
 	Removed  []uint64            `json:"removed,omitempty"`

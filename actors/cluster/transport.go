@@ -24,14 +24,13 @@ import (
 
 // A connection begins with a hello in each direction. After that it has messages: a length of four bytes, a byte for
 // the kind, and the body. A connection carries messages in one direction only, from the node that dialed, except the
-// answers to kindHeartbeat (the other node's heartbeat), kindLogRequest and kindKeyRequest.
+// answers to kindHeartbeat (the other node's heartbeat) and kindLogRequest.
 const (
 	kindHello      = 'h'
 	kindRaft       = 'r'
 	kindHeartbeat  = 'b'
 	kindForget     = 'f'
 	kindLogRequest = 'l' // answered with a tar archive (kindChunk), then kindEnd
-	kindKeyRequest = 'k' // answered with kindEnd, whose body is the key
 	kindChunk      = 'c'
 	kindEnd        = 'e'
 	kindFailed     = 'x' // the answer is an error
@@ -191,7 +190,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 			t.end(conn)
 		}
 		if err != nil && ctx.Err() == nil {
-			t.log.writeAs("dial "+l.name, slog.LevelDebug, "no connection to another node", "node", l.name, "cause", err.Error())
+			t.log.write("dial "+l.name, slog.LevelDebug, "no connection to another node", "node", l.name, "cause", err.Error())
 		}
 		for len(l.out) > 0 {
 			<-l.out
@@ -351,7 +350,7 @@ func (t *transport) accept() {
 			if t.c.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			t.log.write(slog.LevelWarn, "connection of another node not accepted", "cause", err.Error())
+			t.log.write("accept", slog.LevelWarn, "connection of another node not accepted", "cause", err.Error())
 			_ = sleep(t.c.ctx, dialInterval)
 			continue
 		}
@@ -384,7 +383,7 @@ func (t *transport) admit(conn net.Conn) bool {
 	if sameHost >= pendingPerHost || len(t.pending) >= pendingMax {
 		_ = t.pending[oldest].Close()
 		t.pending = append(t.pending[:oldest], t.pending[oldest+1:]...)
-		t.log.writeAs("flood", slog.LevelWarn, "too many connections that are not from nodes", "address", conn.RemoteAddr().String())
+		t.log.write("flood", slog.LevelWarn, "too many connections that are not from nodes", "address", conn.RemoteAddr().String())
 	}
 	t.pending = append(t.pending, conn)
 	return true
@@ -398,7 +397,7 @@ func (t *transport) serve(raw net.Conn) {
 	h, err := t.greet(conn, r)
 	if err != nil {
 		if !errors.Is(err, io.EOF) && t.c.ctx.Err() == nil {
-			t.log.writeAs("refused "+err.Error(), slog.LevelWarn, "another node refused", "address", raw.RemoteAddr().String(), "cause", err.Error())
+			t.log.write("refused "+err.Error(), slog.LevelWarn, "another node refused", "address", raw.RemoteAddr().String(), "cause", err.Error())
 		}
 		return
 	}
@@ -467,9 +466,6 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 		t.c.removeForgotten(string(body))
 	case kindLogRequest:
 		t.c.sendLog(conn)
-		return io.EOF
-	case kindKeyRequest:
-		t.c.sendCodeKey(conn)
 		return io.EOF
 	default:
 		return fmt.Errorf("a message of kind %q", kind)

@@ -224,7 +224,7 @@ func TestFaultsCluster_RunControls(t *testing.T) {
 		plant{"actors/internal/commitlog/follower.go", "m.currencies[e.CurrencyCode()] = append", "if f.log.Shared.Node() == 2 && sequenceIsOdd(m) { continue }\n\t\t\tm.currencies[e.CurrencyCode()] = append"},
 		plant{"actors/internal/commitlog/follower.go", "func (f *follower) start() {", "func sequenceIsOdd(m *Delivered) bool { return m.Sequence%2 == 1 }\n\nfunc (f *follower) start() {"},
 		plant{"actors/write.go", "c.board.post(c.index, c.state.Snapshot())", "if c.writes.remoteSeq%4 != 3 {\n\t\tc.board.post(c.index, c.state.Snapshot())\n\t}"},
-		plant{"actors/cluster/lease.go", "if r == nil || !r.leads.Load()", "if r != nil { return true }\n\tif r == nil || !r.leads.Load()"},
+		plant{"actors/cluster/lease.go", "if r == nil || !r.leads.Load()", "if r != nil && c.ctx.Err() == nil { return true }\n\tif r == nil || !r.leads.Load()"},
 		plant{"actors/cluster/peers.go", "\t\tdefault:\n\t\t\trefusing++", "\t\tdefault:\n\t\t\taccepting++"},
 		plant{"node/cluster.go", "case !o.Leave:", "case false:"})
 	g := newClusterTest(t, wrong, nil)
