@@ -126,7 +126,7 @@ func (s *clusterNode) offers() {
 }
 
 // TestShared_A11_BehindALease asks for a lease that is not decided, as while a leader is elected: the request is soon
-// refused. When the majority is lost too, the next one is refused at once.
+// refused as overloaded, since a majority is there. When it is lost too, the next one is refused at once.
 func TestShared_A11_BehindALease(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
@@ -135,7 +135,7 @@ func TestShared_A11_BehindALease(t *testing.T) {
 	f.log.with(func() { f.log.stuck = true })
 	var first sync.WaitGroup
 	first.Go(func() {
-		if _, err := f.nodes[2].Admit(caller); codeOfError(err) != engine.CodeNoMajority { // and not after seconds
+		if _, err := f.nodes[2].Admit(caller); codeOfError(err) != engine.CodeOverloaded { // and not after seconds
 			t.Errorf("behind a lease that is not decided: %v", err)
 		}
 	})

@@ -183,6 +183,16 @@ func (c *Config) memberNames() []string {
 	return names
 }
 
+// memberAddresses returns the addresses of the members, in the order of memberNames.
+func (c *Config) memberAddresses() []string {
+	var addresses []string
+	for _, name := range c.memberNames() {
+		i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Name == name })
+		addresses = append(addresses, c.Members[i].Address)
+	}
+	return addresses
+}
+
 func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
 
 func (c *Config) isMember(name string) bool {

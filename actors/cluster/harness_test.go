@@ -25,12 +25,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// TestMain runs a node if it was started as a child, otherwise the tests. No goroutine may be left afterwards. Test
-// clusters run in parallel on any number of processors, because they mostly wait for elections.
+// TestMain runs the tests. No goroutine may be left afterwards. Test clusters run in parallel on any number of
+// processors, because they mostly wait for elections.
 func TestMain(m *testing.M) {
-	if part := os.Getenv(childEnv); part != "" {
-		os.Exit(childMain(part))
-	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -421,6 +418,16 @@ func wantRefused(t testing.TB, c Config, words string) {
 	case !strings.Contains(err.Error(), words):
 		t.Errorf("refused with %q, want %q", err, words)
 	}
+}
+
+// otherLists returns how many nodes have another list of members.
+func (n *testNode) otherLists() (count int) {
+	for _, s := range n.cluster.Status().Nodes {
+		if s.OtherMembers {
+			count++
+		}
+	}
+	return count
 }
 
 // sequence returns the newest sequence that this node has applied.

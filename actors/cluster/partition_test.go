@@ -114,6 +114,7 @@ func TestPartition(t *testing.T) {
 	w := newNetwork(t, f)
 	f.startAll()
 	f.nodes[0].mustAppend(t, "start")
+	eventually(t, "two members with other addresses", func() bool { return f.nodes[0].otherLists() == 2 })
 	stood := []string{"start"}
 	for _, which := range []string{"leader", "follower"} {
 		f.awaitSameRecords(0)

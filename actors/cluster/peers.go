@@ -29,6 +29,7 @@ type heartbeat struct {
 	Machine   string            `json:"machine,omitempty"` // host name and process ID; for the log
 	Version   string            `json:"version"`
 	Members   []string          `json:"members"`             // names of the members in the node's configuration, sorted
+	At        []string          `json:"at,omitempty"`        // their addresses, in the same order
 	Stream    string            `json:"stream,omitempty"`    // ID of the stream to which the local log belongs
 	Last      uint64            `json:"last"`                // sequence of the newest record in the local log
 	Snapshot  uint64            `json:"kept"`                // sequence of the newest snapshot
@@ -198,7 +199,7 @@ func (c *Cluster) otherProcessError() error {
 func (c *Cluster) heartbeat() heartbeat {
 	self := c.self.Load()
 	h := heartbeat{
-		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Machine: c.machine, Version: c.config.Version, Members: c.config.memberNames(),
+		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Machine: c.machine, Version: c.config.Version, Members: c.config.memberNames(), At: c.config.memberAddresses(),
 		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(),
 		Majority: c.Health().Majority, Leaving: c.leaving.Load(), Addresses: map[string]string{},
 	}
@@ -332,14 +333,14 @@ func (c *Cluster) Status() Status {
 	for _, m := range c.config.Members {
 		nodes[m.Name] = NodeStatus{Name: m.Name, Address: m.Address, Member: true, Self: m.Name == c.config.Name}
 	}
-	newest, own := uint64(0), c.config.memberNames()
+	newest, own, at := uint64(0), c.config.memberNames(), c.config.memberAddresses()
 	for _, h := range c.peers.all() {
 		reachable := now.Sub(h.receivedAt) < reachableWithin
 		nodes[h.Name] = NodeStatus{
 			Name: h.Name, Node: h.Node, Address: h.Address, Version: h.Version, Self: h.Name == c.config.Name,
 			Member: nodes[h.Name].Member, Reachable: reachable, LastSeen: h.receivedAt.Round(0).UTC(),
 			Leader: h.Leader && reachable, Current: h.Current && reachable, Last: h.Last, Snapshot: h.Snapshot,
-			OtherMembers: reachable && !slices.Equal(h.Members, own),
+			OtherMembers: reachable && !(slices.Equal(h.Members, own) && slices.Equal(h.At, at)),
 		}
 		newest = max(newest, h.Last)
 	}

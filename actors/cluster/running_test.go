@@ -54,6 +54,9 @@ func oneWinner(t *testing.T, f *testCluster) {
 	if lost == 0 {
 		t.Error("no sequence was lost: the writers did not compete")
 	}
+	if n := f.nodes[0].otherLists(); n > 0 {
+		t.Errorf("%d nodes are shown with another list of members", n)
+	}
 }
 
 // limits appends the largest record, and rejects invalid ones.

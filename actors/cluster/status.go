@@ -27,7 +27,7 @@ type NodeStatus struct {
 	Reachable    bool      // the newest heartbeat is recent
 	LastSeen     time.Time // when the newest heartbeat arrived
 	Leader       bool      // leader of the stream, which handles all writes
-	OtherMembers bool      // the list of members in the node's configuration is another one than that of this node
+	OtherMembers bool      // the list of members in the node's configuration has other names or addresses than this node's
 	Current      bool      // the node has all committed records; false for guests
 	Last         uint64    // sequence of the newest record in the node's own log
 	Lag          uint64    // number of records that the node's log lacks, compared with the longest log of a node

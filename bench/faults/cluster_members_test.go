@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultsCluster_Members changes the members of a cluster under load, as docs/members.md says: from three to five,
+// TestFaultsCluster_Members changes the members of a cluster under load, as docs/cluster.md says: from three to five,
 // where two nodes may be lost at once, and to three others, where one may be lost. The checker finds every lost change,
 // every stale read and every request beyond a quota.
 func TestFaultsCluster_Members(t *testing.T) {

@@ -64,7 +64,8 @@ func (t *Accounts) keysRequired() bool {
 }
 
 // admitKey asks the actor of the key's account. In a cluster it does not wait longer than leaseWaitMax if the account
-// cannot get a lease. If only this process is slow, it asks again.
+// cannot get a lease: the error says whether the majority is lost or the lease is only late. If only this process is
+// slow, it asks again.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	actor := t.keys.Lookup(key)
 	if actor == nil {
@@ -74,11 +75,13 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 		return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)
 	}
 	admission, err := t.requestPools.admissions.Ask(actor, admissionQuery{key}, leaseWaitMax)
-	if !errors.Is(err, mailbox.ErrExpired) {
+	switch {
+	case !errors.Is(err, mailbox.ErrExpired):
 		return admission, err
-	}
-	if t.journalHealth.Waits() || t.Majority.Lost() {
+	case t.Majority.Lost():
 		return account.Admission{}, errLeaseUnavailable
+	case t.journalHealth.Waits():
+		return account.Admission{}, err
 	}
 	return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)
 }

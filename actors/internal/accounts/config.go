@@ -32,8 +32,8 @@ type Config struct {
 const AskTimeout = 5 * time.Second
 
 // leaseWaitMax is how long an API request waits for a quota lease in a cluster. It is enough for the election of
-// another leader after the leader's process has died.
-const leaseWaitMax = 200 * time.Millisecond
+// another leader after the leader's process has died, also on a busy machine.
+const leaseWaitMax = time.Second
 
 // Limits of a quota. QuotaMinuteMax bounds memory, because an account keeps the time of each request of the last
 // minute.
