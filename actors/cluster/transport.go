@@ -38,14 +38,16 @@ const (
 
 const (
 	messageBytesMax = 8 << 20
-	linkQueueMax    = 4096 // messages for a node; more are dropped, and raft sends them again
-	dialTimeout     = time.Second
+	linkQueueMax    = 4096        // messages for a node; more are dropped, and raft sends them again
+	dialTimeout     = time.Second // until the other machine answers
 	dialInterval    = 50 * time.Millisecond
-	helloTimeout    = 6 * time.Second // for the handshake and the hello of a connection
+	dialIntervalMax = 400 * time.Millisecond // after several attempts: a handshake costs a node as much as many messages
+	greetTimeout    = 3 * time.Second        // for the handshake and the hello of a connection, at the node that dials
+	helloTimeout    = 6 * time.Second        // the same at the other node
 	writeTimeout    = 5 * time.Second
 	// silenceMax is the time without a message after which a connection is closed, and dialed again. Without it a
 	// connection that was cut off would wait for TCP to send again, which takes longer the longer the cut lasted.
-	silenceMax     = 2 * time.Second
+	silenceMax     = 3 * time.Second
 	pendingMax     = 128 // connections that have not authenticated themselves
 	pendingPerHost = 32
 )
@@ -179,13 +181,16 @@ func encodeMessage(kind byte, body []byte) []byte {
 }
 
 func (t *transport) runLink(ctx context.Context, l *link) {
+	pause := dialInterval
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		address := *l.address.Load()
 		if learned := l.learned.Load(); learned != nil && attempt%2 == 1 {
 			address = *learned
 		}
 		conn, r, err := t.dial(ctx, l.name, address)
+		pause = min(2*pause, dialIntervalMax)
 		if err == nil {
+			pause = dialInterval
 			err = l.write(ctx, conn, func() { t.readAnswers(l.name, conn, r) })
 			t.end(conn)
 		}
@@ -195,7 +200,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		for len(l.out) > 0 {
 			<-l.out
 		}
-		_ = sleep(ctx, dialInterval) // the loop checks ctx
+		_ = sleep(ctx, pause) // the loop checks ctx
 	}
 }
 
@@ -248,18 +253,22 @@ func (l *link) write(ctx context.Context, conn net.Conn, read func()) error {
 
 // dial connects to a node and checks that it is the node with this name.
 func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *bufio.Reader, error) {
-	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	dialer := tls.Dialer{Config: t.tls.Load()}
-	conn, err := dialer.DialContext(dialCtx, "tcp", address)
+	dialer := net.Dialer{Timeout: dialTimeout}
+	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, nil, err
 	}
+	config := t.tls.Load().Clone()
+	config.ServerName = hostOf(address)
+	conn := tls.Client(raw, config)
 	if !t.begin(conn) {
 		return nil, nil, net.ErrClosed
 	}
 	r := bufio.NewReaderSize(conn, 1<<16)
-	err = conn.SetDeadline(time.Now().Add(helloTimeout)) //nolint:forbidigo // of the operating system
+	err = conn.SetDeadline(time.Now().Add(greetTimeout)) //nolint:forbidigo // of the operating system
+	if err == nil {
+		err = conn.HandshakeContext(ctx)
+	}
 	if err == nil {
 		err = t.writeHello(conn, name)
 	}
