@@ -180,7 +180,7 @@ func TestStore_PowerCut(t *testing.T) {
 	}
 }
 
-// TestStore_Damage changes a bit of raft's log. A node with it does not start, says which file it is, and changes nothing.
+// TestStore_Damage changes a bit of raft's log. The node does not start, says which file it is, and changes nothing.
 func TestStore_Damage(t *testing.T) {
 	c := valid()
 	c.Dir, c.Log.ReserveBytes = t.TempDir(), -1
