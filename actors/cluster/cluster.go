@@ -22,9 +22,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// leavingTime is the time that a guest which stops leaves for its last heartbeat. Without that heartbeat the operator
-// has to call Forget.
-const leavingTime = 50 * time.Millisecond
+// leavingTime is how long a guest that stops waits for the answers to its last heartbeat. Without that heartbeat the
+// operator has to call Forget.
+const leavingTime = 2 * time.Second
 
 // Cluster is this node's part of the cluster. The nodes share a log, whose entries raft replicates. Each node
 // also has a copy of its records in its data directory: the local log.
@@ -48,6 +48,8 @@ type Cluster struct {
 	last    atomic.Uint64            // sequence of the newest record in the local log
 	journal atomic.Pointer[Journal]  // nil until Join returns
 	self    atomic.Pointer[identity] // never nil
+
+	copiedAt time.Time // when this process copied another node's log, or zero; not changed after Join
 
 	health       atomic.Pointer[actors.ClusterHealth]
 	leaderSeenAt time.Time // when this node most recently saw a majority; used only by watch
@@ -219,7 +221,10 @@ func (c *Cluster) Close() error {
 		if c.transport != nil && !c.config.selfIsMember() {
 			c.leaving.Store(true)
 			c.sendHeartbeat()
-			_ = sleep(context.Background(), leavingTime)
+			ctx, cancel := context.WithTimeout(context.Background(), leavingTime)
+			for sleep(ctx, joinRetryInterval) == nil && !c.transport.answered() {
+			}
+			cancel()
 		}
 		c.cancel()
 		if c.transport != nil {

@@ -420,6 +420,21 @@ func wantRefused(t testing.TB, c Config, words string) {
 	}
 }
 
+// wantEnded starts a node that ends with an error: when it joins or, if the others were slow to answer, soon after.
+func wantEnded(t testing.TB, c Config, want error) {
+	t.Helper()
+	n, err := startNode(t.Context(), c)
+	if err == nil {
+		err = n.awaitEnd(t)
+		if stopErr := n.stop(); stopErr != nil {
+			t.Error(stopErr)
+		}
+	}
+	if !errors.Is(err, want) {
+		t.Errorf("ended with %v, want %v", err, want)
+	}
+}
+
 // otherLists returns how many nodes have another list of members.
 func (n *testNode) otherLists() (count int) {
 	for _, s := range n.cluster.Status().Nodes {

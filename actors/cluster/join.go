@@ -75,13 +75,20 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 		return log, false, c.bootstrap(log.Last())
 	case r.caughtUp() && c.config.selfIsMember() && !r.votes() && waited < majorityTimeout:
 		return log, false, errors.New("this node does not vote yet")
-	case r.caughtUp() && (peers > 0 && accepting == peers || waited > conflictWait):
-		return log, true, r.checkEnd(log)
-	case waited > majorityTimeout && log.Last() > 0:
+	case r.caughtUpSince(c.copiedAt) && (peers > 0 && accepting == peers || waited > conflictWait):
+		return log, true, r.checkEnd(log.Last())
+	case waited > majorityTimeout && log.Last() > 0 && r.hasState(): // without it the leader is about to send a snapshot
 		c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
 		return log, true, nil
 	}
 	return log, false, errors.New("no majority of the members answers")
+}
+
+// hasState reports whether this node has been a part of the cluster.
+func (r *replica) hasState() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.Stream != ""
 }
 
 func (r *replica) failure() error {
@@ -98,13 +105,14 @@ func (r *replica) takeOffer() *replicated {
 	return offer
 }
 
-// checkEnd returns an error if the local log has records that the cluster does not have.
-func (r *replica) checkEnd(log *wal.Log) error {
+// checkEnd returns an error if the local log, whose newest record is last, has records that the cluster does not have.
+// This node must have caught up.
+func (r *replica) checkEnd(last uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if log.Last() > r.state.Sequence {
+	if last > r.state.Sequence {
 		return fmt.Errorf("this node has %d records, the cluster has %d: %w; keep a copy of the directory and start this node with an empty one",
-			log.Last(), r.state.Sequence, ErrDiverged)
+			last, r.state.Sequence, ErrDiverged)
 	}
 	return nil
 }
@@ -195,6 +203,7 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 		return log, err
 	}
 	c.logger.Info("log copied from another node", "last", report.Last)
+	c.copiedAt = c.config.Clock()
 	c.last.Store(newLog.Last())
 	c.sendHeartbeat()
 	return newLog, nil

@@ -469,6 +469,14 @@ func (r *replica) caughtUp() bool {
 	return index > 0 && r.appliedNow >= index
 }
 
+// caughtUpSince reports whether this node has applied what was committed at a time after at.
+func (r *replica) caughtUpSince(at time.Time) bool {
+	r.mu.Lock()
+	asked := r.provedAt
+	r.mu.Unlock()
+	return asked.After(at) && r.caughtUp()
+}
+
 // confirmReads asks the leader up to which index a node must have applied entries to be up to date. The leader answers
 // when a majority has confirmed that it still leads. The request carries the time at which it was made.
 func (r *replica) confirmReads() {

@@ -81,6 +81,7 @@ type link struct {
 	address atomic.Pointer[string]
 	learned atomic.Pointer[string] // address in the node's heartbeats, for when the other one does not answer
 	out     chan []byte
+	waits   atomic.Int64 // heartbeats that the node has not answered
 	cancel  context.CancelFunc
 }
 
@@ -166,6 +167,18 @@ func (l *link) send(kind byte, body []byte) {
 	}
 }
 
+// answered reports whether all connected nodes have answered all heartbeats.
+func (t *transport) answered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.links {
+		if len(l.out) > 0 || l.waits.Load() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // broadcast sends a message to all nodes.
 func (t *transport) broadcast(kind byte, body []byte) {
 	t.mu.Lock()
@@ -191,7 +204,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		pause = min(2*pause, dialIntervalMax)
 		if err == nil {
 			pause = dialInterval
-			err = l.write(ctx, conn, func() { t.readAnswers(l.name, conn, r) })
+			err = l.write(ctx, conn, func() { t.readAnswers(l, conn, r) })
 			t.end(conn)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -200,12 +213,13 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		for len(l.out) > 0 {
 			<-l.out
 		}
+		l.waits.Store(0)
 		_ = sleep(ctx, pause) // the loop checks ctx
 	}
 }
 
 // readAnswers reads the heartbeats with which a node answers, until the connection ends.
-func (t *transport) readAnswers(name string, conn net.Conn, r *bufio.Reader) {
+func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 	for {
 		if conn.SetReadDeadline(time.Now().Add(silenceMax)) != nil { //nolint:forbidigo // of the operating system
 			return
@@ -215,7 +229,8 @@ func (t *transport) readAnswers(name string, conn net.Conn, r *bufio.Reader) {
 			return
 		}
 		if kind == kindHeartbeat {
-			t.c.peers.receive(name, body)
+			t.c.peers.receive(l.name, body)
+			l.waits.Add(-1)
 		}
 	}
 }
@@ -238,6 +253,9 @@ func (l *link) write(ctx context.Context, conn net.Conn, read func()) error {
 		case b := <-l.out:
 			if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // of the operating system
 				return err
+			}
+			if b[4] == kindHeartbeat {
+				l.waits.Add(1)
 			}
 			if _, err := w.Write(b); err != nil {
 				return err

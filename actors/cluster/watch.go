@@ -24,7 +24,7 @@ const (
 const _ = uint(reachableWithin - leaderChangeMax)
 
 // watch updates this node's health, sends a heartbeat and checks whether this node must stop (stopOnProblem), every
-// watchInterval. It also removes old records from the stream (trim), and applies a new list of members (resize).
+// watchInterval. On the leader it also applies a new list of members.
 func (c *Cluster) watch() {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -47,8 +47,8 @@ func (c *Cluster) watch() {
 }
 
 // stopOnProblem makes Follow return an error if this node must stop: because another node has the same node ID, because
-// most other nodes have accepted another process with this node's name while they did not reach this process, or
-// because of storageError.
+// most other nodes have accepted another process with this node's name while they did not reach this process, because
+// the cluster has removed this node, or because this node joined without the others and has records that they lack.
 func (c *Cluster) stopOnProblem() {
 	j := c.Journal()
 	if j == nil {
@@ -60,6 +60,9 @@ func (c *Cluster) stopOnProblem() {
 	}
 	if err == nil {
 		err = c.removedError()
+	}
+	if r, last := c.replica.Load(), c.last.Load(); err == nil && r.caughtUpSince(c.copiedAt) {
+		err = r.checkEnd(last)
 	}
 	if err != nil {
 		select {
