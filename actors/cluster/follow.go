@@ -68,7 +68,7 @@ func (j *Journal) next(ctx context.Context) ([]frame, error) {
 func (r *replica) take() ([]committedFrame, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.offer != nil && r.c.Journal() != nil {
+	if r.c.Journal() != nil && r.tooFarBehind() {
 		return nil, fmt.Errorf("this node needs records that the cluster no longer has in its log: restart the node, so that it copies another " +
 			"node's log")
 	}

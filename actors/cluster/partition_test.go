@@ -113,6 +113,7 @@ func TestPartition(t *testing.T) {
 	f := newTestCluster(t)
 	w := newNetwork(t, f)
 	f.startAll()
+	eventually(t, "three voters", func() bool { return len(f.voterNames()) == 3 })
 	f.nodes[0].mustAppend(t, "start")
 	eventually(t, "two members with other addresses", func() bool { return f.nodes[0].otherLists() == 2 })
 	stood := []string{"start"}
@@ -174,6 +175,7 @@ func TestLease(t *testing.T) {
 	f := newTestCluster(t)
 	w := newNetwork(t, f)
 	f.startAll()
+	eventually(t, "three voters", func() bool { return len(f.voterNames()) == 3 })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var holders atomic.Int64

@@ -32,6 +32,8 @@ const (
 	// time, neither may win.
 	campaignStagger  = 60 * time.Millisecond
 	campaignInterval = 100 * time.Millisecond
+	// offerPatience is how long a running node gets nothing but snapshots that it cannot use before it ends.
+	offerPatience = 10 * time.Second
 )
 
 // replica is this node's raft instance. One goroutine (run) owns raw, store, conf and applied; all others send it
@@ -63,6 +65,8 @@ type replica struct {
 	ledSince   time.Time        // when this node became the leader
 	provedAt   time.Time        // when the newest request of confirmReads was made that a majority has answered
 	offer      *replicated      // state of a snapshot that this node's own log cannot be continued with
+	offeredAt  time.Time        // when the first of such snapshots came
+	offeredTo  uint64           // appliedNow at that time
 	err        error            // why the replica has stopped
 	appliedNow uint64
 	wake       chan struct{}
@@ -436,6 +440,13 @@ func (r *replica) step(m *pb.Message) {
 	}
 }
 
+// tooFarBehind reports whether the leader can only send snapshots, because it no longer has the entries that this node
+// lacks. A leader that has not heard yet how far this node is sends a snapshot too, and soon entries instead. It is called
+// with mu locked.
+func (r *replica) tooFarBehind() bool {
+	return r.offer != nil && r.offeredTo == r.appliedNow && r.c.config.Clock().Sub(r.offeredAt) > offerPatience
+}
+
 // acceptSnapshot reports whether this node's own log has all records that are in a snapshot of raft. If not, it keeps
 // the state of the snapshot as an offer: Join copies another node's log first.
 func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
@@ -446,12 +457,12 @@ func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
 	if err == nil && state.Stream == self.Stream && r.c.last.Load() >= state.Sequence {
 		return true
 	}
+	if err == nil && (r.offer == nil || r.offeredTo != r.appliedNow) {
+		r.offeredAt, r.offeredTo = r.c.config.Clock(), r.appliedNow
+	}
 	if err == nil {
 		r.offer = &state
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		r.notify()
 	}
 	return false
 }
