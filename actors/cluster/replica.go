@@ -441,8 +441,8 @@ func (r *replica) step(m *pb.Message) {
 }
 
 // tooFarBehind reports whether the leader can only send snapshots, because it no longer has the entries that this node
-// lacks. A leader that has not heard yet how far this node is sends a snapshot too, and soon entries instead. It is called
-// with mu locked.
+// lacks. A leader that does not know yet how far this node is sends a snapshot too, and soon entries instead. It is
+// called with mu locked.
 func (r *replica) tooFarBehind() bool {
 	return r.offer != nil && r.offeredTo == r.appliedNow && r.c.config.Clock().Sub(r.offeredAt) > offerPatience
 }
