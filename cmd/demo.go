@@ -128,8 +128,8 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%s\nlistening on %s\n",
-		node.DemoPrefix, describeDemoSources(reference.Sources), n.URL())
+	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%d sources are fetched over HTTP, from simulated sites on this machine\nlistening on %s\n",
+		node.DemoPrefix, len(n.SourceHealth()), n.URL())
 	err = p.runDemo(ctx, n, o, log)
 	if stopErr := node.StopCause(n.System()); stopErr != nil {
 		err = stopErr
@@ -269,20 +269,6 @@ func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, e
 		}
 	}
 	return newest, nil
-}
-
-func describeDemoSources(set *source.Set) string {
-	count, methods := 0, map[string]bool{}
-	for _, d := range node.DescribeSources(set).Sources {
-		if d.Disabled != "" {
-			continue
-		}
-		count++
-		for _, method := range d.Methods {
-			methods[method] = true
-		}
-	}
-	return fmt.Sprintf("%d sources in %d shapes are fetched over HTTP, from simulated sites on this machine", count, len(methods))
 }
 
 func printBestRates(out io.Writer, n *node.Node) error {

@@ -93,7 +93,7 @@ func tryAccount(t *testing.T, p *program) {
 func TestDemo_MovesAndBreaks(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t, "--step", "1s", "--log-format", "text", "--log-level", "info", "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge")
-	p.Await("sources in 6 shapes are fetched over HTTP")
+	p.Await("sources are fetched over HTTP")
 	p.Await("Ctrl-C stops it.")
 	directories, err := filepath.Glob(temp + "/*")
 	if err != nil || len(directories) != 1 {

@@ -29,10 +29,7 @@ const (
 	backupSuffix = ".zst"
 )
 
-type backupOptions struct {
-	data, socket string
-	to           string
-}
+type backupOptions struct{ data, socket, to string }
 
 // New returns the command tasard backup.
 func New(p *process.Process) *cobra.Command {

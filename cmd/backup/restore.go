@@ -21,10 +21,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-type restoreOptions struct {
-	from string
-	data string
-}
+type restoreOptions struct{ from, data string }
 
 // NewRestore returns the command tasard restore.
 func NewRestore(p *process.Process) *cobra.Command {
