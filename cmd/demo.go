@@ -129,7 +129,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		return err
 	}
 	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%d sources are fetched over HTTP, from simulated sites on this machine\nlistening on %s\n",
-		node.DemoPrefix, len(n.SourceHealth()), n.URL())
+		node.DemoPrefix, len(slices.DeleteFunc(n.SourceHealth(), isDisabled)), n.URL())
 	err = p.runDemo(ctx, n, o, log)
 	if stopErr := node.StopCause(n.System()); stopErr != nil {
 		err = stopErr
@@ -211,6 +211,8 @@ func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, err
 	}
 	return true, nil
 }
+
+func isDisabled(h collectors.Health) bool { return h.State == collectors.Disabled }
 
 // allFetched reports whether every source has been fetched, in this process or before.
 func allFetched(sources []collectors.Health) bool {
