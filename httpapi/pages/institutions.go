@@ -105,6 +105,13 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	column := func(key string) Node {
 		return Th(Scope("col"), Class("number"), l.T(key), If(offers, Small(l.T(key+".who"))))
 	}
+	decimals := 2 // of all rows, so that their points are aligned; the central bank gives four
+	for _, rate := range rates {
+		for _, side := range []engine.Decimal{rate.Buy, rate.Sell} {
+			_, fraction, _ := strings.Cut(sideOrDash(side), ".")
+			decimals = max(decimals, min(len(fraction), 4))
+		}
+	}
 	effective := rates[0].EffectiveDate
 	if slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.EffectiveDate != effective }) {
 		effective = 0 // the rows say it
@@ -116,7 +123,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 				If(rate.Stale, l.tag("tag bad", "rates.stale")),
 				If(effective == 0 && !rate.EffectiveDate.IsZero(), Span(Class("meta"), l.T("rate.effective", l.Date(rate.EffectiveDate))))}
 			return Tr(Td(Class("name"), l.provenanceBehind(rate, summary, nil)),
-				Td(Class("number"), Text(sideOrDash(rate.Buy))), Td(Class("number"), Text(sideOrDash(rate.Sell))))
+				Td(Class("number"), Text(padded(rate.Buy, decimals))), Td(Class("number"), Text(padded(rate.Sell, decimals))))
 		}))))
 }
 

@@ -15,12 +15,15 @@ const noValue = "—"
 
 // sideOrDash formats one side of a rate (compra or venta) with at least two decimals, or returns a dash if the rate
 // lacks this side.
-func sideOrDash(side engine.Decimal) string {
+func sideOrDash(side engine.Decimal) string { return padded(side, 2) }
+
+// padded is sideOrDash with at least so many decimals.
+func padded(side engine.Decimal, decimals int) string {
 	if side.IsNull() {
 		return noValue
 	}
 	whole, fraction, _ := strings.Cut(side.String(), ".")
-	return grouped(whole + "." + fraction + strings.Repeat("0", max(0, 2-len(fraction))))
+	return grouped(whole + "." + fraction + strings.Repeat("0", max(0, decimals-len(fraction))))
 }
 
 func (l *Localizer) tag(class, key string) Node {
