@@ -34,16 +34,10 @@ func TestConfig_Refused(t *testing.T) {
 		{"port too large", func(c *Config) { c.Addr = serverName + ":65536" }, "1 to 65535"},
 		{"a line break in the host", func(c *Config) { c.Addr = "mail\r\nQUIT:25" }, "Addr"},
 		{"a socket file", func(c *Config) { c.Addr = "unix:///run/x:25" }, "Addr"},
-		{"unknown protection", func(c *Config) { c.TLS = "maybe" }, `want "starttls", "tls" or "off"`},
 		{"no sender", func(c *Config) { c.From = account.Email{} }, "From"},
-		{"user without password", func(c *Config) { c.User = testUser }, "belong together"},
-		{"password without user", func(c *Config) { c.Password = secret }, "belong together"},
 		{"password without TLS", func(c *Config) { c.TLS, c.User, c.Password = Off, testUser, secret }, "unencrypted"},
-		{"authorities without TLS", func(c *Config) { c.TLS, c.CAFile = Off, empty }, "no effect"},
 		{"no such file", func(c *Config) { c.CAFile = empty + ".gone" }, "no such file"},
 		{"file without certificate", func(c *Config) { c.CAFile = empty }, "no PEM certificate"},
-		{"no clock", func(c *Config) { c.Clock = nil }, "Clock"},
-		{"no random source", func(c *Config) { c.Random = nil }, "Random"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config := goodConfig(t)
@@ -53,20 +47,6 @@ func TestConfig_Refused(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, tt.want)
 			}
 		})
-	}
-}
-
-func TestConfig_Defaults(t *testing.T) {
-	config, err := goodConfig(t).complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if config.TLS != StartTLS || config.tls().ServerName != serverName || config.tls().InsecureSkipVerify || config.domain() != "tasard.example" {
-		t.Errorf("got TLS %q for %q", config.TLS, config.tls().ServerName)
-	}
-	if config.queueMax != 1000 || config.backoffFirst != 5*time.Second || config.backoffMax != 2*time.Minute ||
-		config.attemptTimeout != 30*time.Second || config.drainTimeout != 5*time.Second {
-		t.Errorf("got %+v", config)
 	}
 }
 

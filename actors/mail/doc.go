@@ -4,10 +4,9 @@
 //	Send ──► queue ──► worker ──► SMTP connection ──► sent
 //	          ▲                      │
 //	          │                      ├──► status 5xx for this email: dropped
-//	          ├──────────────────────┼──► status 4xx: this email is retried until its code expires
-//	          └──────────────────────┴──► connection, TLS, login, timeout: all emails wait
+//	          └──────────────────────┴──► status 4xx, connection, TLS, login, timeout: retried until the code expires
 //
-// Each email has a connection of its own. The delay before a retry doubles with each failure, up to two minutes. The
+// Each email has a connection of its own. The delay before its retry doubles with each failure, up to two minutes. The
 // condition of the node ends with the next email that the server answers.
 //
 // # Promises

@@ -32,7 +32,7 @@ func TestS15_FailingComesAndGoes(t *testing.T) {
 			wantMail(t, m, "failing")
 			m.pipes.down.Store(false)
 			m.mustSend(t, "eva@example.do")
-			settleAfter(backoffMaxDefault)
+			settleAfter(backoffMax)
 			wantMail(t, m, engine.ConditionOK)
 			if stats := m.Stats(); (stats.Sent == 2) != (waits < 10*time.Minute) {
 				t.Errorf("%+v", stats)
@@ -55,7 +55,7 @@ func TestS15_FullDoesNotFlap(t *testing.T) {
 		settleAfter(10 * time.Second)
 		wantMail(t, m, "full")
 		m.pipes.down.Store(false)
-		settleAfter(backoffMaxDefault)
+		settleAfter(backoffMax)
 		wantMail(t, m, engine.ConditionOK)
 	})
 }
@@ -70,7 +70,7 @@ func TestRefusing(t *testing.T) {
 		recipients []string
 		want       string
 	}{
-		"sender": {&smtpServer{onMail: func() error { return refused }}, 550, []string{"a"}, "refusing"},
+		"sender": {&smtpServer{onMail: func() error { return refused }}, 550, []string{"a", "b", "c"}, "refusing"},
 		"550":    {&smtpServer{onRcpt: func(string) error { return refused }}, 550, []string{"a", "b", "c"}, "refusing"},
 		"451":    {&smtpServer{onData: func([]byte, net.Conn) error { return refused }}, 451, []string{"a", "b", "c"}, "refusing"},
 		"typo":   {&smtpServer{onRcpt: func(string) error { return refused }}, 550, []string{"a", "b", "a", "b", "a"}, engine.ConditionOK},

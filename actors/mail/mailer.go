@@ -24,30 +24,26 @@ type Mailer struct {
 	done   chan struct{} // closed when the worker has returned
 
 	mu           sync.Mutex // guards the fields below; never held during an attempt
-	queue        []*entry   // at most queueMax, in the order of their arrival
+	queue        []*entry   // waiting emails, in the order of their arrival; with sending at most queueMax
+	sending      *entry     // nil = none
 	counts       Stats
 	closing      bool      // Close was called
-	failures     int       // consecutive failures of the server
-	failingSince time.Time // time of the first of these; zero = none
-	pausedUntil  time.Time // no attempt before this time, because the server fails
 	fullSince    time.Time // an email was not accepted, and none has left the queue since; zero = there is room
+	failingSince time.Time // the server does not answer since then; zero = it does
 	refused      refusals
 }
 
-// entry is an email in the queue.
+// entry is an email that Send has accepted.
 type entry struct {
 	mail        account.LoginMail
 	message     *gomail.Msg // the same in every attempt, so that a server can find an email that it has twice
 	nextAttempt time.Time   // earliest time of the next attempt
 	attempts    int         // number of finished attempts
-	sending     bool        // the worker is sending the email
-	replaced    bool        // a newer email to the same address was queued while the worker was sending this email
 }
 
 // refusals are the emails that the server has refused since it last accepted one.
 type refusals struct {
 	recipients []account.Email // some of their recipients, each once
-	ofSender   bool            // the server refused the sender, so it would refuse every email
 	code       int             // newest SMTP status
 	since      time.Time
 }
@@ -110,12 +106,9 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 	if err != nil {
 		return err
 	}
+	m.drop(&m.counts.Replaced, "replaced by a newer email", func(e *entry) bool { return e.mail.To == mail.To })
 	m.dropExpired(now)
-	for _, other := range m.queue {
-		other.replaced = other.mail.To == mail.To
-	}
-	m.counts.Replaced += m.remove(func(e *entry) bool { return e.replaced && !e.sending })
-	if len(m.queue) >= m.config.queueMax {
+	if m.waiting() >= m.config.queueMax {
 		m.counts.Dropped++
 		if m.fullSince.IsZero() {
 			m.fullSince = now
@@ -129,32 +122,33 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 
 func overloaded(cause error) error {
 	return &engine.Error{
-		Code:       engine.CodeOverloaded,
-		Message:    "Codes cannot be sent at the moment. Try again later.",
-		RetryAfter: retryAfter,
-		Cause:      cause,
+		Code: engine.CodeOverloaded, Message: "Codes cannot be sent at the moment. Try again later.", RetryAfter: retryAfter, Cause: cause,
 	}
 }
 
-// remove removes emails from the queue and returns how many. The caller must hold mu.
-func (m *Mailer) remove(match func(*entry) bool) uint64 {
-	before := len(m.queue)
-	m.queue = slices.DeleteFunc(m.queue, match)
-	if len(m.queue) < before {
-		m.fullSince = time.Time{}
-	}
-	return uint64(before - len(m.queue))
-}
-
-// dropExpired removes waiting emails with an expired code. The caller must hold mu.
-func (m *Mailer) dropExpired(now time.Time) {
-	m.counts.Expired += m.remove(func(e *entry) bool {
-		expired := !e.sending && !now.Before(e.mail.Expires)
-		if expired {
-			m.logDropped(e, "code expired", nil)
+// drop removes waiting emails from the queue. It counts and logs them. The caller must hold mu.
+func (m *Mailer) drop(count *uint64, why string, match func(*entry) bool) {
+	m.queue = slices.DeleteFunc(m.queue, func(e *entry) bool {
+		dropped := match(e)
+		if dropped {
+			*count++
+			m.fullSince = time.Time{}
+			m.logDropped(e, why, nil)
 		}
-		return expired
+		return dropped
 	})
+}
+
+func (m *Mailer) dropExpired(now time.Time) {
+	m.drop(&m.counts.Expired, "code expired", func(e *entry) bool { return !now.Before(e.mail.Expires) })
+}
+
+// waiting returns the number of emails in the queue, including the email that is being sent. The caller must hold mu.
+func (m *Mailer) waiting() int {
+	if m.sending != nil {
+		return len(m.queue) + 1
+	}
+	return len(m.queue)
 }
 
 func (m *Mailer) wakeWorker() {
@@ -172,7 +166,7 @@ func (m *Mailer) Close(ctx context.Context) error {
 	m.closing = true
 	m.wakeWorker()
 	m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, m.config.drainTimeout)
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	select {
 	case <-m.done:
@@ -191,7 +185,7 @@ func (m *Mailer) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stats := m.counts
-	stats.Waiting = len(m.queue)
+	stats.Waiting = m.waiting()
 	return stats
 }
 
@@ -199,147 +193,120 @@ func (m *Mailer) Stats() Stats {
 func (m *Mailer) work() {
 	defer close(m.done)
 	for {
-		e, wait, done := m.next()
+		e, wait := m.next()
 		switch {
-		case done:
-			return
-		case e == nil:
-			m.wait(wait)
-		default:
+		case e != nil:
 			m.finishAttempt(e, m.config.send(m.ctx, e.message))
+		case wait == 0:
+			return
+		default:
+			m.wait(wait)
 		}
 	}
 }
 
-// next returns the email to send now. If there is none, it returns the time until the next attempt. done means that the
-// mailer is closed and all emails are handled.
-func (m *Mailer) next() (first *entry, wait time.Duration, done bool) {
+// forever is the duration of a wait that only a new email ends.
+const forever = 24 * time.Hour
+
+// next returns the email to send now. If there is none, it returns the time until the next attempt, or 0 if the mailer
+// is closed.
+func (m *Mailer) next() (*entry, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.config.Clock()
 	m.dropExpired(now)
 	if m.closing {
-		m.counts.Abandoned += m.remove(func(e *entry) bool {
-			dropped := m.ctx.Err() != nil || m.failures > 0 || e.attempts > 0
-			if dropped {
-				m.logDropped(e, "abandoned at shutdown", nil)
-			}
-			return dropped
+		m.drop(&m.counts.Abandoned, "abandoned at shutdown", func(e *entry) bool {
+			return m.ctx.Err() != nil || !m.failingSince.IsZero() || e.attempts > 0
 		})
 	}
-	for _, e := range m.queue {
-		if first == nil || e.nextAttempt.Before(first.nextAttempt) {
-			first = e
-		}
-	}
 	switch {
-	case first == nil && m.closing:
-		return nil, 0, true
-	case first == nil:
-		return nil, forever, false
+	case len(m.queue) > 0:
+	case m.closing:
+		return nil, 0
+	default:
+		return nil, forever
 	}
-	ready := first.nextAttempt
-	if m.pausedUntil.After(ready) {
-		ready = m.pausedUntil
+	first := slices.MinFunc(m.queue, func(a, b *entry) int { return a.nextAttempt.Compare(b.nextAttempt) })
+	if wait := first.nextAttempt.Sub(now); wait > 0 && !m.closing {
+		return nil, wait
 	}
-	if ready.After(now) && !m.closing {
-		return nil, ready.Sub(now), false
-	}
-	first.sending = true
-	return first, 0, false
+	m.queue = slices.DeleteFunc(m.queue, func(e *entry) bool { return e == first })
+	m.sending = first
+	return first, 0
 }
-
-// forever is the duration of a wait without a timeout.
-const forever = time.Duration(-1)
 
 // wait waits until wakeWorker is called, the mailer's context is canceled, or the duration has passed.
 func (m *Mailer) wait(duration time.Duration) {
-	var timeout <-chan time.Time
-	if duration != forever {
-		timer := time.NewTimer(duration)
-		defer timer.Stop()
-		timeout = timer.C
-	}
 	select {
 	case <-m.wake:
-	case <-timeout:
+	case <-time.After(duration):
 	case <-m.ctx.Done():
 	}
 }
 
-// finishAttempt notes the result of an attempt. A failure of the server pauses all attempts. A refusal of one email
-// delays only this one, or removes it if the refusal is permanent.
+// finishAttempt notes the result of an attempt. A failure delays the email, or removes it if the failure is permanent.
 func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.config.Clock()
-	e.sending = false
+	full := m.fullSince
+	m.sending, m.fullSince = nil, time.Time{}
 	e.attempts++
 	if m.ctx.Err() == nil { // else Close is the cause of the failure, not the server
-		m.noteServer(fail, now)
-		m.noteRefusal(e.mail.To, fail, now)
+		m.noteServer(e.mail.To, fail, now)
 	}
-	switch {
-	case fail == nil:
+	if fail == nil {
 		m.counts.Sent++
 		m.counts.LastSent = now
 		m.config.Logger.Debug("email sent", "to", e.mail.To.ID().String(), "attempts", e.attempts)
+		return
+	}
+	m.counts.Failures++
+	switch {
 	case fail.permanent():
 		m.counts.Refused++
-		m.counts.Failures++
 		m.logDropped(e, "refused", fail)
-	case e.replaced:
+	case slices.ContainsFunc(m.queue, func(newer *entry) bool { return newer.mail.To == e.mail.To }):
 		m.counts.Replaced++
-		m.counts.Failures++
 		m.logDropped(e, "replaced by a newer email", fail)
 	default:
-		m.counts.Failures++
-		e.nextAttempt = now.Add(m.backoff(e.attempts))
+		e.nextAttempt = now.Add(backoff(e.attempts))
+		m.queue, m.fullSince = append(m.queue, e), full
 		m.log(slog.LevelInfo, "email not sent, will retry", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt)
-		return
 	}
-	m.remove(func(other *entry) bool { return other == e })
 }
 
-// noteServer counts failures of the server. The caller must hold mu.
-func (m *Mailer) noteServer(fail *failure, now time.Time) {
-	if fail == nil || !fail.isServerFailure() {
-		if m.failures > 0 {
-			m.config.Logger.Info("mail server answers again", "server", m.config.Addr)
-		}
-		m.failures, m.failingSince, m.pausedUntil = 0, time.Time{}, time.Time{}
-		return
-	}
-	if m.failures++; m.failures == 1 {
-		m.failingSince = now
-		m.log(slog.LevelError, "mail server fails, emails wait", fail, "server", m.config.Addr)
-	}
-	m.pausedUntil = now.Add(m.backoff(m.failures))
-}
-
-// noteRefusal notes the result of an attempt for an email. Failures of the server say nothing about refusals. The
-// caller must hold mu.
-func (m *Mailer) noteRefusal(to account.Email, fail *failure, now time.Time) {
-	r := &m.refused
+// noteServer notes for Condition whether the server answers, and whether it refuses every email. The caller must hold
+// mu.
+func (m *Mailer) noteServer(to account.Email, fail *failure, now time.Time) {
 	switch {
 	case fail != nil && fail.isServerFailure():
+		if m.failingSince.IsZero() {
+			m.failingSince = now
+			m.log(slog.LevelError, "mail server fails, emails wait", fail, "server", m.config.Addr)
+		}
 		return
+	case !m.failingSince.IsZero():
+		m.failingSince = time.Time{}
+		m.config.Logger.Info("mail server answers again", "server", m.config.Addr)
+	}
+	r := &m.refused
+	switch {
 	case fail == nil:
 		*r = refusals{}
 		return
 	case r.since.IsZero():
 		r.since = now
 	}
-	r.code, r.ofSender = fail.code, r.ofSender || fail.ofSender
+	r.code = fail.code
 	if len(r.recipients) < refusedRecipientsMin && !slices.Contains(r.recipients, to) {
 		r.recipients = append(r.recipients, to)
 	}
 }
 
 // backoff returns the delay before the next attempt after a number of failures: it doubles up to a maximum.
-func (m *Mailer) backoff(failures int) time.Duration {
-	return min(m.config.backoffFirst<<min(failures-1, 16), m.config.backoffMax)
-}
+func backoff(failures int) time.Duration { return min(backoffFirst<<min(failures-1, 16), backoffMax) }
 
 // Condition reports whether the mailer can send emails. It does not wait for the server.
 func (m *Mailer) Condition() engine.Condition {
@@ -351,13 +318,13 @@ func (m *Mailer) Condition() engine.Condition {
 			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
 			Detail: "The mail queue is full, so no login code is accepted; API keys still work. Check the mail server.",
 		}
-	case m.refused.ofSender || len(m.refused.recipients) >= refusedRecipientsMin:
+	case len(m.refused.recipients) >= refusedRecipientsMin:
 		return engine.Condition{
 			Name: "mail", State: "refusing", Since: m.refused.since.Round(0).UTC(),
 			Detail: fmt.Sprintf("The mail server refuses every email, the last one with status %d, so login codes do not arrive; API keys still work. "+
 				"Check what it demands of the sender --mail-from, the login and this machine; the log has each refusal.", m.refused.code),
 		}
-	case m.failures > 0:
+	case !m.failingSince.IsZero():
 		return engine.Condition{
 			Name: "mail", State: "failing", Since: m.failingSince.Round(0).UTC(),
 			Detail: "The mail server accepts no email, so login codes wait or expire; API keys still work. Check the server and the mail settings.",

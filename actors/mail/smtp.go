@@ -12,10 +12,6 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// sessionReadBytesMax is the largest number of bytes that are read from the server on one connection. A server usually
-// sends 10 KiB. The library buffers a line of any length.
-const sessionReadBytesMax = 1 << 20
-
 const detailBytesMax = 200
 
 // failure describes why an attempt failed. It contains no text of the server's replies, which may repeat the address,
@@ -25,8 +21,6 @@ type failure struct {
 	code    int    // SMTP status; 0 = none
 	detail  string // text of an error of our side; empty if the server may have included a secret in the text
 	timeout bool
-	// ofSender means that the server rejected the sender of the email.
-	ofSender bool
 }
 
 type stage string
@@ -100,10 +94,10 @@ func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
 	})
 }
 
-// attempt calls do with a client of the library, which connects, starts TLS and logs in. It limits the time and the
-// server's answers, and closes the connection, which the library leaves open if TLS or the login fail.
+// attempt calls do with a client of the library, which connects, starts TLS and logs in. It limits the time, and closes
+// the connection, which the library leaves open if TLS or the login fail.
 func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Client) (stage, error)) *failure {
-	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	var conn net.Conn
 	dial := func(dialCtx context.Context, network, addr string) (net.Conn, error) {
@@ -111,7 +105,7 @@ func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Cl
 		if err != nil {
 			return nil, err
 		}
-		conn = &boundedConn{Conn: opened, bytesLeft: sessionReadBytesMax}
+		conn = opened
 		context.AfterFunc(ctx, func() { _ = opened.Close() }) // the library limits the time of each step only
 		if c.TLS != Implicit {
 			return conn, nil
@@ -137,7 +131,7 @@ func (c Config) clientOptions(dial gomail.DialContextFunc) []gomail.Option {
 	_, port, _ := net.SplitHostPort(c.Addr)
 	number, _ := strconv.Atoi(port) // check has found it valid
 	options := []gomail.Option{
-		gomail.WithPort(number), gomail.WithTimeout(c.attemptTimeout), gomail.WithHELO(c.domain()), gomail.WithDialContextFunc(dial),
+		gomail.WithPort(number), gomail.WithTimeout(attemptTimeout), gomail.WithHELO(c.domain()), gomail.WithDialContextFunc(dial),
 		gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithoutSMTPUTF8(), gomail.WithTLSPolicy(gomail.NoTLS),
 	}
 	if c.TLS == StartTLS {
@@ -158,7 +152,7 @@ func newFailure(ctx context.Context, step stage, err error) *failure {
 	var netErr net.Error
 	switch {
 	case errors.As(err, &sendErr):
-		f.code, f.ofSender = sendErr.ErrorCode(), sendErr.Reason == gomail.ErrSMTPMailFrom && sendErr.ErrorCode() != 0
+		f.code = sendErr.ErrorCode()
 	case errors.As(err, &replyErr):
 		f.code = replyErr.Code
 	case errors.As(err, &protocolErr):
@@ -171,23 +165,4 @@ func newFailure(ctx context.Context, step stage, err error) *failure {
 		f.timeout = true
 	}
 	return f
-}
-
-// errTooMuchData is the error of a connection on which the server sent more than sessionReadBytesMax.
-var errTooMuchData = errors.New("the server sent too much data")
-
-// boundedConn limits the number of bytes that can be read.
-type boundedConn struct {
-	net.Conn
-	bytesLeft int
-}
-
-// Read implements io.Reader.
-func (c *boundedConn) Read(p []byte) (int, error) {
-	if c.bytesLeft <= 0 {
-		return 0, errTooMuchData
-	}
-	n, err := c.Conn.Read(p[:min(len(p), c.bytesLeft)])
-	c.bytesLeft -= n
-	return n, err
 }
