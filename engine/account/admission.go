@@ -100,7 +100,7 @@ func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	if a.closedDay(today, policy) {
 		remaining = 0
 	}
-	return quotaResultOf(Window{limits.Day, remaining, (today + 1).Start()}, a.clusterMinute(limits.Minute, now), now.Wall)
+	return quotaResultOf(Window{limits.Day, remaining, endOf(today)}, a.clusterMinute(limits.Minute, now), now.Wall)
 }
 
 // Shrink frees the memory of the minute window if the account had no requests in the last minute.

@@ -115,7 +115,7 @@ func (t *AnonymousTable) Refund(addr netip.Addr, admittedAt ClockReading) {
 func (c *anonymousClient) quotaResult(now ClockReading, quota Quota) QuotaResult {
 	c.minute.expire(now)
 	today := max(now.today(), c.day.Day)
-	day := Window{quota.Day, max(0, quota.Day-c.day.on(today)), (today + 1).Start()}
+	day := Window{quota.Day, max(0, quota.Day-c.day.on(today)), endOf(today)}
 	return quotaResultOf(day, c.minute.window(quota.Minute, now), now.Wall)
 }
 

@@ -79,16 +79,22 @@ func (r *QuotaResult) charge() {
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration
-	// Day is the day to charge in Santo Domingo, or zero for the day of Wall. Day differs from the day of Wall after
-	// the wall clock was set back. It also differs after the wall clock jumped forward, until the jump is confirmed.
+	// Day is the day to charge, or zero for the day of Wall. They differ after the wall clock was set back.
 	Day engine.Date
 }
+
+// dayOf returns the day to which requests, login codes and login attempts at a time count. It is the only place that
+// knows it: the day of Santo Domingo, on every node.
+func dayOf(t time.Time) engine.Date { return engine.DateOf(t) }
+
+// endOf returns the time at which a day ends and its counts begin again.
+func endOf(day engine.Date) time.Time { return (day + 1).Start() }
 
 func (c ClockReading) today() engine.Date {
 	if c.Day != 0 {
 		return c.Day
 	}
-	return engine.DateOf(c.Wall)
+	return dayOf(c.Wall)
 }
 
 // plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, also after a

@@ -283,7 +283,7 @@ func (r *Registry) checkCodesOfAll(row AddressState, share int, now ClockReading
 
 // errNoMoreMails is the same for known and unknown addresses.
 func errNoMoreMails(why string, now ClockReading) error {
-	return &engine.Error{Code: engine.CodeRateLimited, Message: why, RetryAfter: (now.today() + 1).Start().Sub(now.Wall)}
+	return &engine.Error{Code: engine.CodeRateLimited, Message: why, RetryAfter: endOf(now.today()).Sub(now.Wall)}
 }
 
 // knownFor reports whether the requester is the browser that last logged in with an address.
@@ -318,7 +318,7 @@ func (a *loginAttempt) protectedTries(row AddressState, from Requester, now Cloc
 // ActivateCode makes the code of an applied event valid, unless Apply has done so (with Sealed), and counts its mail
 // for the network that has asked for it.
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
-	r.clients.addMail(from.Address, e.Email, engine.DateOf(e.At))
+	r.clients.addMail(from.Address, e.Email, dayOf(e.At))
 	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic)
 	if e.Sealed == (CodeSeal{}) {
 		r.setCode(e, pending, e.Monotonic)
@@ -329,7 +329,7 @@ func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
 func (r *Registry) setCode(e *CodeIssued, code *pendingCode, now time.Duration) {
 	a, row := r.attempt(e.Email), r.addresses.row(e.Email)
 	a.setCode(code, now)
-	a.makeRoom(row.Browser, row.WrongTries.on(engine.DateOf(e.At)), e.At)
+	a.makeRoom(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At)
 }
 
 // newCode returns the data of the login code that the event issues. now is the monotonic time at which the event was
@@ -364,7 +364,7 @@ func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, from R
 	}
 	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time is the same
 	match := hmac.Equal(seal[:], pending.Seal[:])
-	if row.WrongTries.on(engine.DateOf(now.Wall))+a.triesPending >= wrongTriesDayMax || !pending.valid(now) || !pending.usable(a.pendingBy[pending.Browser]) {
+	if row.WrongTries.on(dayOf(now.Wall))+a.triesPending >= wrongTriesDayMax || !pending.valid(now) || !pending.usable(a.pendingBy[pending.Browser]) {
 		return nil, errInvalidCode()
 	}
 	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row, from, now)/wholeShare-r.triesPending); wait > 0 {

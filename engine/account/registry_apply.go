@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // Apply changes the registry by a durable event. Except during a replay of the log, the event must come from this
@@ -32,7 +30,7 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 	case *CodeIssued:
 		r.codeIssued(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *CodeFailed:
-		r.editAddress(e.Email, r.newest).WrongTries.add(engine.DateOf(e.At))
+		r.editAddress(e.Email, r.newest).WrongTries.add(dayOf(e.At))
 		r.wrongTries.add(r.newest)
 		r.countSharedTry(e.Email, e.Browser)
 	case *SessionOpened:
@@ -66,9 +64,9 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 		return
 	}
 	if (Requester{Browser: e.Browser}).knownFor(*row) {
-		row.KnownMails.add(engine.DateOf(e.At))
+		row.KnownMails.add(dayOf(e.At))
 	} else {
-		row.Mails.add(engine.DateOf(e.At))
+		row.Mails.add(dayOf(e.At))
 	}
 	if e.Sealed != (CodeSeal{}) {
 		code := newCode(e, e.Sealed, now.Monotonic)
