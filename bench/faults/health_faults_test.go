@@ -32,7 +32,7 @@ func healthFaults() map[string]func(t *testing.T) (*node, plantedFault) {
 		"disk full":              func(t *testing.T) (*node, plantedFault) { return plantFull(t, "") },
 		"mail server down":       func(t *testing.T) (*node, plantedFault) { return plantMail(t, "", "failing", 1) },
 		"mail queue full": func(t *testing.T) (*node, plantedFault) { // of one message
-			small := buildWith(t, "small-queue", plant{"actors/mail/config.go", "queueMaxDefault     = 1000\n", "queueMaxDefault     = 1\n"})
+			small := buildWith(t, "small-queue", plant{"actors/mail/config.go", "queueMaxDefault = 1000\n", "queueMaxDefault = 1\n"})
 			return plantMail(t, small, "full", 2)
 		},
 	}

@@ -19,7 +19,7 @@ func goroutineFiles() map[string]string {
 		"actors/cluster/tasks.go":               "taskGroup.wait, in Cluster.Close",
 		"actors/cluster/transport.go":           "link.write",
 		"actors/internal/commitlog/follower.go": "follower.stop, in System.Close",
-		"actors/mail/smtp.go":                   "withClient: stops the call that closes its connection",
+		"actors/mail/smtp.go":                   "attempt: stops the call that closes its connection",
 		"actors/mail/mailer.go":                 "Mailer.Close, which waits for the worker",
 		"actors/internal/accounts/timer.go":     "writeTimer.stop, in Accounts.ReturnLeases, in System.Close",
 		"actors/mailbox/dispatcher.go":          "mailbox.System.Close, at the end of System.Close",
