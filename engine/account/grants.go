@@ -167,14 +167,14 @@ func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration)
 }
 
 // chargeEarlierGrant counts the grant of a day as spent if an earlier process made it and the log has no event of the
-// account since.
+// account since. It counts the whole grant, because the quota may have been larger when the account spent it.
 func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
 	if grants == nil || a.days.newest() >= day || len(a.days.counts) >= daysKept || grants.ofThisProcess(a.id, day) {
 		return
 	}
 	if size, _ := grants.find(a.id, day); size > 0 {
-		a.days.addGrant(day, min(size, a.quota(policy).Day)).spendAll()
+		a.days.addGrant(day, size).spendAll()
 	}
 }
 

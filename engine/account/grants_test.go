@@ -79,3 +79,16 @@ func TestL1_GrantsOfADay_TheNextLeaseIncludesTheGrant(t *testing.T) {
 		t.Errorf("%d spent, %d unspent", spent, a.days.get(today).unspent())
 	}
 }
+
+// The whole grant counts, also if the quota was lowered since: it may be raised again.
+func TestL1_GrantsOfADay_CountUnderALowerQuota(t *testing.T) {
+	a, policy := New(1), defaultPolicy
+	policy.Grants = (&DayGrants{}).Apply(granted(engine.DateOf(noon), 1, 0), false)
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
+	for _, quota := range []Quota{{2, 2}, {20, 20}} {
+		a.Apply(&QuotaSet{Account: 1, Quota: quota})
+		if left := a.Usage(now, policy).Day.Remaining; left != max(0, quota.Day-16) {
+			t.Errorf("%d remain of %d", left, quota.Day)
+		}
+	}
+}
