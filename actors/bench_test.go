@@ -102,28 +102,3 @@ func BenchmarkCores(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkManyAccounts admits requests of 20,000 accounts, one after the other, with leases of 16: one in eight
-// needs a lease to be written.
-func BenchmarkManyAccounts(b *testing.B) {
-	const count = 20_000
-	n := start(b, Config{
-		QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: accounts.QuotaDayMax, Minute: accounts.QuotaMinuteMax}, LeaseSize: account.LeaseSizeDefault},
-		Clock:       acceleratedClock(), Journal: manyAccounts(b, count),
-	})
-	var callers []account.Caller
-	for id := range uint64(count) {
-		callers = append(callers, account.Caller{Key: keyOf(id + 1), HasKey: true, Address: client(1)})
-	}
-	for _, caller := range callers {
-		ask(b, n, caller)
-	}
-	b.ReportAllocs()
-	before, written := processorTime(), n.log.Health.Sequence.Load()
-	b.ResetTimer()
-	for i := range b.N {
-		ask(b, n, callers[i*7919%count])
-	}
-	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
-	b.ReportMetric(float64(n.log.Health.Sequence.Load()-written)/float64(b.N), "records/op")
-}

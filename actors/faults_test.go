@@ -3,7 +3,6 @@
 package actors
 
 import (
-	"math/rand/v2"
 	"runtime"
 	"testing"
 
@@ -11,13 +10,6 @@ import (
 
 	"github.com/tasard/tasard/engine/account"
 )
-
-func TestFaultsKilledNodeLosesNothing(t *testing.T) {
-	t.Parallel()
-	w := &crashRun{t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(3, 4))}
-	w.run(1000)
-	w.report()
-}
 
 func TestFaultsQ1_Histories(t *testing.T) {
 	checkHistories(t, 10*histories, 10*historiesCrashed)
@@ -30,14 +22,6 @@ func TestFaultsQ1_ExactlyTheLimit(t *testing.T) { exactlyTheLimit(t, 1, 3, 16, 1
 func TestFaultsQ1_Boards(t *testing.T) {
 	checkBoards(t, 200)
 	t.Run("control", TestQ1_Control_OlderRateIsIllegal)
-}
-
-func TestFaultsS7_Revocations(t *testing.T) {
-	checkRevocations(t, 400)
-	t.Run("control", TestS7_Control_RevocationThatIsNotDurable)
-	for range 20 {
-		TestK5_S7_ThirdKeyUnderParallelCreations(t)
-	}
 }
 
 func TestFaultsS2_OneRightAnswer(t *testing.T) {

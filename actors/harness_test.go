@@ -15,14 +15,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TestMain runs a node that is going to be killed when it was started as one, else the tests; afterwards no goroutine
-// may be left.
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(crashChildDir); dir != "" {
-		os.Exit(crashChild(dir))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // cases returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
 func cases(sample, whole int) int {

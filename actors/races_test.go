@@ -3,119 +3,15 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
-
-type revocations struct {
-	revoked int
-	refused atomic.Int64
-	mu      sync.Mutex
-	broken  []string // requests that began after a revocation and were let in
-}
-
-func (r *revocations) fault(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.broken = append(r.broken, fmt.Sprintf(format, args...))
-}
-
-// Readers of a round, and what each asks before the revocation at least, and behind it.
-const (
-	revocationReaders = 4
-	readsBefore       = 5
-	readsAfter        = 5
-)
-
-// revoking makes a member in each round, with readers who use both keys, and revokes one key among them. Whatever
-// request begins after that was answered must be refused, then and after the crash or restart that ends the round;
-// the other key must go on. lazy is the planted lie of the journal.
-func revoking(t *testing.T, rounds int, lazy bool) *revocations {
-	n := startWithKeysRequired(t, 1_000_000, accounts.QuotaMinuteMax, 1000)
-	r := &revocations{}
-	for round := range rounds {
-		m, victim := n.join(round+1, 2), round%2
-		n.journal.setLazy(lazy)
-		r.round(caller{n.System, m}, victim)
-		if round%4 == 3 && !lazy {
-			n.restart()
-		} else {
-			n.crash()
-		}
-		if got := (caller{n.System, m}).admit(victim); got != refusedKey {
-			r.fault("round %d: the revoked key is answered %d after the end", round, got)
-		}
-		if got := (caller{n.System, m}).admit(1 - victim); got != done {
-			t.Errorf("round %d: the other key is answered %d", round, got)
-		}
-	}
-	return r
-}
-
-// round revokes one key while readers use both.
-func (r *revocations) round(asked caller, victim int) {
-	var gone atomic.Bool
-	var before atomic.Int64
-	var readers sync.WaitGroup
-	for number := range revocationReaders {
-		readers.Go(func() {
-			for after := 0; after < readsAfter; {
-				late := gone.Load()
-				got := asked.admit(number % 2)
-				before.Add(1)
-				if late {
-					after++
-				}
-				if number%2 != victim || !late {
-					continue
-				}
-				if r.refused.Add(1); got != refusedKey {
-					r.fault("reader %d: %d behind the revocation", number, got)
-				}
-			}
-		})
-	}
-	for before.Load() < revocationReaders*readsBefore {
-		runtime.Gosched()
-	}
-	if asked.revoke(victim) == done {
-		r.revoked++
-	}
-	gone.Store(true)
-	readers.Wait()
-}
-
-func checkRevocations(t *testing.T, rounds int) {
-	t.Helper()
-	r := revoking(t, rounds, false)
-	for _, broken := range r.broken {
-		t.Error(broken)
-	}
-	t.Logf("FIGURE %d revocations under readers, each with a crash or a restart behind it: %d later requests, none let in", r.revoked, r.refused.Load())
-	if r.revoked != rounds || r.refused.Load() == 0 {
-		t.Errorf("%d of %d keys were revoked, %d requests refused", r.revoked, rounds, r.refused.Load())
-	}
-}
-
-func TestS7_RevokedKeysStayOut(t *testing.T) { checkRevocations(t, 16) }
-
-// A journal that acknowledges before it keeps brings a revoked key back.
-func TestS7_Control_RevocationThatIsNotDurable(t *testing.T) {
-	for range 50 {
-		if len(revoking(t, 4, true).broken) > 0 {
-			return
-		}
-	}
-	t.Error("a revocation that a crash takes back is not caught")
-}
 
 // Codes that are raced for, and the right answers to each side by side.
 const (

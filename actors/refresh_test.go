@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -104,7 +103,7 @@ func TestF12_NoSnapshotOfAStateThatIsHalfChanged(t *testing.T) {
 		clock: func() time.Time { return noon }, journal: ignoring, board: newBoard([]*engine.CurrencySnapshot{state.Snapshot()}), state: state,
 		writes: writes{
 			pendingMax: 5, waiting: []*command{waiting},
-			inFlight: &writeBatch{[]*command{flying}, engine.Decision{Events: []engine.Event{unknownMessage{}}}},
+			inFlight: &writeBatch{[]*command{flying}, []engine.Decision{{Events: []engine.Event{unknownMessage{}}}}},
 		},
 	}
 	if owner.self, err = s.Spawn("USD", &mailbox.Kind{}, owner); err != nil {
@@ -142,19 +141,6 @@ func (ignoringActor) RejectAll(*engine.Error)        {}
 
 // unknownMessage is an event that no rule applies.
 type unknownMessage struct{ engine.Event }
-
-// A node works in the time of a bubble of testing/synctest: a long refresh takes none of it.
-func TestF12_WorksInABubble(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, Config{Dir: dir, Clock: bubbleNow})
-		began := bubbleNow()
-		receipt := observe(t, s, manyInstitutions(12, began, 1)...)
-		if passed := bubbleNow().Sub(began); receipt.Accepted == 0 || len(receipt.Refused) > 0 || passed != 0 {
-			t.Errorf("receipt: %d accepted, %d refused, after %v of the bubble's time", receipt.Accepted, len(receipt.Refused), passed)
-		}
-	})
-}
 
 // Whatever many callers hand over side by side, while others read, every board is one of the states between two
 // batches, and the log replayed gives the last one.

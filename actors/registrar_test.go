@@ -1,9 +1,7 @@
 package actors
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,55 +70,6 @@ func TestK1_EmailsFollowTheLog(t *testing.T) {
 	n.mail.refuse = &engine.Error{Code: engine.CodeOverloaded, Message: "the queue is full"}
 	if err := n.RequestCode(email, requester(1)); !isCode(err, engine.CodeOverloaded) {
 		t.Errorf("a full queue: %v", err)
-	}
-}
-
-// Many logins go into few batches, whatever is under way.
-func TestRegistrarGathers(t *testing.T) {
-	n := startNode(t, Config{})
-	release, reached := n.hold()
-	appends := n.journal.appended()
-	var all sync.WaitGroup
-	var failed atomic.Int64
-	ask := func(i int) {
-		if err := n.RequestCode(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), requester(i)); err != nil {
-			failed.Add(1)
-		}
-	}
-	all.Go(func() { ask(0) })
-	<-reached
-	before := n.clock.looked()
-	for i := range 200 {
-		all.Go(func() { ask(i + 1) })
-	}
-	for n.clock.looked() < before+200 { // each login that is decided looks once
-		runtime.Gosched()
-	}
-	release()
-	all.Wait()
-	if got := n.journal.appended() - appends; failed.Load() > 0 || n.mail.count() != 201 || got > 150 {
-		t.Errorf("%d appends for 201 codes, %d failed, %d emails", got, failed.Load(), n.mail.count())
-	}
-}
-
-// The node stops during logins: every request is answered.
-func TestLoginsOfANodeThatStopsAreAnswered(t *testing.T) {
-	n := prepareNode(t, Config{})
-	release, reached := n.hold()
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() {
-			if err := n.RequestCode(mustEmail(t, fmt.Sprintf("user%d@example.com", i)), requester(i)); err == nil {
-				t.Error("a code on a node that failed")
-			}
-		})
-	}
-	<-reached
-	n.fail(errors.New("planted"))
-	release()
-	all.Wait()
-	if err := n.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -33,53 +33,43 @@ func (s *System) published() error {
 	return nil
 }
 
+// askReaders sends a query to a reader, unless the node can't answer yet.
+func askReaders[Q, A any](s *System, unready error, pool *mailbox.RequestPool[Q, A], query Q) (answer A, err error) {
+	if unready != nil {
+		return answer, unready
+	}
+	return pool.AskAny(s.readers, query, accounts.AskTimeout)
+}
+
 // Currencies implements engine.Service. Before the first rate is published, it answers from the catalogue
-// (Config.Catalogue).
+// (Config.Catalogue), as Institutions and Institution do.
 func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
-	if err := s.available(); err != nil {
-		return nil, err
-	}
-	return s.requestPools.currencies.AskAny(s.readers, currenciesQuery{}, accounts.AskTimeout)
+	return askReaders(s, s.available(), &s.requestPools.currencies, currenciesQuery{})
 }
 
-// Institutions implements engine.Service. Before the first rate is published, it answers from the catalogue.
+// Institutions implements engine.Service.
 func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
-	if err := s.available(); err != nil {
-		return nil, err
-	}
-	return s.requestPools.institutions.AskAny(s.readers, q, accounts.AskTimeout)
+	return askReaders(s, s.available(), &s.requestPools.institutions, q)
 }
 
-// Institution implements engine.Service. Before the first rate is published, it answers from the catalogue.
+// Institution implements engine.Service.
 func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
-	if err := s.available(); err != nil {
-		return nil, err
-	}
-	return s.requestPools.institution.AskAny(s.readers, institutionQuery{id}, accounts.AskTimeout)
+	return askReaders(s, s.available(), &s.requestPools.institution, institutionQuery{id})
 }
 
 // Rates implements engine.Service.
 func (s *System) Rates(q engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
-	if err := s.published(); err != nil {
-		return nil, err
-	}
-	return s.requestPools.rates.AskAny(s.readers, q, accounts.AskTimeout)
+	return askReaders(s, s.published(), &s.requestPools.rates, q)
 }
 
 // Ranking implements engine.Service. For an unknown currency it returns an empty page.
 func (s *System) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
-	if err := s.published(); err != nil {
-		return nil, err
-	}
-	return s.requestPools.rankings.AskAny(s.readers, q, accounts.AskTimeout)
+	return askReaders(s, s.published(), &s.requestPools.rankings, q)
 }
 
 // History implements engine.Service.
 func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
-	if err := s.published(); err != nil {
-		return nil, err
-	}
-	return s.requestPools.histories.AskAny(s.readers, q, accounts.AskTimeout)
+	return askReaders(s, s.published(), &s.requestPools.histories, q)
 }
 
 // Slots returns for each source the newest slot whose rates were all accepted; see engine.CompletedSlots. A slot is a

@@ -349,10 +349,6 @@ func TestShared_AnyCommands(t *testing.T) {
 	}
 }
 
-func TestShared_InABubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { anyCommands(t, 1) })
-}
-
 // TestShared_SnapshotsAreTheStateOfTheirRecord holds the snapshots that nodes take while all of them write against a
 // replay of the log up to the same record.
 func TestShared_SnapshotsAreTheStateOfTheirRecord(t *testing.T) {

@@ -51,31 +51,6 @@ func TestSnapshotsFollowTheLog(t *testing.T) {
 	}
 }
 
-func TestCloseTakesASnapshotOfWhatIsNew(t *testing.T) {
-	snapshots := 0
-	journal := &memoryJournal{around: func(what string) error {
-		if what == "snapshot" {
-			snapshots++
-		}
-		return nil
-	}}
-	for life, want := range []int{0, 1, 1, 2} {
-		s := start(t, Config{Journal: journal})
-		if life%2 == 1 {
-			observe(t, s, minutes(life, 1)...)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if snapshots != want {
-			t.Errorf("after life %d: %d snapshots, want %d", life, snapshots, want)
-		}
-	}
-	if len(journal.records) != 0 {
-		t.Errorf("%d records are left beside the snapshot", len(journal.records))
-	}
-}
-
 func TestFailedSnapshotCostsNothing(t *testing.T) {
 	for _, failure := range []error{wal.ErrNoSpace, errors.New("planted")} {
 		tried := make(chan struct{}, 10)

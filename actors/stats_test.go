@@ -1,13 +1,11 @@
 package actors
 
 import (
-	"reflect"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -79,33 +77,6 @@ func TestStats_Mailboxes(t *testing.T) {
 	}
 }
 
-func TestStats_Kinds(t *testing.T) {
-	s := start(t, Config{Journal: &memoryJournal{}, AccountShards: 3})
-	k, a := &s.kinds, &s.accounts.Kinds
-	for _, tt := range []struct {
-		kind  *mailbox.Kind
-		name  string
-		actor mailbox.Actor
-		count int
-	}{
-		{&k.currency, "currency", &currencyActor{}, len(s.codes)}, {&k.reader, "reader", &readerActor{}, runtime.GOMAXPROCS(0)},
-		{&k.journal, "journal", &commitlog.Actor{}, 1}, {&a.Shard, "shard", &accounts.ShardActor{}, 3}, {&a.Account, "account", nil, 0},
-		{&a.Registrar, "registrar", &accounts.RegistrarActor{}, 1}, {&a.Anonymous, "anonymous", &accounts.AnonymousActor{}, accounts.AnonymousTables},
-	} {
-		if refs := tt.kind.Refs(); tt.kind.Name != tt.name || len(refs) != tt.count {
-			t.Errorf("%d actors count as %s, want %d as %s", len(refs), tt.kind.Name, tt.count, tt.name)
-		}
-		for _, r := range tt.kind.Refs() {
-			if got := stateOf(r); reflect.TypeOf(got) != reflect.TypeOf(tt.actor) {
-				t.Errorf("a %T counts as %s", got, tt.name)
-			}
-		}
-	}
-	if !a.Account.Transient {
-		t.Error("accounts are looked at one by one")
-	}
-}
-
 func TestStats_Accounts(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 2})
 	if got := n.Stats(); !got.Serving || got.Accounts != 0 || got.Leases != 0 {
@@ -163,24 +134,5 @@ func TestStats_Log(t *testing.T) {
 	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
 	if got := s.Stats(); !got.HasLog || got.Log.Batches != 1 || got.Log.Records == 0 || got.Log.LogBytes == 0 {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestStats_CostsTheSameForMany: what Stats takes does not grow with the accounts.
-func TestStats_CostsTheSameForMany(t *testing.T) {
-	cost := func(accounts int) float64 {
-		n := startNode(t, Config{Journal: manyAccounts(t, accounts), Clock: func() time.Time { return noon }, Monotonic: paceOf(time.Second + 1)})
-		for id := range uint64(min(accounts, 1000)) {
-			if _, err := n.Admit(account.Caller{Key: keyOf(id + 1), HasKey: true}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := n.Stats(); got.Accounts != int64(accounts) {
-			t.Errorf("%d accounts, want %d", got.Accounts, accounts)
-		}
-		return testing.AllocsPerRun(100, func() { n.Stats() })
-	}
-	if few, many := cost(1), cost(20_000); many > few {
-		t.Errorf("%v allocations with one account, %v with 20,000", few, many)
 	}
 }

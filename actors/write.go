@@ -36,8 +36,15 @@ type writes struct {
 
 // writeBatch is a batch of commands whose events the journal makes durable.
 type writeBatch struct {
-	commands []*command
-	decision engine.Decision
+	commands  []*command
+	decisions []engine.Decision // one for each command
+}
+
+// answer answers the commands.
+func (b *writeBatch) answer() {
+	for i, m := range b.commands {
+		m.Reply(b.decisions[i].Receipt, nil)
+	}
 }
 
 // accept queues a command.
@@ -59,22 +66,22 @@ func (c *currencyActor) accept(m *command) {
 func (c *currencyActor) next() {
 	w := &c.writes
 	for w.inFlight == nil {
-		batch := w.take()
-		if len(batch) == 0 {
+		batch := &writeBatch{commands: w.take()}
+		if len(batch.commands) == 0 {
 			return
 		}
-		decision, records, err := c.decide(batch)
+		records, err := c.decide(batch)
 		switch {
 		case err == nil && len(records) > 0:
-			w.inFlight = &writeBatch{batch, decision}
+			w.inFlight = batch
 			c.journal.Send(&commitlog.Write{From: c.self, Records: records, RemoteSeq: w.remoteSeq})
 		case err == nil:
-			answer(batch, decision)
-		case len(batch) > 1:
-			w.decideSingly = len(batch)
-			w.waiting = append(batch, w.waiting...)
+			batch.answer()
+		case len(batch.commands) > 1:
+			w.decideSingly = len(batch.commands)
+			w.waiting = append(batch.commands, w.waiting...)
 		default:
-			batch[0].Reply(engine.Receipt{}, err)
+			batch.commands[0].Reply(engine.Receipt{}, err)
 		}
 	}
 }
@@ -113,9 +120,9 @@ func countObservations(refreshes []engine.Refresh) int {
 	return n
 }
 
-// decide decides which events a batch of commands causes, and encodes the events. It does not change the state.
+// decide decides which events a batch of commands causes, and encodes the events. Only apply changes the state.
 // Therefore it can convert a panic to an error.
-func (c *currencyActor) decide(batch []*command) (decision engine.Decision, records [][]byte, err error) {
+func (c *currencyActor) decide(batch *writeBatch) (records [][]byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = &engine.Error{
@@ -124,40 +131,40 @@ func (c *currencyActor) decide(batch []*command) (decision engine.Decision, reco
 			}
 		}
 	}()
-	if decision, err = c.state.Decide(merged(batch), c.clock()); err != nil {
-		return decision, nil, err
-	}
-	records, err = encodeAll(decision.Events, commitlog.BatchBytesMax(c.writes.oneBundle))
-	return decision, records, err
-}
-
-// encodeAll encodes events as records. It returns an error if the records do not fit into one batch of the journal.
-func encodeAll(events []engine.Event, bytesMax int) (records [][]byte, err error) {
-	for _, event := range events {
-		record, err := record.Encode(event)
+	if first, observe := batch.commands[0].Query.(engine.Observe); !observe {
+		decision, err := c.state.Decide(batch.commands[0].Query, c.clock())
 		if err != nil {
 			return nil, err
 		}
-		if limit := min(wal.RecordBytesMax, bytesMax); len(record) > limit {
-			return nil, commitlog.TooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), limit))
+		batch.decisions = []engine.Decision{decision}
+	} else {
+		commands := []engine.Observe{first}
+		for _, m := range batch.commands[1:] {
+			commands = append(commands, m.Query.(engine.Observe))
 		}
-		records = append(records, record)
+		batch.decisions = c.state.DecideAll(commands, c.clock())
+	}
+	return encodeAll(batch.decisions, commitlog.BatchBytesMax(c.writes.oneBundle))
+}
+
+// encodeAll encodes events as records. It returns an error if the records do not fit into one batch of the journal.
+func encodeAll(decisions []engine.Decision, bytesMax int) (records [][]byte, err error) {
+	for _, decision := range decisions {
+		for _, event := range decision.Events {
+			record, err := record.Encode(event)
+			if err != nil {
+				return nil, err
+			}
+			if limit := min(wal.RecordBytesMax, bytesMax); len(record) > limit {
+				return nil, commitlog.TooLarge(fmt.Errorf("a record of %d bytes, at most %d", len(record), limit))
+			}
+			records = append(records, record)
+		}
 	}
 	if size := commitlog.BatchBytes(records); size > bytesMax || len(records) > wal.BatchRecordsMax {
 		return nil, commitlog.TooLarge(fmt.Errorf("%d records of %d bytes, at most %d", len(records), size, bytesMax))
 	}
 	return records, nil
-}
-
-func merged(batch []*command) engine.Command {
-	if len(batch) == 1 {
-		return batch[0].Query
-	}
-	var refreshes []engine.Refresh
-	for _, m := range batch {
-		refreshes = append(refreshes, m.Query.(engine.Observe).Refreshes...)
-	}
-	return engine.Observe{Refreshes: refreshes}
 }
 
 // committed applies a durable batch and answers its commands. If the batch was not written, it rejects the commands, or
@@ -178,27 +185,33 @@ func (c *currencyActor) committed(m *commitlog.WriteResult) {
 			command.Reject(m.Err)
 		}
 	default:
-		c.apply(batch.decision.Events)
-		answer(batch.commands, batch.decision)
+		for _, decision := range batch.decisions {
+			c.applyAll(decision.Events)
+		}
+		c.post()
+		batch.answer()
 	}
 	w.inFlight = nil
 	c.next()
 }
 
-// apply applies durable events to the state, and posts the new snapshot to the readers. A panic stops the node.
-func (c *currencyActor) apply(events []engine.Event) {
+// applyAll applies durable events to the state. A panic stops the node.
+func (c *currencyActor) applyAll(events []engine.Event) {
 	for _, event := range events {
 		c.state.Apply(event)
 	}
-	c.board.post(c.index, c.state.Snapshot())
 }
+
+// post gives the new snapshot to the readers.
+func (c *currencyActor) post() { c.board.post(c.index, c.state.Snapshot()) }
 
 // remote applies the events from a record of another node. If a batch is in flight, it was decided from the state
 // before, and the journal will reject it with ErrConflict.
 func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	if c.writes.stopped == nil {
 		c.writes.remoteSeq++
-		c.apply(m.Events)
+		c.applyAll(m.Events)
+		c.post()
 	}
 	m.Window.Release()
 }
@@ -211,37 +224,6 @@ func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 		return
 	}
 	m.SetCurrency(c.state.Snapshot())
-}
-
-// answer answers each command of a batch with its part of the receipt of the batch.
-func answer(batch []*command, decided engine.Decision) {
-	if len(batch) == 1 {
-		batch[0].Reply(decided.Receipt, nil)
-		return
-	}
-	refused := decided.Receipt.Refused // refusals, in the order of the refreshes
-	first := 0
-	for _, m := range batch {
-		refreshes := m.Query.(engine.Observe).Refreshes
-		end := first + len(refreshes)
-		var receipt engine.Receipt
-		if first == 0 {
-			receipt.Notices = decided.Receipt.Notices
-		}
-		for _, count := range decided.Counts[first:end] {
-			receipt.Accepted += count.Accepted
-			receipt.Changed += count.Changed
-			receipt.Repeated += count.Repeated
-		}
-		for len(refused) > 0 && refused[0].Refresh < end {
-			refusal := refused[0]
-			refusal.Refresh -= first
-			receipt.Refused = append(receipt.Refused, refusal)
-			refused = refused[1:]
-		}
-		first = end
-		m.Reply(receipt, nil)
-	}
 }
 
 // RejectAll implements mailbox.Actor. It rejects all commands, from now on. Reads are still answered.

@@ -23,46 +23,6 @@ func extended(t testing.TB, c *Catalogue, file string) *Catalogue {
 	return next
 }
 
-func TestDefaultCatalogue_Counts(t *testing.T) {
-	c, types, inactive := DefaultCatalogue(), map[InstitutionType]int{}, []string(nil)
-	for _, institution := range c.Institutions() {
-		types[institution.Type]++
-		if !institution.Active {
-			inactive = append(inactive, institution.ID)
-		}
-		if institution.Description == "" || !strings.HasSuffix(institution.Description, ".") {
-			t.Errorf("%s has the description %q, which is not a sentence", institution.ID, institution.Description)
-		}
-	}
-	if len(c.Institutions()) != 47 || len(c.Currencies()) != 14 || len(c.Sources()) != 1 {
-		t.Errorf("%d institutions, %d currencies, %d sources", len(c.Institutions()), len(c.Currencies()), len(c.Sources()))
-	}
-	want := map[InstitutionType]int{Official: 1, Bank: 22, Association: 9, Exchange: 13, Cooperative: 2}
-	for _, kind := range InstitutionTypes() {
-		if types[kind] != want[kind] {
-			t.Errorf("%d institutions of type %s, want %d", types[kind], kind, want[kind])
-		}
-	}
-	if !slices.Equal(inactive, []string{"bancamerica", "progreso"}) {
-		t.Errorf("inactive are %v", inactive)
-	}
-	if c != DefaultCatalogue() {
-		t.Error("the catalogue is read more than once")
-	}
-}
-
-func TestDefaultCatalogue_Bands(t *testing.T) {
-	bands := map[string][2]string{"USD": {"40", "100"}, "EUR": {"40", "120"}, "GBP": {"50", "150"}, "CHF": {"40", "130"}, "CAD": {"25", "80"}}
-	for _, currency := range DefaultCatalogue().Currencies() {
-		if got := [2]string{currency.Lowest.String(), currency.Highest.String()}; got != bands[currency.Code] {
-			t.Errorf("%s has the band %v, want %v", currency.Code, got, bands[currency.Code])
-		}
-		if currency.Name == "" || currency.Symbol == "" {
-			t.Errorf("%s has the name %q and the symbol %q", currency.Code, currency.Name, currency.Symbol)
-		}
-	}
-}
-
 // Collected sources are described by their collector; only manual rates are in the catalogue.
 func TestS11_TheOnlyDefaultSourceIsManual(t *testing.T) {
 	want := []Source{{ID: "manual", Name: "Registro manual", Lifetime: 24 * time.Hour, Manual: true}}
@@ -86,31 +46,6 @@ func TestWithSources(t *testing.T) {
 	}
 }
 
-func TestCatalogue_LookUps(t *testing.T) {
-	c := DefaultCatalogue()
-	if got, ok := c.Institution("popular"); !ok || got.Name != "Banco Popular Dominicano" || got.Website != "https://popularenlinea.com" {
-		t.Errorf("popular: %+v, %v", got, ok)
-	}
-	if got, ok := c.Institution("progreso"); !ok || got.Active {
-		t.Errorf("an inactive institution is known, as such: %+v, %v", got, ok)
-	}
-	for _, id := range []string{"", "Popular", "no-such-bank"} {
-		if got, ok := c.Institution(id); ok || got != nil {
-			t.Errorf("%q: %+v", id, got)
-		}
-	}
-	if got, ok := c.Currency("EUR"); !ok || got.Name != "Euro" {
-		t.Errorf("EUR: %+v, %v", got, ok)
-	}
-	if got, ok := c.Currency("eur"); ok || got != nil {
-		t.Errorf("eur: %+v", got)
-	}
-	want := Source{ID: "new-site", Name: "new-site", Priority: 100, Lifetime: 26 * time.Hour}
-	if got := c.Source("new-site"); !reflect.DeepEqual(got, want) {
-		t.Errorf("a source that is not described: %+v, want %+v", got, want)
-	}
-}
-
 func TestP4_CatalogueListsAreSorted(t *testing.T) {
 	for _, c := range []*Catalogue{
 		DefaultCatalogue(),
@@ -123,16 +58,6 @@ func TestP4_CatalogueListsAreSorted(t *testing.T) {
 		if !slices.IsSortedFunc(c.Institutions(), byID) || !slices.IsSortedFunc(c.Currencies(), byCode) || !slices.IsSortedFunc(c.Sources(), bySource) {
 			t.Error("a list is not sorted")
 		}
-	}
-}
-
-func TestCatalogue_Zero(t *testing.T) {
-	var c Catalogue
-	if _, ok := c.InternCurrency([]byte("USD")); ok || len(c.Institutions())+len(c.Currencies())+len(c.Sources()) != 0 {
-		t.Error("the zero Catalogue is not empty")
-	}
-	if got := extended(t, &c, `{}`); len(got.Institutions()) != 0 {
-		t.Error("an empty file adds something")
 	}
 }
 

@@ -8,13 +8,8 @@ import (
 // Decision is the result of a command. Its events must be written to the log and then applied.
 type Decision struct {
 	Events  []Event
-	Receipt Receipt        // its indexes are those of the command's refreshes
-	Counts  []RefreshCount // counts as in Receipt, but for each refresh; only for Observe
+	Receipt Receipt // its indexes are those of the command's refreshes
 }
-
-// RefreshCount counts the observations of one refresh (all observations of one source at one time). The counts mean the
-// same as in Receipt. Refused observations are not counted.
-type RefreshCount struct{ Accepted, Changed, Repeated int }
 
 // Decide checks a command against the state and the rules. Only Apply of its events changes the state. For Observe it
 // returns no error; the receipt lists the refused observations. For another command it returns an *Error if the quote
@@ -24,7 +19,7 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	now = plainUTC(now)
 	switch command := command.(type) {
 	case Observe:
-		return c.observe(command.Refreshes, now), nil
+		return c.DecideAll([]Observe{command}, now)[0], nil
 	case Withdraw:
 		return c.withdraw(command, now)
 	case Release:
@@ -38,40 +33,42 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	panic(fmt.Sprintf("engine: no rule decides a command of type %T", command))
 }
 
-// observe checks each refresh against the state after the refreshes before it. It changes the store; see
+// DecideAll decides commands, each against the state after those before it. It changes the store; see
 // CurrencyState.decided.
-func (c *CurrencyState) observe(refreshes []Refresh, now time.Time) Decision {
+func (c *CurrencyState) DecideAll(commands []Observe, now time.Time) []Decision {
+	c.undo()
 	c.Snapshot() // for undo
 	c.ahead = true
-	var decision Decision
+	decisions := make([]Decision, len(commands))
+	var events []Event
+	for i := range commands {
+		c.observe(&decisions[i], commands[i].Refreshes, plainUTC(now))
+		events = append(events, decisions[i].Events...)
+	}
+	c.decided, c.ahead = events, len(events) > 0
+	return decisions
+}
+
+func (c *CurrencyState) observe(decision *Decision, refreshes []Refresh, now time.Time) {
 	for i := range refreshes {
 		if c.store.slotAnswered(&refreshes[i]) {
-			decision.count(RefreshCount{Repeated: len(refreshes[i].Observations)})
+			decision.Receipt.Repeated += len(refreshes[i].Observations)
 			continue
 		}
 		v := newValidator(c, &refreshes[i], now)
 		v.following = refreshes[i+1:]
 		event := v.validate()
-		decision.count(v.report(&decision.Receipt, i))
+		v.report(&decision.Receipt, i)
 		if len(event.Quotes)+len(event.Quarantined) > 0 || !event.Slot.IsZero() {
 			decision.add(c.store, event)
-			v.withdrawContradicted(&decision)
+			v.withdrawContradicted(decision)
 		}
 	}
-	c.decided, c.ahead = decision.Events, len(decision.Events) > 0
-	return decision
 }
 
 func (d *Decision) add(store *quoteStore, event Event) {
 	store.apply(event)
 	d.Events = append(d.Events, event)
-}
-
-func (d *Decision) count(c RefreshCount) {
-	d.Counts = append(d.Counts, c)
-	d.Receipt.Accepted += c.Accepted
-	d.Receipt.Changed += c.Changed
-	d.Receipt.Repeated += c.Repeated
 }
 
 func (c *CurrencyState) withdraw(command Withdraw, now time.Time) (Decision, error) {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -130,39 +129,6 @@ func servesOnlyGood(t *rapid.T, view *currencyView) {
 	for operation, ranking := range map[Operation][]*Rate{Buy: view.toBuy, Sell: view.toSell} {
 		if !slices.IsSortedFunc(ranking, func(a, b *Rate) int { return compareRanked(operation, a, b) }) {
 			t.Fatalf("the ranking to %s is out of order", operation)
-		}
-	}
-}
-
-// A state is the same whether saved rows are sorted or not, and shares no row with them.
-func TestRowsAreRestoredInAnyOrder(t *testing.T) {
-	f := newFixture(t)
-	for i, id := range []string{"bhd", "popular", "caribe", "vimenca", "banreservas"} {
-		for day := range 40 {
-			at := noon.AddDate(0, 0, -day)
-			if (day+i)%3 > 0 {
-				f.now = at
-				f.apply(Observe{[]Refresh{{SourceID: "a", ObservedAt: at, Observations: []Observation{usd(id, "57", "60")}}}})
-			}
-		}
-	}
-	want := f.state.Saved()
-	if len(want.History) < 100 {
-		t.Fatalf("%d rows", len(want.History))
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	for round := range 20 {
-		mixed := want
-		mixed.History = slices.Clone(want.History)
-		if round > 0 {
-			random.Shuffle(len(mixed.History), func(i, j int) {
-				mixed.History[i], mixed.History[j] = mixed.History[j], mixed.History[i]
-			})
-		}
-		state := RestoreCurrencyState(mixed, testCatalogue(), DefaultRules())
-		clear(mixed.History)
-		if got := state.Saved(); !reflect.DeepEqual(got.History, want.History) {
-			t.Fatalf("round %d: %d rows, want %d", round, len(got.History), len(want.History))
 		}
 	}
 }

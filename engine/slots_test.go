@@ -65,19 +65,36 @@ func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 	}
 }
 
-func TestX16_ReceiptsCountByRefresh(t *testing.T) {
+// Commands that are decided together have receipts of their own, and only what is applied changes the state.
+func TestX16_ReceiptsCountByCommand(t *testing.T) {
 	f := newFixture(t)
-	at := func(slot time.Time, observations ...Observation) Refresh {
-		return Refresh{SourceID: "a", ObservedAt: f.now, Slot: slot, Observations: observations}
+	at := func(slot time.Time, observations ...Observation) Observe {
+		return Observe{[]Refresh{{SourceID: "a", ObservedAt: f.now, Slot: slot, Observations: observations}}}
 	}
-	decision, _ := f.state.Decide(Observe{[]Refresh{
-		at(f.now, usd("bhd", "57", "60"), usd("caribe", "0", "60")), at(f.now, usd("bhd", "57", "60"), usd("popular", "57", "60")), at(time.Time{}, usd("bhd", "57", "60")),
-	}}, f.now)
-	if want := []RefreshCount{{1, 1, 0}, {0, 0, 2}, {1, 0, 0}}; !reflect.DeepEqual(decision.Counts, want) {
-		t.Errorf("counts are %v, want %v", decision.Counts, want)
+	decisions := f.state.DecideAll([]Observe{
+		at(f.now, usd("bhd", "57", "60"), usd("caribe", "0", "60")), at(f.now, usd("bhd", "57", "60"), usd("popular", "57", "60")),
+		at(time.Time{}, usd("bhd", "57", "60")), at(time.Time{}, usd("vimenca", "57", "60")),
+	}, f.now)
+	for i, want := range [][4]int{{1, 1, 0, 1}, {0, 0, 2, 0}, {1, 0, 0, 0}, {1, 1, 0, 0}} {
+		r := decisions[i].Receipt
+		if got := [4]int{r.Accepted, r.Changed, r.Repeated, len(r.Refused)}; got != want {
+			t.Errorf("command %d: %v, want %v", i, got, want)
+		}
 	}
-	if r := decision.Receipt; r.Accepted != 2 || r.Changed != 1 || r.Repeated != 2 || len(r.Refused) != 1 {
-		t.Errorf("receipt %+v", r)
+	only := newFixture(t)
+	for _, decision := range decisions {
+		replay(only.state, decision.Events)
+		if len(decision.Events) > 0 && reflect.DeepEqual(f.state.Saved(), only.state.Saved()) {
+			t.Error("an event that was not applied changes the state")
+		}
+		replay(f.state, decision.Events)
+		if got, want := f.state.Saved(), only.state.Saved(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v\nwant %+v", got, want)
+		}
+	}
+	_ = f.state.DecideAll([]Observe{at(f.now.Add(time.Second), usd("bhd", "57.5", "60"))}, f.now)
+	if got, want := f.state.Saved(), only.state.Saved(); !reflect.DeepEqual(got, want) {
+		t.Errorf("a command that is only decided changes the state: %+v\nwant %+v", got, want)
 	}
 }
 

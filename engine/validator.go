@@ -302,7 +302,7 @@ func (v *validator) checkCompleteness() {
 }
 
 // report adds the refused candidates to a receipt, and counts the candidates that were not refused.
-func (v *validator) report(receipt *Receipt, refresh int) (count RefreshCount) {
+func (v *validator) report(receipt *Receipt, refresh int) {
 	receipt.Notices = append(receipt.Notices, v.notices...)
 	for i := range v.candidates {
 		c := &v.candidates[i]
@@ -312,12 +312,11 @@ func (v *validator) report(receipt *Receipt, refresh int) (count RefreshCount) {
 			})
 			continue
 		}
-		count.Accepted++
+		receipt.Accepted++
 		if c.changed {
-			count.Changed++
+			receipt.Changed++
 		}
 	}
-	return count
 }
 
 // notice tells the operator that an implausible value was accepted.

@@ -3,7 +3,6 @@ package keyindex
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"sync"
 	"testing"
 
 	"github.com/tasard/tasard/actors/mailbox"
@@ -44,34 +43,4 @@ func TestFingerprintsHaveOneOwner(t *testing.T) {
 			t.Error("a fingerprint has two owners, or none")
 		}
 	}
-}
-
-func TestIndexIsReadWhileItChanges(t *testing.T) {
-	x, actor := New(), &mailbox.Ref{}
-	x.SetActor(keyOf(1), 1, actor)
-	stop := make(chan struct{})
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if x.Lookup(keyOf(1)) != actor {
-					t.Error("a key is not found while others are made")
-					return
-				}
-			}
-		})
-	}
-	for id := uint64(2); id < 20_000; id++ {
-		x.Claim(keyOf(id), id)
-		if id%3 == 0 {
-			x.Release(keyOf(id), id)
-		}
-	}
-	close(stop)
-	readers.Wait()
 }
