@@ -2,18 +2,6 @@ package engine
 
 import "testing"
 
-// TestLimitsAreThoseOfTheContract repeats each limit as a number: tests that use its name would follow any change.
-func TestLimitsAreThoseOfTheContract(t *testing.T) {
-	for name, c := range map[string][2]int64{
-		"places of a rate": {DecimalPlacesMax, 8}, "digits of a rate": {decimalDigitsMax, 60}, "digits of an amount": {AmountWholeDigitsMax, 12},
-		"places of an amount": {AmountPlacesMax, 2},
-	} {
-		if c[0] != c[1] {
-			t.Errorf("%s: %d, want %d", name, c[0], c[1])
-		}
-	}
-}
-
 // Reading and writing the values of a request does not allocate, except to copy the text of a source.
 func TestWhatARequestNeedsAllocatesNothing(t *testing.T) {
 	now, date, value, c, buffer := noon, DateOf(noon), decimalFrom("58.95"), conversion(t, "999999999999.99", "92233720368.54775807"), make([]byte, 0, AmountDOPBytesMax)

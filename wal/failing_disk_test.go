@@ -141,22 +141,6 @@ func writes(dir string, o Options) error {
 	return fmt.Errorf("step %d of %d: %w", first+1, len(all), all[first])
 }
 
-func TestLimitsOfTheFormat(t *testing.T) {
-	o, err := Options{Clock: testClock}.withDefaults()
-	must(t, err)
-	for name, c := range map[string][2]int64{
-		"bytes of a record": {RecordBytesMax, 1 << 20}, "bytes of a batch": {BatchBytesMax, 4 << 20}, "records of a batch": {BatchRecordsMax, 65536},
-		"bytes of a segment": {int64(o.SegmentBytes), 4 << 20}, "reserve": {o.ReserveBytes, 64 << 20}, "segment at most": {segmentBytesMax, 64 << 20},
-		"shortest frame": {frameBytesMin, 49}, "longest frame": {frameBytesMax, 4<<20 + 44}, "longest entry": {entryBytesMax, 4<<20 + 49},
-		"slot": {markSlotBytes, 512}, "mark": {markFileBytes, 1024}, "header of a snapshot": {snapshotHeaderBytes, 20}, "its end": {snapshotTrailerBytes, 12},
-		"snapshots kept": {snapshotsKept, 2}, "names put aside": {asideNamesMax, 1000}, "digits": {indexDigits, 20}, "version": {FormatVersion, 1},
-	} {
-		if c[0] != c[1] {
-			t.Errorf("%s: %d, want %d", name, c[0], c[1])
-		}
-	}
-}
-
 // TestW2_ANewDirectoryIsSyncedOrGone: a later start would not sync the parent of an existing directory.
 func TestW2_ANewDirectoryIsSyncedOrGone(t *testing.T) {
 	dir := filepath.Join(scratch(t), "new", "log")

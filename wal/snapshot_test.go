@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"testing"
@@ -25,30 +24,6 @@ func snapshotState(t testing.TB, l *Log) (uint64, []byte) {
 	state, err := io.ReadAll(r)
 	must(t, errors.Join(err, r.Close()))
 	return seq, state
-}
-
-func TestSnapshotRoundTrip(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, testOptions())
-	mustAppend(t, l, 5)
-	large := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
-	for i, state := range [][]byte{{}, {7}, large} {
-		seq := uint64(i + 1)
-		must(t, l.WriteSnapshot(seq, stateOf(state)))
-		if got, found := snapshotState(t, l); got != seq || !bytes.Equal(found, state) {
-			t.Errorf("snapshot %d: got %d with %d bytes", seq, got, len(found))
-		}
-	}
-	size := l.Stats().SnapshotBytes
-	if want := int64(2*(snapshotHeaderBytes+snapshotTrailerBytes) + 1 + len(large)); size != want {
-		t.Errorf("two are kept in %d bytes, want %d", size, want)
-	}
-	mustClose(t, l)
-	l = mustOpen(t, dir, testOptions())
-	defer mustClose(t, l)
-	if got, found := snapshotState(t, l); got != 3 || !bytes.Equal(found, large) {
-		t.Errorf("after a restart: %d", got)
-	}
 }
 
 func TestSnapshotSequences(t *testing.T) {
