@@ -135,10 +135,6 @@ bench-accept: ## accept the present cost of a request (.ci/costs.json); give the
 	@.ci/debian costs
 	INSTRUCTIONS=accept $(GO) test -count=1 -run '^TestInstructions' ./httpapi
 
-.PHONY: bench-instructions
-bench-instructions: ## instructions of a request beside the bare server's
-	INSTRUCTIONS=show $(GO) test -count=1 -run '^TestInstructions' ./httpapi
-
 .PHONY: bench-go
 bench-go: ## Go benchmarks of every package, COUNT (6) times each; BENCH=regexp picks
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...

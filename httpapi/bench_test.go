@@ -125,20 +125,6 @@ func newStaticServer(t testing.TB) *Server {
 	})
 }
 
-// bareHandler answers the bytes of a template and does nothing else: the yardstick.
-func bareHandler(answered *fasthttp.Response) fasthttp.RequestHandler {
-	header := new(fasthttp.ResponseHeader)
-	answered.Header.SetContentLength(len(answered.Body()))
-	if err := header.Read(bufio.NewReader(bytes.NewReader(answered.Header.Header()))); err != nil { // each of its lines a header of its own
-		panic(err)
-	}
-	body := bytes.Clone(answered.Body())
-	return func(ctx *fasthttp.RequestCtx) {
-		header.CopyTo(&ctx.Response.Header)
-		ctx.Response.SetBodyRaw(body)
-	}
-}
-
 func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {
 	t.Helper()
 	ok(t, ctx.Request.Header.Read(bufio.NewReader(bytes.NewReader(request))))
@@ -182,39 +168,4 @@ func newBenchSystem(t testing.TB) (system *actors.System, key string) {
 	_, secret, err := system.CreateKey(token.Digest(), "bench")
 	ok(t, err)
 	return system, secret.Reveal()
-}
-
-// staticAdmitter admits every request at no cost, so that benchmarks measure httpapi only.
-type staticAdmitter struct {
-	grant      account.Admission
-	transition account.KeyPolicy
-}
-
-func newStaticAdmitter() *staticAdmitter {
-	return &staticAdmitter{grant: account.Admission{Account: 1, QuotaResult: account.QuotaResult{
-		Admitted: true,
-		Day:      account.Window{Limit: 1000, Remaining: 734, Reset: engine.NextMidnight(fakeNow())},
-		Minute:   account.Window{Limit: 60, Remaining: 31, Reset: fakeNow().Add(41 * time.Second)},
-	}}}
-}
-
-func (g *staticAdmitter) Admit(account.Caller) (account.Admission, error) { return g.grant, nil }
-func (g *staticAdmitter) Refund(account.Admission)                        {}
-func (g *staticAdmitter) LimitsEnforced() bool                            { return true }
-func (g *staticAdmitter) KeyPolicy() account.KeyPolicy                    { return g.transition }
-
-func newStaticServerWithLimits(t testing.TB, admitter account.Admitter) *Server {
-	t.Helper()
-	return New(Config{
-		Service: newStaticService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1), Admitter: admitter,
-		Accounts: newFakeAccounts(fakeNow), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		KeysLink: "https://tasard.example/keys",
-	})
-}
-
-const benchTarget = "/v1/rates/best?currency=USD&operation=buy&limit=10"
-
-// benchLinesBehindProxy are what a client with a key sends through a proxy.
-func benchLinesBehindProxy() string {
-	return bearer(testKey(1)) + "\r\nX-Forwarded-For: 198.51.100.7, 127.0.0.3\r\n"
 }

@@ -45,41 +45,32 @@ func (a *requestState) repanic() {
 	}
 }
 
-// dataRoute is a route with its row in the counters.
-type dataRoute struct {
-	route
-	id routeID
-}
-
-// expressPath answers plain GETs for data; see the beginning of this file.
-type expressPath struct{ *dataAPI }
-
 // express answers the requests at the beginning of the bytes read, and returns the length of these requests. See
 // conn.Express.
-func (e *expressPath) express(c *conn.Conn, read []byte) (used int, err error) {
-	a := e.newRequestState(c)
+func (d *dataAPI) express(c *conn.Conn, read []byte) (used int, err error) {
+	a := d.newRequestState(c)
 	out := a.out[:0]
 	leaves := false // the state to the ordinary path
-	for used < len(read) && err == nil && e.load.draining.Load() == nil {
+	for used < len(read) && err == nil && d.load.draining.Load() == nil {
 		get, isPlain := conn.ParsePlainGet(read[used:])
 		if !isPlain {
 			break
 		}
 		a.begin(c)
 		began := c.Now()
-		if !e.answered(a, &get) {
+		if !d.answered(a, &get) {
 			leaves = a.panicked != nil || a.admitDone
 			break
 		}
 		used += get.Length
-		closes := e.load.draining.Load() != nil
+		closes := d.load.draining.Load() != nil
 		if closes {
 			_ = c.Close() // after the response
 		}
-		out = e.appendExpressHead(out, a, closes)
+		out = d.appendExpressHead(out, a, closes)
 		ready := c.Now()
 		c.Extend(ready)
-		e.countExpress(a, began, ready)
+		d.countExpress(a, began, ready)
 		switch {
 		case len(a.response.body) > oneWriteBytesMax:
 			err = c.WriteBoth(out, a.response.body)
@@ -97,7 +88,7 @@ func (e *expressPath) express(c *conn.Conn, read []byte) (used int, err error) {
 	if a.out = out; leaves {
 		c.User = a
 	} else {
-		e.requestStates.Put(a)
+		d.requestStates.Put(a)
 	}
 	if used == len(read) {
 		runtime.Gosched() // the next request has hardly arrived yet: to read at once would be a system call for nothing
@@ -107,24 +98,24 @@ func (e *expressPath) express(c *conn.Conn, read []byte) (used int, err error) {
 
 // answered sets a.response for a request. If the response would be an error, answered returns false. After a panic it
 // also sets a.panicked.
-func (e *expressPath) answered(a *requestState, get *conn.PlainGet) (ok bool) {
+func (d *dataAPI) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			a.panicked, ok = &expressPanic{cause, debug.Stack()}, false
 		}
 	}()
 	path, text, _ := bytes.Cut(get.Target, []byte("?"))
-	found := e.dataRoute(path)
+	found := d.dataRoute(path)
 	if found == nil {
 		return false
 	}
 	address := a.conn.Peer()
 	if a.conn.Trusted() && get.XForwardedFor != nil {
-		address = e.proxies.ClientAddress(address, [][]byte{get.XForwardedFor})
+		address = d.proxies.ClientAddress(address, [][]byte{get.XForwardedFor})
 	}
 	a.route = found.id
 	a.setCaller(address, get.Authorization)
-	e.admit(a)
+	d.admit(a)
 	if !a.charged() {
 		return false
 	}
@@ -133,26 +124,26 @@ func (e *expressPath) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 	if get.IfNoneMatch != nil {
 		ifNoneMatch = [][]byte{get.IfNoneMatch}
 	}
-	problems, err := e.respond(a, &found.route, path, text, ifNoneMatch, acceptsGzip)
+	problems, err := d.respond(a, found, path, text, ifNoneMatch, acceptsGzip)
 	if len(problems) > 0 || err != nil {
 		return false
 	}
-	e.countAdmission(a)
+	d.countAdmission(a)
 	return true
 }
 
 // appendExpressHead appends the head of a response, formatted as by the HTTP library.
-func (e *expressPath) appendExpressHead(out []byte, a *requestState, closes bool) []byte {
+func (d *dataAPI) appendExpressHead(out []byte, a *requestState, closes bool) []byte {
 	r := &a.response
-	constant := e.constantHeaders.withoutBody
+	constant := d.constantHeaders.withoutBody
 	if r.status == fasthttp.StatusOK {
-		constant = e.constantHeaders.withBody
+		constant = d.constantHeaders.withBody
 		out = append(append(out, "HTTP/1.1 200 OK\r\nDate: "...), a.now.date...)
 		out = strconv.AppendInt(append(out, "\r\nContent-Length: "...), int64(len(r.body)), 10)
 	} else {
 		out = append(append(out, "HTTP/1.1 304 Not Modified\r\nDate: "...), a.now.date...)
 	}
-	out = e.appendHead(append(out, "\r\n"...), a)
+	out = d.appendHead(append(out, "\r\n"...), a)
 	if out = append(out, constant...); closes {
 		out = append(out, "Connection: close\r\n"...)
 	}
@@ -162,11 +153,11 @@ func (e *expressPath) appendExpressHead(out []byte, a *requestState, closes bool
 var methodGet = []byte(fasthttp.MethodGet)
 
 // countExpress counts a response, and passes it to the access log.
-func (e *expressPath) countExpress(a *requestState, began, ready time.Duration) {
+func (d *dataAPI) countExpress(a *requestState, began, ready time.Duration) {
 	r := &a.response
-	e.counters.Answer(int(a.route), methodGet, r.status, true, ready-began)
-	if e.config.AccessLog != nil {
+	d.counters.Answer(int(a.route), methodGet, r.status, true, ready-began)
+	if d.config.AccessLog != nil {
 		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library
-		e.config.AccessLog(e.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.caller.Address))
+		d.config.AccessLog(d.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.caller.Address))
 	}
 }

@@ -68,11 +68,7 @@ func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 
 // requestState is the state of a request while it is answered.
 type requestState struct {
-	requestData
 	requestScratch
-}
-
-type requestData struct {
 	conn.HeadInfo
 	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
 	caller         account.Caller

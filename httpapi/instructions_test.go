@@ -34,12 +34,11 @@ type instructionList struct {
 }
 
 // TestInstructions counts the instructions of the hot path: INSTRUCTIONS=check holds them against what is accepted,
-// accept writes that file, show shows them beside the bare server's. It is an extra: where the machine can't count,
-// one line says so.
+// accept writes that file. It is an extra: where the machine can't count, one line says so.
 func TestInstructions(t *testing.T) {
 	order := os.Getenv("INSTRUCTIONS")
 	if order == "" {
-		t.Skip("only for make bench-check, bench-accept and bench-instructions")
+		t.Skip("only for make bench-check and bench-accept")
 	}
 	if err := canCount(t); err != nil {
 		printf(t, "instructions are not counted here: %v\n", err)
@@ -54,19 +53,8 @@ func TestInstructions(t *testing.T) {
 		if err := errors.Join(err, os.WriteFile(instructionsFile, append(text, '\n'), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-	case "show":
-		var runs []countedRun
-		for _, name := range names {
-			runs = append(runs, countedRun{name: name, side: "node"}, countedRun{name: name, side: "bare"})
-		}
-		counts := countAll(t, runs)
-		printf(t, "%-14s %8s %8s %6s\n", "request", "node", "bare", "ratio")
-		for i, name := range names {
-			node, bare := counts[2*i], counts[2*i+1]
-			printf(t, "%-14s %8d %8d %3d.%02d\n", name, node, bare, node/bare, node*100/bare%100)
-		}
 	default:
-		t.Fatalf("INSTRUCTIONS is %q, want check, accept or show", order)
+		t.Fatalf("INSTRUCTIONS is %q, want check or accept", order)
 	}
 }
 
@@ -101,10 +89,6 @@ func printf(t *testing.T, format string, args ...any) {
 
 func countNode(t *testing.T, names []string) *instructionList {
 	t.Helper()
-	var runs []countedRun
-	for _, name := range names {
-		runs = append(runs, countedRun{name: name, side: "node"})
-	}
 	version, err := exec.CommandContext(t.Context(), "valgrind", "--version").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -116,28 +100,24 @@ func countNode(t *testing.T, names []string) *instructionList {
 			found.Counter += " " + feature
 		}
 	}
-	for i, count := range countAll(t, runs) {
+	for i, count := range countAll(t, names) {
 		found.Requests[names[i]] = count
 	}
 	return found
 }
 
-// countedRun is what a process answers.
-type countedRun struct{ name, side string }
-
-// countAll counts the instructions of one request of each run, two at a time: a count does not depend on what else
-// runs.
-func countAll(t *testing.T, runs []countedRun) []int {
+// countAll counts the instructions of each request, two at a time: a count does not depend on what else runs.
+func countAll(t *testing.T, names []string) []int {
 	t.Helper()
-	each := make([]int, len(runs))
+	each := make([]int, len(names))
 	var waiting sync.WaitGroup
 	places := make(chan bool, runtime.NumCPU())
-	for i, run := range runs {
+	for i, name := range names {
 		waiting.Go(func() {
 			places <- true
 			defer func() { <-places }()
-			short, err := countProcess(t, run, countedShort)
-			long, err2 := countProcess(t, run, countedLong)
+			short, err := countProcess(t, name, countedShort)
+			long, err2 := countProcess(t, name, countedLong)
 			if err := errors.Join(err, err2); err != nil {
 				t.Error(err)
 			}
@@ -154,17 +134,17 @@ func countAll(t *testing.T, runs []countedRun) []int {
 // canCount tells why valgrind counts nothing here: it is not installed, or does not know the processor.
 func canCount(t *testing.T) error {
 	t.Helper()
-	_, err := countProcess(t, countedRun{name: "best", side: "node"}, 1)
+	_, err := countProcess(t, "best", 1)
 	return err
 }
 
 var instructionsRead = regexp.MustCompile(`I\s+refs:\s+([0-9,]+)`)
 
-func countProcess(t *testing.T, run countedRun, requests int) (int, error) {
+func countProcess(t *testing.T, name string, requests int) (int, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
 		os.Args[0], "-test.run=^TestCounted$")
-	order := fmt.Sprintf("COUNTED=%s/%s/%d", run.name, run.side, requests)
+	order := fmt.Sprintf("COUNTED=%s/%d", name, requests)
 	command.Env = append(os.Environ(), order, "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
 	out, err := command.CombinedOutput()
 	if err != nil {
@@ -177,16 +157,14 @@ func countProcess(t *testing.T, run countedRun, requests int) (int, error) {
 	return strconv.Atoi(strings.ReplaceAll(string(found[1]), ",", ""))
 }
 
-// TestCounted answers a number of requests below valgrind: COUNTED=best/node/10500.
+// TestCounted answers a number of requests below valgrind: COUNTED=best/10500.
 func TestCounted(t *testing.T) {
-	order := strings.Split(os.Getenv("COUNTED"), "/")
-	if len(order) != 3 {
+	name, number, counted := strings.Cut(os.Getenv("COUNTED"), "/")
+	if !counted {
 		t.Skip("only for TestInstructions")
 	}
-	count, err := strconv.Atoi(order[2])
-	ok(t, err)
-	request, pair := nodeAndBare(t, order[0])
-	if err := pair[order[1]](newBenchedConn(request, count)); err != nil {
+	server, key := newNodeServer(t)
+	if err := server.serveConn(newBenchedConn(benchedRequests(key)[name], must(strconv.Atoi(number)))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -51,7 +51,7 @@ func playMutations(t *testing.T, seed, count uint64, wrong fasthttp.RequestHandl
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			bases, words := mutationBases(), mutationWords()
+			bases, words := mutationBases(t), mutationWords()
 			server := mutationServer(t, wrong)
 			for number := next.Add(1); number <= count; number = next.Add(1) {
 				if number%mutationsPerServer == 0 {

@@ -3,9 +3,9 @@
 package httpapi
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"testing"
 )
 
 // mutant is what a client sends, and the places where it pauses.
@@ -14,30 +14,19 @@ type mutant struct {
 	cuts    []int
 }
 
-func mutationBases() [][]byte {
-	const tail = " HTTP/1.1\r\nHost: api.example.do\r\n"
-	session, key := bearer(testSession(100)), bearer(testKey(1))
-	var bases [][]byte
-	add := func(text string) { bases = append(bases, []byte(text)) }
-	for _, target := range []string{
-		"/v1/currencies", "/v1/institutions?currency=USD&limit=2&cursor=1", "/v1/institutions/bhd", "/v1/rates?currency=USD&limit=3&cursor=0",
-		"/v1/rates/best?currency=USD&operation=buy", "/v1/rates/history?currency=USD&from=2025-11-10&to=2025-11-20&limit=5",
-		"/v1/convert?currency=USD&operation=sell&amount=250.00", "/v1/institutions/%62hd", "/livez", "/readyz", "/",
-	} {
-		add("GET " + target + tail + "\r\n")
-		add("GET " + target + tail + key + "\r\nAccept-Encoding: gzip, br;q=0.5\r\nIf-None-Match: W/\"a\", \"b\"\r\n\r\n")
-		add("GET http://api.example.do" + target + tail + "X-Forwarded-For: 192.0.2.1, [2001:db8::1]:80\r\nConnection: close\r\n\r\n")
+// mutationBases are the good requests of the raw corpus, pipelined ones, and those
+// of accounts.
+func mutationBases(t testing.TB) (bases [][]byte) {
+	for _, c := range readRawCorpus(t) {
+		if !c.mustRefuse() {
+			bases = append(bases, c.request)
+		}
 	}
-	add("GET /v1/currencies HTTP/1.0\r\n\r\n")
-	add("HEAD /v1/rates/best?currency=USD&operation=buy" + tail + "\r\n")
-	add("OPTIONS /v1/rates" + tail + "Origin: https://a.example\r\nAccess-Control-Request-Method: GET\r\n\r\n")
-	add("OPTIONS *" + tail + "\r\n")
+	for _, one := range pipelinedRequests() {
+		bases = append(bases, []byte(one[1]))
+	}
 	for _, e := range accountGood() {
-		add(string(e.bytes()))
-	}
-	for _, body := range []string{anaBody, anaSession, `{"name":"n"}`} {
-		add(fmt.Sprintf("POST %s%s%s\r\n%s\r\nTransfer-Encoding: chunked\r\n\r\n%x;a=b\r\n%s\r\n0\r\nX-Sum: 1\r\n\r\n",
-			codesPath, tail, jsonLine, session, len(body), body))
+		bases = append(bases, e.bytes())
 	}
 	return bases
 }

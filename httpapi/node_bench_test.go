@@ -7,14 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// benchedRequests are the questions whose cost is watched, each against a handler that answers the same bytes from
-// memory.
+// benchedRequests are the questions whose cost is watched.
 func benchedRequests(key string) map[string][]byte {
 	return map[string][]byte{
 		"key":          benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", bearer(key)+"\r\n"),
@@ -82,58 +80,36 @@ func newNodeServer(t testing.TB) (server *Server, key string) {
 	return New(Config{Service: system, Admitter: system.Admitter(), Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
 }
 
-type connServer func(net.Conn) error
-
 // serveConn serves a connection as one that a listener of the server accepted.
 func (s *Server) serveConn(c net.Conn) error {
 	config := s.connConfig()
 	return s.http.ServeConn(must(conn.Listen(&oneListener{conn: c}, config).Accept()))
 }
 
-// nodeAndBare is the node and the yardstick for one question, on the same server settings.
-func nodeAndBare(t testing.TB, name string) (request []byte, pair map[string]connServer) {
-	t.Helper()
-	node, key := newNodeServer(t)
-	bare := newStaticServer(t)
-	request = benchedRequests(key)[name]
-	ctx := new(fasthttp.RequestCtx)
-	readRequest(t, ctx, request)
-	node.serve(ctx)
-	if ctx.Response.StatusCode() != fasthttp.StatusOK {
-		t.Fatalf("status %d: %s", ctx.Response.StatusCode(), ctx.Response.Body())
-	}
-	bare.http.Handler = bareHandler(&ctx.Response)
-	return request, map[string]connServer{"node": node.serveConn, "bare": bare.http.ServeConn}
-}
+// announcing is an admitter while the end of anonymous access is announced.
+type announcing struct{ account.Admitter }
 
-// BenchmarkNode compares the node with the bare server; nothing but the ratio within one run means anything.
-func BenchmarkNode(b *testing.B) {
-	for name := range benchedRequests("") {
-		request, pair := nodeAndBare(b, name)
-		for side, serve := range pair {
-			b.Run(name+"/"+side, func(b *testing.B) {
-				b.ReportAllocs()
-				if err := serve(newBenchedConn(request, b.N)); err != nil {
-					b.Fatal(err)
-				}
-			})
-		}
-	}
-}
+func (announcing) KeyPolicy() account.KeyPolicy { return keysRequiredIn(time.Hour) }
 
-// A warm question costs no allocation anywhere, connection and actors included. Of an amount that was never seen
-// before, the amount itself is one.
-func TestNodeAllocatesNothing(t *testing.T) {
+// TestF4_NoAllocations: a warm question costs no allocation anywhere, connection and actors included, also while the
+// end of anonymous access is announced. Of an amount that was never seen before, the amount itself is one.
+func TestF4_NoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	server, key := newNodeServer(t)
-	most := map[string]float64{"convert": 1}
-	for name, request := range benchedRequests(key) {
-		const requests = 1000 // over a connection, which allocates too
-		allocs := testing.AllocsPerRun(5, func() { ok(t, server.serveConn(newBenchedConn(request, requests))) })
-		if allocs >= requests*(most[name]+0.5) {
-			t.Errorf("%s allocates %v times in %d requests, want at most %v for each", name, allocs, requests, most[name])
+	most, all := map[string]float64{"convert": 1, "convert gzip": 1}, benchedRequests(key)
+	all["convert gzip"] = benchRequest("/v1/convert?currency=USD&operation=buy&amount="+firstAmount, "Accept-Encoding: gzip, br\r\n")
+	all["not modified"] = benchRequest("/v1/rates?limit=100", "If-None-Match: W/\"x\", *\r\n")
+	all["no key"] = benchRequest("/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21", "Authorization: Basic YTpi\r\n")
+	for name, request := range all {
+		for _, admitter := range []account.Admitter{server.config.Admitter, announcing{server.config.Admitter}} {
+			server.config.Admitter = admitter
+			const requests = 1000 // over a connection, which allocates too
+			allocs := testing.AllocsPerRun(5, func() { ok(t, server.serveConn(newBenchedConn(request, requests))) })
+			if allocs >= requests*(most[name]+0.5) {
+				t.Errorf("%s allocates %v times in %d requests, want at most %v for each", name, allocs, requests, most[name])
+			}
 		}
 	}
 }

@@ -18,12 +18,6 @@ import (
 // A data operation answers requests for currencies, institutions or rates. It gets a page of results from
 // Config.Service and returns the page in encoded form. Only convert is different: its body depends on the amount.
 
-// dataPage is the result of a data operation.
-type dataPage struct {
-	rendered  *rendered.Body
-	changesAt time.Time // engine.Page.ChangesAt: the next expiry of a rate in the page, or zero
-}
-
 // dataResponse is a 200 or 304 with data.
 type dataResponse struct {
 	status     int
@@ -57,14 +51,15 @@ func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() r
 type dataAPI struct {
 	*responder
 	params     params.Table
-	dataRoutes map[string]*dataRoute // by pattern, for the express path
+	dataRoutes map[string]*route // by pattern, for the express path
 }
 
 func newDataAPI(w *responder, table params.Table) *dataAPI {
-	d := &dataAPI{responder: w, params: table, dataRoutes: map[string]*dataRoute{}}
+	d := &dataAPI{responder: w, params: table, dataRoutes: map[string]*route{}}
 	ids := routeIDs()
 	for _, r := range routes() {
-		d.dataRoutes[r.pattern] = &dataRoute{r, ids[r.pattern]}
+		r.id = ids[r.pattern]
+		d.dataRoutes[r.pattern] = &r
 	}
 	return d
 }
@@ -236,14 +231,14 @@ func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMa
 	if r.page == nil {
 		return nil, d.convert(a, ifNoneMatch, acceptsGzip)
 	}
-	page, err := r.page(d, &a.query, a.now)
+	body, changesAt, err := r.page(d, &a.query, a.now)
 	if err != nil {
 		return nil, err
 	}
 	response := &a.response
-	response.etag, response.changesAt = page.rendered.ETag(), page.changesAt
+	response.etag, response.changesAt = body.ETag(), changesAt
 	if response.setStatus(ifNoneMatch) {
-		response.body, response.coding = page.rendered.At(&a.now.Second, acceptsGzip)
+		response.body, response.coding = body.At(&a.now.Second, acceptsGzip)
 	}
 	return nil, nil
 }
@@ -305,56 +300,56 @@ func (d *dataAPI) conversion(q *params.Query, now requestTime) (*engine.Page[*en
 	return page, template, nil
 }
 
-func (d *dataAPI) currencies(_ *params.Query, now requestTime) (dataPage, error) {
+func (d *dataAPI) currencies(_ *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Currencies()
 	if err != nil {
-		return dataPage{}, err
+		return nil, time.Time{}, err
 	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt}, nil
+	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt, nil
 }
 
-func (d *dataAPI) institutions(q *params.Query, now requestTime) (dataPage, error) {
+func (d *dataAPI) institutions(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
 	if err != nil {
-		return dataPage{}, err
+		return nil, time.Time{}, err
 	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return institutionsBody(page, now) }), page.ChangesAt}, nil
+	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return institutionsBody(page, now) }), page.ChangesAt, nil
 }
 
-func (d *dataAPI) institution(q *params.Query, now requestTime) (dataPage, error) {
+func (d *dataAPI) institution(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	detail, err := d.config.Service.Institution(q.ID)
 	if err != nil {
-		return dataPage{}, err
+		return nil, time.Time{}, err
 	}
-	return dataPage{renderedPage(&detail.Rendered, formList, now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt}, nil
+	return renderedPage(&detail.Rendered, formList, now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt, nil
 }
 
-func (d *dataAPI) rates(q *params.Query, now requestTime) (dataPage, error) {
+func (d *dataAPI) rates(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
 	if err != nil {
-		return dataPage{}, err
+		return nil, time.Time{}, err
 	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return ratesBody(page, "", now) }), page.ChangesAt}, nil
+	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return ratesBody(page, "", now) }), page.ChangesAt, nil
 }
 
-func (d *dataAPI) best(q *params.Query, now requestTime) (dataPage, error) {
+func (d *dataAPI) best(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, false))
 	if err != nil {
-		return dataPage{}, err
+		return nil, time.Time{}, err
 	}
-	return dataPage{renderedPage(&page.Rendered, bestForm(q.Operation), now, func() rendered.Encoded { return ratesBody(page, q.Operation, now) }), page.ChangesAt}, nil
+	return renderedPage(&page.Rendered, bestForm(q.Operation), now, func() rendered.Encoded { return ratesBody(page, q.Operation, now) }), page.ChangesAt, nil
 }
 
-func (d *dataAPI) history(q *params.Query, now requestTime) (dataPage, error) {
+func (d *dataAPI) history(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
 	if err != nil {
-		return dataPage{}, err
+		return nil, time.Time{}, err
 	}
-	return dataPage{renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return historyBody(page, now) }), page.ChangesAt}, nil
+	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return historyBody(page, now) }), page.ChangesAt, nil
 }
 
 // dataRoute returns the route for a path, or nil if it is not that of a data operation.
-func (d *dataAPI) dataRoute(path []byte) *dataRoute {
+func (d *dataAPI) dataRoute(path []byte) *route {
 	r := d.dataRoutes[string(path)]
 	if r == nil && bytes.HasPrefix(path, []byte(params.InstitutionPath)) && oneSegment(path) {
 		r = d.dataRoutes[params.InstitutionPath+"{id}"]

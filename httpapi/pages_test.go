@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/tasard/tasard/engine"
 )
 
@@ -62,47 +60,6 @@ func TestPageMemo_Concurrency(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-// TestF4_NoAllocations: a warm page costs no allocation, also with a key, two windows, a proxy and an announcement.
-func TestF4_NoAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	announcing := newStaticAdmitter()
-	announcing.transition = keysRequiredIn(time.Hour)
-	servers := map[string]*Server{
-		"bare": newStaticServer(t), "gate": newStaticServerWithLimits(t, newStaticAdmitter()), "announcement": newStaticServerWithLimits(t, announcing),
-	}
-	for target, most := range map[string]float64{
-		benchTarget: 0,
-		"/v1/rates?currency=USD&institution=bhd&channel=branch&kind=commercial":  0,
-		"/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21&limit=100": 0,
-		"/v1/currencies":           0,
-		"/v1/institutions?limit=5": 0,
-		"/v1/institutions/bhd":     0,
-		"/v1/convert?currency=USD&operation=buy&amount=12.50": 1, // the amount's text
-	} {
-		for _, lines := range []string{
-			"", "Accept-Encoding: gzip, br\r\n", "If-None-Match: W/\"x\", *\r\n", "Authorization: Basic YTpi\r\n",
-			benchLinesBehindProxy() + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n",
-		} {
-			for name, server := range servers {
-				ctx := new(fasthttp.RequestCtx)
-				// A connection's context keeps its buffer for bodies; one that was never on a connection would not.
-				ctx.Init2(newRepeatingConn(nil, 0), nil, false)
-				readRequest(t, ctx, benchRequest(target, lines))
-				allocations := testing.AllocsPerRun(100, func() {
-					ctx.Response.Reset()
-					server.serve(ctx)
-				})
-				limited := bytes.Contains(ctx.Response.Header.Header(), []byte("\r\nX-RateLimit-Limit: "))
-				if status := ctx.Response.StatusCode(); allocations > most || status != 200 && status != 304 || limited != (name != "bare") {
-					t.Errorf("%s, %s, %q: %d, %v allocations, want at most %v", name, target, lines, status, allocations, most)
-				}
-			}
-		}
-	}
 }
 
 func TestRequestIDs(t *testing.T) {

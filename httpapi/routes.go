@@ -3,33 +3,37 @@ package httpapi
 import (
 	"bytes"
 	"slices"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/httpapi/internal/params"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // route is a data operation (all of /v1 except /v1/account): a row of the table routes.
 type route struct {
 	pattern   string
 	operation params.Operation
-	page      func(d *dataAPI, q *params.Query, now requestTime) (dataPage, error) // nil: convert
+	// page returns the body, and the next expiry of a rate in it, or zero (engine.Page.ChangesAt). nil: convert.
+	page func(d *dataAPI, q *params.Query, now requestTime) (*rendered.Body, time.Time, error)
 	// fromCatalogue means that the operation needs only the catalogue of currencies and institutions, so it is ready
 	// before any rate is loaded.
 	fromCatalogue bool
+	id            routeID // set by newDataAPI
 }
 
 // routes returns the table of data operations. A new operation also needs a params.Operation and rows for its
 // parameters in package params.
 func routes() []route {
 	return []route{
-		{"/v1/currencies", params.Currencies, (*dataAPI).currencies, true},
-		{"/v1/institutions", params.Institutions, (*dataAPI).institutions, true},
-		{params.InstitutionPath + "{id}", params.Institution, (*dataAPI).institution, true},
-		{"/v1/rates", params.Rates, (*dataAPI).rates, false},
-		{"/v1/rates/best", params.Best, (*dataAPI).best, false},
-		{"/v1/rates/history", params.History, (*dataAPI).history, false},
-		{"/v1/convert", params.Convert, nil, false},
+		{pattern: "/v1/currencies", operation: params.Currencies, page: (*dataAPI).currencies, fromCatalogue: true},
+		{pattern: "/v1/institutions", operation: params.Institutions, page: (*dataAPI).institutions, fromCatalogue: true},
+		{pattern: params.InstitutionPath + "{id}", operation: params.Institution, page: (*dataAPI).institution, fromCatalogue: true},
+		{pattern: "/v1/rates", operation: params.Rates, page: (*dataAPI).rates},
+		{pattern: "/v1/rates/best", operation: params.Best, page: (*dataAPI).best},
+		{pattern: "/v1/rates/history", operation: params.History, page: (*dataAPI).history},
+		{pattern: "/v1/convert", operation: params.Convert},
 	}
 }
 

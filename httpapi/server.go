@@ -121,7 +121,7 @@ func (l *Limits) setDefaults() {
 // Server answers requests over HTTP/1.1. It is safe for concurrent use.
 type Server struct {
 	*responder
-	expressPath
+	*dataAPI
 	*accountAPI
 	sitePages
 	tls    *tls.Config // nil without TLS
@@ -149,7 +149,7 @@ func New(c Config) *Server {
 	}
 	w, table := newResponder(c), params.NewTable()
 	s := &Server{
-		responder: w, expressPath: expressPath{newDataAPI(w, table)}, accountAPI: newAccountAPI(w, table), sitePages: sitePages{w},
+		responder: w, dataAPI: newDataAPI(w, table), accountAPI: newAccountAPI(w, table), sitePages: sitePages{w},
 		tls: conn.TLSConfig(c.Certificate, c.Clock),
 	}
 	s.paths = s.endpoints()
@@ -282,8 +282,7 @@ func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 
 // begin begins a new request.
 func (a *requestState) begin(c *conn.Conn) {
-	a.requestData = requestData{}
-	a.conn = c
+	*a = requestState{requestScratch: a.requestScratch, conn: c}
 }
 
 // finish must be deferred for every request. It answers after a panic, counts the response and calls the access log.
