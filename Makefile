@@ -107,7 +107,7 @@ vuln: $(GOVULN) ## known vulnerabilities of Go and of modules that our code can 
 	@.ci/vulnerabilities
 
 .PHONY: contract
-contract: build ## the OpenAPI document and the Postman collection of a demo, checked with well-known tools, and the clients of docs/clients.md; needs Node.js, Python
+contract: build ## the OpenAPI document of a demo, checked with well-known tools, and the clients of docs/clients.md; needs Node.js, Python
 	@.ci/contract/check
 
 .PHONY: pages-test

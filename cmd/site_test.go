@@ -86,7 +86,7 @@ func TestSite_Documents(t *testing.T) {
 	const public = "https://tasas.example"
 	p := startImported(t, serveArgs(t.TempDir(), "--public-url", public), observation(1, "59", "60"))
 	named := regexp.MustCompile(`https://tasas\.example(/[^\s"'<>)]*)`)
-	for _, path := range []string{"/openapi.json", "/openapi.yaml", "/.well-known/api-catalog", "/postman.json", "/llms.txt", "/", "/docs"} {
+	for _, path := range []string{"/openapi.json", "/openapi.yaml", "/.well-known/api-catalog", "/llms.txt", "/", "/docs"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			status, headers := p.ask(method, path)
 			links := strings.Join(headers.Values("Link"), "\n")

@@ -14,7 +14,6 @@ const (
 	pathJSON     = "/openapi.json"
 	pathYAML     = "/openapi.yaml"
 	pathCatalog  = "/.well-known/api-catalog"
-	pathPostman  = "/postman.json"
 	pathLLMs     = "/llms.txt"
 	pathDocs     = "/docs"
 	typeJSON     = "application/json"
@@ -32,19 +31,15 @@ var jsonText string
 //go:embed llms.txt
 var llmsText string
 
-//go:embed postman.json
-var postmanText string
-
 //go:embed api-catalog.json
 var catalogText string
 
 // Texts in the documents that stand for the URL of the node. Config.PublicURL replaces them. If it is
 // "", baseServer is removed and the others stay as they are.
 const (
-	yamlServer    = "  - url: /"
-	jsonServer    = `"url": "/"`
-	postmanServer = `"key":"baseUrl","value":"http://127.0.0.1:8080"`
-	baseServer    = "{base}"
+	yamlServer = "  - url: /"
+	jsonServer = `"url": "/"`
+	baseServer = "{base}"
 )
 
 // Config says what the documents tell about their node.
@@ -87,7 +82,6 @@ func (c *Config) documents() []*document {
 		{path: pathJSON, mediaType: typeJSON, text: withServer(jsonText, jsonServer, `"url": `), config: c},
 		{path: pathYAML, mediaType: typeYAML, text: withServer(yamlText, yamlServer, "  - url: "), config: c},
 		{path: pathCatalog, mediaType: typeLinkset, text: withBase(catalogText), config: c},
-		{path: pathPostman, mediaType: typeJSON, text: withServer(postmanText, postmanServer, `"key":"baseUrl","value":`), config: c},
 		{path: pathLLMs, mediaType: typeMarkdown, text: withBase(llmsText), config: c},
 	}
 }

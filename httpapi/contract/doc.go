@@ -5,7 +5,6 @@
 //	/openapi.yaml               OpenAPI, written by hand (openapi.yaml)
 //	/openapi.json               OpenAPI, generated from openapi.yaml (openapi.json)
 //	/.well-known/api-catalog    a link set to all documents (RFC 9727, RFC 9264)
-//	/postman.json               a Postman collection v2.1, generated (postman.json)
 //	/llms.txt                   a page for language models (llmstxt.org)
 //
 // All documents are public. Caches may keep them for an hour. They have an ETag, and pages of every origin may read
@@ -13,10 +12,9 @@
 //
 // # How to change the contract
 //
-// Edit openapi.yaml and run "go test ./httpapi/contract -update", which generates openapi.json and postman.json. Then
-// run the tests of ./httpapi. They fail for every path, parameter, body, error code, status, header or example that
+// Edit openapi.yaml and run "go test ./httpapi/contract -update", which generates openapi.json. Then run the tests of ./httpapi. They fail for every path, parameter, body, error code, status, header or example that
 // differs between the documents and the node. "make contract" checks the documents with Redocly, Spectral,
-// oapi-codegen, openapi-typescript and the Postman library.
+// oapi-codegen and openapi-typescript.
 //
 // openapi.yaml uses only features that code generators support. Nullable fields have a list of types
 // ([string, "null"]). Parameters, schemas and responses have different names. There is no const, anyOf or allOf.
