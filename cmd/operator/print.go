@@ -8,6 +8,7 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -39,18 +40,18 @@ func printAccount(out io.Writer, a *admin.Account) {
 	}
 	terminal.Say(out, "account    %s\ne-mail     %s\nsince      %s\nstate      %s\n", a.ID, a.Email, a.CreatedAt, state)
 	terminal.Say(out, "limits     %s a day, %s in 60 seconds (%s)\n", terminal.Thousands(a.Limits.Day), terminal.Thousands(a.Limits.Minute), owner)
-	terminal.Say(out, "day        %s left, until %s\nminute     %s left\n", terminal.Thousands(a.Day.Remaining), a.Day.ResetAt, terminal.Thousands(a.Minute.Remaining))
+	terminal.Say(out, "day        %s left, until %s\nminute     %s left\n", terminal.Thousands(a.Day.Remaining), a.Day.Reset, terminal.Thousands(a.Minute.Remaining))
 	if len(a.Keys) == 0 {
 		terminal.Say(out, "keys       none\n")
 		return
 	}
 	terminal.Say(out, "\n")
-	terminal.Table(out, "KEY\tNAME\tENDS IN\tCREATED\tLAST USED\tSTATE", a.Keys, func(key *admin.Key) []any {
+	terminal.Table(out, "KEY\tNAME\tENDS IN\tCREATED\tLAST USED\tSTATE", a.Keys, func(key *account.KeyRecord) []any {
 		state := "active"
 		if !key.RevokedAt.IsZero() {
 			state = "revoked " + terminal.Text(key.RevokedAt)
 		}
-		return []any{key.ID, key.Name, key.Hint, key.CreatedAt, key.LastUsedAt, state}
+		return []any{key.ID, key.Name, key.Hint, key.CreatedAt, key.LastUsed, state}
 	})
 }
 

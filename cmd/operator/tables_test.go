@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -16,9 +17,9 @@ func TestAdmin_Tables(t *testing.T) {
 	var out bytes.Buffer
 	printAccount(&out, &admin.Account{
 		ID: 7, Email: "ana@example.com", CreatedAt: at, SuspendedAt: at, Reason: "a\x1b[2Jb", Limits: admin.Limits{Day: 20000, Minute: 60, Own: true},
-		Day: admin.Window{Limit: 20000, Remaining: 19990, ResetAt: at}, Minute: admin.Window{Limit: 60, Remaining: 50, ResetAt: at},
-		Keys: []admin.Key{
-			{ID: "key_1", Name: "\u202egnp.exe", Hint: "abcd", CreatedAt: at}, {ID: "key_2", Hint: "efgh", CreatedAt: at, RevokedAt: at, LastUsedAt: at},
+		Day: account.Window{Limit: 20000, Remaining: 19990, Reset: at}, Minute: account.Window{Limit: 60, Remaining: 50, Reset: at},
+		Keys: []account.KeyRecord{
+			{ID: "key_1", Name: "\u202egnp.exe", Hint: "abcd", CreatedAt: at}, {ID: "key_2", Hint: "efgh", CreatedAt: at, RevokedAt: at, LastUsed: at},
 		},
 	})
 	want := `account    7

@@ -17,13 +17,15 @@ const (
 // KeyRecord is the stored and listed data of an API key. It does not include the key itself. Admit reads only the last
 // fields, see Account.
 type KeyRecord struct {
-	ID        string
-	Name      string
-	Hint      string // last four characters
-	CreatedAt time.Time
-	LastUsed  time.Time // zero = never used; written to the log only with the next event Leased, so a crash can lose it
-	Digest    Digest
-	RevokedAt time.Time // zero while active
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Hint      string    `json:"hint"` // last four characters
+	CreatedAt time.Time `json:"createdAt"`
+	RevokedAt time.Time `json:"revokedAt,omitzero"` // zero while active
+	// LastUsed is zero if the key was never used. It is written to the log only with the next event Leased, so a crash
+	// can lose it.
+	LastUsed time.Time `json:"lastUsedAt,omitzero"`
+	Digest   Digest    `json:"-"`
 }
 
 // Active reports whether the key is not revoked.

@@ -19,7 +19,7 @@ func keyOf(k *KeyRecord) accountKey {
 }
 
 func (k *accountKey) record() KeyRecord {
-	return KeyRecord{k.id, k.name, k.hint, k.createdAt.time(), k.lastUsed.time(), k.digest, k.revokedAt.time()}
+	return KeyRecord{k.id, k.name, k.hint, k.createdAt.time(), k.revokedAt.time(), k.lastUsed.time(), k.digest}
 }
 
 func (k *accountKey) active() bool { return k.revokedAt == 0 }

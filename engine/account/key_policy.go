@@ -12,9 +12,9 @@ const KeyNoticeMin = 14 * 24 * time.Hour
 
 // KeyPolicy has the time from which every request needs an API key. The zero value means never.
 type KeyPolicy struct {
-	AnnouncedAt time.Time
-	RequiredAt  time.Time
-	By          string
+	AnnouncedAt time.Time `json:"announcedAt,omitzero"`
+	RequiredAt  time.Time `json:"requiredAt,omitzero"`
+	By          string    `json:"by,omitempty"`
 }
 
 // Announced is the event of an announcement that keys will be required.

@@ -29,8 +29,9 @@ func DefaultQuota() Quota { return Quota{DayLimitDefault, MinuteLimitDefault} }
 
 // Window is one limit and its current use, as response headers describe it.
 type Window struct {
-	Limit, Remaining int
-	Reset            time.Time // time at which Remaining increases next
+	Limit     int       `json:"limit"`
+	Remaining int       `json:"remaining"`
+	Reset     time.Time `json:"resetAt"` // time at which Remaining increases next
 }
 
 // QuotaResult says whether a request fits into both quota windows: the day and the minute.

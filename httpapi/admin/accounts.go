@@ -62,28 +62,14 @@ type (
 		SuspendedAt time.Time `json:"suspendedAt,omitzero"`
 		Reason      string    `json:"reason,omitempty"`
 		Limits      Limits    `json:"limits"`
-		Day         Window    `json:"day"`
-		Minute      Window    `json:"minute"`
-		Keys        []Key     `json:"keys"`
-	}
-	// Window is the state of one limit of an account: the requests of a day or of a minute.
-	Window struct {
-		Limit     int       `json:"limit"`
-		Remaining int       `json:"remaining"`
-		ResetAt   time.Time `json:"resetAt"`
+		// Day and Minute are the states of the two limits. Keys have no secrets.
+		Day    account.Window      `json:"day"`
+		Minute account.Window      `json:"minute"`
+		Keys   []account.KeyRecord `json:"keys"`
 	}
 	// Unlocked is the masked e-mail address whose owner can log in again.
 	Unlocked struct {
 		Email string `json:"email"`
-	}
-	// Key describes an API key, without its secret.
-	Key struct {
-		ID         string    `json:"id"`
-		Name       string    `json:"name"`
-		Hint       string    `json:"hint"` // the last four characters of the key
-		CreatedAt  time.Time `json:"createdAt"`
-		RevokedAt  time.Time `json:"revokedAt,omitzero"`
-		LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
 	}
 )
 
@@ -93,8 +79,6 @@ func (s *Server) limits(own account.Quota) Limits {
 
 // author returns the author's name, so that readBody can check it.
 func (a Author) author() string { return a.Name }
-
-func windowOf(w account.Window) Window { return Window{w.Limit, w.Remaining, w.Reset} }
 
 func (s *Server) listAccounts(*http.Request, NoBody) ([]ListedAccount, error) {
 	accounts, err := s.config.Node.ListAccounts()
@@ -141,15 +125,10 @@ func (s *Server) describe(id uint64) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	result := Account{
+	return Account{
 		ID: record.ID, Email: record.Email.String(), CreatedAt: record.CreatedAt, SuspendedAt: record.SuspendedAt, Reason: record.Reason,
-		Limits: s.limits(record.Quota), Day: windowOf(quota.Day), Minute: windowOf(quota.Minute), Keys: []Key{},
-	}
-	for i := range record.Keys {
-		key := &record.Keys[i]
-		result.Keys = append(result.Keys, Key{key.ID, key.Name, key.Hint, key.CreatedAt, key.RevokedAt, key.LastUsed})
-	}
-	return result, nil
+		Limits: s.limits(record.Quota), Day: quota.Day, Minute: quota.Minute, Keys: append([]account.KeyRecord{}, record.Keys...),
+	}, nil
 }
 
 // change calls do for the account that the path names. It logs the change, and returns the changed account.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 )
 
 // Values of Config.Mail: how login codes are sent.
@@ -31,14 +32,11 @@ type (
 		At time.Time `json:"at"`
 		Author
 	}
-	// KeyPolicy says whether requests need API keys. By is the author of the announcement. Mail says how login codes are
-	// sent (Config.Mail).
+	// KeyPolicy says whether requests need API keys. Mail says how login codes are sent (Config.Mail).
 	KeyPolicy struct {
-		State       string    `json:"state"`
-		RequiredAt  time.Time `json:"requiredAt,omitzero"`
-		AnnouncedAt time.Time `json:"announcedAt,omitzero"`
-		By          string    `json:"by,omitempty"`
-		Mail        string    `json:"mail"`
+		State string `json:"state"`
+		account.KeyPolicy
+		Mail string `json:"mail"`
 	}
 )
 
@@ -51,7 +49,7 @@ func (s *Server) showKeyPolicy(*http.Request, NoBody) (KeyPolicy, error) {
 	case policy.Pending(now):
 		state = KeysAnnounced
 	}
-	return KeyPolicy{state, policy.RequiredAt, policy.AnnouncedAt, policy.By, s.config.Mail}, nil
+	return KeyPolicy{state, policy, s.config.Mail}, nil
 }
 
 func (s *Server) announce(r *http.Request, body Announcement) (KeyPolicy, error) {

@@ -222,16 +222,11 @@ func (s *Server) publishedOffer(currency string, key engine.QuoteKey) *Offer {
 	return &Offer{rate.Buy.String(), rate.Sell.String(), rate.SourceID, rate.ExpiresAt, rate.Stale}
 }
 
-// observationsBytesMax is the largest size of Observations as JSON. tasard import sends batches of 2 to 3 MB.
-const observationsBytesMax = 64 << 20
-
 // Observations are rates from a file that an operator imports. The response is the receipt of the engine: which of them
 // were refused, and why.
 type Observations struct {
 	Refreshes []engine.Refresh `json:"refreshes"`
 }
-
-func (Observations) bytesMax() int { return observationsBytesMax }
 
 func (s *Server) importObservations(r *http.Request, body Observations) (engine.Receipt, error) {
 	receipt, err := s.config.Node.Observe(body.Refreshes)

@@ -106,20 +106,3 @@ func TestE1_TargetBytes(t *testing.T) {
 		}
 	}
 }
-
-// TestF4_GuardAllocatesNothing, refusals included.
-func TestF4_GuardAllocatesNothing(t *testing.T) {
-	requests := []string{
-		guardRequest,
-		"GET http://a:80/v1 HTTP/1.1\r\nHost: [::1]:80\r\nConnection: te, close\r\n\r\n",
-		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n",
-		"GET / HTTP/2.0\r\nHost: a\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n",
-	}
-	for _, request := range requests {
-		ctx := parseGuarded(t, request)
-		if n := testing.AllocsPerRun(100, func() { var f HeadInfo; Malformed(ctx, &f) }); n != 0 {
-			t.Errorf("%v allocations for %q", n, request)
-		}
-	}
-}

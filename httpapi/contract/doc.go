@@ -12,9 +12,10 @@
 //
 // # How to change the contract
 //
-// Edit openapi.yaml and run "go test ./httpapi/contract -update", which generates openapi.json. Then run the tests of ./httpapi. They fail for every path, parameter, body, error code, status, header or example that
-// differs between the documents and the node. "make contract" checks the documents with Redocly, Spectral,
-// oapi-codegen and openapi-typescript.
+// Edit openapi.yaml and run "go test ./httpapi/contract -update", which generates openapi.json. Then run the tests of
+// ./httpapi. They fail for every path, parameter, body, error code, status, header or example that differs between the
+// documents and the node. "make contract" checks the documents with Redocly, Spectral,
+// openapi-typescript and quicktype.
 //
 // openapi.yaml uses only features that code generators support. Nullable fields have a list of types
 // ([string, "null"]). Parameters, schemas and responses have different names. There is no const, anyOf or allOf.
