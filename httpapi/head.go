@@ -68,7 +68,12 @@ func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 
 // requestState is the state of a request while it is answered.
 type requestState struct {
+	requestData
 	requestScratch
+}
+
+// requestData is the part that begin clears: to clear it in place takes a hundred instructions less than a new state.
+type requestData struct {
 	conn.HeadInfo
 	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
 	caller         account.Caller

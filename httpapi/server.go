@@ -282,7 +282,8 @@ func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 
 // begin begins a new request.
 func (a *requestState) begin(c *conn.Conn) {
-	*a = requestState{requestScratch: a.requestScratch, conn: c}
+	a.requestData = requestData{}
+	a.conn = c
 }
 
 // finish must be deferred for every request. It answers after a panic, counts the response and calls the access log.
