@@ -62,7 +62,7 @@ func TestSuggest_MisleadingDocuments(t *testing.T) {
 	for _, c := range misleadingDocuments() {
 		for _, known := range [][]suggest.Known{nil, last} {
 			at := time.Date(2026, 9, 17, 17, 0, 0, 0, engine.Location())
-			s := suggest.Suggest(source.BuiltInFile(c.source), c.page, &source.Document{Body: []byte(c.body)}, known, engine.DateOf(at))
+			s := suggest.Suggest(source.DefaultSet().File(c.source), c.page, &source.Document{Body: []byte(c.body)}, known, engine.DateOf(at))
 			if s.Definition != nil {
 				suggested++
 			}

@@ -38,7 +38,7 @@ in the directory of --sources replaces it.`,
 			if err != nil {
 				return err
 			}
-			return printFile(p, source.BuiltInFile(d.ID))
+			return printFile(p, source.DefaultSet().File(d.ID))
 		},
 	}.Command(p)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,10 +63,6 @@ func (o *suggestOptions) run(ctx context.Context, p *process.Process, args []str
 	if err != nil {
 		return err
 	}
-	base, err := o.definitionFile(d)
-	if err != nil {
-		return err
-	}
 	var known []suggest.Known
 	for _, text := range o.known {
 		k, err := parseKnown(text)
@@ -90,7 +84,7 @@ func (o *suggestOptions) run(ctx context.Context, p *process.Process, args []str
 	if err != nil {
 		return err
 	}
-	suggested := suggest.Suggest(base, page, document, known, engine.DateOf(document.FetchedAt))
+	suggested := suggest.Suggest(reference.Sources.File(d.ID), page, document, known, engine.DateOf(document.FetchedAt))
 	for _, f := range suggested.Found {
 		terminal.Fprintf(p.Stderr, "%s %s %s at %s: %s\n", f.Currency, strings.TrimSpace(string(f.Channel)+" "+string(f.Side)), f.Price,
 			terminal.Sanitize(f.Place), terminal.Sanitize(strings.Join(f.Reasons, ", ")))
@@ -102,27 +96,6 @@ func (o *suggestOptions) run(ctx context.Context, p *process.Process, args []str
 		return exit.Errorf(exit.NothingFound, "no definition of %s can be suggested from this document; give the prices that are known with --known", d.ID)
 	}
 	return printFile(p, suggested.Definition)
-}
-
-// definitionFile returns the file of a definition: one of the operator, or the built-in one.
-func (o *suggestOptions) definitionFile(d *source.Definition) ([]byte, error) {
-	if o.Config.Definitions == "" {
-		return source.BuiltInFile(d.ID), nil
-	}
-	files, err := filepath.Glob(filepath.Join(o.Config.Definitions, "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name) //nolint:gosec // G304: in the directory that the operator names
-		if err != nil {
-			return nil, exit.WrapUncoded(exit.NoInput, err)
-		}
-		if own, err := source.ReadDefinition(name, text); err == nil && own.ID == d.ID && len(own.Pages) > 0 {
-			return text, nil
-		}
-	}
-	return source.BuiltInFile(d.ID), nil
 }
 
 // parseKnown parses a value of --known, such as USD=58.10/59.60 or EUR=/70.05.

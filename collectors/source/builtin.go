@@ -5,15 +5,6 @@ import "embed"
 //go:embed definitions/*.json definition.schema.json
 var embedded embed.FS
 
-// BuiltInFile returns the text of the file with the built-in definition of a source, or nil if there is none.
-func BuiltInFile(id string) []byte {
-	text, err := embedded.ReadFile("definitions/" + id + ".json")
-	if err != nil {
-		return nil
-	}
-	return text
-}
-
 // Schema returns the JSON Schema of definition files, for editors. It has every key that a definition file may have. It
 // does not check what needs a parser, such as selectors and patterns, or several keys at once.
 func Schema() []byte {

@@ -20,7 +20,8 @@ const filesMax = 1000
 // Extend returns another set.
 type Set struct {
 	byID map[string]*Definition
-	list []*Definition // sorted by id
+	list []*Definition     // sorted by id
+	text map[string][]byte // of the files with the definitions, by id
 }
 
 var defaultSet = sync.OnceValue(func() *Set {
@@ -57,6 +58,10 @@ func (s *Set) Find(id string) (*Definition, bool) {
 	return d, known
 }
 
+// File returns the text of the file with the definition of a source, without the changes of another file. It returns
+// nil if there is none.
+func (s *Set) File(id string) []byte { return s.text[id] }
+
 // Extend returns a set with the definitions of s and of a directory. It reads the files *.json of the directory; each
 // has one definition. A file with pages is a whole definition. It replaces the definition of s with the same id. A file
 // without pages changes a definition of s; docs/definitions.md has its keys. The key caFile is a path below the
@@ -72,21 +77,27 @@ func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 	if len(listing) > filesMax {
 		return nil, fmt.Errorf("list the definitions: %s has %d files *.json, at most %d are accepted", dir, len(listing), filesMax)
 	}
-	extended, readFrom := maps.Clone(s.byID), map[string]string{}
+	extended, readFrom, text := maps.Clone(s.byID), map[string]string{}, map[string][]byte{}
+	maps.Copy(text, s.text)
 	var problems []error
 	for _, file := range listing {
 		loaded, err := loadDefinitionFile(files, dir, file.Name(), tested)
 		if err == nil {
 			err = loaded.addTo(extended, readFrom)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			problems = append(problems, err)
+		case loaded.definition != nil:
+			text[loaded.id] = loaded.text
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return sortedSet(extended), nil
+	set := sortedSet(extended)
+	set.text = text
+	return set, nil
 }
 
 // ReadDefinition reads the text of a file with a whole definition. The error has all problems.

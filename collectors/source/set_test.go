@@ -136,6 +136,9 @@ func TestAnOperatorAddsAndReplacesDefinitions(t *testing.T) {
 	if popular.Name != "Sitio web" || popular.CAFile != "ca/popular.pem" || len(popular.Pages[0].Requests) != 2 {
 		t.Errorf("popular-site is not replaced as a whole: %+v", popular)
 	}
+	if string(set.File("popular-site")) != fieldsFile || len(set.File("bhd-site")) == 0 {
+		t.Errorf("the files are not those of the definitions: %s", set.File("popular-site"))
+	}
 	if before, _ := source.DefaultSet().Find("popular-site"); before.Name != "Sitio web de Banco Popular" {
 		t.Errorf("the default set has changed: %+v", before)
 	}

@@ -106,7 +106,7 @@ func (s *sites) suggest(t *testing.T, p sourcePage, fault simulated.Fault) (sugg
 	must(t, err)
 	must(t, s.changed.SetFault(p.d.ID, fault))
 	doc := s.changed.Document(p.d.ID, p.index)
-	return suggest.Suggest(source.BuiltInFile(p.d.ID), p.index, doc, knownOf(good.Observations), engine.DateOf(noon)), prices(p.d, good.Observations)
+	return suggest.Suggest(source.DefaultSet().File(p.d.ID), p.index, doc, knownOf(good.Observations), engine.DateOf(noon)), prices(p.d, good.Observations)
 }
 
 func must(t *testing.T, err error) {
@@ -213,7 +213,7 @@ func TestSuggest_Refuses(t *testing.T) {
 		"a challenge":            {`<html><script src="/_Incapsula_Resource?x"></script>Request unsuccessful. Incapsula incident ID: 1</html>`, "bot protection"},
 		"not JSON":               {`{"USD":{"compra":58.10`, "the JSON can't be read"},
 	} {
-		s := suggest.Suggest(source.BuiltInFile("bdi-site"), 0, &source.Document{Body: []byte(c.body)}, nil, engine.DateOf(noon))
+		s := suggest.Suggest(source.DefaultSet().File("bdi-site"), 0, &source.Document{Body: []byte(c.body)}, nil, engine.DateOf(noon))
 		if s.Definition != nil || !strings.Contains(strings.Join(s.Notes, "\n"), c.note) {
 			t.Errorf("%s: found %+v, %q, want no definition and %q", name, s.Found, s.Notes, c.note)
 		}
@@ -223,7 +223,7 @@ func TestSuggest_Refuses(t *testing.T) {
 // TestSuggest_Keeps wants all of the definition as it was, but for how the page is read and the evidence.
 func TestSuggest_Keeps(t *testing.T) {
 	body := `<p>Dólar compra 58.10 venta 60.10</p><small>Actualizado: 21/09/2026 12:00</small>`
-	s := suggest.Suggest(source.BuiltInFile("bdi-site"), 0, &source.Document{Body: []byte(body)}, nil, engine.DateOf(noon))
+	s := suggest.Suggest(source.DefaultSet().File("bdi-site"), 0, &source.Document{Body: []byte(body)}, nil, engine.DateOf(noon))
 	d, err := source.ReadDefinition("bdi-site.json", s.Definition)
 	must(t, err)
 	base, _ := source.DefaultSet().Find("bdi-site")

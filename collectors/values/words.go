@@ -45,7 +45,7 @@ var dictionary = makeDictionary(map[Topic]map[string]string{
 		"USD": "usd us us$ u$s dolar dolares dollar dollars dol",
 		"EUR": "eur euro euros € eu eu$ eur$", "GBP": "gbp libra libras £ pound pounds sterling",
 		"CHF": "chf franco francos swissfranc", "CAD": "cad cad$ ca$ cdollar",
-		"DKK": "dkk", "JPY": "jpy yen yenes", "BRL": "brl reales", "AUD": "aud", "CNY": "cny yuan", Pesos: "dop rd$ peso pesos",
+		"DKK": "dkk", "JPY": "jpy yen yenes", "BRL": "brl", "AUD": "aud", "CNY": "cny yuan", Pesos: "dop rd$ peso pesos",
 	},
 	AboutChannel: {
 		"branch": "sucursal sucursales oficina oficinas branch ventanilla", "digital": "digital digitales app internet movil online linea",
