@@ -77,7 +77,7 @@ func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets
 		return l
 	}
 	if c.Collect.Archive != "" {
-		l.archive = c.NewArchive(c.Collect.Archive)
+		l.archive = archive.New(archive.Config{Dir: c.Collect.Archive, Clock: c.Clock, Free: wal.FreeSpace, Logger: c.Logger})
 	}
 	l.client = c.NewClient(secrets)
 	l.collector = l.newCollector()
@@ -103,12 +103,6 @@ func (l *liveCollector) nextSlot() time.Time {
 		schedule = collectors.Daily()
 	}
 	return schedule.Next(l.config.Clock())
-}
-
-// NewArchive returns a writer of an archive, which keeps fetched documents.
-func (c Config) NewArchive(dir string) *archive.Writer {
-	c = c.withDefaults()
-	return archive.New(archive.Config{Dir: dir, Clock: c.Clock, Free: wal.FreeSpace, Logger: c.Logger})
 }
 
 // start starts collecting, unless the node collects nothing. The node must have read its log. Otherwise it would

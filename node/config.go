@@ -223,9 +223,3 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
 	}
 }
-
-// Core returns the configuration of package core, for a program that uses it without a Node.
-func (c Config) Core(reference ReferenceData) core.Config {
-	c = c.withDefaults()
-	return c.core(reference, nil)
-}

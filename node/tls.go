@@ -153,15 +153,3 @@ func (c *certificate) warn(log *slog.Logger, now time.Time) {
 }
 
 func formatInstant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
-
-// LoadTLS reads the certificate and its key like Open. It returns nil if none is configured.
-func (c Config) LoadTLS() (*tls.Certificate, error) {
-	if c.HTTP.ACME.Name != "" {
-		return acme.Stored(c.acme())
-	}
-	loaded, err := c.loadCertificate()
-	if err != nil || loaded == nil {
-		return nil, err
-	}
-	return loaded.pair.Load(), nil
-}

@@ -208,14 +208,6 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// String returns the fault in the form that ParseFault reads.
-func (f *Fault) String() string {
-	if f.Route == "" {
-		return strconv.Itoa(f.Status)
-	}
-	return strconv.Itoa(f.Status) + "@" + f.Route
-}
-
 // ParseFault parses a fault in one of the forms STATUS and STATUS@ROUTE, such as 503@/v1/rates/best.
 func ParseFault(text string) (Fault, error) {
 	status, route, _ := strings.Cut(text, "@")

@@ -82,34 +82,18 @@ func Open(c Config) (*Manager, error) {
 	if c.Client == nil {
 		c.Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forbidigo,forcetypeassert // a copy; documented
 	}
-	m, err := c.manager()
-	if err != nil {
-		return nil, err
+	c.Authority = cmp.Or(c.Authority, LetsEncrypt)
+	address, err := url.Parse(c.Authority)
+	if err != nil || address.Host == "" {
+		return nil, fmt.Errorf("%q: want the address of an ACME directory, such as %s", c.Authority, LetsEncrypt)
 	}
+	m := &Manager{config: c, dir: filepath.Join(c.Dir, url.PathEscape(address.Host)), tokens: map[string]string{}}
 	if m.accountKey, err = m.readAccountKey(); err != nil {
 		return nil, err
 	}
 	pair, err := m.readCertificate()
 	m.pair.Store(pair)
 	return m, err
-}
-
-// Stored returns the certificate that Open would use, or nil if there is none. It creates nothing.
-func Stored(c Config) (*tls.Certificate, error) {
-	m, err := c.manager()
-	if err != nil {
-		return nil, err
-	}
-	return m.readCertificate()
-}
-
-func (c Config) manager() (*Manager, error) {
-	c.Authority = cmp.Or(c.Authority, LetsEncrypt)
-	address, err := url.Parse(c.Authority)
-	if err != nil || address.Host == "" {
-		return nil, fmt.Errorf("%q: want the address of an ACME directory, such as %s", c.Authority, LetsEncrypt)
-	}
-	return &Manager{config: c, dir: filepath.Join(c.Dir, url.PathEscape(address.Host)), tokens: map[string]string{}}, nil
 }
 
 // Certificate returns the certificate in use, or nil if there is none yet.
