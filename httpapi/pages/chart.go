@@ -102,11 +102,7 @@ func (l *Localizer) chart(title string, from, to engine.Date, lines ...series) N
 		anchor string
 		engine.Date
 	}{{"start", from}, {"middle", from + (to-from)/2}, {"end", to}} {
-		text := l.ShortDate(date.Date)
-		if from.String()[:4] != to.String()[:4] { // the axis has two years
-			text += " " + date.String()[:4]
-		}
-		drawing = append(drawing, label(s.x(date.Date), chartLabelY, date.anchor, text))
+		drawing = append(drawing, label(s.x(date.Date), chartLabelY, date.anchor, s.dateText(l, date.Date)))
 	}
 	var values []string
 	for _, line := range lines {
@@ -136,7 +132,7 @@ func (l *Localizer) bands(s scale, lines []series) Node {
 		}
 	}
 	return El("g", intAttr("stroke-width", (chartRight-s.left)*daysOfBand/max(1, days-1)), Map(slices.Sorted(maps.Values(newest)), func(date engine.Date) Node {
-		text := l.ShortDate(date)
+		text := s.dateText(l, date)
 		for _, line := range lines {
 			if i := slices.IndexFunc(line.points, func(point chartPoint) bool { return point.date == date }); i >= 0 {
 				text += " · " + l.Str(line.key) + " " + sideOrDash(line.points[i].value)
@@ -172,6 +168,14 @@ func tickLabel(value, step int64) string {
 		places, step = places-1, step/10
 	}
 	return big.NewRat(value, unitsPerDOP).FloatString(places)
+}
+
+// dateText formats a date, with the year if the axis has two of them.
+func (s scale) dateText(l *Localizer, date engine.Date) string {
+	if s.from.String()[:4] == s.to.String()[:4] {
+		return l.ShortDate(date)
+	}
+	return l.ShortDate(date) + " " + date.String()[:4]
 }
 
 func (s scale) y(value int64) int {
