@@ -208,7 +208,7 @@ type membership interface {
 	StepDown(ctx context.Context) error
 	Close() error
 	journal(c *Config) actors.Journal
-	acquire(ctx context.Context, name string) (clusterLease, error)
+	acquire(ctx context.Context) (clusterLease, error)
 }
 
 // clusterLease is the right to do work that only one node of the cluster does at a time. Lost returns a channel that is
@@ -366,15 +366,11 @@ func leaveCluster(member membership) error {
 	return nil
 }
 
-// collectLeaseName is the name of the lease whose holder collects for the cluster: it fetches the rates from the
-// sources.
-const collectLeaseName = "collect"
-
-// collectWithLease waits for the lease collectLeaseName, and collects (fetches the rates from the sources) while this
-// node holds it. If the lease is lost, it waits again, until ctx ends. When it returns, no collection is in progress.
+// collectWithLease waits for the lease of the leader, and collects (fetches the rates from the sources) while this node
+// holds it. If the lease is lost, it waits again, until ctx ends. When it returns, no collection is in progress.
 func (n *Node) collectWithLease(ctx context.Context) {
 	for {
-		lease, err := n.cluster.acquire(ctx, collectLeaseName)
+		lease, err := n.cluster.acquire(ctx)
 		if err != nil {
 			return // the node is stopping
 		}

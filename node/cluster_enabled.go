@@ -63,6 +63,6 @@ func (j *clusterJournal) Close() error {
 	return j.Journal.Close()
 }
 
-func (m clusterMembership) acquire(ctx context.Context, name string) (clusterLease, error) {
-	return m.Acquire(ctx, name)
+func (m clusterMembership) acquire(ctx context.Context) (clusterLease, error) {
+	return m.Acquire(ctx)
 }

@@ -24,17 +24,14 @@ type Lease struct {
 	done   chan struct{}
 }
 
-// Acquire waits until this node leads. If ctx ends first, it returns an error. name is for the log.
-func (c *Cluster) Acquire(ctx context.Context, name string) (*Lease, error) {
-	if err := checkName("name of a lease", name); err != nil {
-		return nil, err
-	}
+// Acquire waits until this node leads. If ctx ends first, it returns an error.
+func (c *Cluster) Acquire(ctx context.Context) (*Lease, error) {
 	for ctx.Err() != nil || !c.holdsLease() {
 		if c.ctx.Err() != nil {
 			return nil, errClosed
 		}
 		if err := sleep(ctx, leasePollInterval); err != nil {
-			return nil, fmt.Errorf("acquire the lease %s: %w", name, err)
+			return nil, fmt.Errorf("acquire the lease of the leader: %w", err)
 		}
 	}
 	l := &Lease{lost: make(chan struct{}), done: make(chan struct{})}

@@ -186,7 +186,7 @@ func TestLease(t *testing.T) {
 	for _, n := range f.nodes {
 		all.Go(func() {
 			for {
-				l, err := n.cluster.Acquire(ctx, "collect")
+				l, err := n.cluster.Acquire(ctx)
 				if err != nil {
 					return
 				}
