@@ -156,22 +156,14 @@ func (m *memoryJournal) appended() int {
 }
 
 type testClock struct {
-	mu    sync.Mutex
-	Now   time.Time
-	reads int
+	mu  sync.Mutex
+	Now time.Time
 }
 
 func (c *testClock) Read() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reads++
 	return c.Now
-}
-
-func (c *testClock) looked() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reads
 }
 
 func (c *testClock) advance(d time.Duration) {

@@ -13,19 +13,6 @@ func stateOf(data []byte) func(io.Writer) error {
 	}
 }
 
-// snapshotState reads the newest snapshot.
-func snapshotState(t testing.TB, l *Log) (uint64, []byte) {
-	t.Helper()
-	seq, r, ok, err := l.Snapshot()
-	must(t, err)
-	if !ok {
-		return 0, nil
-	}
-	state, err := io.ReadAll(r)
-	must(t, errors.Join(err, r.Close()))
-	return seq, state
-}
-
 func TestSnapshotSequences(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	defer mustClose(t, l)

@@ -238,9 +238,11 @@ func (m *Mailer) next() (*entry, time.Duration) {
 
 // wait waits until wakeWorker is called, the mailer's context is canceled, or the duration has passed.
 func (m *Mailer) wait(duration time.Duration) {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
 	select {
 	case <-m.wake:
-	case <-time.After(duration):
+	case <-timer.C:
 	case <-m.ctx.Done():
 	}
 }

@@ -61,23 +61,28 @@ func (t *writeTimer) start(inCluster bool) {
 }
 
 func (t *writeTimer) run(returns <-chan time.Time) {
-	var delay <-chan time.Time
+	delay := time.NewTimer(FlushDelay)
+	defer delay.Stop()
+	delay.Stop()
+	waiting := false
 	for {
 		var message mailbox.Message = &Flush{}
 		select {
 		case <-t.end:
 			return
 		case <-t.wake:
-			if delay == nil {
-				delay = time.After(FlushDelay)
+			if !waiting {
+				waiting = true
+				delay.Reset(FlushDelay)
 			}
 			continue
 		case <-returns:
 			message = &CheckReturns{}
 		case <-t.now:
-			delay = nil
-		case <-delay:
-			delay = nil
+			waiting = false
+			delay.Stop()
+		case <-delay.C:
+			waiting = false
 		}
 		for _, shard := range t.shards {
 			shard.Send(message)

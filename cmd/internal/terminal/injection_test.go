@@ -35,8 +35,6 @@ type stringer string
 
 func (s stringer) String() string { return string(s) }
 
-func validText(text string) bool { return strings.ToValidUTF8(text, "\ufffd") == text }
-
 // TestS14_OneLineIn: whatever stands in whichever field, one record is one line, in both forms, and nothing in it is
 // obeyed by a terminal. JSON is for machines: DEL and C1 controls end no line there and are left as they are.
 func TestS14_OneLineIn(t *testing.T) {
