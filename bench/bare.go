@@ -21,7 +21,7 @@ const (
 	readTimeoutDefault      = 5 * time.Second
 	writeTimeoutDefault     = 5 * time.Second
 	idleTimeoutDefault      = 60 * time.Second
-	headerBytesMaxDefault   = 8 << 10
+	headerBytesMaxDefault   = 4 << 10
 	bodyBytesMaxDefault     = 4 << 10
 	writeBufferBytesDefault = 12 << 10
 	connsDefault            = 16384
