@@ -473,6 +473,9 @@ func (s *Server) Metrics() []prometheus.Collector {
 	return s.counters.Collectors()
 }
 
+// Refused returns how many requests were refused since then because the quota of a minute or of a day was used up.
+func (s *Server) Refused() (minute, day uint64) { return s.counters.Refused() }
+
 // logAccess passes a record of the response in ctx to Config.AccessLog.
 func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 	if id := s.idOf(ctx); id != nil { // otherwise appendHead has set a.id

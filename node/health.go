@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -48,7 +49,8 @@ func (n *Node) logConditions(ctx context.Context) {
 	ticker := time.NewTicker(conditionInterval)
 	defer ticker.Stop()
 	problems := map[string]engine.Condition{}
-	for collected := false; ; {
+	var refused refusals
+	for collected, checks := false, 1; ; checks++ {
 		if !collected && n.collector.collectedOnce() {
 			collected = true
 			n.logUnmeasured()
@@ -56,11 +58,29 @@ func (n *Node) logConditions(ctx context.Context) {
 		for _, c := range n.core.Server.Conditions() {
 			n.logCondition(problems, c)
 		}
+		if checks%refusalChecks == 0 {
+			refused.log(n.config.Logger, n.core.Server.Refused)
+		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// refusalChecks is the number of checks, one a second, between two lines about refused requests.
+const refusalChecks = 60
+
+// refusals is how many requests were refused when the log last said so.
+type refusals struct{ minute, day uint64 }
+
+// log says how many requests were refused since the last call because a quota was used up, if any were.
+func (r *refusals) log(logger *slog.Logger, counted func() (minute, day uint64)) {
+	before := *r
+	if r.minute, r.day = counted(); *r != before {
+		logger.Info("requests were refused with 429 in the last minute; a load test needs --limits=off, a proxy --trusted-proxy",
+			"overQuotaOfMinute", r.minute-before.minute, "overQuotaOfDay", r.day-before.day)
 	}
 }
 

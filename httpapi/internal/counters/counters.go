@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -73,6 +74,7 @@ type Counters struct {
 	durations                    *prometheus.HistogramVec
 	routes                       []routeCounters    // in the order of Config.Routes
 	admittedKey, admittedOther   prometheus.Counter // admissions, with a key and without
+	overMinute, overDay          atomic.Uint64      // requests refused because a quota was used up
 }
 
 // routeCounters are the bound metrics of a route.
@@ -145,11 +147,18 @@ func (c *Counters) Admission(hasKey bool, code engine.Code) {
 	case code == "":
 		c.admittedOther.Inc()
 		return
+	case code == engine.CodeRateLimited:
+		c.overMinute.Add(1)
+	case code == engine.CodeQuotaExceeded:
+		c.overDay.Add(1)
 	case !slices.Contains(Outcomes(), outcome):
 		outcome = unavailable
 	}
 	c.admissions.WithLabelValues(callerLabel(hasKey), outcome).Inc()
 }
+
+// Refused returns how many requests were refused because the quota of a minute or of a day was used up.
+func (c *Counters) Refused() (minute, day uint64) { return c.overMinute.Load(), c.overDay.Load() }
 
 // Collectors returns the metrics.
 func (c *Counters) Collectors() []prometheus.Collector {
