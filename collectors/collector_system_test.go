@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -531,15 +532,16 @@ func TestD5_CrashAroundASlot(t *testing.T) {
 	t.Logf("seed %d: %d crashes within an append", seed, cut)
 }
 
+// otherSlots gives each publication a slot of its own.
 type otherSlots struct {
 	Sink
-	random *rand.Rand
+	count *atomic.Int64
 }
 
 func (o otherSlots) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	for i := range refreshes {
 		if !refreshes[i].Slot.IsZero() {
-			refreshes[i].Slot = refreshes[i].Slot.Add(time.Duration(o.random.IntN(1000)))
+			refreshes[i].Slot = refreshes[i].Slot.Add(time.Duration(o.count.Add(1)))
 		}
 	}
 	return o.Sink.Observe(refreshes)
@@ -548,10 +550,11 @@ func (o otherSlots) Observe(refreshes []engine.Refresh) (engine.Receipt, error) 
 // TestD5_ControlCrash takes away what keeps a slot from being published twice.
 func TestD5_ControlCrash(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 0))
+	var published atomic.Int64
 	found := 0
 	for range 5 {
 		count, _ := crashRound(t, random, santoDomingo(2026, 9, 14, 8, 0, 0), func(c *Config) {
-			c.Sink, c.LastSlot = otherSlots{c.Sink, random}, nil
+			c.Sink, c.LastSlot = otherSlots{c.Sink, &published}, nil
 		})
 		for _, times := range count {
 			found += max(times-1, 0)

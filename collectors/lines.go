@@ -33,7 +33,7 @@ func (l *lineReader) next() (line []byte, long bool, err error) {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		line, long = bytes.Clone(chunk[:lineBytesMax]), true
 		for length := len(chunk); errors.Is(err, bufio.ErrBufferFull); length += len(chunk) {
-			if length > endlessBytesMin {
+			if length > endlessLineBytes {
 				return nil, false, ErrEndlessLine
 			}
 			chunk, err = l.in.ReadSlice('\n')

@@ -15,7 +15,7 @@ import (
 // Limits of an observation file.
 const (
 	lineBytesMax           = 64 << 10 // of a line without its line end; a usual line has 90 bytes
-	endlessBytesMin        = 16 << 20 // a line of more bytes ends the reading with ErrEndlessLine
+	endlessLineBytes       = 16 << 20 // a line of more bytes ends the reading with ErrEndlessLine
 	refreshObservationsMax = 10_000   // lines with the same source and time (a refresh); usually at most 3,500
 	batchErrorsMax         = 256      // malformed lines in one Batch
 	sourceIDMax            = 80       // characters of a source id, as many as of an institution id

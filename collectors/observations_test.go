@@ -237,7 +237,7 @@ func TestOpenObservationsRefuses(t *testing.T) {
 		{"xlsx", "PK\x03\x04\x14", "x.csv: line 1: found a zip file or a workbook (xlsx)" + want + "import a workbook as a document of its source, such as --source bcrd-usd, or save it as CSV; unpack a zip file first"},
 		{"xls", "\xd0\xcf\x11\xe0\xa1", "x.csv: line 1: found a workbook (xls)" + want + "save it as .xlsx, for --source, or as CSV"},
 		{"zeros", "a\x00", "x.csv: line 1: found the byte 0x00 at position 2, want text in UTF-8 without NUL"},
-		{"endless", strings.Repeat("x", endlessBytesMin+2*lineBytesMax), "read the header of x.csv: a line is longer than 16 MiB; this is not an observation file"},
+		{"endless", strings.Repeat("x", endlessLineBytes+2*lineBytesMax), "read the header of x.csv: a line is longer than 16 MiB; this is not an observation file"},
 		{"Latin 1", "a\xf1o", "x.csv: line 1: found the byte 0xF1 at position 2, want text in UTF-8 without NUL"},
 		{"quote", `"buy`, `x.csv: line 1: found extraneous or missing " in quoted-field at position 5, want fields with quotes in quotes and each quote doubled, as "a ""b"""`},
 		{"long", strings.Repeat("x", lineBytesMax+1), long},

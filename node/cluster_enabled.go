@@ -35,12 +35,13 @@ type clusterJournal struct {
 }
 
 // Join joins the cluster. It then waits for a majority, because without one the node would reject changes that can
-// succeed a moment later. Both together take majorityWait or, until the node has a log, as long as necessary.
+// succeed a moment later. A node with a log spends at most majorityWait on both; one without a log waits until it has
+// joined, or ctx ends.
 func (j *clusterJournal) Join(ctx context.Context) (loginCodeKey []byte, err error) {
-	waiting, cancel := context.WithTimeout(ctx, majorityWait)
+	majorityCtx, cancel := context.WithTimeout(ctx, majorityWait)
 	defer cancel()
 	if j.Journal, err = j.cluster.Join(ctx); err == nil {
-		awaitMajority(waiting, j.cluster)
+		awaitMajority(majorityCtx, j.cluster)
 		loginCodeKey, err = j.cluster.LoginCodeKey(ctx)
 	}
 	if err != nil {

@@ -69,7 +69,7 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 	if offer := r.takeOffer(); offer != nil {
 		return c.acceptOffer(ctx, log, offer)
 	}
-	r.confirmReads()
+	r.requestReadIndex()
 	switch {
 	case !hasStream:
 		return log, false, c.bootstrap(log.Last())

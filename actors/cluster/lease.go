@@ -58,10 +58,10 @@ func (c *Cluster) holdsLease() bool {
 	if r == nil || !r.leads.Load() || !r.votersComplete() || !r.caughtUp() {
 		return false
 	}
-	r.confirmReads()
+	r.requestReadIndex()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.provedAt.Sub(r.ledSince) > leaseTime+2*leasePollInterval && c.config.Clock().Sub(r.provedAt) < leaseTime
+	return r.readIndexAskedAt.Sub(r.ledSince) > leaseTime+2*leasePollInterval && c.config.Clock().Sub(r.readIndexAskedAt) < leaseTime
 }
 
 // Lost returns a channel that is closed when the lease is lost or released. The holder must then stop the task.

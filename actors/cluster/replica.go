@@ -32,8 +32,9 @@ const (
 	// time, neither may win.
 	campaignStagger  = 60 * time.Millisecond
 	campaignInterval = 100 * time.Millisecond
-	// offerPatience is how long a running node gets nothing but snapshots that it cannot use before it ends.
-	offerPatience = 10 * time.Second
+	// A running node stops if it has received only snapshots that it cannot use for this long. At its next start it
+	// copies another node's log.
+	unusableSnapshotsMax = 10 * time.Second
 )
 
 // replica is this node's raft instance. One goroutine (run) owns raw, store, conf and applied; all others send it
@@ -50,26 +51,27 @@ type replica struct {
 	conf    *pb.ConfState
 	applied uint64 // index of the newest applied entry
 
-	leader   atomic.Uint64 // raft ID of the leader, 0 = unknown
-	leads    atomic.Bool
-	confirm  atomic.Uint64 // index up to which entries must be applied to be up to date; 0 = unknown
-	diskFull atomic.Bool
-	began    time.Time // the times in requests of confirmReads count from here
+	leader atomic.Uint64 // raft ID of the leader, 0 = unknown
+	leads  atomic.Bool
+	// readIndex is the index up to which entries must be applied to be up to date; 0 = unknown.
+	readIndex atomic.Uint64
+	diskFull  atomic.Bool
+	began     time.Time // the times in requests for a read index count from here
 
-	mu         sync.Mutex // guards the fields below
-	state      replicated
-	voters     []uint64
-	learners   []uint64
-	queue      []committedFrame // committed records that Follow has not taken
-	queued     int              // bytes in queue
-	ledSince   time.Time        // when this node became the leader
-	provedAt   time.Time        // when the newest request of confirmReads was made that a majority has answered
-	offer      *replicated      // state of a snapshot that this node's own log cannot be continued with
-	offeredAt  time.Time        // when the first of such snapshots came
-	offeredTo  uint64           // appliedNow at that time
-	err        error            // why the replica has stopped
-	appliedNow uint64
-	wake       chan struct{}
+	mu               sync.Mutex // guards the fields below
+	state            replicated
+	voters           []uint64
+	learners         []uint64
+	queue            []committedFrame // committed records that Follow has not taken
+	queued           int              // bytes in queue
+	ledSince         time.Time        // when this node became the leader
+	readIndexAskedAt time.Time        // when the newest request for a read index was sent that a majority has answered
+	offer            *replicated      // state of a snapshot that this node's own log cannot be continued with
+	offeredAt        time.Time        // when the first of such snapshots came
+	offeredTo        uint64           // appliedNow at that time
+	err              error            // why the replica has stopped
+	appliedNow       uint64           // copy of applied for other goroutines
+	wake             chan struct{}
 }
 
 // committedFrame is the encoded frame that got a sequence.
@@ -213,7 +215,7 @@ func (r *replica) notify() {
 	}
 }
 
-// handle makes what raft has decided durable, sends its messages and applies what is committed.
+// handle writes raft's decisions to disk, then sends its messages and applies the committed entries.
 func (r *replica) handle(rd raft.Ready) error {
 	if err := r.save(&rd); err != nil {
 		return err
@@ -302,17 +304,17 @@ func (r *replica) setLeads(leads bool) {
 	r.leads.Store(leads)
 }
 
-// confirmed notes that a majority has answered a request of confirmReads.
+// confirmed notes that a majority has answered a request of requestReadIndex.
 func (r *replica) confirmed(state raft.ReadState) {
-	r.confirm.Store(max(1, state.Index))
+	r.readIndex.Store(max(1, state.Index))
 	var asked time.Duration
 	if _, err := binary.Decode(state.RequestCtx, binary.LittleEndian, &asked); err != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at := r.began.Add(asked); at.After(r.provedAt) {
-		r.provedAt = at
+	if at := r.began.Add(asked); at.After(r.readIndexAskedAt) {
+		r.readIndexAskedAt = at
 	}
 }
 
@@ -441,10 +443,10 @@ func (r *replica) step(m *pb.Message) {
 }
 
 // tooFarBehind reports whether the leader can only send snapshots, because it no longer has the entries that this node
-// lacks. A leader that does not know yet how far this node is sends a snapshot too, and soon entries instead. It is
-// called with mu locked.
+// lacks. A new leader does not know yet which entries this node has: it may send a snapshot first, and entries soon
+// after, so one snapshot proves nothing. It is called with mu locked.
 func (r *replica) tooFarBehind() bool {
-	return r.offer != nil && r.offeredTo == r.appliedNow && r.c.config.Clock().Sub(r.offeredAt) > offerPatience
+	return r.offer != nil && r.offeredTo == r.appliedNow && r.c.config.Clock().Sub(r.offeredAt) > unusableSnapshotsMax
 }
 
 // acceptSnapshot reports whether this node's own log has all records that are in a snapshot of raft. If not, it keeps
@@ -472,25 +474,26 @@ func (r *replica) propose(body []byte) (ok bool) {
 	return r.do(func() { ok = r.raw.Propose(body) == nil }) && ok
 }
 
-// caughtUp reports whether this node has applied what was committed when confirmReads was called.
+// caughtUp reports whether this node has applied what was committed when requestReadIndex was called.
 func (r *replica) caughtUp() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	index := r.confirm.Load()
+	index := r.readIndex.Load()
 	return index > 0 && r.appliedNow >= index
 }
 
-// caughtUpSince reports whether this node has applied what was committed at a time after at.
-func (r *replica) caughtUpSince(at time.Time) bool {
+// caughtUpSince reports whether this node has applied all entries that were committed at some time later than start.
+func (r *replica) caughtUpSince(start time.Time) bool {
 	r.mu.Lock()
-	asked := r.provedAt
+	asked := r.readIndexAskedAt
 	r.mu.Unlock()
-	return asked.After(at) && r.caughtUp()
+	return asked.After(start) && r.caughtUp()
 }
 
-// confirmReads asks the leader up to which index a node must have applied entries to be up to date. The leader answers
-// when a majority has confirmed that it still leads. The request carries the time at which it was made.
-func (r *replica) confirmReads() {
+// requestReadIndex asks the leader for its commit index: a node that has applied the entry with this index is up to
+// date. The leader answers when a majority has confirmed that it still leads. The request carries the time at which it
+// was made.
+func (r *replica) requestReadIndex() {
 	if r.leader.Load() != 0 {
 		request := binary.LittleEndian.AppendUint64(nil, uint64(r.c.config.Clock().Sub(r.began))) //nolint:gosec // read again as a time
 		r.do(func() { r.raw.ReadIndex(request) })

@@ -34,7 +34,7 @@ func (c *Cluster) watch() {
 		c.peers.logChanges()
 		c.stopOnProblem()
 		if r := c.replica.Load(); r != nil {
-			r.confirmReads()
+			r.requestReadIndex()
 			r.changeMembers()
 			r.leaveFullDisk()
 		}
