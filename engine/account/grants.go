@@ -9,7 +9,8 @@ import (
 
 // DayGranted is the grant of a day: the first lease of that day for each account of a shard, in one event. An account
 // spends it without an event of its own. Its next event of the day includes the grant (Leased.Count, Returned.Granted);
-// after a crash an account without such an event counts the grant as spent.
+// after a crash an account without such an event counts the grant as spent, also if it is created later that day: the
+// log does not say which accounts a process that crashed had.
 type DayGranted struct {
 	Shard, Shards uint64 // the accounts whose number modulo Shards is Shard
 	Day           engine.Date

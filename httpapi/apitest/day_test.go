@@ -50,7 +50,8 @@ type daySimulation struct {
 	collector func() // stops it
 	clients   []*dayClient
 	startedAt time.Time // of the last start
-	published int       // manual rates so far
+	crashed   map[engine.Date]bool
+	published int // manual rates so far
 	counts    dayCounts
 }
 
@@ -155,6 +156,7 @@ func (w *daySimulation) collect() {
 func simulateDay(t testing.TB, seed uint64, hours int, mutation string, counts dayCounts) *daySimulation {
 	w := &daySimulation{
 		t: t, random: rand.New(rand.NewPCG(7, seed)), mutation: mutation, quotes: map[string]acknowledgedQuote{}, slots: map[string]int{}, counts: counts,
+		crashed: map[engine.Date]bool{},
 	}
 	catalogue := engine.DefaultCatalogue()
 	for _, id := range []string{"bhd-site", "popular-site"} {
@@ -214,6 +216,7 @@ func (w *daySimulation) crash() {
 	for _, c := range w.clients {
 		c.forfeited[engine.DateOf(w.srv.Clock.Now())] += forfeitMax
 	}
+	w.crashed[engine.DateOf(w.srv.Clock.Now())] = true
 	w.restart(w.srv.Crash)
 	w.counts["crashes"]++
 }
@@ -248,6 +251,9 @@ func (w *daySimulation) signUp() {
 		forfeited: map[engine.Date]int{}, lowestRemaining: map[engine.Date]int{},
 	}
 	c.account = accountClient(w.t, w.srv, c.http)
+	if today := engine.DateOf(w.srv.Clock.Now()); w.crashed[today] {
+		c.forfeited[today] = account.LeaseSizeDefault // the log does not say that the grant before the crash was not for it
+	}
 	w.logIn(c)
 	w.newKey(c)
 	w.clients = append(w.clients, c)
