@@ -25,11 +25,11 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// TestMain runs the tests. No goroutine may be left afterwards. Test clusters run in parallel on any number of
-// processors, because they mostly wait for elections.
+// TestMain runs the tests. No goroutine may be left afterwards. Four test clusters run in parallel on any number of
+// processors, because they mostly wait for elections; more would need over 1,024 descriptors.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
