@@ -41,7 +41,7 @@ run: build ## start the demo: a whole node, fed by a simulated market
 # .ci/smaller has flags that make the program 3 MB smaller: no symbols, and no inlining in libraries that no request for
 # rates uses. A record of a cluster costs the same. The Dockerfile and .ci/release use these flags too.
 .PHONY: build
-build: ## build ./tasard; TAGS=nocluster builds one that can't join a cluster, and is a quarter smaller
+build: ## build ./tasard; TAGS=nocluster builds one that can't join a cluster
 	@echo 'building ./tasard: the first time takes one to three minutes' >&2
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -tags='$(TAGS)' $$(cat .ci/smaller) -o tasard .
 

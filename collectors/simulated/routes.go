@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tasard/tasard/collectors/workbook"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -134,7 +133,7 @@ func (v *pageData) bcrdWorkbook(sheet string, rows [][]string) document {
 			}
 		}
 	}
-	return document{contentType: contentWorkbook, body: workbook.Write(sheet, rows)}
+	return document{contentType: contentWorkbook, body: workbook(sheet, rows)}
 }
 
 // dayCells returns the cells with the year, the month and the day, as the central bank writes them.

@@ -172,23 +172,3 @@ func checkSheet(part *zip.File) error {
 		}
 	}
 }
-
-// Write returns a workbook with one sheet, for tests and simulated sites. The text of a number becomes a number.
-func Write(sheet string, rows [][]string) []byte {
-	file, out := excelize.NewFile(), bytes.Buffer{}
-	err := file.SetSheetName("Sheet1", sheet)
-	for i, row := range rows {
-		for j, text := range row {
-			cell, _ := excelize.CoordinatesToCellName(j+1, i+1)
-			if strings.Trim(text, "0123456789.") == "" && text != "" {
-				err = errors.Join(err, file.SetCellDefault(sheet, cell, text))
-			} else if text != "" {
-				err = errors.Join(err, file.SetCellStr(sheet, cell, text))
-			}
-		}
-	}
-	if err := errors.Join(err, file.Write(&out), file.Close()); err != nil {
-		panic("workbook: writing into memory fails: " + err.Error()) // only with a name or a text that Excel refuses
-	}
-	return out.Bytes()
-}

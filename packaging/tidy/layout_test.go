@@ -77,7 +77,7 @@ var layout = map[string]row{
 	"collectors/archive":        {may: "engine collectors/source klauspost/compress", never: "net net/http", exact: true},
 	"collectors/fetch":          {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":       {may: "xuri/excelize/v2", never: "net net/http os"},
-	"collectors/simulated":      {may: "engine collectors/source collectors/workbook"},
+	"collectors/simulated":      {may: "engine collectors/source"},
 	"bench": {may: "engine httpapi/apitest golang.org/x/sys HdrHistogram/hdrhistogram-go " +
 		"valyala/fasthttp"}, // the bare server
 	"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
