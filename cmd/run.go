@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"go.uber.org/automaxprocs/maxprocs"
 
 	"github.com/tasard/tasard/cmd/internal/process"
@@ -60,8 +61,15 @@ func setProcessors() {
 
 // memoryLimit returns GOMEMLIMIT for a heap of this size, unless the operator sets it. Near it the heap is collected
 // more often: without it the garbage of 10,000 slow clients would double what they hold (reliability goal O3: 300 MiB).
-// The data of a large node may fill half of it, or the node would do nothing but collect garbage.
-func memoryLimit(heapBytes uint64) int64 { return max(272<<20, int64(2*heapBytes)) } //nolint:gosec // a heap is smaller
+// The data of a large node may fill half of it, or the node would do nothing but collect garbage. A tenth of what the
+// control group allows stays free: above it the kernel would kill the node (reliability goal O8).
+func memoryLimit(heapBytes uint64) int64 {
+	limit := max(272<<20, 2*heapBytes)
+	if allowed, err := memlimit.FromCgroup(); err == nil { // an error says that nothing limits the process
+		limit = min(limit, allowed-allowed/10)
+	}
+	return int64(limit) //nolint:gosec // a heap is smaller
+}
 
 // raiseMemoryLimit makes room for the accounts and rates that a node has read.
 func (p *commands) raiseMemoryLimit() {

@@ -23,7 +23,7 @@ type row struct {
 var layout = map[string]row{
 	".": {may: "cmd"},
 	"cmd": {may: "cmd/... httpapi/apitest httpapi/client httpapi/mcp collectors/simulated " + commandImports +
-		"coreos/go-systemd/v22 go.uber.org/automaxprocs golang.org/x/sys",
+		"coreos/go-systemd/v22 go.uber.org/automaxprocs KimMachineGun/automemlimit golang.org/x/sys",
 		tests: "modelcontextprotocol/go-sdk prometheus/client_golang"},
 	"cmd/cmdtest": {may: "emersion/go-smtp emersion/go-sasl"}, // of tests that run the program as a child process
 	"cmd/...":     {may: "cmd/... actors/dump actors/mail collectors/archive collectors/suggest " + commandImports},
