@@ -41,9 +41,9 @@ run: build ## start the demo: a whole node, fed by a simulated market
 # .ci/smaller has flags that make the program 3 MB smaller: no symbols, and no inlining in libraries that no request for
 # rates uses. A record of a cluster costs the same. The Dockerfile and .ci/release use these flags too.
 .PHONY: build
-build: ## build ./tasard; TAGS=nocluster builds one that can't join a cluster
+build: ## build ./tasard
 	@echo 'building ./tasard: the first time takes one to three minutes' >&2
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -tags='$(TAGS)' $$(cat .ci/smaller) -o tasard .
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto $$(cat .ci/smaller) -o tasard .
 
 .PHONY: test
 test: ## every test that a change must pass: needs nothing but Go; packages that did not change are not run again

@@ -45,9 +45,6 @@ func (o *Cluster) check(c *Config) error {
 	if err := o.checkFields(); err != nil || o.Name == "" {
 		return err
 	}
-	if !clusterSupported {
-		return errorf(Invalid, "Cluster", "not in this build, which was made with the tag nocluster; use a release, or build without the tag")
-	}
 	config, err := o.config(c)
 	if err != nil {
 		return err
@@ -197,30 +194,9 @@ func (o *Cluster) clusterMembers() (members []cluster.Member) {
 	return members
 }
 
-// membership is the connection of a node to its cluster. cluster_enabled.go implements it; a build with the tag
-// nocluster has no implementation.
-type membership interface {
-	Health() actors.ClusterHealth
-	Status() cluster.Status
-	Certificate() *x509.Certificate
-	SetTLS(tlsConfig *tls.Config) error
-	Forget(name string) error
-	StepDown(ctx context.Context) error
-	Close() error
-	journal(c *Config) actors.Journal
-	acquire(ctx context.Context) (clusterLease, error)
-}
-
-// clusterLease is the right to do work that only one node of the cluster does at a time. Lost returns a channel that is
-// closed when the right has ended.
-type clusterLease interface {
-	Lost() <-chan struct{}
-	Release()
-}
-
 // joinCluster starts this node's part of the cluster, and changes the configuration of the actors so that they write to
 // the log of the cluster: they join it when they have started. It returns nil for a node without a cluster.
-func joinCluster(ctx context.Context, config *Config, c *actors.Config) (membership, error) {
+func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluster.Cluster, error) {
 	o := &config.Cluster
 	if o.Name == "" {
 		return nil, nil
@@ -231,12 +207,50 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (members
 	if err != nil {
 		return nil, err
 	}
-	member, err := openCluster(clusterConfig)
+	member, err := cluster.Open(clusterConfig)
 	if err != nil {
 		return nil, clusterError(ctx, config.Dir, err)
 	}
-	c.Journal = member.journal(config)
+	c.Journal = &clusterJournal{cluster: member, node: clusterConfig.Node, dir: config.Dir}
 	return member, nil
+}
+
+// clusterJournal implements actors.Shared. Journal is nil until Join has returned.
+type clusterJournal struct {
+	*cluster.Journal
+	cluster *cluster.Cluster
+	node    engine.NodeID
+	dir     string
+}
+
+// Join joins the cluster. It then waits for a majority, because without one the node would reject changes that can
+// succeed a moment later. A node with a log spends at most majorityWait on both; one without a log waits until it has
+// joined, or ctx ends.
+func (j *clusterJournal) Join(ctx context.Context) (loginCodeKey []byte, err error) {
+	majorityCtx, cancel := context.WithTimeout(ctx, majorityWait)
+	defer cancel()
+	if j.Journal, err = j.cluster.Join(ctx); err == nil {
+		awaitMajority(majorityCtx, j.cluster)
+		loginCodeKey, err = j.cluster.LoginCodeKey(ctx)
+	}
+	if err != nil {
+		return nil, joinError{clusterError(ctx, j.dir, err)}
+	}
+	return loginCodeKey, nil
+}
+
+// Node implements actors.Shared.
+func (j *clusterJournal) Node() engine.NodeID { return j.node }
+
+// ClusterHealth implements actors.Shared.
+func (j *clusterJournal) ClusterHealth() actors.ClusterHealth { return j.cluster.Health() }
+
+// Close implements actors.Journal.
+func (j *clusterJournal) Close() error {
+	if j.Journal == nil {
+		return nil
+	}
+	return j.Journal.Close()
 }
 
 // warn logs a warning if the cluster has no certificates, or if other nodes will reject the certificate. The node may
@@ -248,7 +262,7 @@ func (o *Cluster) warn(c *Config) {
 	}
 	tlsConfig, err := o.TLS.Load()
 	if err != nil || tlsConfig == nil {
-		return // openCluster reports the error
+		return // cluster.Open reports the error
 	}
 	problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock())
 	if err := o.CheckCertificate(tlsConfig.Certificates[0].Leaf); err != nil && problem == "" {
@@ -266,7 +280,7 @@ const (
 )
 
 // awaitMajority returns when a majority of members is reachable, or when ctx ends.
-func awaitMajority(ctx context.Context, member interface{ Health() actors.ClusterHealth }) {
+func awaitMajority(ctx context.Context, member *cluster.Cluster) {
 	ticker := time.NewTicker(majorityPollInterval)
 	defer ticker.Stop()
 	for !member.Health().Majority {
@@ -356,7 +370,7 @@ func (n *Node) transferLeadership(ctx context.Context) {
 }
 
 // leaveCluster closes the connection to the cluster. The journal must be closed first.
-func leaveCluster(member membership) error {
+func leaveCluster(member *cluster.Cluster) error {
 	if member == nil {
 		return nil
 	}
@@ -370,7 +384,7 @@ func leaveCluster(member membership) error {
 // holds it. If the lease is lost, it waits again, until ctx ends. When it returns, no collection is in progress.
 func (n *Node) collectWithLease(ctx context.Context) {
 	for {
-		lease, err := n.cluster.acquire(ctx)
+		lease, err := n.cluster.Acquire(ctx)
 		if err != nil {
 			return // the node is stopping
 		}

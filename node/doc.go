@@ -16,8 +16,7 @@
 //	acme.go       a certificate of an ACME authority, and redirects to HTTPS; acme/ gets it
 //	mail.go       how login codes are sent; secrets in files
 //	collect.go    collecting: fetching rates from sources, in a cluster by one node at a time
-//	cluster.go    joining and leaving a cluster; cluster_enabled.go, or with the build
-//	              tag nocluster cluster_disabled.go
+//	cluster.go    joining and leaving a cluster
 //	health.go     the state of the node for the operator
 //	reload.go     files that may change while a node runs
 //	outcome.go    the last backup and the last reload, for the metrics

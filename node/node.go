@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node/core"
@@ -20,8 +21,8 @@ type Node struct {
 	reference ReferenceData
 
 	core        *core.Core
-	system      *actors.System // the same as core.System
-	cluster     membership     // nil if the node is not in a cluster
+	system      *actors.System   // the same as core.System
+	cluster     *cluster.Cluster // nil if the node is not in a cluster
 	mailer      *codeMailer
 	collector   *liveCollector
 	certificate *certificate    // nil for plain HTTP

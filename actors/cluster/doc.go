@@ -1,5 +1,5 @@
 // Package cluster lets several nodes share one log, the stream, whose entries raft (go.etcd.io/raft) replicates. Each
-// node also has a copy of its records, its local log. Open joins the cluster. Cluster.Journal implements actors.Shared.
+// node also has a copy of its records, its local log. Open joins the cluster. Package node makes an actors.Shared of it.
 //
 //	actors ──Append──► Journal ──propose──► leader ──► entries on a majority
 //	   ▲                  │                                 │

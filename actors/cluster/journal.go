@@ -1,5 +1,3 @@
-//go:build !nocluster
-
 package cluster
 
 import (
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -82,12 +79,6 @@ func lastChecksum(log *wal.Log) (sum uint32, err error) {
 	})
 	return sum, err
 }
-
-// Node implements actors.Shared.
-func (j *Journal) Node() engine.NodeID { return j.cluster.config.Node }
-
-// ClusterHealth implements actors.Shared.
-func (j *Journal) ClusterHealth() actors.ClusterHealth { return j.cluster.Health() }
 
 // WriteSnapshot implements actors.Journal.
 func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {

@@ -1,5 +1,3 @@
-//go:build !nocluster
-
 package cluster
 
 import (
@@ -85,10 +83,7 @@ func limits(t *testing.T, f *testCluster) {
 	if log := f.awaitSameRecords(at); !slices.Equal(log, []string{"after"}) {
 		t.Errorf("after the largest record there is %q", log)
 	}
-	if node := n.cluster.Journal().Node(); node != 2 {
-		t.Errorf("node %d, want 2", node)
-	}
-	eventually(t, "a majority at node 2", func() bool { return n.cluster.Journal().ClusterHealth().Majority })
+	eventually(t, "a majority at node 2", func() bool { return n.cluster.Health().Majority })
 }
 
 const slowRecords = 192
@@ -123,7 +118,7 @@ func TestFullDisk(t *testing.T) {
 	j.mu.Lock()
 	j.pending = &proposal{cancel: func() {}} // since the year 1
 	j.mu.Unlock()
-	eventually(t, "a majority", func() bool { return j.ClusterHealth().Majority })
+	eventually(t, "a majority", func() bool { return n.cluster.Health().Majority })
 	if j.stalled(realClock()) {
 		t.Error("a proposal that waits for this node's disk is taken for one that the cluster does not commit")
 	}
