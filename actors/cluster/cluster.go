@@ -29,7 +29,7 @@ const leavingTime = 2 * time.Second
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
-	processID [8]byte // random; the first half of each proposalID
+	processID [8]byte // random
 	process   string  // processID in hexadecimal digits
 	machine   string  // host name and process ID
 	previous  string  // Cluster.process of the process that used the data directory before this one; "" = unknown

@@ -1,5 +1,6 @@
 // Package cluster lets several nodes share one log, the stream, whose entries raft (go.etcd.io/raft) replicates. Each
-// node also has a copy of its records, its local log. Open joins the cluster. Package node makes an actors.Shared of it.
+// node also has a copy of its records, its local log. Open joins the cluster. Package node makes an actors.Shared of
+// Cluster.
 //
 //	actors ──Append──► Journal ──propose──► leader ──► entries on a majority
 //	   ▲                  │                                 │
@@ -16,15 +17,14 @@
 //
 // # The stream
 //
-// Record n of every local log has sequence n. An entry of raft is a frame:
+// Record n of every local log has sequence n. The data of an entry of raft is a frame, little-endian:
 //
-//	 0       4   5        8          16         20       24         40         40+n     44+n
-//	+--------+---+--------+----------+----------+--------+----------+----------+--------+
-//	| "tsCL" | 1 | 0 0 0  | sequence | previous | length | proposal | n bytes  | sum    |   little-endian, CRC-32C
-//	+--------+---+--------+----------+----------+--------+----------+----------+--------+
+//	 0          8          12
+//	+----------+----------+------------+
+//	| sequence | previous | the record |   previous: CRC-32C of the previous record
+//	+----------+----------+------------+
 //
-// sum is the checksum of the bytes before it. previous is the checksum of the previous record. With both checksums a
-// node detects a damaged or wrong entry before it applies the record. proposal is the ID of the proposal.
+// With previous a node detects that its own log has another history before it applies the record.
 //
 // A node proposes a record for one sequence. Of several entries with one sequence all nodes apply the first and ignore
 // the others, so a proposal can be repeated until Follow knows which record has the sequence. A node whose local log is

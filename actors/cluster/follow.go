@@ -44,10 +44,8 @@ func (j *Journal) next(ctx context.Context) ([]frame, error) {
 	batch.last, batch.checksum = j.position()
 	for {
 		queue, err := r.take()
-		for _, f := range queue {
-			if err == nil {
-				err = batch.add(f.sequence, f.body)
-			}
+		for i := 0; i < len(queue) && err == nil; i++ {
+			err = batch.add(queue[i])
 		}
 		if err != nil || len(batch.frames) > 0 {
 			return batch.frames, err
@@ -63,7 +61,7 @@ func (j *Journal) next(ctx context.Context) ([]frame, error) {
 }
 
 // take removes committed records from the queue, at most as many as a batch of the local log has.
-func (r *replica) take() ([]committedFrame, error) {
+func (r *replica) take() ([]frame, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.c.Journal() != nil && r.tooFarBehind() {
@@ -71,8 +69,8 @@ func (r *replica) take() ([]committedFrame, error) {
 			"node's log")
 	}
 	n, size := 0, 0
-	for n < len(r.queue) && n < framesMax && (n == 0 || size+len(r.queue[n].body) <= wal.BatchBytesMax-framesMax*4) {
-		size += len(r.queue[n].body)
+	for n < len(r.queue) && n < framesMax && (n == 0 || size+len(r.queue[n].record) <= wal.BatchBytesMax-framesMax*4) {
+		size += len(r.queue[n].record)
 		n++
 	}
 	taken := r.queue[:n:n]
@@ -84,8 +82,8 @@ func (r *replica) take() ([]committedFrame, error) {
 	return nil, r.err
 }
 
-// persist appends the records of frames (a frame is a record with its checksums) to the local log, as one batch. It
-// waits while the disk is full. ClusterHealth shows this wait.
+// persist appends the records of frames to the local log, as one batch. It waits while the disk is full. ClusterHealth
+// shows this wait.
 func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	records := make([][]byte, len(frames))
 	for i := range frames {
@@ -121,37 +119,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// frameBatch has frames whose sequences are consecutive.
-type frameBatch struct {
-	last     uint64 // sequence of the newest frame or, without frames, of the newest record in the local log
-	checksum uint32 // checksum of that record
-	frames   []frame
-}
-
-// add appends a frame. It ignores a frame that the local log already has.
-func (b *frameBatch) add(sequence uint64, body []byte) error {
-	if sequence < b.last {
-		return nil
-	}
-	if sequence > b.last+1 {
-		return fmt.Errorf("record %d follows record %d: %w", sequence, b.last, ErrDiverged)
-	}
-	f, err := decodeFrame(sequence, body)
-	if err != nil {
-		return err
-	}
-	if sequence == b.last {
-		if b.checksum != 0 && checksum(f.record) != b.checksum {
-			return fmt.Errorf("record %d: %w: keep a copy of the directory and start this node with an empty one", sequence, ErrDiverged)
-		}
-		return nil
-	}
-	if err := f.checkPrevious(b.checksum); err != nil {
-		return err
-	}
-	b.last, b.checksum = sequence, checksum(f.record)
-	b.frames = append(b.frames, f)
-	return nil
 }

@@ -2,96 +2,64 @@ package cluster
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 )
 
-const (
-	frameMagic        = "tsCL"
-	frameVersion      = 1
-	frameHeaderBytes  = 40
-	frameTrailerBytes = 4
-	frameBytesMax     = frameHeaderBytes + recordBytesMax + frameTrailerBytes
-)
+const frameHeaderBytes = 12
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// proposalID is the unique ID of a proposal: a record that a node wants to append to the stream. By this ID the node
-// recognizes its record in the stream.
-type proposalID [16]byte
-
-// frame is the data of one entry of the stream (the log that the nodes share): a record with
-// its checksums. doc.go shows the format.
+// frame is a record of the stream (the log that the nodes share) with its sequence. Package wal and TLS detect damage;
+// previous detects that two nodes have different histories. doc.go shows the format.
 type frame struct {
 	sequence uint64
 	previous uint32 // checksum of the previous record; 0 in the first frame
-	proposal proposalID
 	record   []byte
 }
 
+// encode returns the data of an entry of raft.
 func (f *frame) encode() []byte {
-	b := make([]byte, 0, frameHeaderBytes+len(f.record)+frameTrailerBytes)
-	b = append(b, frameMagic...)
-	b = append(b, frameVersion, 0, 0, 0)
+	b := make([]byte, 0, frameHeaderBytes+len(f.record))
 	b = binary.LittleEndian.AppendUint64(b, f.sequence)
 	b = binary.LittleEndian.AppendUint32(b, f.previous)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(f.record)))
-	b = append(b, f.proposal[:]...)
-	b = append(b, f.record...)
-	return binary.LittleEndian.AppendUint32(b, checksum(b))
+	return append(b, f.record...)
 }
 
-var errDamaged = errors.New("damaged stream")
-
-// damageError returns an error that describes the damage and says what an operator should do.
-func damageError(sequence uint64, expected, got string, args ...any) error {
-	return fmt.Errorf("%w: message %d: expected %s, found %s; if the other nodes go on, stop this one, remove its stream "+
-		"directory and start it", errDamaged, sequence, expected, fmt.Sprintf(got, args...))
+// decodeFrame decodes the data of an entry, which is longer than a header. The record in the result shares its memory
+// with b.
+func decodeFrame(b []byte) frame {
+	return frame{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), b[frameHeaderBytes:]}
 }
 
-// decodeFrame decodes and checks the message at a sequence. The record in the result shares its memory with b.
-func decodeFrame(sequence uint64, b []byte) (frame, error) {
-	damaged := func(expected, got string, args ...any) (frame, error) {
-		return frame{}, damageError(sequence, expected, got, args...)
-	}
-	if len(b) <= frameHeaderBytes+frameTrailerBytes || len(b) > frameBytesMax {
-		return damaged("a whole frame", "%d bytes", len(b))
-	}
-	end := len(b) - frameTrailerBytes
-	if stored, sum := binary.LittleEndian.Uint32(b[end:]), checksum(b[:end]); stored != sum {
-		return damaged(fmt.Sprintf("checksum %08x", stored), "%08x", sum)
-	}
-	if string(b[:4]) != frameMagic {
-		return damaged(fmt.Sprintf("%q", frameMagic), "%q", b[:4])
-	}
-	if b[4] != frameVersion {
-		return frame{}, fmt.Errorf("message %d has format version %d, this program supports %d; run the newer program on this node",
-			sequence, b[4], frameVersion)
-	}
-	f := frame{
-		sequence: binary.LittleEndian.Uint64(b[8:]),
-		previous: binary.LittleEndian.Uint32(b[16:]),
-		proposal: proposalID(b[24:frameHeaderBytes]),
-		record:   b[frameHeaderBytes:end],
-	}
-	if length := binary.LittleEndian.Uint32(b[20:]); int(length) != len(f.record) {
-		return damaged(fmt.Sprintf("a record of %d bytes", length), "%d", len(f.record))
-	}
-	if f.sequence != sequence {
-		return damaged(fmt.Sprintf("sequence %d", sequence), "%d", f.sequence)
-	}
-	return f, nil
+// frameBatch has frames whose sequences are consecutive.
+type frameBatch struct {
+	last     uint64 // sequence of the newest frame or, without frames, of the newest record in the local log
+	checksum uint32 // checksum of that record
+	frames   []frame
 }
 
-// checkPrevious returns an error if the frame has another checksum of the previous record than sum. sum is the checksum
-// of that record in this node's log.
-func (f *frame) checkPrevious(sum uint32) error {
-	if f.previous == sum {
+// add appends a frame. It ignores a frame that the local log already has.
+func (b *frameBatch) add(f frame) error {
+	previous, want := f.previous, b.checksum
+	switch {
+	case f.sequence < b.last:
 		return nil
+	case f.sequence > b.last+1:
+		return fmt.Errorf("record %d follows record %d: %w", f.sequence, b.last, ErrDiverged)
+	case f.sequence == b.last && want == 0: // the log begins with the snapshot of a backup
+		return nil
+	case f.sequence == b.last:
+		previous = checksum(f.record)
 	}
-	return damageError(f.sequence, fmt.Sprintf("previous checksum %08x, as in this node's log", sum),
-		"%08x: the histories of this node and of the writer differ", f.previous)
+	if previous != want {
+		return fmt.Errorf("record %d: %w: keep a copy of the directory and start this node with an empty one", f.sequence, ErrDiverged)
+	}
+	if f.sequence > b.last {
+		b.last, b.checksum = f.sequence, checksum(f.record)
+		b.frames = append(b.frames, f)
+	}
+	return nil
 }

@@ -344,37 +344,23 @@ func (f *testCluster) appendAll(each int) (acknowledged [3][]string, places [3][
 	return acknowledged, places, misses[0] + misses[1] + misses[2]
 }
 
-// changedBit is a message that arrives damaged. TestFrame_Whole has other damage.
-func changedBit(f frame) []byte {
-	body := f.encode()
-	body[frameHeaderBytes] ^= 1
-	return body
-}
-
-// otherHistory is the message of a node that has another record before it.
-func otherHistory(f frame) []byte {
-	f.previous++
-	return f.encode()
-}
-
-// stopsAtDamage is the last step on a cluster: every node stops before it applies a damaged message.
-func stopsAtDamage(damaged func(frame) []byte) step {
-	return step{"Damage", func(t *testing.T, f *testCluster) {
-		f.awaitSameRecords(f.nodes[0].last())
-		last, sum := f.nodes[0].cluster.Journal().position()
-		f.nodes[0].publishRaw(t, last, damaged(frame{sequence: last + 1, previous: sum, record: []byte("whole")}))
-		for _, n := range f.nodes {
-			if err := n.awaitEnd(t); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), fmt.Sprintf("message %d", last+1)) {
-				t.Errorf("follow ended with %v", err)
-			}
-			if n.last() != last || n.cluster.Journal().Last() != last {
-				t.Errorf("delivered up to %d, kept up to %d, want %d", n.last(), n.cluster.Journal().Last(), last)
-			}
-			if _, err := n.cluster.Journal().Append(last, [][]byte{[]byte("more")}); !errors.Is(err, errClosed) {
-				t.Errorf("append after damage: %v", err)
-			}
+// otherHistory is the last step on a cluster: every node stops before it applies a record of a node that has another
+// one before it.
+func otherHistory(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(f.nodes[0].last())
+	last, sum := f.nodes[0].cluster.Journal().position()
+	f.nodes[0].publishRaw(t, last, (&frame{sequence: last + 1, previous: sum + 1, record: []byte("whole")}).encode())
+	for _, n := range f.nodes {
+		if err := n.awaitEnd(t); !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), fmt.Sprintf("record %d", last+1)) {
+			t.Errorf("follow ended with %v", err)
 		}
-	}}
+		if n.last() != last || n.cluster.Journal().Last() != last {
+			t.Errorf("delivered up to %d, kept up to %d, want %d", n.last(), n.cluster.Journal().Last(), last)
+		}
+		if _, err := n.cluster.Journal().Append(last, [][]byte{[]byte("more")}); !errors.Is(err, errClosed) {
+			t.Errorf("append after that: %v", err)
+		}
+	}
 }
 
 // snapshotAll has every running node write a snapshot.

@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -41,18 +41,17 @@ type Journal struct {
 	diskFull         atomic.Bool               // the local log waits for space on the disk
 	diskSince        atomic.Pointer[time.Time] // when the append to the local log began that is in progress, or nil
 
-	mu            sync.Mutex // guards the fields below
-	last          uint64     // sequence of the newest record in the local log
-	lastChecksum  uint32     // checksum of the newest record; 0 = the log is empty
-	pending       *proposal  // the proposal that Append waits for, or nil
-	proposalCount uint64     // number of proposals of this process
-	closeErr      error      // if not nil, the error of all calls of Append
+	mu           sync.Mutex // guards the fields below
+	last         uint64     // sequence of the newest record in the local log
+	lastChecksum uint32     // checksum of the newest record; 0 = the log is empty
+	pending      *proposal  // the proposal that Append waits for, or nil
+	closeErr     error      // if not nil, the error of all calls of Append
 }
 
 // proposal is a record that this node proposed for a sequence.
 type proposal struct {
 	sequence   uint64
-	id         proposalID
+	record     []byte // unlike any other: it is a bundle, with a token
 	proposedAt time.Time
 	ctx        context.Context // canceled when Follow knows which record has the sequence
 	cancel     func()
@@ -132,10 +131,9 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, []byte, er
 	case j.last != expected:
 		return nil, nil, fmt.Errorf("append after record %d: %w: the stream ends with %d or later", expected, actors.ErrPosition, j.last)
 	}
-	j.proposalCount++
-	p := &proposal{sequence: expected + 1, id: j.cluster.newProposalID(j.proposalCount), proposedAt: j.cluster.config.Clock()}
+	p := &proposal{sequence: expected + 1, record: record, proposedAt: j.cluster.config.Clock()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	f := frame{sequence: p.sequence, previous: j.lastChecksum, proposal: p.id, record: record}
+	f := frame{sequence: p.sequence, previous: j.lastChecksum, record: record}
 	j.pending = p
 	return p, f.encode(), nil
 }
@@ -178,7 +176,7 @@ func (j *Journal) committed(frames []frame) {
 	for i := range frames {
 		f := &frames[i]
 		if p := j.pending; p != nil && p.sequence == f.sequence {
-			if p.id != f.proposal {
+			if !bytes.Equal(p.record, f.record) {
 				p.err = actors.ErrPosition
 			}
 			j.pending = nil
@@ -201,11 +199,4 @@ func (j *Journal) closeWith(err error) {
 		j.pending = nil
 		p.cancel()
 	}
-}
-
-func (c *Cluster) newProposalID(serial uint64) proposalID {
-	var id proposalID
-	copy(id[:], c.processID[:])
-	binary.LittleEndian.PutUint64(id[8:], serial)
-	return id
 }

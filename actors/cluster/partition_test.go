@@ -127,7 +127,6 @@ func TestPartition(t *testing.T) {
 	if log := f.awaitSameRecords(0); !slices.Equal(log, stood) {
 		t.Errorf("log %q, want %q", log, stood)
 	}
-	f.runSteps(t, stopsAtDamage(changedBit))
 }
 
 // cutOff isolates one node while the others append a record, and heals.

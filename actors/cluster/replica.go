@@ -60,22 +60,16 @@ type replica struct {
 	state            replicated
 	voters           []uint64
 	learners         []uint64
-	queue            []committedFrame // committed records that Follow has not taken
-	queued           int              // bytes in queue
-	ledSince         time.Time        // when this node became the leader
-	readIndexAskedAt time.Time        // when the newest request for a read index was sent that a majority has answered
-	offer            *replicated      // state of a snapshot that this node's own log cannot be continued with
-	offeredAt        time.Time        // when the first of such snapshots came
-	offeredTo        uint64           // appliedNow at that time
-	err              error            // why the replica has stopped
-	appliedNow       uint64           // copy of applied for other goroutines
+	queue            []frame     // committed records that Follow has not taken
+	queued           int         // bytes in queue
+	ledSince         time.Time   // when this node became the leader
+	readIndexAskedAt time.Time   // when the newest request for a read index was sent that a majority has answered
+	offer            *replicated // state of a snapshot that this node's own log cannot be continued with
+	offeredAt        time.Time   // when the first of such snapshots came
+	offeredTo        uint64      // appliedNow at that time
+	err              error       // why the replica has stopped
+	appliedNow       uint64      // copy of applied for other goroutines
 	wake             chan struct{}
-}
-
-// committedFrame is the encoded frame that got a sequence.
-type committedFrame struct {
-	sequence uint64
-	body     []byte
 }
 
 func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
@@ -370,13 +364,13 @@ func (r *replica) apply(e *pb.Entry) error {
 	case len(e.Data) <= frameHeaderBytes:
 		return nil // the first entry of a leader
 	}
-	sequence := binary.LittleEndian.Uint64(e.Data[8:])
+	f := decodeFrame(e.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if sequence == r.state.Sequence+1 { // else another proposal got this sequence first
-		r.state.Sequence = sequence
-		r.queue = append(r.queue, committedFrame{sequence, e.Data})
-		r.queued += len(e.Data)
+	if f.sequence == r.state.Sequence+1 { // else another proposal got this sequence first
+		r.state.Sequence = f.sequence
+		r.queue = append(r.queue, f)
+		r.queued += len(f.record)
 	}
 	return nil
 }

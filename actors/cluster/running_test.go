@@ -30,7 +30,7 @@ func TestRunning(t *testing.T) {
 		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
 		step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
 		step{"Seal", oneCodeKey},
-		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, step{"Forget", forgetNodes}, stopsAtDamage(otherHistory))
+		step{"GiveWay", numberConflict}, step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, step{"Forget", forgetNodes}, step{"OtherHistory", otherHistory})
 }
 
 // oneWinner has three nodes append at once: each record is in the stream once, in the same order on every node.

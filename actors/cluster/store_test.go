@@ -217,7 +217,7 @@ func TestStore_LargeBatch(t *testing.T) {
 	files := readFiles(t, filepath.Join(dir, raftDirName))
 	rd := ready(2, 2, 9, 3, 2)
 	for _, e := range rd.Entries {
-		e.Data = bytes.Repeat(e.Data, (frameBytesMax-1)/len(e.Data))
+		e.Data = bytes.Repeat(e.Data, (frameHeaderBytes+recordBytesMax-1)/len(e.Data))
 	}
 	if err := s.save(rd); err != nil {
 		t.Fatal(err)
