@@ -448,11 +448,14 @@ func (x *corruptionInput) sameTwice() []byte {
 	return replaced(x.body, o.Sell, o.Buy)
 }
 
+// otherCurrency leaves out a currency with similar prices, a franc for a euro: if they are less than a jump away from
+// the last ones, or from the median, nothing in the document or in the market shows that they are of another currency.
 func (x *corruptionInput) otherCurrency() []byte {
 	o := x.uniqueQuote()
 	var others []engine.Observation
 	for _, other := range x.fixture.market.Quotes() {
-		if other.Currency != o.Currency && other.Kind == o.Kind && other.Buy != "" && other.Sell != "" {
+		isSimilar := areSimilar(o.Buy, other.Buy) && areSimilar(o.Sell, other.Sell)
+		if other.Currency != o.Currency && other.Kind == o.Kind && other.Buy != "" && other.Sell != "" && !isSimilar {
 			others = append(others, other)
 		}
 	}
@@ -461,6 +464,13 @@ func (x *corruptionInput) otherCurrency() []byte {
 	}
 	other := others[x.random.IntN(len(others))]
 	return x.withSides(o, other.Buy, other.Sell)
+}
+
+// areSimilar reports whether two prices are at most two jumps apart: a price and the median of others may be one.
+func areSimilar(price, other string) bool {
+	a, _ := engine.ReadDecimal(price)
+	b, _ := engine.ReadDecimal(other)
+	return max(a.Units()-b.Units(), b.Units()-a.Units())*1000 <= 2*engine.DefaultRules().JumpPermille*a.Units()
 }
 
 func (x *corruptionInput) truncated() []byte {

@@ -27,10 +27,11 @@ func (v *validator) checkPlausibility() {
 		if reason == "" {
 			reason, detail = v.offMarket(c, market)
 		}
-		if reason == "" {
-			reason, detail = v.misplaced(c, market)
+		misplaced := v.misplaced(c, market)
+		if reason == "" && misplaced != "" {
+			reason, detail = Jump, misplaced
 		}
-		if reason != "" && !v.confirmed(c, before, reason) {
+		if reason != "" && !v.confirmed(c, before, reason, misplaced != "") {
 			c.refuse(reason, detail)
 		}
 	}
@@ -71,16 +72,16 @@ func wrongSide(name Operation, value Decimal, permille int64, from string) strin
 	return fmt.Sprintf("%s %s is more than %s %% from %s", name, value, percent(permille), from)
 }
 
-// misplaced refuses a candidate (an observation that is being checked) with only one side, if the source may have
-// confused buy and sell. (If both sides are present, the reason Crossed detects that.) A buy value must be below the
-// sell side of the last good value, and must not be nearer to that sell side than to the buy side. If the last good
-// value lacks the buy side, the median of the market replaces the missing side. A sell value is checked in the same
-// way.
-func (v *validator) misplaced(c *candidate, market *market) (Reason, string) {
+// misplaced says why a candidate (an observation that is being checked) with only one side is refused, if the source
+// may have confused buy and sell. (If both sides are present, the reason Crossed detects that.) A buy value must be
+// below the sell side of the last good value, and must not be nearer to that sell side than to the buy side. If the
+// last good value lacks the buy side, the median of the market replaces the missing side. A sell value is checked in
+// the same way.
+func (v *validator) misplaced(c *candidate, market *market) string {
 	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
 	if !ok || len(sides) != 1 {
-		return "", ""
+		return ""
 	}
 	name, value := sides[0].name, sides[0].value
 	ownSide, otherSide, crossed := good.buy, good.sell, value.Compare(good.sell) >= 0
@@ -91,9 +92,9 @@ func (v *validator) misplaced(c *candidate, market *market) (Reason, string) {
 		ownSide = market.median(name, misplacedQuotesMin)
 	}
 	if otherSide.IsNull() || !crossed && (ownSide.IsNull() || distance(value, ownSide) <= distance(value, otherSide)) {
-		return "", ""
+		return ""
 	}
-	return Jump, fmt.Sprintf("%s %s is the only side and may be the other one, which was %s in the last good value (%s)",
+	return fmt.Sprintf("%s %s is the only side and may be the other one, which was %s in the last good value (%s)",
 		name, value, otherSide, observedAt.UTC().Format(time.RFC3339))
 }
 
@@ -301,13 +302,17 @@ func (v *validator) pastReference(c *candidate) (reference bidAsk) {
 const (
 	sightingsMin  = 3
 	sightingsSpan = 24 * time.Hour
+	misplacedSpan = 12 * time.Hour // that a misplaced side is repeated, before anything confirms it
 )
 
 // confirmed reports whether an implausible value is accepted after all. The source must have repeated it, and another
 // institution must have a similar value. The similar value may also be one that was refused and waits for confirmation,
 // because in a devaluation all rates move at once. Where no other institution has a quote, it is enough that the source
 // repeats the value: sightingsMin times over sightingsSpan, or in the rows of a file that follow.
-func (v *validator) confirmed(c *candidate, before *market, reason Reason) bool {
+//
+// That others are near a single side proves nothing, because buy and sell are near each other too. So a side that may
+// be misplaced must be repeated for misplacedSpan: a list that shows only one side for a weekend does so.
+func (v *validator) confirmed(c *candidate, before *market, reason Reason, misplaced bool) bool {
 	unopposed := v.unopposed(c, before)
 	if reason == Jump && unopposed && v.confirmedByFollowing(c) {
 		v.notice(c, "the observations that follow confirm it")
@@ -321,6 +326,9 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason) bool 
 	if unopposed && pending.Sightings >= sightingsMin-1 && !pending.Since.After(v.refresh.ObservedAt.Add(-sightingsSpan)) {
 		v.notice(c, fmt.Sprintf("the source has given it since %s, and no other institution has a quote", pending.Since.Format(time.RFC3339)))
 		return true
+	}
+	if misplaced && pending.Since.After(v.refresh.ObservedAt.Add(-misplacedSpan)) {
+		return false
 	}
 	u := v.measure(c)
 	u.since = pending.Since // the market has said otherwise since the source first gave the value

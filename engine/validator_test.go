@@ -245,6 +245,17 @@ func TestX18_ASingleSideInTheOthersPlace(t *testing.T) {
 	f.accept("bdi-site", usd("bdi", "57.99", "")) // no own side to measure by, and too few quotes for a median
 	f.advance(7*24*time.Hour + time.Second)       // longer than LastGoodAgeMax
 	f.accept("bdi-site", usd("bdi", "", "57.50"))
+
+	for institution, price := range map[string]string{"bhd": "58.20", "popular": "58.30", "caribe": "58.90"} {
+		f.accept(institution+"-site", usd(institution, price, "60.10"))
+	}
+	f.accept("bdi-site", usd("bdi", "57.00", "59.00"))
+	for range 3 { // others are near it, but not for long enough
+		f.advance(4 * time.Hour)
+		f.refuse(Jump, "bdi-site", usd("bdi", "59.00", ""))
+	}
+	f.advance(4 * time.Hour)
+	f.accept("bdi-site", usd("bdi", "59.00", ""))
 }
 
 func TestX2_OfEqualSourcesTheOneCheckedLastIsPublished(t *testing.T) {
