@@ -25,19 +25,20 @@ import (
 // anything is touched.
 func TestCluster_Options(t *testing.T) {
 	const members = "--cluster-members=1=127.0.0.1:6221,2=127.0.0.1:6222,3=127.0.0.1:6223"
+	secret := "--cluster-files=" + filepath.Dir(secretFile(t))
 	for want, args := range map[string][]string{
 		"--cluster: missing":         {members, "--cluster-node=1"},
 		"--cluster-node: missing":    {"--cluster=a", members},
 		"--cluster-members: missing": {"--cluster=a", "--cluster-node=1"},
-		"--cluster-listen":           {"--cluster=a", "--cluster-node=4", members}, // a guest, nowhere
-		"want 3 or 5":                {"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=[::1]:1,2=[::1]:2"},
-		"no secret is given":         {"--cluster=a", "--cluster-node=1", "--cluster-insecure", members},
+		"--cluster-listen":           {"--cluster=a", "--cluster-node=4", secret, members}, // a guest, nowhere
+		"want 3 or 5":                {"--cluster=a", "--cluster-node=1", secret, "--cluster-members=1=[::1]:1,2=[::1]:2"},
+		"no secret is given":         {"--cluster=a", "--cluster-node=1", "--cluster-files=" + t.TempDir(), members},
 		"without ports":              {"--cluster=a", "--cluster-node=1", "--cluster-guests=a:1", members},
-		"neither TLS nor insecure":   {"--cluster=a", "--cluster-node=1", members},
+		"--cluster-files: missing":   {"--cluster=a", "--cluster-node=1", members},
 		"want HOST:PORT":             {"--cluster=a", "--cluster-members=1=host"},
 		"want a number from 1 to 64": {"--cluster=a", "--cluster-members=a=h:1"},
 		"is not a loopback address": {
-			"--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1",
+			"--cluster=a", "--cluster-node=1", secret, "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1",
 		},
 	} {
 		if got := run(t, nil, nil, append(serveArgs(t.TempDir()), args...)...); got.code != exit.Usage || !strings.Contains(got.stderr, want) {
@@ -61,8 +62,8 @@ func TestCluster_SecretForAll(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-secret-file="+path, "--cluster-members=1=[::1]:1,2=[::1]:2,3=[::1]:3")
-	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-secret-file: "+path, "chmod 640")
+	args := append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-files="+filepath.Dir(path), "--cluster-members=1=[::1]:1,2=[::1]:2,3=[::1]:3")
+	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-files: "+path, "chmod 640")
 }
 
 // TestCluster_StartWithoutOthers: a node that waits for the others says that it lives and what it waits for, and stops
@@ -70,7 +71,7 @@ func TestCluster_SecretForAll(t *testing.T) {
 func TestCluster_StartWithoutOthers(t *testing.T) {
 	t.Parallel()
 	at, secret := clustertest.Addresses(t, 3), secretFile(t)
-	node := start(t, realNow, append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-insecure", "--cluster-secret-file="+secret,
+	node := start(t, realNow, append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-files="+filepath.Dir(secret),
 		fmt.Sprintf("--cluster-members=1=%s,2=%s,3=%s", at[0], at[1], at[2]))...)
 	node.Await("the cluster is insecure")
 	node.listening().mustGet("/livez")
@@ -101,22 +102,19 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 			t.Errorf("%s: code %d, %s", args[0], got.code, got.stderr)
 		}
 	}
-	node := start(t, realNow, append(serveArgs(data), "--cluster-leave")...)
-	node.listening()
+	mustRun(t, "admin", "cluster", "leave", "--data", data)
 	if _, err := os.Stat(identity); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory still belongs to the cluster: %v", err)
 	}
-	got := run(t, nil, nil, append(append(serveArgs(t.TempDir()), "--cluster-leave"), clusterArgs(1, clustertest.Addresses(t, 3), newPairFiles(t))...)...)
-	if got.code != exit.Usage || !strings.Contains(got.stderr, "--cluster-leave: contradicts") {
-		t.Errorf("leaving and joining: code %d, %s", got.code, got.stderr)
-	}
+	run(t, nil, nil, "admin", "cluster", "leave", "--data", data).fails(t, exit.BadData, "belongs to no cluster")
+	start(t, realNow, serveArgs(data)...).listening()
 }
 
 // clusterArgs make a node one of three at the given addresses, with the certificate of some files.
 func clusterArgs(node int, at []string, f *pairFiles) []string {
 	return []string{
 		"--cluster", "test", "--cluster-node", fmt.Sprint(node), "--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]),
-		"--cluster-ca", f.signer, "--cluster-cert", f.cert, "--cluster-key", f.key,
+		"--cluster-files", filepath.Dir(f.cert),
 	}
 }
 
@@ -188,6 +186,12 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		return err == nil && left <= 997
 	})
 
+	for _, path := range []string{files.signer, files.cert, files.key} { // the node must not go on without certificates
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes[0].node.hangUp(files.key + ": no such file")
 	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC) })
 	for i, one := range nodes { // a node that is started later knows only the new authority
 		one.node.hangUp("the certificate for other nodes, valid until 2199-01-02T03:04:05Z")
@@ -329,16 +333,18 @@ func TestCluster_CertificateHasEnded(t *testing.T) {
 	}
 }
 
-// TestCluster_KeyFiles: serve refuses files of a certificate that others can read or that it can't.
+// TestCluster_KeyFiles: serve refuses a key that others can read, and certificates in part.
 func TestCluster_KeyFiles(t *testing.T) {
 	at := clustertest.Addresses(t, 3)
 	readable, missing := newPairFiles(t), newPairFiles(t)
 	if err := os.Chmod(readable.key, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	missing.cert += ".none"
+	if err := os.Remove(missing.cert); err != nil {
+		t.Fatal(err)
+	}
 	for want, f := range map[string]*pairFiles{
-		"other users can read or change this private key (mode 0644)": readable, "cert.pem.none: no such file": missing,
+		"other users can read or change this private key (mode 0644)": readable, "want all three, or none": missing,
 	} {
 		args := append([]string{"serve", "--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
 		if got := run(t, nil, nil, args...); got.code != exit.BadData || !strings.Contains(got.stderr, want) {

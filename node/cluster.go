@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -23,13 +25,38 @@ type Cluster struct {
 	Node    int      // number of this node, from 1; unique in the cluster, and the same at every start
 	Members []Member // the three or five nodes that store the log of the cluster; the same list on each node
 	Listen  string   // address for other nodes; "" means the address of this node in Members
-	TLS     cluster.TLS
 	// Guests are the hosts of nodes that are not members. Other nodes accept only certificates for these and for the hosts
 	// of members.
-	Guests     []string
-	SecretFile string // file with a secret that only the nodes know, on one line; "" means none
-	Insecure   bool   // no certificates; only with a secret and loopback addresses
-	Leave      bool   // only without Name: the node leaves for good the cluster to which its data directory belongs
+	Guests []string
+	// Files is a directory with ca.pem (the authority of the nodes' certificates), cert.pem and key.pem (of this node), and
+	// secret (a line that only the nodes know). Without the first three the nodes have no certificates, and all addresses
+	// must be loopback addresses; then the secret is required, else it is optional.
+	Files string
+
+	tls    cluster.TLS // the files that were there at the start
+	secret string
+}
+
+// Names of the files of Cluster.Files.
+const (
+	authorityFile   = "ca.pem"
+	certificateFile = "cert.pem"
+	privateKeyFile  = "key.pem"
+	secretFile      = "secret"
+)
+
+// findFiles finds the files of this node. Whether it has certificates is decided here, once: a file that is missing
+// for a moment while a certificate is renewed must not make the cluster insecure.
+func (o *Cluster) findFiles() {
+	find := func(name string) string {
+		path := filepath.Join(o.Files, name)
+		if _, err := os.Stat(path); o.Files == "" || errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return path // reading it reports another error
+	}
+	o.tls = cluster.TLS{Authority: find(authorityFile), Certificate: find(certificateFile), Key: find(privateKeyFile)}
+	o.secret = find(secretFile)
 }
 
 // Member is a node that stores the log of a cluster.
@@ -52,37 +79,38 @@ func (o *Cluster) check(c *Config) error {
 	if err := config.Check(); err != nil {
 		return errorf(Invalid, "Cluster", "%w", err)
 	}
-	if o.TLS.Key == "" {
+	if o.insecure() {
 		return nil
 	}
-	for _, path := range []string{o.TLS.Authority, o.TLS.Certificate} {
+	for _, path := range []string{o.tls.Authority, o.tls.Certificate} {
 		if err := checkRegular(path); err != nil {
-			return &Error{BadFile, "Cluster", err}
+			return &Error{BadFile, "Cluster.Files", err}
 		}
 	}
-	if err := checkKeyFile(o.TLS.Key, c.Credentials, "Cluster.TLS.Key"); err != nil {
-		return err
-	}
-	if _, err := o.TLS.Load(); err != nil {
-		return errorf(BadFile, "Cluster", "%w", err)
-	}
-	return nil
+	_, err = o.loadTLS(c)
+	return err
 }
 
-// Check returns an error if Open would reject the configuration of the cluster.
-func (o Cluster) Check(c Config) error {
-	c = c.withDefaults()
-	return o.check(&c)
+// insecure reports whether the cluster has no certificates.
+func (o *Cluster) insecure() bool { return o.tls == (cluster.TLS{}) }
+
+func (o *Cluster) loadTLS(c *Config) (*tls.Config, error) {
+	if err := checkKeyFile(o.tls.Key, c.Credentials, "Cluster.Files"); err != nil {
+		return nil, err
+	}
+	config, err := o.tls.Load()
+	if err != nil {
+		return nil, errorf(BadFile, "Cluster.Files", "%w", err)
+	}
+	return config, nil
 }
 
 // checkFields returns an error if some fields are set and others are missing.
 func (o *Cluster) checkFields() error {
-	switch {
-	case o.Name != "" && o.Leave:
-		return errorf(Invalid, "Cluster.Leave", "contradicts Cluster.Name: a node leaves its cluster or joins it")
-	case o.Name == "" && (o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.SecretFile != "" || len(o.Guests) > 0 || o.Insecure || o.TLS != cluster.TLS{}):
-		return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
-	case o.Name == "":
+	if o.Name == "" {
+		if o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Files != "" || len(o.Guests) > 0 {
+			return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
+		}
 		return nil
 	}
 	var problems []error
@@ -93,7 +121,13 @@ func (o *Cluster) checkFields() error {
 		problems = append(problems, errorf(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…"))
 	}
 	if problems == nil && o.Address() == "" {
-		return errorf(Invalid, "Cluster.Listen", "missing: node %d is not one of the members, so it needs an address for other nodes", o.Node)
+		problems = append(problems, errorf(Invalid, "Cluster.Listen", "missing: node %d is not one of the members, so it needs an address for other nodes", o.Node))
+	}
+	if o.Files == "" {
+		problems = append(problems, errorf(Invalid, "Cluster.Files", "missing: a directory with ca.pem, cert.pem, key.pem and secret; for a trial on one machine, secret is enough"))
+	}
+	if !o.insecure() && (o.tls.Authority == "" || o.tls.Certificate == "" || o.tls.Key == "") {
+		problems = append(problems, errorf(BadFile, "Cluster.Files", "%s has some of ca.pem, cert.pem and key.pem: want all three, or none", o.Files))
 	}
 	return errors.Join(problems...)
 }
@@ -117,9 +151,29 @@ func CheckSingle(dir string) error {
 	case err != nil:
 		return errorf(BadFile, "Dir", "%w", err)
 	case m.Cluster != "":
-		return errorf(BadFile, "Dir", "%s belongs to %s of the cluster %s, which does not take a node back that was changed without it", dir, m.Node, m.Cluster)
+		return errorf(BadFile, "Dir", "%s belongs to %s of the cluster %s, which does not take a node back that was changed without it; "+
+			"start it with the settings of the cluster (--cluster), or leave it for good (tasard admin cluster leave)", dir, m.Node, m.Cluster)
 	}
 	return nil
+}
+
+// LeaveCluster turns the data directory of a stopped node of a cluster into that of a single node, with all its records.
+// It returns the names of the node and of the cluster. Danger: the cluster never takes the directory back.
+func LeaveCluster(dir string) (node, clusterName string, err error) {
+	if err := checkDir(dir); err != nil {
+		return "", "", err
+	}
+	m, err := cluster.ReadMembership(dir)
+	switch {
+	case err != nil:
+		return "", "", errorf(BadFile, "Dir", "%w", err)
+	case m.Cluster == "":
+		return "", "", errorf(BadFile, "Dir", "%s belongs to no cluster", dir)
+	}
+	if err := cluster.Leave(dir); err != nil {
+		return "", "", directoryError(dir, fmt.Errorf("leave the cluster %s: %w", m.Cluster, err))
+	}
+	return m.Node, m.Cluster, nil
 }
 
 // RefillHint returns advice for the operator of a node whose log is damaged: how the node gets its records from the
@@ -133,58 +187,19 @@ func RefillHint(dir string) string {
 		"fill it", m.Cluster)
 }
 
-// leave is for a node that is configured without a cluster, but whose data directory may belong to one. If it does,
-// leave returns an error or, if Leave is set, turns the directory into that of a single node.
-func (o *Cluster) leave(c *Config) error {
-	if o.Name != "" {
-		return nil // joinCluster checks the directory
-	}
-	m, err := cluster.ReadMembership(c.Dir)
-	switch {
-	case err != nil:
-		return errorf(BadFile, "Dir", "%w", err)
-	case m.Cluster == "":
-		return nil
-	case !o.Leave:
-		return errorf(BadFile, "Cluster.Name", "missing: %s belongs to %s of the cluster %s, which does not take a node back that was changed "+
-			"without it; give the settings of the cluster, or leave it for good", c.Dir, m.Node, m.Cluster)
-	}
-	if err := cluster.Leave(c.Dir); err != nil {
-		return directoryError(c.Dir, fmt.Errorf("leave the cluster %s: %w", m.Cluster, err))
-	}
-	c.Logger.Warn("left the cluster "+m.Cluster+" for good: the directory is one of a single node now", "node", m.Node, "dir", c.Dir)
-	return nil
-}
-
 func (o *Cluster) config(c *Config) (cluster.Config, error) {
 	config := cluster.Config{
-		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Members: o.clusterMembers(), Dir: c.Dir, TLS: o.TLS, //nolint:gosec // a small number
-		Guests: o.Guests, Insecure: o.Insecure, Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
+		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Members: o.clusterMembers(), Dir: c.Dir, TLS: o.tls, //nolint:gosec // a small number
+		Guests: o.Guests, Insecure: o.insecure(), Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
 	}
-	if o.SecretFile != "" {
-		secret, err := ReadSecret(o.SecretFile, c.Credentials)
+	if o.secret != "" {
+		secret, err := ReadSecret(o.secret, c.Credentials)
 		if err != nil {
-			return config, &Error{BadFile, "Cluster.SecretFile", err}
+			return config, &Error{BadFile, "Cluster.Files", err}
 		}
 		config.Secret = secret.Reveal()
 	}
 	return config, nil
-}
-
-// TLSConfig returns the configuration of TLS with which the node connects to other nodes.
-func (o Cluster) TLSConfig(c Config) (*tls.Config, error) {
-	c = c.withDefaults()
-	config, err := o.config(&c)
-	if err != nil {
-		return nil, err
-	}
-	return config.TLSConfig()
-}
-
-// CheckCertificate returns an error if other nodes will refuse the host names of the certificate of this node.
-func (o *Cluster) CheckCertificate(leaf *x509.Certificate) error {
-	config := cluster.Config{Members: o.clusterMembers(), Guests: o.Guests}
-	return config.CheckCertificate(leaf)
 }
 
 func (o *Cluster) clusterMembers() (members []cluster.Member) {
@@ -256,20 +271,22 @@ func (j *clusterJournal) Close() error {
 // warn logs a warning if the cluster has no certificates, or if other nodes will reject the certificate. The node may
 // then wait for them forever.
 func (o *Cluster) warn(c *Config) {
-	if o.Insecure {
+	if o.insecure() {
 		c.Logger.Warn("the cluster is insecure: its nodes have no certificates, and each program that can read the secret can change or delete "+
-			"all data; use this only for a trial on one machine", "file", o.SecretFile)
+			"all data; use this only for a trial on one machine", "file", o.secret)
+		return
 	}
-	tlsConfig, err := o.TLS.Load()
-	if err != nil || tlsConfig == nil {
-		return // cluster.Open reports the error
+	tlsConfig, err := o.tls.Load()
+	if err != nil {
+		return // joinCluster reports the error
 	}
 	problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock())
-	if err := o.CheckCertificate(tlsConfig.Certificates[0].Leaf); err != nil && problem == "" {
+	config := cluster.Config{Members: o.clusterMembers(), Guests: o.Guests}
+	if err := config.CheckCertificate(tlsConfig.Certificates[0].Leaf); err != nil && problem == "" {
 		problem = err.Error()
 	}
 	if problem != "" {
-		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.TLS.Certificate)
+		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.tls.Certificate)
 	}
 }
 

@@ -130,8 +130,10 @@ func (c *Config) reference() (ReferenceData, error) {
 // openCore joins the cluster, if one is configured, and opens the core: the actors with their log, and the servers.
 func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
 	c := &n.config
-	if err := c.Cluster.leave(c); err != nil {
-		return err
+	if c.Cluster.Name == "" {
+		if err := CheckSingle(c.Dir); err != nil {
+			return err
+		}
 	}
 	coreConfig := c.core(n.reference, n.mailer.sender)
 	if n.cluster, err = joinCluster(ctx, c, &coreConfig.Actors); err != nil {

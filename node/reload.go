@@ -51,15 +51,12 @@ func (n *Node) readPair(files *reloadedFiles) error {
 
 func (n *Node) readClusterTLS(files *reloadedFiles) error {
 	o := &n.config.Cluster
-	if n.cluster == nil || o.TLS.Key == "" {
+	if n.cluster == nil || o.insecure() {
 		return nil
 	}
-	if err := checkKeyFile(o.TLS.Key, n.config.Credentials, "Cluster.TLS.Key"); err != nil {
-		return err
-	}
 	var err error
-	if files.cluster, err = o.TLS.Load(); err != nil {
-		return errorf(BadFile, "Cluster", "%w", err)
+	if files.cluster, err = o.loadTLS(&n.config); err != nil {
+		return err
 	}
 	if leaf := files.cluster.Certificates[0].Leaf; !leaf.Equal(n.cluster.Certificate()) {
 		files.changes = append(files.changes, "the certificate for other nodes, valid until "+formatInstant(leaf.NotAfter))

@@ -46,12 +46,12 @@ type nodeCluster struct {
 // clusterNode is one node of a cluster over all its processes: directory and addresses stay.
 type clusterNode struct {
 	endpoint
-	cluster  *nodeCluster
-	host     string
-	data     string
-	tlsFlags []string
-	prefix   []string // runs its program in its own network
-	clock    *wallClock
+	cluster *nodeCluster
+	host    string
+	data    string
+	files   string   // value of --cluster-files
+	prefix  []string // runs its program in its own network
+	clock   *wallClock
 
 	process atomic.Pointer[node] // the newest
 	up      atomic.Bool          // it has been ready, and was not stopped since
@@ -105,11 +105,11 @@ func (r *nodeCluster) endpoints() (all []*endpoint) {
 // newNode prepares a node without starting it.
 func (r *nodeCluster) newNode(place string, number int, host string) *clusterNode {
 	p := &clusterNode{
-		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), tlsFlags: []string{"--cluster-insecure", "--cluster-secret-file", filepath.Join(place, "secret")},
+		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), files: place,
 		endpoint: endpoint{number: number, url: fmt.Sprintf("http://%s:%d", host, servePort)},
 	}
 	if r.network != nil {
-		p.tlsFlags, p.prefix = r.network.tlsFlags, r.network.prefix(1+slices.Index(r.network.hosts, host))
+		p.files, p.prefix = r.network.files, r.network.prefix(1+slices.Index(r.network.hosts, host))
 	}
 	noError(r.t, os.MkdirAll(p.data, 0o700))
 	noError(r.t, os.WriteFile(filepath.Join(place, "secret"), []byte("the secret of nodes that run tests\n"), 0o600))
@@ -165,7 +165,7 @@ func (p *clusterNode) launch() *node {
 	if p.number > 3 || p.host != p.cluster.nodes[p.number-1].host {
 		args = append(args, "--cluster-listen", fmt.Sprintf("%s:%d", p.host, clusterPort))
 	}
-	args = append(append(append(args, p.tlsFlags...), p.cluster.flags...), p.cluster.mail.args()...)
+	args = append(append(append(args, "--cluster-files", p.files), p.cluster.flags...), p.cluster.mail.args()...)
 	n := launch(p.cluster.t, command{program: p.cluster.program, wrapper: p.prefix, args: serveArgs(p.data, args...), env: p.clock.env()})
 	p.lives = append(p.lives, &life{node: n, clock: p.clock})
 	p.process.Store(n)
@@ -290,11 +290,11 @@ func eventually(span time.Duration, is func() bool) bool {
 // is the client of all nodes. To drop what one node sends to another, the sender's neighbour entry gets the address
 // of a card that does not exist: each direction can be dropped by itself, and clients reach all nodes all the time.
 type virtualNetwork struct {
-	t        *testing.T
-	name     string
-	subnet   string // of all addresses
-	hosts    []string
-	tlsFlags []string
+	t      *testing.T
+	name   string
+	subnet string // of all addresses
+	hosts  []string
+	files  string // value of --cluster-files
 }
 
 // macUnused is a hardware address that no card has.
@@ -381,5 +381,8 @@ func (s *virtualNetwork) remove() {
 // certify makes one certificate for all nodes, which are not on loopback addresses.
 func (s *virtualNetwork) certify() {
 	certificate, key := clustertest.Certificate(s.t, s.hosts...)
-	s.tlsFlags = []string{"--cluster-ca", certificate, "--cluster-cert", certificate, "--cluster-key", key}
+	s.files = s.t.TempDir()
+	for name, path := range map[string]string{"ca.pem": certificate, "cert.pem": certificate, "key.pem": key} {
+		noError(s.t, os.Link(path, filepath.Join(s.files, name)))
+	}
 }

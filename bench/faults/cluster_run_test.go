@@ -231,7 +231,7 @@ func TestFaultsCluster_RunControls(t *testing.T) {
 		plant{"actors/cluster/join.go", "case !hasStream:", "case !hasStream && waited < 2*majorityTimeout:"},
 		plant{"actors/cluster/join.go", "case waited > majorityTimeout && log.Last() > 0 && r.hasState():", "case waited > majorityTimeout:"},
 		plant{"actors/cluster/join.go", "key := r.state.CodeKey", "key := make([]byte, codeKeyBytes)"},
-		plant{"node/cluster.go", "case !o.Leave:", "case false:"})
+		plant{"node/cluster.go", "case m.Cluster != \"\":", "case false:"})
 	g := newClusterTest(t, wrong, nil)
 	eventually(healMax, func() bool { return g.checker.violationCount(wentBack) > 0 })
 	g.startTwin(g.chance())

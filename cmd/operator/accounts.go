@@ -10,7 +10,9 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 // accountArgument describes the argument that names an account, for errors.
@@ -173,12 +175,13 @@ Before it the announcement can be withdrawn, or replaced.`,
 func (r *invocation) cluster() *cobra.Command {
 	return command.Spec{
 		Use:   "cluster",
-		Short: "Show the nodes of a cluster, and forget one that has left",
+		Short: "Show the nodes of a cluster, forget one that has left, leave the cluster",
 		Long: `cluster shows the nodes of the cluster to which a running node belongs (tasard serve --cluster), and forgets a node
-that will not come back. Members are added, removed and moved by --cluster-members: see docs/cluster.md.`,
+that will not come back. leave works on the data directory of a stopped node. Members are added, removed and moved by
+--cluster-members: see docs/cluster.md.`,
 		Example: `  tasard admin cluster status --data ./data
   tasard admin cluster forget node-4 --data ./data`,
-		Subcommands: []*cobra.Command{r.clusterStatus(), r.clusterForget()},
+		Subcommands: []*cobra.Command{r.clusterStatus(), r.clusterForget(), r.clusterLeave()},
 	}.Command(r.Process)
 }
 
@@ -193,6 +196,26 @@ stopped by SIGTERM is forgotten by itself. A node that is started again is known
   tasard admin cluster forget node-5 --data ./data --by ana`,
 		Args: command.ExactArgs(1, "one node, like node-4"),
 	}, admin.ForgetNode, printCluster)
+}
+
+func (r *invocation) clusterLeave() *cobra.Command {
+	o := &command.Serve{}
+	return command.Spec{
+		Use:   "leave --data DIR",
+		Short: "Make the directory of a stopped node that of a single node, for good",
+		Long: `leave changes the data directory of a stopped node of a cluster, so that it starts as a single node. Its records stay.
+The cluster never takes the directory back.`,
+		Example: `  tasard admin cluster leave --data ./data
+  sudo -u tasard tasard admin cluster leave --data /var/lib/tasard`,
+		Settings: func(flags *pflag.FlagSet) { command.Add(flags, o, "data") },
+		Run: func(context.Context, []string) error {
+			name, clusterName, err := node.LeaveCluster(o.Config.Dir)
+			if err == nil {
+				terminal.Say(r.Stdout, "%s has left the cluster %s: %s is the directory of a single node now", name, clusterName, o.Config.Dir)
+			}
+			return err
+		},
+	}.Command(r.Process)
 }
 
 func (r *invocation) clusterStatus() *cobra.Command {

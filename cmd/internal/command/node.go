@@ -146,13 +146,8 @@ func rows(o *Serve) []row {
 		{"Cluster", "cluster-node", Count(&n.Node, 0, clusterNodesMax), "number of this node, from 1; it never changes"},
 		{"Cluster", "cluster-members", membersValue(&n.Members), "`LIST` of the nodes that keep the log: 1=10.0.0.1:6222,2=..."},
 		{"Cluster", "cluster-listen", explicitAddress(&n.Listen), "address for other nodes; default its own among the members"},
-		{"Cluster", "cluster-ca", Path(&n.TLS.Authority, "FILE"), "PEM `FILE` with the authority of the nodes' certificates"},
-		{"Cluster", "cluster-cert", Path(&n.TLS.Certificate, "FILE"), "PEM `FILE` with this node's certificate"},
-		{"Cluster", "cluster-key", Path(&n.TLS.Key, "FILE"), "a `FILE` with its private key, readable only by owner and group"},
+		{"Cluster", "cluster-files", Path(&n.Files, "DIR"), "directory with this node's ca.pem, cert.pem, key.pem, and the nodes' secret"},
 		{"Cluster", "cluster-guests", hostsValue(&n.Guests), "`LIST` of the hosts of guests; only certificates for these and members count"},
-		{"Cluster", "cluster-secret-file", Path(&n.SecretFile, "FILE"), "a `FILE` with a secret of all nodes, readable only by owner and group"},
-		{"Cluster", "cluster-insecure", Bool(&n.Insecure), "no certificates, only the secret; only with loopback addresses"},
-		{"Cluster", "cluster-leave", Bool(&n.Leave), "leave the cluster for good: its records stay, the cluster never takes them back"},
 	}
 }
 
