@@ -157,8 +157,8 @@ func CheckSingle(dir string) error {
 	return nil
 }
 
-// LeaveCluster turns the data directory of a stopped node of a cluster into that of a single node, with all its records.
-// It returns the names of the node and of the cluster. Danger: the cluster never takes the directory back.
+// LeaveCluster turns the data directory of a stopped node of a cluster into that of a single node, with all records. It
+// returns the names of the node and of the cluster. Danger: the cluster never takes the directory back.
 func LeaveCluster(dir string) (node, clusterName string, err error) {
 	if err := checkDir(dir); err != nil {
 		return "", "", err
