@@ -28,8 +28,8 @@ type Cluster struct {
 	// Guests are the hosts of nodes that are not members. Other nodes accept only certificates for these and for the hosts
 	// of members.
 	Guests []string
-	// Files is a directory with ca.pem (the authority of the nodes' certificates), cert.pem and key.pem (of this node), and
-	// secret (a line that only the nodes know). Without the first three the nodes have no certificates, and all addresses
+	// Files is a directory with ca.pem (the authority of the nodes' certificates), cert.pem and key.pem (of this node),
+	// and secret (a line that only the nodes know). Without the first three the nodes have no certificates, and all addresses
 	// must be loopback addresses; then the secret is required, else it is optional.
 	Files string
 
