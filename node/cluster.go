@@ -29,8 +29,8 @@ type Cluster struct {
 	// of members.
 	Guests []string
 	// Files is a directory with ca.pem (the authority of the nodes' certificates), cert.pem and key.pem (of this node),
-	// and secret (a line that only the nodes know). Without the first three the nodes have no certificates, and all addresses
-	// must be loopback addresses; then the secret is required, else it is optional.
+	// and secret (a line that only the nodes know). Without the first three the nodes have no certificates, and all
+	// addresses must be loopback addresses; then the secret is required, else it is optional.
 	Files string
 
 	tls    cluster.TLS // the files that were there at the start
@@ -157,8 +157,8 @@ func CheckSingle(dir string) error {
 	return nil
 }
 
-// LeaveCluster turns the data directory of a stopped node of a cluster into that of a single node, with all records. It
-// returns the names of the node and of the cluster. Danger: the cluster never takes the directory back.
+// LeaveCluster turns the data directory of a stopped node of a cluster into that of a single node, with all records.
+// It returns the names of the node and of the cluster. Danger: the cluster never takes the directory back.
 func LeaveCluster(dir string) (node, clusterName string, err error) {
 	if err := checkDir(dir); err != nil {
 		return "", "", err
