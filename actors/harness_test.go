@@ -74,15 +74,20 @@ type node struct {
 	monotonic *testMonotonic
 	mail      *fakeMailer
 
-	mu     sync.Mutex
-	all    [][]byte // every record, those that were dropped behind a snapshot included
-	faults error    // what the disk answers every append; nil = it is well
+	mu      sync.Mutex
+	all     [][]byte // every record, those that were dropped behind a snapshot included
+	faults  error    // what the disk answers every append; nil = it is well
+	refused bool     // an append has met a fault since the last call of fault
 }
 
-func (n *node) fault(err error) {
+// fault has the disk answer every append with err from now on. It returns true if an append has met the fault that was
+// there before, also one that no request waits for.
+func (n *node) fault(err error) (met bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.faults = err
+	met = n.refused
+	n.faults, n.refused = err, false
+	return met
 }
 
 // keep notes records before they are durable, unless the disk is ill.
@@ -90,6 +95,7 @@ func (n *node) keep(records [][]byte) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.faults != nil {
+		n.refused = true
 		return n.faults
 	}
 	for _, record := range records {

@@ -39,7 +39,7 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 	today := a.today(now)
 	a.takeGrant(today, policy)
 	count := a.days.find(today)
-	if count == nil || a.spendable(*count, now) <= 0 {
+	if count == nil || a.spendable(*count, now) <= 0 || count.granted > 0 && !policy.Grants.isNewest(a.id, today) {
 		return QuotaResult{}, true
 	}
 	key.used = instantOf(now.Wall)

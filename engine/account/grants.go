@@ -25,7 +25,7 @@ type DayGrant struct {
 	Shard, Shards uint64
 	Day           engine.Date
 	Size          int
-	Until         time.Duration // monotonic time from which no account began to use it; 0 = not known
+	Until         time.Duration // monotonic time of the next grant for the same accounts; 0 = none yet
 }
 
 // DayGrants are the grants of a log. The value is immutable. Grants of this process can be used; those of earlier
@@ -112,6 +112,18 @@ func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool
 		newest = false
 	}
 	return size, usable && !d.ended
+}
+
+// isNewest reports whether the newest grant for an account is of a day. Only that grant is spent without an event. The
+// clock may be set back across midnight, and accounts go on with a day that is no longer the newest: if that needed no
+// event, a crash would forget what they spent in the last minute (spentMax).
+func (d *DayGrants) isNewest(account uint64, day engine.Date) bool {
+	for i := len(d.Grants) - 1; i >= 0; i-- {
+		if g := &d.Grants[i]; account%g.Shards == g.Shard {
+			return g.Day == day
+		}
+	}
+	return false
 }
 
 // Earlier returns the grants as those of an earlier process, which ended at a monotonic time.

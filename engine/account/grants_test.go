@@ -92,3 +92,30 @@ func TestL1_GrantsOfADay_CountUnderALowerQuota(t *testing.T) {
 		}
 	}
 }
+
+// Only the newest grant is spent without an event. Here the clock is set back across midnight and the grant of that day
+// is made; on the later day the account, which has begun with it, must not go on without an event: after a crash the
+// request would be missing in the minute.
+func TestL1_GrantsOfADay_AnOlderOneNeedsAnEvent(t *testing.T) {
+	a, policy := New(1), defaultPolicy
+	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}})
+	today := engine.DateOf(noon)
+	policy.Grants = (&DayGrants{}).Apply(granted(today, 1, 0), true)
+	if result, _ := a.Admit(testKey, ClockReading{Wall: noon, Monotonic: time.Second}, policy); !result.Admitted {
+		t.Fatalf("%+v", result)
+	}
+	policy.Grants = policy.Grants.Apply(granted(today-1, 1, time.Hour), true)
+	later := ClockReading{Wall: noon, Monotonic: 2 * time.Hour}
+	if _, needsLease := a.Admit(testKey, later, policy); !needsLease {
+		t.Fatal("the older grant is spent without an event")
+	}
+	a.Apply(a.NextLease(testKey, later, policy, 1))
+	if result, _ := a.Admit(testKey, later, policy); !result.Admitted {
+		t.Fatalf("%+v", result)
+	}
+	a.Resume(later) // as after a crash
+	a.ResumeGrants(later, policy.Grants.Earlier(later.Monotonic))
+	if left := a.Usage(later, policy).Minute.Remaining; left > MinuteLimitDefault-1 {
+		t.Errorf("%d remain of the minute after the crash", left)
+	}
+}

@@ -124,7 +124,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	total := max(0, size-count.unspent())
 	refunded := min(total, count.refunded)
 	added := max(0, min(total-refunded, limits.Day-count.leased))
-	if added == 0 && (refunded == 0 || waiting == 0) {
+	if added == 0 && (waiting == 0 || refunded == 0 && count.granted == 0) {
 		return nil
 	}
 	a.grownLease = size
