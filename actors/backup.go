@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Backup takes a snapshot now and writes it to w; see wal.WriteBackup. It has every change that was acknowledged
-// before the call. Reads and changes go on meanwhile. Close waits until Backup returns.
+// Backup takes a snapshot now and writes it to w; see wal.WriteBackup. The snapshot contains every change acknowledged
+// before the call. Reads and changes continue meanwhile. Close waits for Backup.
 func (s *System) Backup(w io.Writer, program string) (wal.BackupInfo, error) {
 	if err := s.beginCall(); err != nil {
 		return wal.BackupInfo{}, err
@@ -28,12 +28,12 @@ func (s *System) Backup(w io.Writer, program string) (wal.BackupInfo, error) {
 // BackupContents counts the contents of a backup.
 type BackupContents struct {
 	Accounts    int
-	Rates       int // distinct rates, each counted once if several sources give it; expired ones included
+	Rates       int // distinct rates, including expired ones; a rate from several sources counts once
 	HistoryRows int // rows of daily history
 }
 
-// CountBackup decodes the state in a backup, after the record with the number sequence, and counts its contents. It
-// keeps only the number of accounts, not the accounts.
+// CountBackup decodes the state in a backup and counts its contents. sequence is the number of the last record in the
+// state. The accounts are not kept in memory.
 func CountBackup(sequence uint64, state io.Reader) (c BackupContents, err error) {
 	if sequence == 0 {
 		return c, nil
@@ -50,7 +50,7 @@ func CountBackup(sequence uint64, state io.Reader) (c BackupContents, err error)
 			c.Accounts += len(accounts)
 			return nil
 		},
-		Addresses: func([]account.AddressState) {}, // the e-mail addresses of logins are decoded but not counted
+		Addresses: func([]account.AddressState) {}, // decoded but not counted
 	})
 	if err != nil {
 		return c, fmt.Errorf("read the state after record %d: %w", sequence, err)

@@ -14,15 +14,15 @@ import (
 
 // Config configures a System. Clock and either Dir or Journal are required. All other fields may be zero.
 type Config struct {
-	// Dir is the directory of the log of this node, which is the default journal. Open creates the directory if it does
-	// not exist. Only one process can use the directory at a time.
+	// Dir is the directory of this node's log, the default journal. Open creates a missing directory. Only one process
+	// can use a directory at a time.
 	Dir string
 	// Clock returns the current time, for the expiry and validation of rates.
 	Clock func() time.Time
-	// Catalogue has institutions, currencies and sources. nil = engine.DefaultCatalogue. New rates of a currency outside
-	// the catalogue are refused. Earlier rates of such a currency are still served.
+	// Catalogue lists institutions, currencies and sources. nil = engine.DefaultCatalogue. New rates of a currency
+	// outside the catalogue are refused. Earlier rates of such a currency are still served.
 	Catalogue *engine.Catalogue
-	// Rules are the limits against which rates are validated. Zero = engine.DefaultRules.
+	// Rules are the limits for the validation of rates. Zero = engine.DefaultRules.
 	Rules engine.Rules
 	// Logger receives messages for the operator. nil = none.
 	Logger *slog.Logger
@@ -30,48 +30,45 @@ type Config struct {
 	Log LogConfig
 	// Journal replaces the log in Dir, for example with a journal that several nodes share. Close closes it.
 	Journal commitlog.Journal
-	// WriteTimeout is how long a call waits for its write to become durable. 0 = 60 s. After a timeout the caller gets
-	// an error, but the write may still succeed.
+	// WriteTimeout limits the time until a call's write is durable. 0 = 60 s. After a timeout the caller gets an error,
+	// but the write may still succeed.
 	WriteTimeout time.Duration
-	// MailboxMax is the maximum number of requests that wait for one actor. Further requests get CodeOverloaded.
-	// 0 = 4,096, at most 1,048,576.
+	// MailboxMax is the maximum number of waiting requests of one actor. Further requests get CodeOverloaded. 0 =
+	// 4,096, at most 1,048,576.
 	MailboxMax int
-	// PendingWritesMax is the maximum number of commands that wait while a write of their currency or account is in
-	// progress. Further commands get CodeOverloaded. 0 = 64. Each command has up to 2,048 observations (rates of one
-	// source).
+	// PendingWritesMax is the maximum number of commands that wait for a write of the same currency or account. Further
+	// commands get CodeOverloaded. 0 = 64. A command contains up to 2,048 observations (rates of one source).
 	PendingWritesMax int
-	// SnapshotRecords is the number of records after which a snapshot is taken. The snapshot is taken later if the
-	// accounts are more than four times as large as these records. 0 = 50,000, which replay in less than a second. Small
-	// numbers are expensive, because each snapshot writes the whole state.
+	// SnapshotRecords is the number of records between snapshots. 0 = 50,000, which replay in less than a second. Small
+	// numbers are expensive, because each snapshot writes the whole state. A snapshot comes later if the accounts are
+	// more than four times as large as these records.
 	SnapshotRecords int
-	// SnapshotBytes is the total size of records after which a snapshot is taken. 0 = 64 MiB.
+	// SnapshotBytes is the size of records between snapshots. 0 = 64 MiB.
 	SnapshotBytes int64
 
-	// QuotaPolicy has the quotas of callers. Defaults of zero fields: 1,000 requests a day, 60 in a minute, quota leases
-	// of 16 requests. A quota lease is a part of a quota that an account reserves with one record of the log.
+	// QuotaPolicy sets the callers' quotas. Defaults of zero fields: 1,000 requests a day, 60 in a minute, quota leases
+	// of 16 requests. An account reserves a lease, a part of its quota, with one record of the log.
 	QuotaPolicy account.QuotaPolicy
-	// LimitsOff admits every caller without counting requests. API keys are still checked if they are required.
+	// LimitsOff admits every caller without counting requests. API keys are still checked if keys are required.
 	LimitsOff bool
 	// KeyPrefix is the prefix of new API keys: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
 	KeyPrefix string
-	// Random gives the random bytes of API keys, login codes and session tokens. nil = crypto/rand. Other sources are for
-	// tests.
+	// Random is the source of API keys, login codes and session tokens. nil = crypto/rand. Other sources are for tests.
 	Random io.Reader
-	// Mailer sends login codes. If it is nil, logins are not possible and RequestCode returns CodeMailUnavailable.
+	// Mailer sends login codes. nil: logins are not possible, and RequestCode returns CodeMailUnavailable.
 	Mailer Mailer
-	// Monotonic is a monotonic clock: it does not go back when the wall clock is set back. nil = the monotonic reading
-	// of the times that Clock returns.
+	// Monotonic is a clock that never goes back, even if the wall clock is set back. nil = the monotonic reading of
+	// Clock's times.
 	Monotonic func() time.Duration
-	// AnonymousClientsMax is the maximum number of IP addresses for which requests without an API key are counted. 0 =
-	// 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
+	// AnonymousClientsMax is the maximum number of IP addresses with counted requests without an API key. 0 = 65,536,
+	// with up to 600 bytes each. A new address replaces the address that has been idle longest.
 	AnonymousClientsMax int
-	// AccountShards is the number of actors among which the accounts are divided. 0 = 16, at most 256. It may change from
-	// one start to the next.
+	// AccountShards is the number of actors that share the accounts. 0 = 16, at most 256. It may change at each start.
 	AccountShards int
 }
 
 // Mailer sends e-mails with login codes. Send must not wait for a mail server: it queues the e-mail or returns an
-// error. If the error is an *engine.Error, the client of the API gets it.
+// error. An *engine.Error is passed on to the API's client.
 type Mailer interface {
 	Send(account.LoginMail) error
 }
@@ -80,7 +77,7 @@ type Mailer interface {
 type LogConfig struct {
 	// SegmentBytes is the size of a segment file. 0 = 4 MiB.
 	SegmentBytes int
-	// ReserveBytes is the free space below which writes are rejected. 0 = 64 MiB. If it is negative, the space is not
+	// ReserveBytes is the free space that writes must leave on the disk. 0 = 64 MiB. Negative: the space is not
 	// checked, and a full disk stops the node.
 	ReserveBytes int64
 }
@@ -94,7 +91,7 @@ const (
 	snapshotBytesDefault   = 64 << 20
 )
 
-// complete checks the configuration, and returns it with defaults for the zero fields.
+// complete checks the configuration and sets the defaults of zero fields.
 func (c Config) complete() (Config, error) {
 	switch {
 	case c.Clock == nil:

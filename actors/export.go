@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export calls visit with the state of each currency, by code. All states include the same records of the journal.
-// Export returns the first error of visit unchanged. Changes go on meanwhile.
+// Export calls visit with the state of each currency, by code, all after the same record of the journal. It returns the
+// first error of visit unchanged. Changes continue meanwhile.
 func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
 	if err := s.beginCall(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) er
 	return nil
 }
 
-// States returns all states that Export passes to its function visit.
+// States returns the states that Export visits.
 func (s *System) States() ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := s.Export(context.Background(), func(state engine.SavedCurrency) error {
@@ -40,7 +40,7 @@ func (s *System) States() ([]engine.SavedCurrency, error) {
 	return states, err
 }
 
-// snapshot returns the states of all currencies, and of all accounts if full is true, after one record of the journal.
+// snapshot returns the states of all currencies after the same record, and of all accounts if full is true.
 func (s *System) snapshot(full bool) (*commitlog.StateSnapshot, error) {
 	q := mailbox.NewRequest[bool, *commitlog.StateSnapshot](full)
 	s.log.Ref.Send(q)

@@ -9,16 +9,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Conditions implements engine.Health. It sends no message to an actor and does not read the disk.
+// Conditions implements engine.Health. It asks no actor and does not read the disk.
 func (s *System) Conditions() []engine.Condition {
-	// Health.Clock follows the monotonic clock Config.Monotonic, if there is one. Rates expire by the wall clock,
-	// Config.Clock.
+	// Health.Clock follows Config.Monotonic if that is set. Rates expire by the wall clock, Config.Clock.
 	now := s.log.Health.Clock()
 	conditions := []engine.Condition{
 		s.logCondition(), s.dataCondition(), s.log.Health.Disk(now), s.log.Health.Snapshot(now),
 		s.accounts.LoginsCondition(s.config.Clock()), s.ratesCondition(s.config.Clock()),
 	}
-	// Shared is the journal if the nodes of a cluster share it.
+	// With a cluster, Shared is the journal.
 	if s.log.Shared != nil {
 		conditions = append(conditions, clusterCondition(s.log.Shared.ClusterHealth()))
 	}
@@ -36,7 +35,7 @@ func clusterCondition(health commitlog.ClusterHealth) engine.Condition {
 	}
 }
 
-// logCondition reports that the node starts, has failed, or stops.
+// logCondition reports a node that is starting, has failed or is stopping.
 func (s *System) logCondition() engine.Condition {
 	s.mu.Lock()
 	failed, since := s.cause != nil, s.failed
@@ -70,7 +69,7 @@ func (s *System) dataCondition() engine.Condition {
 	}
 }
 
-// ratesCondition reports the currencies of which all rates have expired.
+// ratesCondition reports currencies with only expired rates.
 func (s *System) ratesCondition(now time.Time) engine.Condition {
 	if s.phase.Load() != serving {
 		return engine.HealthyCondition("rates")

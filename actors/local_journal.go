@@ -10,17 +10,17 @@ import (
 type (
 	// Journal stores records durably and in order. The default is a log in a directory.
 	Journal = commitlog.Journal
-	// Shared is a Journal to which several nodes write. All nodes get the same records in the same order.
+	// Shared is a Journal written by several nodes. All nodes get the same records in the same order.
 	Shared = commitlog.SharedJournal
 	// ClusterHealth is a node's view of its cluster.
 	ClusterHealth = commitlog.ClusterHealth
 )
 
-// ErrPosition means that the newest record of the journal does not have the expected number (sequence), because another
-// process has written to the journal.
+// ErrPosition means that the newest record of the journal has an unexpected number (sequence), because another process
+// has written to the journal.
 var ErrPosition = commitlog.ErrPosition
 
-// localJournal is a Journal that only this node uses, in files of a directory.
+// localJournal is a Journal of this node only, in files of a directory.
 type localJournal struct{ *wal.Log }
 
 func openLocal(c Config) (commitlog.Journal, error) {

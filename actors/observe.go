@@ -11,10 +11,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Observe implements engine.Ingester. A refresh has the rates that one source gave at one time, called observations.
-// Observe splits the refreshes by currency. The currency actors process their parts in parallel, and the journal
-// appends the results in common batches. One call with many refreshes is therefore faster than many calls. After an
-// error the receipt counts only the observations that are durable. The caller may send all refreshes again, because
+// Observe implements engine.Ingester. A refresh contains the observations (rates) of one source at one time. Observe
+// splits the refreshes by currency. The currency actors work in parallel, and the journal appends their results in
+// common batches, so one call with many refreshes is faster than many calls. After an error the receipt counts only the
+// durable observations. The caller may send all refreshes again, because repeated observations change nothing.
 // repeated observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
@@ -33,8 +33,7 @@ func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	return call.receipt, err
 }
 
-// beginChange is like beginCall, but for a call that changes state. It also returns an error if the cluster has no
-// majority.
+// beginChange is beginCall for a change. It also returns an error if the cluster has no majority.
 func (s *System) beginChange() error {
 	if s.available() == nil && s.accounts.Majority.Lost() {
 		return commitlog.ReadOnly(commitlog.ErrNoMajority)
@@ -42,8 +41,8 @@ func (s *System) beginChange() error {
 	return s.beginCall()
 }
 
-// beginCall must be called first in a method that needs the journal. It returns an error if the node cannot use the
-// journal. If it returns nil, the method must call s.calls.leave at its end. Close waits for that.
+// beginCall begins a method that uses the journal. It returns an error if the node cannot use the journal. After nil,
+// the method must end with s.calls.leave; Close waits for that.
 func (s *System) beginCall() error {
 	if err := s.available(); err != nil {
 		return err
@@ -159,8 +158,8 @@ func (s *System) Execute(currency string, c engine.Command) (engine.Receipt, err
 	return commitlog.AskChange[engine.Receipt](ref, c, s.config.WriteTimeout, s.accounts.Majority)
 }
 
-// Quarantine returns the quarantined observations of a currency, oldest first. For "" it returns those of all
-// currencies, by currency. The slice is shared: do not modify it.
+// Quarantine returns the quarantined observations of a currency, oldest first. "" = all currencies, ordered by code.
+// The slice is shared: do not modify it.
 func (s *System) Quarantine(currency string) ([]engine.Quarantined, error) {
 	if err := s.available(); err != nil {
 		return nil, err

@@ -25,10 +25,9 @@ type (
 	institutionQuery struct{ id string }
 )
 
-// board has the newest snapshot of every currency, and all readers read it. A currency actor posts each new snapshot
-// before it acknowledges the change, so every answer includes every acknowledged change. All readers show a change at
-// the same time, and no mailbox needs room for it: with a message to each reader, two answers one after the other
-// could show a change and then its absence.
+// board holds the newest snapshot of every currency, for all readers. A currency actor posts each snapshot before it
+// acknowledges the change, so every answer includes every acknowledged change. All readers see a change at the same
+// time. With a message to each reader instead, a client could see a change in one answer and miss it in the next.
 type board struct {
 	snapshots atomic.Pointer[[]*engine.CurrencySnapshot] // in the order of System.codes; immutable
 	hasRates  atomic.Bool                                // a rate has been published
@@ -56,27 +55,27 @@ func (b *board) post(currency int, snapshot *engine.CurrencySnapshot) {
 	}
 }
 
-// readerActor answers all questions about data, from a cache of pages. There is one reader for each processor, so that
-// callers do not all wait for one actor.
+// readerActor answers all queries of data, from a cache of pages. Each processor has its own reader, so that callers do
+// not all wait for one actor.
 type readerActor struct {
 	clock     func() time.Time
 	catalogue *engine.Catalogue
 	board     *board
 
-	snapshots *[]*engine.CurrencySnapshot // the snapshots of which market was made
+	snapshots *[]*engine.CurrencySnapshot // market was made from these
 	market    *engine.MarketView
 	pages     pages
 }
 
-// pageRowsMax is the maximum number of rows in all pages of a reader. A row has about 1 KiB when encoded. A page counts
-// as pageRowsBase rows more than it has.
+// pageRowsMax is the maximum number of cached rows in a reader. An encoded row takes about 1 KiB. Each page counts as
+// pageRowsBase additional rows.
 const (
 	pageRowsMax  = 8192
 	pageRowsBase = 4
 )
 
-// pages are all pages that were made from one market view, by query. A page also keeps its rendered responses, so the
-// responses to equal queries are rendered once. If the cache is full, it starts again empty.
+// pages is the cache of pages of one market view, by query. A page also keeps its rendered responses, so equal queries
+// are rendered once. A full cache is emptied.
 type pages struct {
 	rows         int
 	rankings     map[engine.RankingQuery]*engine.Page[*engine.Rate]
@@ -112,14 +111,14 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A reader has no state that a panic could damage.
+// FailsNode implements mailbox.Actor. A panic damages nothing: a reader only caches.
 func (r *readerActor) FailsNode(mailbox.Message) bool { return false }
 
 // RejectAll implements mailbox.Actor. It does nothing, because a reader keeps no requests.
 func (r *readerActor) RejectAll(*engine.Error) {}
 
-// now returns the market view at a time in Unix nanoseconds; 0 means the present time. If the newest view is not valid
-// any more, now makes a new one, and drops the pages of the old one. It must be called before pageOf.
+// now returns the market view at a time in Unix nanoseconds; 0 = the present time. It replaces an outdated view and
+// drops the pages of the old one. Call it before pageOf.
 func (r *readerActor) now(at int64) *engine.MarketView {
 	snapshots, now := r.board.snapshots.Load(), time.Unix(0, at)
 	if at == 0 {
@@ -133,7 +132,7 @@ func (r *readerActor) now(at int64) *engine.MarketView {
 	return r.market
 }
 
-// pageOf returns the page for a query from one of the maps of p. If the map has none, it calls answer.
+// pageOf returns the cached page for a query. If there is none, it calls answer.
 func pageOf[K comparable, T any](p *pages, of *map[K]*engine.Page[T], query K, answer func(K) *engine.Page[T]) *engine.Page[T] {
 	if page, ok := (*of)[query]; ok {
 		return page

@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Recovery reports what Open found in the journal. If the journal is not a log in a directory (wal.Log), only the
-// number (sequence) of the newest record is set. While the node joins a cluster, nothing is set.
+// Recovery reports the state of the journal at Open. For a journal other than wal.Log only the number (sequence) of the
+// newest record is set. While the node joins a cluster, nothing is set.
 func (s *System) Recovery() wal.Recovery {
 	if !s.joined.Load() {
 		return wal.Recovery{}
@@ -25,14 +25,14 @@ func (s *System) Recovery() wal.Recovery {
 	return wal.Recovery{Report: wal.Report{Last: s.log.Journal.Last()}}
 }
 
-// progress is the progress of the replay. The goroutine that replays the journal writes it. Other goroutines read it at
-// the same time.
+// progress is the progress of the replay. Only the replaying goroutine writes it. Other goroutines read it
+// concurrently.
 type progress struct {
 	began       time.Time
-	total, done atomic.Uint64 // numbers of records: to be replayed, and already replayed
+	total, done atomic.Uint64 // numbers of records: total and already replayed
 }
 
-// retryAfter estimates how long the replay still takes.
+// retryAfter estimates the rest of the replay.
 func (p *progress) retryAfter(now time.Time) time.Duration {
 	done, total, elapsed := p.done.Load(), p.total.Load(), now.Sub(p.began)
 	if done == 0 || done > total || elapsed <= 0 {
@@ -42,8 +42,8 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 	return min(max(remaining, retryReplayMin), retryReplayMax)
 }
 
-// recover, which is not the builtin function, replays the journal and starts the actors. Open runs it in a goroutine.
-// Close waits until the goroutine has ended.
+// recover (a method, not the builtin) replays the journal and starts the actors. Open runs it in a goroutine. Close
+// waits for that goroutine.
 func (s *System) recover() {
 	defer s.replay.Done()
 	r := newReplayer(s)
@@ -65,7 +65,7 @@ func (s *System) recover() {
 	}
 }
 
-// join waits until a journal that several nodes share can be read.
+// join blocks until a shared journal can be read.
 func (s *System) join() error {
 	if s.log.Shared == nil {
 		return nil
@@ -116,8 +116,8 @@ func (s *System) populate(r *replayer) error {
 	return nil
 }
 
-// newCurrencyActor returns the actor of a currency. index is the index of the currency in s.codes. If several nodes
-// share the journal, a batch must fit into one record, a bundle (writes.oneBundle).
+// newCurrencyActor returns the actor of a currency. index is the currency's index in s.codes. In a shared journal a
+// batch must fit into one record, a bundle (writes.oneBundle).
 func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *currencyActor {
 	return &currencyActor{
 		clock: s.config.Clock, journal: s.log.Ref, board: s.board, index: index, state: state,
@@ -125,8 +125,8 @@ func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *curre
 	}
 }
 
-// Unmeasured returns the currencies for which a wrong first value would be published, because there is nothing with
-// which to compare it: neither a plausible range in the catalogue nor a reference rate.
+// Unmeasured returns the currencies whose first value cannot be checked: they have neither a plausible range in the
+// catalogue nor a reference rate. A wrong first value would be published.
 func (s *System) Unmeasured() (codes []string) {
 	if s.available() != nil {
 		return nil

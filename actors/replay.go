@@ -9,14 +9,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// replayer restores the newest snapshot and applies the records after it.
+// replayer restores the newest snapshot and applies the later records.
 type replayer struct {
 	system   *System
 	states   map[string]*engine.CurrencyState
 	decoder  *record.Decoder
 	accounts *accounts.Replay
-	snapshot uint64 // number (sequence) of the last record in the restored snapshot; 0 = no snapshot
-	last     uint64 // number (sequence) of the newest record that was read
+	snapshot uint64 // sequence of the last record in the snapshot; 0 = no snapshot
+	last     uint64 // sequence of the newest record read
 	events   int    // number of events in the records read
 	bytes    int64  // size of the records read
 }
@@ -45,7 +45,7 @@ func (r *replayer) run() error {
 	return nil
 }
 
-// restore loads the newest snapshot, if there is one.
+// restore loads the newest snapshot, if any.
 func (r *replayer) restore() (err error) {
 	sequence, reader, ok, err := r.system.log.Journal.Snapshot()
 	if err != nil {
@@ -111,7 +111,7 @@ func recovered(err *error) {
 	}
 }
 
-// state returns the state of a currency, and creates it if necessary. The catalogue may lack the currency.
+// state returns the state of a currency, and creates it if necessary, also for a currency outside the catalogue.
 func (r *replayer) state(code string) *engine.CurrencyState {
 	state, ok := r.states[code]
 	if !ok {

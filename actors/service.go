@@ -22,7 +22,7 @@ func (s *System) available() error {
 	}
 }
 
-// published returns nil if the node can answer reads and a rate has been published, else the reason.
+// published returns nil if the node can answer reads and has published a rate, else the reason.
 func (s *System) published() error {
 	if err := s.available(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (s *System) published() error {
 	return nil
 }
 
-// askReaders sends a query to a reader, unless the node can't answer yet.
+// askReaders sends a query to a reader. If unready is not nil, it returns that error instead.
 func askReaders[Q, A any](s *System, unready error, pool *mailbox.RequestPool[Q, A], query Q) (answer A, err error) {
 	if unready != nil {
 		return answer, unready
@@ -41,8 +41,8 @@ func askReaders[Q, A any](s *System, unready error, pool *mailbox.RequestPool[Q,
 	return pool.AskAny(s.readers, query, accounts.AskTimeout)
 }
 
-// Currencies implements engine.Service. Before the first rate is published, it answers from the catalogue
-// (Config.Catalogue), as Institutions and Institution do.
+// Currencies implements engine.Service. Before the first rate, it answers from the catalogue (Config.Catalogue), like
+// Institutions and Institution.
 func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return askReaders(s, s.available(), &s.requestPools.currencies, currenciesQuery{})
 }
@@ -72,8 +72,8 @@ func (s *System) History(q engine.HistoryQuery) (*engine.Page[engine.HistoryEntr
 	return askReaders(s, s.published(), &s.requestPools.histories, q)
 }
 
-// Slots returns for each source the newest slot whose rates were all accepted; see engine.CompletedSlots. A slot is a
-// scheduled time at which the source is fetched. The records of these rates are durable.
+// Slots returns the newest completed slot (scheduled fetch time) of each source; see engine.CompletedSlots. All rates
+// of the slot were accepted, and their records are durable.
 func (s *System) Slots() (map[string]time.Time, error) {
 	if err := s.available(); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *System) Slots() (map[string]time.Time, error) {
 	return engine.CompletedSlots(*s.board.snapshots.Load()), nil
 }
 
-// Baselines returns for each source the durable Refresh.Baseline of its newest slot.
+// Baselines returns the durable Refresh.Baseline of each source's newest slot.
 func (s *System) Baselines() (map[string]string, error) {
 	if err := s.available(); err != nil {
 		return nil, err

@@ -7,34 +7,34 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Stats are counts of a System since Open.
+// Stats are counters of a System since Open.
 type Stats struct {
-	// Serving is false during the replay and after Close. While it is false, only Log is set, and nothing while
-	// the node joins a cluster.
+	// Serving is false during the replay and after Close. Then only Log is set; while the node joins a cluster, not
+	// even that.
 	Serving    bool
 	Mailboxes  []MailboxStats  // one for each kind of actor, in a fixed order
 	Accounts   int64           // number of accounts
-	Leases     uint64          // quota leases (reserved parts of quotas) written, including returned leases
+	Leases     uint64          // quota leases written, including returned ones
 	Currencies []CurrencyStats // configured currencies and others with rates, by code
 	Sequence   uint64          // number of the newest durable record; see System.Sequence
 	Log        wal.Stats
-	HasLog     bool // Log is set: the records are in a directory of this node (wal.Log), not only in memory
+	HasLog     bool // Log is set: the journal is a log in a directory (wal.Log)
 }
 
-// MailboxStats counts the messages that wait for the actors of one kind.
+// MailboxStats counts the waiting messages of one kind of actor.
 type MailboxStats = mailbox.Stats
 
-// CurrencyStats tells how old the rates of a currency are. The times are zero if the currency never had rates.
+// CurrencyStats tells the age of a currency's rates. The times are zero if the currency never had rates.
 type CurrencyStats struct {
 	Currency   string
-	CheckedAt  time.Time // when a source was last checked
-	FreshUntil time.Time // when all rates of the currency will have expired
+	CheckedAt  time.Time // newest check of a source
+	FreshUntil time.Time // when the last rate of the currency expires
 }
 
-// statistical is implemented by a journal that is a log in a directory (wal.Log).
+// statistical is implemented by a wal.Log.
 type statistical interface{ Stats() wal.Stats }
 
-// Stats returns the counts. It sends no message to an actor and does not wait for the disk.
+// Stats returns the counters. It asks no actor and does not wait for the disk.
 func (s *System) Stats() Stats {
 	var stats Stats
 	if journal, ok := s.log.Journal.(statistical); ok && s.joined.Load() {
@@ -56,7 +56,7 @@ func (s *System) Stats() Stats {
 	return stats
 }
 
-// Sequence returns the number of the newest durable record in the journal. It returns 0 if there is no record, and
-// during the replay. All nodes of a cluster count the same records. A change can be read after its record is
-// durable and before its caller gets the answer.
+// Sequence returns the number of the newest durable record in the journal, or 0 if there is none and during the replay.
+// It is the same on all nodes of a cluster. A change can be read after its record is durable and before its caller gets
+// the answer.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }

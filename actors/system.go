@@ -23,23 +23,22 @@ const (
 	stopping
 )
 
-// workersMin is the minimum number of worker goroutines that run actors. With two, an actor that handles a message
-// slowly does not delay the other actors, even on a single processor.
+// workersMin is the minimum number of worker goroutines. With two, a slow actor does not delay the others, even on a
+// single processor.
 const workersMin = 2
 
-// closeTimeout limits how long Close waits until accounts have returned their quota leases (reserved parts of quotas),
-// and how long it waits for the final snapshot.
+// closeTimeout limits two waits of Close: for the return of quota leases, and for the final snapshot.
 const closeTimeout = 2 * time.Minute
 
-// accountsAPI has the methods of System about accounts. It is the part of accounts.Accounts that callers of System see.
+// accountsAPI is the part of accounts.Accounts that System exposes.
 type accountsAPI interface {
 	account.Admitter
 	account.Service
 	account.Operator
 }
 
-// System is a node without its HTTP server. Actors have the state of all currencies and accounts, and a journal makes
-// changes durable. All methods may be called concurrently. Only the visit function of Export must not call them.
+// System is a node without its HTTP server: actors hold the state of all currencies and accounts, and a journal makes
+// changes durable. All methods may be called concurrently, but not from the visit function of Export.
 type System struct {
 	accountsAPI
 	accounts *accounts.Accounts
@@ -49,7 +48,7 @@ type System struct {
 	actors       *mailbox.System
 	kinds        kinds
 	requestPools requestPools
-	calls        callTracker // calls in progress of methods that need the journal
+	calls        callTracker // calls in progress that use the journal
 	progress     progress
 
 	phase atomic.Int32
@@ -78,8 +77,8 @@ type System struct {
 	closeErr error
 }
 
-// Admitter returns the account.Admitter of the system: System without the call through accountsAPI, whose copies of
-// caller and admission would double the stack of the goroutine of each connection.
+// Admitter returns the account.Admitter of the system. A call through accountsAPI would copy caller and admission, and
+// double the stack of each connection's goroutine.
 func (s *System) Admitter() account.Admitter { return s.accounts }
 
 var (
@@ -91,14 +90,14 @@ var (
 	_ engine.Health    = (*System)(nil)
 )
 
-// kinds are the kinds of actors that are not in package accounts.
+// kinds are the kinds of actors outside package accounts.
 type kinds struct{ reader, currency, journal mailbox.Kind }
 
 func newActorSystem(limit, workers int, fail func(error)) *mailbox.System {
 	return mailbox.NewSystem(mailbox.Config{Limit: limit, Workers: workers, Fail: fail, Failed: commitlog.ReadOnly})
 }
 
-// requestPools has, for each kind of request that the methods of System send, a pool of reusable requests.
+// requestPools holds a pool of reusable requests for each query.
 type requestPools struct {
 	rankings     mailbox.RequestPool[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.RequestPool[engine.RatesQuery, *engine.Page[*engine.Rate]]
@@ -108,12 +107,12 @@ type requestPools struct {
 	institution  mailbox.RequestPool[institutionQuery, *engine.InstitutionDetail]
 }
 
-// Open opens the journal and starts a node. If the journal is a log in a directory, Open locks the directory, verifies
-// every byte and truncates an incomplete write at the end. The errors of these steps are wal.ErrLocked,
-// *wal.DamageError, *wal.FormatError and errors of the disk.
+// Open opens the journal and starts a node. For a log in a directory, Open locks the directory, verifies every byte and
+// truncates an incomplete write at the end. It returns wal.ErrLocked, *wal.DamageError, *wal.FormatError or an error of
+// the disk.
 //
-// Open does not wait for the replay, which builds the state from the journal. Until the replay closes Ready, methods
-// return CodeDataUnavailable. The caller must call Close.
+// Open does not wait for the replay. Until the replay closes Ready, methods return CodeDataUnavailable. The caller must
+// call Close.
 func Open(c Config) (*System, error) {
 	c, err := c.complete()
 	if err != nil {
@@ -158,23 +157,23 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 	return nil
 }
 
-// Ready returns a channel that is closed when the replay is done and the node can serve requests. If the replay fails,
-// the channel is never closed. Callers must therefore wait for Done as well.
+// Ready returns a channel that is closed when the replay is done and the node can serve requests. After a failed replay
+// it is never closed, so wait for Done as well.
 func (s *System) Ready() <-chan struct{} { return s.ready }
 
-// Done returns a channel that is closed at the end of Close, or when an error stops the node (Err).
+// Done returns a channel that is closed at the end of Close, or when an error (Err) stops the node.
 func (s *System) Done() <-chan struct{} { return s.done }
 
-// Err returns the error that has stopped the node, or nil. A stopped node serves reads but rejects changes. The process
-// should be restarted.
+// Err returns the error that stopped the node, or nil. A stopped node serves reads but rejects changes; restart the
+// process.
 func (s *System) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cause
 }
 
-// fail stops the node: it closes Done, and all actors reject changes. Only the first call has an effect. fail does not
-// block, so actors may call it.
+// fail stops the node: it closes Done and makes all actors reject changes. Only the first call has an effect. fail does
+// not block, so actors may call it.
 func (s *System) fail(cause error) {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -185,7 +184,7 @@ func (s *System) fail(cause error) {
 	s.end()
 	started := s.actorsStarted
 	s.mu.Unlock()
-	if s.joined.Load() { // else the caller of Open reports why the node cannot start
+	if s.joined.Load() { // else the caller of Open reports the cause
 		s.config.Logger.Error("node stopped: it rejects all changes, restart it", "cause", cause.Error())
 	}
 	if !started {
@@ -206,9 +205,8 @@ func (s *System) end() {
 	}
 }
 
-// Close rejects new calls and waits for calls in progress. It takes a snapshot if there are records after the newest
-// snapshot. Then it stops all actors and goroutines, and closes the journal. A second Close waits for the first and
-// returns the same error.
+// Close rejects new calls, waits for calls in progress and takes a final snapshot if there are newer records. Then it
+// stops all actors and goroutines, and closes the journal. A second Close waits for the first and returns its error.
 func (s *System) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -251,8 +249,8 @@ func (s *System) stopActors() {
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// callTracker counts the calls in progress, so that Close can wait for them. A sync.RWMutex is not used, because tests
-// run in a testing/synctest bubble, where the clock stands still while a goroutine waits for a mutex.
+// callTracker counts the calls in progress for Close. It is not a sync.RWMutex: in a testing/synctest bubble the clock
+// stands still while a goroutine waits for a mutex.
 type callTracker struct {
 	mu     sync.Mutex
 	closed bool
@@ -271,7 +269,7 @@ func (t *callTracker) enter() bool {
 
 func (t *callTracker) leave() { t.inside.Done() }
 
-// drain waits for the calls in progress. From then on, enter returns false.
+// drain makes enter return false, and waits for the calls in progress.
 func (t *callTracker) drain() {
 	t.mu.Lock()
 	t.closed = true

@@ -12,29 +12,28 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Limits of the work that a currency actor does at once.
+// Limits of one step of a currency actor.
 const (
 	commandObservationsMax = 2048 // observations (rates of one source) in one command
-	batchObservationsMax   = 2048 // observations in one batch; a command with more is a batch by itself
+	batchObservationsMax   = 2048 // observations in one batch; a larger command is a batch by itself
 )
 
 // command asks for a change of one currency.
 type command = mailbox.Request[engine.Command, engine.Receipt]
 
-// writes are the commands of one currency that wait or are in progress. The actor processes them in batches, one batch
-// at a time: it decides which events the commands cause, the journal makes the events durable, and the actor applies
-// them.
+// writes holds the commands of one currency. The actor processes them in batches, one at a time: it decides the events
+// of a batch, the journal makes them durable, and the actor applies them.
 type writes struct {
 	pendingMax   int        // Config.PendingWritesMax
-	waiting      []*command // commands that are not in a batch yet
+	waiting      []*command // commands not in a batch yet
 	inFlight     *writeBatch
-	decideSingly int           // number of commands at the head of waiting that need a batch of their own
-	stopped      *engine.Error // not nil: the node has stopped, and commands are rejected with this error
+	decideSingly int           // number of commands at the head of waiting that get a batch each
+	stopped      *engine.Error // not nil: the node has stopped; the error for all commands
 	oneBundle    bool          // several nodes share the journal, so a batch must fit into one record (record.Bundle)
 	remoteSeq    uint64        // number of RemoteEvents messages received
 }
 
-// writeBatch is a batch of commands whose events the journal makes durable.
+// writeBatch is a batch of commands on its way through the journal.
 type writeBatch struct {
 	commands  []*command
 	decisions []engine.Decision // one for each command
@@ -61,8 +60,8 @@ func (c *currencyActor) accept(m *command) {
 	}
 }
 
-// next decides batches until one has events, and sends these to the journal. If deciding a batch fails, each of its
-// commands is decided again in a batch of its own, so that only the faulty command fails.
+// next decides batches until one has events, and sends these to the journal. After a failed decision it decides each
+// command of the batch by itself, so that only the faulty command fails.
 func (c *currencyActor) next() {
 	w := &c.writes
 	for w.inFlight == nil {
@@ -86,7 +85,7 @@ func (c *currencyActor) next() {
 	}
 }
 
-// take removes the next batch from waiting. A batch has as many Observe commands as fit, or one other command.
+// take removes the next batch from waiting: as many Observe commands as fit, or one other command.
 func (w *writes) take() []*command {
 	var batch []*command
 	observations := 0
@@ -120,8 +119,8 @@ func countObservations(refreshes []engine.Refresh) int {
 	return n
 }
 
-// decide decides which events a batch of commands causes, and encodes the events. Only apply changes the state.
-// Therefore it can convert a panic to an error.
+// decide decides the events of a batch and encodes them. It does not change the state, so it can convert a panic to an
+// error.
 func (c *currencyActor) decide(batch *writeBatch) (records [][]byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -167,15 +166,15 @@ func encodeAll(decisions []engine.Decision, bytesMax int) (records [][]byte, err
 	return records, nil
 }
 
-// committed applies a durable batch and answers its commands. If the batch was not written, it rejects the commands, or
-// decides them again.
+// committed applies a durable batch and answers its commands. After a failed write it rejects the commands, or decides
+// them again.
 func (c *currencyActor) committed(m *commitlog.WriteResult) {
 	w := &c.writes
 	batch := w.inFlight
 	switch {
 	case batch == nil: // Abort has rejected the commands
 		return
-	case m.Err == commitlog.ErrConflict: // the events of another node came first
+	case m.Err == commitlog.ErrConflict: // another node's events came first
 		if w.decideSingly > 0 {
 			w.decideSingly += len(batch.commands)
 		}
@@ -202,11 +201,11 @@ func (c *currencyActor) applyAll(events []engine.Event) {
 	}
 }
 
-// post gives the new snapshot to the readers.
+// post shows the new snapshot to the readers.
 func (c *currencyActor) post() { c.board.post(c.index, c.state.Snapshot()) }
 
-// remote applies the events from a record of another node. If a batch is in flight, it was decided from the state
-// before, and the journal will reject it with ErrConflict.
+// remote applies another node's events. A batch in flight was decided from the previous state, so the journal will
+// reject it with ErrConflict.
 func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	if c.writes.stopped == nil {
 		c.writes.remoteSeq++
@@ -216,8 +215,8 @@ func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	m.Window.Release()
 }
 
-// share gives the state of the currency to a snapshot. If the node has stopped, share rejects the request, because the
-// state may lack a durable change. With such a snapshot, the next start would skip the record of this change.
+// share adds the currency's state to a snapshot. On a stopped node it rejects the request, because the state may lack a
+// durable change. From such a snapshot, the next start would skip that change.
 func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	if c.writes.stopped != nil {
 		m.Reject(c.writes.stopped)
@@ -226,7 +225,7 @@ func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	m.SetCurrency(c.state.Snapshot())
 }
 
-// RejectAll implements mailbox.Actor. It rejects all commands, from now on. Reads are still answered.
+// RejectAll implements mailbox.Actor. It rejects all commands from now on. Reads are still answered.
 func (c *currencyActor) RejectAll(err *engine.Error) {
 	w := &c.writes
 	w.stopped = err

@@ -2,9 +2,9 @@ package mailbox
 
 import "sync"
 
-// dispatcher has a queue of actors, which its workers run. Ref.post adds an idle actor that got a one-way message.
-// When a goroutine has handled as many messages of an actor as one turn allows, Ref.run puts the actor at the end
-// of the queue. Each actor is in the queue at most once.
+// dispatcher holds a queue of actors and the workers that run them. Ref.send adds an idle actor for a one-way message.
+// Ref.run adds an actor again after a full turn (callerTurnMax or workerTurnMax messages). The queue contains an actor
+// at most once.
 type dispatcher struct {
 	workers sync.WaitGroup
 
@@ -24,7 +24,7 @@ func startDispatcher(workers int) *dispatcher {
 	return d
 }
 
-// add queues an actor. After that a worker runs the actor, and the caller of add must not run it.
+// add queues an actor for a worker. The caller must not run the actor itself.
 func (d *dispatcher) add(r *Ref) {
 	d.mu.Lock()
 	if d.tail == nil {
@@ -44,8 +44,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// pop removes the first actor of the queue and returns it. If the queue is empty, it waits for an actor. It returns nil
-// after stop.
+// pop removes and returns the first actor of the queue. It blocks while the queue is empty, and returns nil after stop.
 func (d *dispatcher) pop() *Ref {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +62,7 @@ func (d *dispatcher) pop() *Ref {
 	return r
 }
 
-// stop waits until the queue is empty and every worker has ended. All actors must have stopped before.
+// stop blocks until the queue is empty and all workers have ended. All actors must be stopped first.
 func (d *dispatcher) stop() {
 	d.mu.Lock()
 	d.closed = true

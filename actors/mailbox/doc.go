@@ -1,8 +1,8 @@
-// Package mailbox runs actors. An actor is a value whose methods run one at a time. Other code reaches it only through
-// messages. The package is built on the library protoactor-go, which no other package uses.
+// Package mailbox runs actors. An actor is a value whose methods run one at a time. Other code reaches an actor only
+// through messages. No other package imports the library protoactor-go, on which this one is built.
 //
-// System.Spawn starts an Actor and returns its Ref, to which messages are sent. There are two kinds of messages. A
-// Request is a message with room for an answer, for which its caller waits. A message that embeds OneWay has no answer.
+// System.Spawn starts an Actor and returns its Ref. Callers send messages to the Ref. There are two kinds of messages:
+// a Request gets an answer, and its caller waits for the answer; a message that embeds OneWay gets none.
 //
 //	caller      RequestPool.Ask     takes a request from the pool
 //	Ref.Send    actor idle:         the caller's goroutine runs the actor; nothing is allocated
@@ -11,31 +11,31 @@
 //	actor       Actor.Receive       calls Request.Reply, or sends the request to another actor
 //	caller      gets the answer     the request goes back to the pool
 //
-// A request ends exactly once: with a reply, with an error (full queue, panic, actor stopped), or at the deadline of
-// its caller. An actor does not receive a request whose deadline has passed. Receive must not block, and must not wait
-// for the answer of another actor.
+// A request ends exactly once: with a reply, with an error (full queue, panic, actor stopped), or at the caller's
+// deadline. An actor does not receive a request after its deadline. Receive must not block, and must not wait for
+// another actor.
 //
-// A one-way message is never rejected while its actor exists. Its senders limit how many are sent but not yet handled,
-// and each queue reserves room for that number (Kind.Reserve). If a queue has no room all the same, the node stops.
+// A one-way message is never rejected while its actor exists. Senders limit the number of their unhandled one-way
+// messages, and each queue reserves room for that number (Kind.Reserve). If a queue is full anyway, the node stops.
 //
-// The dispatcher has worker goroutines. A worker handles one-way messages, so that their sender does not do the work
-// of another actor. A worker also takes over when a caller has handled 64 messages of other callers.
+// The dispatcher's worker goroutines handle one-way messages, so the sender does not do another actor's work. A worker
+// also takes over after a caller has handled 64 messages of other callers.
 //
 // An actor receives the messages of one sender in the order in which they were sent.
 //
-// protoactor runs the actors that Spawn has started: Ref is the mailbox of a PID, gives each message to protoactor's
-// invoker, and the invoker calls Receive. That costs 6 ns and some 220 instructions a message: 430 of the 13,600 of a
-// request without a key, 2 to 3 % of its CPU time (bench -goals F1). System.Init makes an actor that protoactor does
-// not know, for the accounts: a registration takes more memory than an account.
+// protoactor runs the spawned actors: Ref is the mailbox of a PID (protoactor's actor address) and passes each message
+// to protoactor's invoker, which calls Receive. This costs 6 ns and about 220 instructions a message. A request without
+// a key takes 13,600 instructions, 430 of them for this, and 2 to 3 % of its CPU time (bench -goals F1). System.Init
+// starts an actor without protoactor. Accounts use it, because registration takes more memory than an account.
 //
 // RequestPool.AskAny asks one of several actors that give the same answer.
 //
 // # Failures
 //
-// If Receive panics over a message that changes nothing (not Actor.FailsNode), the request gets an internal error
-// and the actor keeps its state. After any other panic the node stops (Config.Fail), and the actor rejects all requests
-// that it keeps, with the error of Config.Failed. A failed actor is never restarted with empty state: protoactor's
-// supervisor does not learn of it.
+// After a panic over a message that changes nothing (Actor.FailsNode is false), the request gets an internal error and
+// the actor keeps its state. After any other panic the node stops (Config.Fail), and the actor rejects all its open
+// requests with the error from Config.Failed. A failed actor is never restarted with empty state, because protoactor's
+// supervisor does not see the panic.
 //
 // # Parts of protoactor that are not used
 //

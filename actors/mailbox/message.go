@@ -10,14 +10,14 @@ import (
 type Message interface {
 	// IsRequest reports whether a caller waits for an answer.
 	IsRequest() bool
-	// Abandoned reports whether the caller's deadline has passed. Such a message need not be handled.
+	// Abandoned reports whether the caller's deadline has passed. The actor may skip such a message.
 	Abandoned() bool
 	// Reject answers with an error, because the mailbox is full, the actor has stopped, or Receive panicked.
 	Reject(*engine.Error)
 }
 
-// OneWay is embedded by messages that have no answer. Their senders limit how many are sent but not yet handled. The
-// room that a mailbox reserves for them (Kind.Reserve) therefore suffices. If there is no room, the node stops.
+// OneWay is embedded in messages without an answer. Senders limit the number of their unhandled messages, so the room
+// reserved in each mailbox (Kind.Reserve) is enough. If a mailbox has no room, the node stops.
 type OneWay struct{}
 
 // IsRequest implements Message.
@@ -26,11 +26,11 @@ func (OneWay) IsRequest() bool { return false }
 // Abandoned implements Message.
 func (OneWay) Abandoned() bool { return false }
 
-// Reject implements Message. It does nothing. If a goroutine waits until the message is handled, the message type must
-// override Reject.
+// Reject implements Message and does nothing. Override it in a message type if a goroutine waits until the message is
+// handled.
 func (OneWay) Reject(*engine.Error) {}
 
-// NodeFailed tells an actor that the node has failed. The actor rejects all later changes with Err.
+// NodeFailed tells an actor that the node has failed. From then on the actor rejects all changes with Err.
 type NodeFailed struct {
 	OneWay
 	Err *engine.Error

@@ -5,16 +5,16 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 )
 
-// The process registry of the library protoactor-go has 1,024 maps with SHARD_COUNT parts each. With the default of 32
-// parts, the maps take 2.7 MiB and nearly half of a node's start-up time. One part is enough, because the registry is
-// used only when an actor starts or stops. SHARD_COUNT is meant to be set; nothing else of the library is changed.
+// protoactor's process registry consists of 1,024 maps with SHARD_COUNT parts each. At the default of 32 parts, the
+// maps take 2.7 MiB and nearly half of the start-up time. The registry is used only when an actor starts or stops, so
+// one part is enough. SHARD_COUNT is meant to be set; no other setting of the library is changed.
 var _ = func() int {
 	cmap.SHARD_COUNT = 1
 	return cmap.SHARD_COUNT
 }()
 
-// protoActor is a Ref that implements protoactor's interfaces actor.Mailbox and actor.Actor. As a mailbox it queues
-// messages and gives them to protoactor's invoker. As an actor it gets them back with their context.
+// protoActor is a Ref as protoactor sees it: an actor.Mailbox and an actor.Actor. As a mailbox it queues messages and
+// passes them to protoactor's invoker. The invoker then calls the actor's Receive.
 type protoActor Ref
 
 // RegisterHandlers implements actor.Mailbox. It ignores protoactor's dispatcher.
@@ -35,11 +35,11 @@ func (p *protoActor) PostUserMessage(message any) {
 	}
 }
 
-// PostSystemMessage implements actor.Mailbox. The only such message is Started, during Spawn: no other code has the
-// PID, and Ref.deliver recovers all panics, so that protoactor's supervisor never restarts an actor with empty state.
+// PostSystemMessage implements actor.Mailbox. The only such message is Started, during Spawn, because no other code has
+// the PID. Ref.deliver recovers all panics, so protoactor's supervisor never restarts an actor with empty state.
 func (p *protoActor) PostSystemMessage(message any) { p.life.invoker.InvokeSystemMessage(message) }
 
-// Receive implements actor.Actor. A panic goes up to Ref.deliver.
+// Receive implements actor.Actor. Ref.deliver recovers its panics.
 func (p *protoActor) Receive(context actor.Context) {
 	if m, ok := context.Message().(Message); ok {
 		p.actor.Receive(m)

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	callerTurnMax = 64  // messages of other callers that a caller handles after its own
-	workerTurnMax = 256 // messages of one actor that a worker handles before it turns to the next actor
-	ringMin       = 8   // initial length of Ref.ring, the queue of messages
+	callerTurnMax = 64  // other callers' messages that a caller handles after its own
+	workerTurnMax = 256 // messages that a worker handles for one actor before it turns to the next
+	ringMin       = 8   // initial length of Ref.ring
 )
 
-// Ref is the address of an actor, and has its mailbox. At any time, at most one goroutine runs the actor: that of a
-// caller, or a worker of the dispatcher. Messages that arrive meanwhile wait in a bounded queue. The actor receives the
-// messages of one sender in order. After the actor has stopped, every message is rejected.
+// Ref is the address of an actor and contains its mailbox. At most one goroutine runs the actor at a time: a caller's,
+// or a worker of the dispatcher. Messages that arrive meanwhile wait in a bounded queue. The actor receives one
+// sender's messages in order. A stopped actor rejects every message.
 type Ref struct {
 	system *System
 	kind   *Kind
@@ -28,30 +28,30 @@ type Ref struct {
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
 	closed  bool
-	spawned bool // System.Spawn has registered the actor with protoactor, which runs it; constant
+	spawned bool // System.Spawn has registered the actor with protoactor; constant
 	waiting int32
 	head    int32
 	ring    *[]Message // the queue; nil until the first message has to wait
 
-	life *life // nil: the actor is not registered with protoactor (System.Init), and does not stop yet
+	life *life // nil: not registered with protoactor (System.Init), and not stopping
 	next *Ref  // next actor in the dispatcher's queue; guarded by dispatcher.mu
 }
 
-// life is the part of a Ref that an actor needs to stop, and one that protoactor knows from its start.
+// life holds the fields that only spawned and stopping actors need.
 type life struct {
-	invoker  actor.MessageInvoker // of protoactor; nil: the actor is not registered
-	stopping bool                 // the actor stops before it handles another message
+	invoker  actor.MessageInvoker // protoactor's; nil: the actor is not registered
+	stopping bool                 // the actor stops before the next message
 	stopped  chan struct{}        // closed after the actor has stopped and all its messages are answered
 }
 
-// Send sends a message, or rejects it. If the actor is idle and the message is a request, Send runs the actor before it
-// returns. A one-way message is handled by a worker, so that its sender does not do the work of another actor.
+// Send sends or rejects a message. If the actor is idle, Send runs it to handle a request. A worker handles one-way
+// messages, so the sender does not do another actor's work.
 func (r *Ref) Send(m Message) {
 	isRequest := m.IsRequest()
 	r.send(m, isRequest, isRequest)
 }
 
-// Deliver is like Send, but also runs an idle actor to handle a one-way message, instead of leaving that to a worker.
+// Deliver is like Send, but runs an idle actor for a one-way message too.
 func (r *Ref) Deliver(m Message) { r.send(m, m.IsRequest(), true) }
 
 // Busy reports whether the actor is running or has messages to handle.
@@ -63,7 +63,7 @@ func (r *Ref) Busy() bool {
 	return r.running
 }
 
-// send runs the actor if direct is true and the actor is idle.
+// send runs an idle actor if direct is true.
 func (r *Ref) send(m Message, isRequest, direct bool) {
 	r.mu.Lock()
 	if err := r.checkRoom(isRequest); err != nil {
@@ -93,7 +93,7 @@ func (r *Ref) Stop() {
 	r.Wait()
 }
 
-// BeginStop makes the actor stop, without waiting for it. Queued messages are rejected.
+// BeginStop tells the actor to stop and returns at once. Queued messages are rejected.
 func (r *Ref) BeginStop() {
 	r.mu.Lock()
 	if r.life == nil {
@@ -107,7 +107,7 @@ func (r *Ref) BeginStop() {
 	}
 }
 
-// Wait waits until the actor has stopped and all its messages are answered. BeginStop must have been called.
+// Wait blocks until the actor has stopped and all its messages are answered. Call BeginStop first.
 func (r *Ref) Wait() { <-r.life.stopped }
 
 // Waiting returns the number of queued messages.
@@ -117,7 +117,7 @@ func (r *Ref) Waiting() int {
 	return int(r.waiting)
 }
 
-// checkRoom returns nil if the mailbox can accept a message, else the reason.
+// checkRoom returns nil if the mailbox can accept a message, else the reason for rejection.
 func (r *Ref) checkRoom(isRequest bool) *engine.Error {
 	switch {
 	case r.closed:
@@ -128,10 +128,10 @@ func (r *Ref) checkRoom(isRequest bool) *engine.Error {
 	return nil
 }
 
-// roomMax returns how many requests and one-way messages together may wait in the mailbox.
+// roomMax returns the capacity of the mailbox: requests and one-way messages together.
 func (r *Ref) roomMax() int { return r.system.limit + cmp.Or(r.kind.Reserve, ReserveDefault) }
 
-// reject rejects a message with an error of checkRoom. If there was no room for a one-way message, it stops the node.
+// reject rejects a message with an error from checkRoom. A one-way message without room stops the node.
 func (r *Ref) reject(m Message, isRequest bool, err *engine.Error) {
 	switch {
 	case err != ErrOverloaded:
@@ -143,7 +143,7 @@ func (r *Ref) reject(m Message, isRequest bool, err *engine.Error) {
 	m.Reject(err)
 }
 
-// enqueue adds a message to the queue. The caller must have called checkRoom.
+// enqueue adds a message to the queue. Call checkRoom first.
 func (r *Ref) enqueue(m Message) {
 	if r.ring == nil {
 		r.ring = new([]Message)
@@ -160,8 +160,8 @@ func (r *Ref) enqueue(m Message) {
 	r.kind.waiting.Add(1)
 }
 
-// run handles queued messages. If it has handled messagesMax of them, it hands the actor to the dispatcher. The caller
-// must have set running.
+// run handles queued messages. After messagesMax of them it adds the actor to the dispatcher's queue. The caller must
+// have set running.
 func (r *Ref) run(messagesMax int) {
 	for range messagesMax {
 		m, stop := r.dequeue()
@@ -178,7 +178,7 @@ func (r *Ref) run(messagesMax int) {
 	r.system.dispatcher.add(r)
 }
 
-// dequeue removes the next message, or reports that the actor is to stop. If there is neither, it clears running.
+// dequeue removes the next message. It reports stop if the actor is stopping, and clears running if the queue is empty.
 func (r *Ref) dequeue() (m Message, stop bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +193,7 @@ func (r *Ref) dequeue() (m Message, stop bool) {
 	return nil, false
 }
 
-// takeFirst removes the first message of the queue, which is not empty.
+// takeFirst removes the first message of a non-empty queue.
 func (r *Ref) takeFirst() Message {
 	ring := *r.ring
 	m := ring[r.head]
@@ -203,7 +203,7 @@ func (r *Ref) takeFirst() Message {
 	return m
 }
 
-// deliver calls Actor.Receive, for a spawned actor through protoactor, and recovers panics. It drops an abandoned
+// deliver calls Actor.Receive (through protoactor for a spawned actor) and recovers panics. It drops an abandoned
 // message.
 func (r *Ref) deliver(m Message) {
 	if m.Abandoned() {
@@ -225,8 +225,8 @@ func (r *Ref) recoverPanic(m Message) {
 	}
 }
 
-// handlePanic rejects the message over which the actor panicked. It stops the node too if Actor.FailsNode says that the
-// actor's state may now be wrong. The next start of the node restores the state from the log.
+// handlePanic rejects the message after a panic of the actor. If the actor's state may now be wrong (Actor.FailsNode),
+// it also stops the node. The next start restores the state from the log.
 func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
 	if !r.actor.FailsNode(m) {
@@ -239,14 +239,14 @@ func (r *Ref) handlePanic(m Message, reason any) {
 	m.Reject(stopped)
 }
 
-// failOnPanic is deferred. It stops the node after a panic in RejectAll or in protoactor.
+// failOnPanic must be deferred. It stops the node after a panic in RejectAll or in protoactor.
 func (r *Ref) failOnPanic(message any) {
 	if reason := recover(); reason != nil {
 		r.system.fail(fmt.Errorf("an actor of kind %s failed over %T: %v", r.kind.Name, message, reason))
 	}
 }
 
-// rejectKept makes the actor reject the requests that it keeps, and removes it from protoactor's registry.
+// rejectKept makes the actor reject its open requests, and removes it from protoactor's registry.
 func (r *Ref) rejectKept() {
 	stop := &actor.Stop{}
 	defer r.failOnPanic(stop)

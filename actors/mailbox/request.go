@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// States of a request. The caller and the actor change the state with atomic operations. Therefore exactly one of them
-// returns the request to its pool: the caller if the answer came in time, else the actor.
+// States of a request. The caller and the actor change them atomically, so exactly one of the two returns the request
+// to its pool: the caller if the answer came in time, else the actor.
 const (
 	pending   uint32 = iota // no answer yet; the caller does not wait yet
 	sleeping                // no answer yet; the caller waits on the channel done
@@ -17,8 +17,8 @@ const (
 	abandoned               // the caller's deadline passed before the answer
 )
 
-// Request is a message with room for its answer. Reply or Reject completes it exactly once. A caller abandons a request
-// that is not completed before the deadline.
+// Request is a message with room for its answer. Reply or Reject completes it exactly once. The caller abandons the
+// request at its deadline.
 type Request[Q, A any] struct {
 	Query  Q
 	answer A
@@ -32,13 +32,13 @@ type Request[Q, A any] struct {
 	completed atomic.Bool   // Reply was called; used only if pool is nil
 }
 
-// NewRequest returns a request without a pool, for rare requests and for requests that an actor keeps for later.
+// NewRequest returns a request without a pool. Use it for rare requests and for those that an actor keeps.
 func NewRequest[Q, A any](query Q) *Request[Q, A] {
 	return &Request[Q, A]{Query: query, done: make(chan struct{}, 1)}
 }
 
-// Reply completes the request. The actor must not use the request afterwards, because its caller may already reuse it.
-// Reply returns false if the caller had abandoned the request.
+// Reply completes the request. It returns false if the caller has abandoned the request. The actor must not use the
+// request afterwards, because the caller may already reuse it.
 func (q *Request[Q, A]) Reply(answer A, err error) bool {
 	if q.pool == nil && q.completed.Swap(true) {
 		return false
@@ -51,7 +51,7 @@ func (q *Request[Q, A]) Reply(answer A, err error) bool {
 		q.free()
 		return false
 	case answered:
-		panic("mailbox: a request was answered twice") // a later caller that reuses the request would get this answer
+		panic("mailbox: a request was answered twice") // a later user of the request would get this answer
 	}
 	return true
 }
@@ -91,7 +91,7 @@ func (q *Request[Q, A]) Wait(deadline time.Duration) (A, error) {
 	return answer, err
 }
 
-// sleep waits until Reply completes the request. It returns false if the deadline comes first.
+// sleep blocks until Reply completes the request. It returns false if the deadline comes first.
 func (q *Request[Q, A]) sleep(deadline time.Duration) bool {
 	if q.timer == nil {
 		q.timer = time.NewTimer(deadline)
@@ -111,8 +111,7 @@ func (q *Request[Q, A]) sleep(deadline time.Duration) bool {
 	return true
 }
 
-// Await waits for the answer like Wait, but without a deadline. It does not return the request to a pool, so use it
-// only after NewRequest.
+// Await is like Wait without a deadline. It does not return the request to a pool, so use it only after NewRequest.
 func (q *Request[Q, A]) Await() (A, error) {
 	if q.state.CompareAndSwap(pending, sleeping) {
 		<-q.done
@@ -120,8 +119,8 @@ func (q *Request[Q, A]) Await() (A, error) {
 	return q.answer, q.err
 }
 
-// RequestPool sends requests of one type and reuses them. The zero value is ready for use. Each System needs its own
-// pools: in tests, systems run in different testing/synctest bubbles, and a timer must not leave its bubble.
+// RequestPool sends and reuses requests of one type. The zero value is ready for use. Each System needs its own pools:
+// tests run systems in different testing/synctest bubbles, and a timer must not leave its bubble.
 type RequestPool[Q, A any] struct {
 	pool    sync.Pool
 	created atomic.Int32 // number of requests created so far
@@ -134,10 +133,10 @@ func (a *RequestPool[Q, A]) Ask(to *Ref, query Q, deadline time.Duration) (A, er
 	return q.Wait(deadline)
 }
 
-// AskAny asks one of several actors that give the same answer. It prefers the actor that this processor asked last, to
-// avoid cache traffic between processors. If that actor is busy, it asks the next one.
+// AskAny asks one of several equivalent actors. It prefers the actor that this processor asked last, to avoid cache
+// traffic between processors. If that actor is busy, it asks the next one.
 func (a *RequestPool[Q, A]) AskAny(actors []*Ref, query Q, deadline time.Duration) (A, error) {
-	q := a.request(query) // q.choice is from this processor, because sync.Pool keeps a list for each processor
+	q := a.request(query) // q.choice belongs to this processor: sync.Pool keeps a list for each processor
 	if q.choice %= len(actors); actors[q.choice].Busy() {
 		q.choice = (q.choice + 1) % len(actors)
 	}

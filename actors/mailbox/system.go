@@ -10,53 +10,52 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Actor is the interface that the state of an actor implements. Its methods run one at a time.
+// Actor is the state of an actor. Its methods run one at a time.
 type Actor interface {
-	// Receive handles a message. It must not block, and must not wait for the answer of another actor.
+	// Receive handles a message. It must not block, and must not wait for another actor.
 	Receive(Message)
-	// FailsNode reports whether the actor's state may be wrong after Receive has panicked over the message.
+	// FailsNode reports whether the actor's state may be wrong after a panic of Receive over the message.
 	FailsNode(Message) bool
-	// RejectAll is called when the actor or the node stops. It rejects every request that the actor keeps.
+	// RejectAll rejects all open requests of the actor. It is called when the actor or the node stops.
 	RejectAll(*engine.Error)
 }
 
 // Config configures a System.
 type Config struct {
-	// Limit is how many messages may wait in a mailbox. At this number the mailbox rejects requests.
+	// Limit is the number of waiting messages at which a mailbox rejects requests.
 	Limit int
-	// Workers is the number of worker goroutines. If it is 1, a long Receive in the worker delays other actors.
+	// Workers is the number of worker goroutines. With 1, a long Receive in the worker delays other actors.
 	Workers int
-	// Fail stops the node. It must not block, because the goroutine that runs an actor calls it.
+	// Fail stops the node. It must not block, because it is called while an actor runs.
 	Fail func(cause error)
-	// Failed is called when a panic has stopped the node. It returns the error with which the actor rejects its requests.
+	// Failed returns the error for an actor's open requests. It is called when a panic has stopped the node.
 	Failed func(cause error) *engine.Error
 }
 
-// ReserveDefault is how many one-way messages may wait in a mailbox in addition to Config.Limit.
+// ReserveDefault is the room of a mailbox for one-way messages, beyond Config.Limit.
 const ReserveDefault = 1024
 
 // Kind is a group of actors with common statistics and limits. The zero value is ready for use.
 type Kind struct {
 	Name      string
-	Reserve   int  // one-way messages that may wait in each mailbox in addition to Config.Limit; 0 = ReserveDefault
+	Reserve   int  // room of each mailbox for one-way messages, beyond Config.Limit; 0 = ReserveDefault
 	Transient bool // actors of this kind start and stop while the system runs; Refs does not list them
 
 	waiting  atomic.Int64
 	rejected atomic.Uint64
-	refs     []*Ref // actors that Spawn has started; empty if Transient
+	refs     []*Ref // spawned actors; empty if Transient
 }
 
-// Stats counts the messages that wait for the actors of one kind.
+// Stats counts the waiting messages of one kind of actor.
 type Stats struct {
 	Kind    string
 	Waiting int64 // messages in all mailboxes of the kind
-	// WaitingMax is the number of messages in the fullest mailbox. It is -1 for a Transient kind.
+	// WaitingMax is the number of messages in the fullest mailbox; -1 for a Transient kind.
 	WaitingMax int64
 	Rejected   uint64 // requests rejected with ErrOverloaded because a mailbox was full
 }
 
-// Stats returns the counts. Unless the kind is Transient, Stats must not run concurrently with Spawn of an actor of
-// this kind.
+// Stats returns the counts. For a kind that is not Transient, do not call it concurrently with Spawn.
 func (k *Kind) Stats() Stats {
 	stats := Stats{Kind: k.Name, Waiting: k.waiting.Load(), Rejected: k.rejected.Load()}
 	if k.Transient {
@@ -71,8 +70,7 @@ func (k *Kind) Stats() Stats {
 // Refs returns the actors of the kind in the order of Spawn. For a Transient kind it returns nil.
 func (k *Kind) Refs() []*Ref { return k.refs }
 
-// System runs actors. Its methods are safe for concurrent use. Only Close must not run concurrently with another
-// method.
+// System runs actors. Its methods are safe for concurrent use, except that Close must be called last.
 type System struct {
 	limit      int
 	fail       func(error)
@@ -81,8 +79,7 @@ type System struct {
 	dispatcher *dispatcher
 }
 
-// NewSystem starts a system. It turns off the logger of the library protoactor-go, which writes in colour to standard
-// error.
+// NewSystem starts a system. It turns off protoactor's logger, which writes in colour to standard error.
 func NewSystem(c Config) *System {
 	logger := slog.New(slog.DiscardHandler)
 	return &System{
@@ -91,7 +88,7 @@ func NewSystem(c Config) *System {
 	}
 }
 
-// Spawn starts an actor. It returns an error if another actor of the system has the same name.
+// Spawn starts an actor. It returns an error if the name is taken.
 func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 	r := &Ref{system: s, kind: kind, actor: a, spawned: true, life: &life{stopped: make(chan struct{})}}
 	props := actor.PropsFromProducer(
@@ -108,11 +105,10 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 }
 
 // Init makes r the address of the actor a. Unlike Spawn it does not register the actor with protoactor, because
-// registration costs more than the rest of the actor. The caller must end the actor with Stop. The kind must be
-// Transient.
+// registration costs more than the rest of the actor. The kind must be Transient. The caller must call Stop.
 func (s *System) Init(r *Ref, kind *Kind, a Actor) { r.system, r.kind, r.actor = s, kind, a }
 
-// Close ends the system. All actors must have stopped before.
+// Close ends the system. All actors must be stopped first.
 func (s *System) Close() {
 	s.dispatcher.stop()
 	s.library.Shutdown()
