@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,12 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
-	"github.com/tasard/tasard/wal"
 )
 
 // backedUp is a node with a few rates, and the arguments that back it up.
@@ -99,7 +98,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 	}{
 		{[]string{"backup", "--data", data, "--to", good}, exit.CannotWrite, []string{good + " exists and is not replaced"}},
 		{[]string{"backup", "--data", data, "--to", "/dev/full"}, exit.CannotWrite, []string{"/dev/full exists and is not replaced"}},
-		{[]string{"backup", "--data", data, "--to", dir + "/none/b"}, exit.CannotWrite, []string{"write the backup: ", "no file was made"}},
+		{[]string{"backup", "--data", data, "--to", dir + "/none/b"}, exit.CannotWrite, []string{"write the backup: ", "nothing was made"}},
 		{[]string{"backup", "--data", heldData, "--to", dir + "/b"}, exit.Busy, []string{heldData, "--admin-socket"}},
 		{[]string{"backup", "--admin-socket", dir + "/none.sock", "--to", dir + "/b"}, exit.Unavailable, []string{dir + "/none.sock: no node is running"}},
 		{[]string{"restore", "--from", good, "--data", data}, exit.CannotWrite, []string{"is not empty"}},
@@ -160,35 +159,18 @@ func TestRestore_OldBackup(t *testing.T) {
 	}
 }
 
-// TestBackup_WaitsForAStoppingNode: a node that starts or stops locks the directory and answers no request; a backup
-// waits for it. TestBackup_RefusedAndDamaged has one that keeps the lock.
-func TestBackup_WaitsForAStoppingNode(t *testing.T) {
-	t.Parallel()
-	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.zst"
-	log, err := wal.Open(data, wal.Options{ReserveBytes: -1, Clock: clockFrom("now")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := make(chan error, 1)
-	time.AfterFunc(200*time.Millisecond, func() { closed <- log.Close() })
-	got := run(t, nil, nil, "backup", "--data", data, "--to", to)
-	if err := <-closed; err != nil {
-		t.Fatal(err)
-	}
-	if got.code != exit.OK || len(readFile(t, to)) == 0 {
-		t.Errorf("code %d: %s", got.code, got.stderr)
-	}
-}
-
-// TestBackup_NodeLeaves: a stopping node gives no copy. Its directory is copied when it has ended; without a
-// directory the command asks to try again.
+// TestBackup_NodeLeaves: a stopping node gives no copy, and one that ends closes waiting requests, whether it has read
+// them or not: the command asks to try again.
 func TestBackup_NodeLeaves(t *testing.T) {
 	t.Parallel()
 	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.zst"
 	socket := filepath.Join(data, admin.SocketName)
-	listener, err := admin.Listen(t.Context(), socket)
-	if err != nil {
-		t.Fatal(err)
+	listen := func() net.Listener {
+		listener, err := admin.Listen(t.Context(), socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listener
 	}
 	leaving := admin.New(admin.Config{
 		Logger: slog.New(slog.DiscardHandler), Metrics: http.NotFoundHandler(),
@@ -196,58 +178,26 @@ func TestBackup_NodeLeaves(t *testing.T) {
 			return 0, fmt.Errorf("copy the node: %w", &engine.Error{Code: admin.CodeStopping, Message: "the node is stopping"})
 		},
 	})
-	leaving.ServeSocket(listener)
-	got := run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to)
-	if got.code != exit.Busy || !strings.Contains(got.stderr, "the node is stopping; try again") {
-		t.Errorf("code %d: %s", got.code, got.stderr)
-	}
-	stopped := make(chan error, 1)
-	time.AfterFunc(200*time.Millisecond, func() { stopped <- leaving.Stop(t.Context()) })
-	got = run(t, nil, nil, "backup", "--data", data, "--to", to)
-	if err := <-stopped; err != nil {
+	leaving.ServeSocket(listen())
+	run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to).fails(t, exit.Busy, "the node is stopping; try again")
+	if err := leaving.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got.code != exit.OK || !strings.Contains(got.stdout, "from the directory, no node is running") {
-		t.Errorf("code %d: %s%s", got.code, got.stdout, got.stderr)
-	}
-}
-
-// TestBackup_NodeEndsBeforeItAnswers: a node that ends closes waiting requests, whether it has read them or not. Its
-// directory is copied then, too.
-func TestBackup_NodeEndsBeforeItAnswers(t *testing.T) {
-	t.Parallel()
-	data, to := importedData(t, observation(1, "59", "60")), t.TempDir()+"/backup.zst"
-	socket := filepath.Join(data, admin.SocketName)
-	for _, c := range []struct {
-		reads int
-		args  []string
-		code  int
-		want  string
-	}{
-		{0, []string{"--admin-socket", socket}, exit.Busy, "the node is stopping: it ended before it answered"},
-		{16, []string{"--admin-socket", socket}, exit.Busy, "the node is stopping: it ended before it answered"},
-		{0, []string{"--data", data}, exit.OK, "from the directory, no node is running"},
-	} {
-		listener, err := admin.Listen(t.Context(), socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
+	for _, reads := range []int{0, 16} {
+		listener, ended := listen(), make(chan error, 1)
 		go func() {
 			caller, err := listener.Accept()
 			if err != nil {
 				ended <- err
 				return
 			}
-			_, err = io.ReadFull(caller, make([]byte, c.reads))
+			_, err = io.ReadFull(caller, make([]byte, reads))
 			ended <- errors.Join(err, listener.Close(), caller.Close())
 		}()
-		got := run(t, nil, nil, append([]string{"backup", "--to", to}, c.args...)...)
+		run(t, nil, nil, "backup", "--to", to, "--data", data).fails(t, exit.Busy, "the node is stopping: it ended before it answered", "try again")
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.want) {
-			t.Errorf("%v: code %d: %s%s", c.args, got.code, got.stdout, got.stderr)
-		}
 	}
+	mustRun(t, "backup", "--data", data, "--to", to)
 }

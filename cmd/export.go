@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tasard/tasard/cmd/backup"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
@@ -33,14 +32,14 @@ func (p *commands) newExport() *cobra.Command {
 		Use:   "export --data DIR",
 		Short: "Export a data directory as a file of observations",
 		Long: `export writes a file of observations that tasard import reads. A directory that imports it gives the same answers. It
-works beside a running node, which gives it a copy through its management socket, and on a read-only directory. It
-changes nothing. The copy is in the directory for temporary files until the end.
+works on a copy in the directory for temporary files, also beside a running node and with a read-only directory, and
+changes nothing.
 
 The file contains no quarantined values. A complete copy is tasard backup, which works while the node runs.`,
 		Example: `  tasard export --data ./data -o rates.csv
   tasard export --data ./data --format ndjson | gzip > rates.ndjson.gz`,
 		Settings: func(flags *pflag.FlagSet) {
-			command.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
+			command.Add(flags, o.Serve, "data", "catalogue", "sources", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "format of the file; default by the name of the output, else csv")
@@ -56,12 +55,7 @@ func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 		return outputError(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	from := o.Config.Dir
-	o.Config.Dir = filepath.Join(dir, "data")
-	if err := backup.Copy(ctx, p.Process, from, o.Config.Admin.Socket, o.Config.Dir); err != nil {
-		return err
-	}
-	data, err := datadir.Open(ctx, p.Process, o.Config, p.Logger(o.Log))
+	data, err := datadir.OpenCopy(ctx, p.Process, o.Config, p.Logger(o.Log), filepath.Join(dir, "data"))
 	if err != nil {
 		return err
 	}

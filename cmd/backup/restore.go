@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,11 +20,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-type restoreOptions struct{ from, data string }
-
 // NewRestore returns the command tasard restore.
 func NewRestore(p *process.Process) *cobra.Command {
-	o, settings := &restoreOptions{}, &command.Serve{}
+	from, settings := "", &command.Serve{}
 	return command.Spec{
 		Use:   "restore --from FILE --data NEWDIR",
 		Short: "Make a data directory of a backup",
@@ -40,72 +37,67 @@ do about an old one. With --from - the backup comes from stdin and is verified w
   ssh backup@example.com 'cat tasard.zst' | tasard restore --from - --data /var/lib/tasard`,
 		Settings: func(flags *pflag.FlagSet) { command.Add(flags, settings, "data") },
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(command.Path(&o.from, "FILE"), "from", "the backup; - is standard input")
+			flags.Var(command.Path(&from, "FILE"), "from", "the backup; - is standard input")
 		},
 		Run: func(ctx context.Context, _ []string) error {
-			if o.from == "" {
+			if from == "" {
 				return exit.Errorf(exit.Usage, "no backup; give --from FILE, or --from - for standard input")
 			}
-			o.data = settings.Config.Dir
-			return restore(ctx, p, o)
+			return restore(ctx, p, from, settings.Config.Dir)
 		},
 	}.Command(p)
 }
 
-func restore(ctx context.Context, p *process.Process, o *restoreOptions) error {
-	if err := restoreError(o.data, wal.CheckEmpty(o.data)); err != nil {
+func restore(ctx context.Context, p *process.Process, from, data string) error {
+	if err := restoreError(data, wal.CheckEmpty(data)); err != nil {
 		return err
 	}
-	if err := node.CheckOwner(o.data, true); err != nil { // files of root would keep the node of another user from starting
+	if err := node.CheckOwner(data, true); err != nil { // files of root would keep the node of another user from starting
 		return err
 	}
-	file, name, err := openBackup(p, o.from)
+	file, name, err := openBackup(p, from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()     // nothing was written to it
 	if seeker, ok := file.(io.Seeker); ok { // verify it first; a pipe can be verified only while it is restored
-		if _, _, err := readBackup(contextReader{ctx, file}, name); err != nil {
-			return backupError(err)
+		if _, err := readBackup(contextReader{ctx, file}, name); err != nil {
+			return explain("read the backup", err)
 		}
 		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
 			return exit.Errorf(exit.IOError, "read the backup again: %w", err)
 		}
 	}
-	info, contents, err := restoreBackup(p, contextReader{ctx, file}, name, o.data)
+	r, err := wal.OpenBackup(contextReader{ctx, file}, name)
 	if err != nil {
-		return restoreError(o.data, err)
+		return explain("read the backup", err)
 	}
-	terminal.Fprintf(p.Stdout, "restored  %s\n", o.data)
-	printBackup(p, &info, &contents)
+	defer r.Close()
+	c := contents{BackupInfo: r.Info}
+	err = wal.Create(data, wal.Options{Clock: p.Clock}, c.Sequence, func(out io.Writer) (err error) {
+		c.BackupContents, err = countState(c.Sequence, r, out)
+		return err
+	})
+	if err != nil {
+		return restoreError(data, err)
+	}
+	terminal.Fprintf(p.Stdout, "restored  %s\n", data)
+	c.printWithAge(p)
 	terminal.Fprintf(p.Stdout, "Later changes are not in it: keys and sessions that were revoked since are valid again, suspensions are gone, and\n"+
 		"quota that was used since can be used again. See \"An old backup\" in docs/recovery.md.\n")
 	return nil
 }
 
-// restoreBackup makes a log of a backup in a new directory.
-func restoreBackup(p *process.Process, file io.Reader, name, dir string) (info wal.BackupInfo, contents actors.BackupContents, err error) {
-	r, err := wal.OpenBackup(file, name)
-	if err != nil {
-		return info, contents, err
-	}
-	defer r.Close()
-	err = wal.Create(dir, wal.Options{Clock: p.Clock}, r.Info.Sequence, func(out io.Writer) (err error) {
-		contents, err = countState(r.Info.Sequence, r, out)
-		return err
-	})
-	return r.Info, contents, err
-}
-
 // readBackup verifies a backup and counts its contents.
-func readBackup(file io.Reader, name string) (info wal.BackupInfo, contents actors.BackupContents, err error) {
+func readBackup(file io.Reader, name string) (c contents, err error) {
 	r, err := wal.OpenBackup(file, name)
 	if err != nil {
-		return info, contents, err
+		return c, err
 	}
 	defer r.Close()
-	contents, err = countState(r.Info.Sequence, r, io.Discard)
-	return r.Info, contents, err
+	c.BackupInfo = r.Info
+	c.BackupContents, err = countState(r.Info.Sequence, r, io.Discard)
+	return c, err
 }
 
 // countState copies the state after the record with the number sequence, and counts its contents.
@@ -121,34 +113,12 @@ func countState(sequence uint64, state io.Reader, out io.Writer) (actors.BackupC
 // restoreError adds an exit code to an error that has occurred while the new data directory was written.
 func restoreError(data string, err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, wal.ErrNotEmpty):
 		return exit.Errorf(exit.CannotWrite, "%s is not empty; name a new or empty directory with --data, or remove the files of an interrupted restore", data)
 	case errors.Is(err, wal.ErrLocked):
 		return exit.Errorf(exit.Busy, "%s: a running node, or another restore, holds the directory; name another with --data", data)
-	case node.IsWriteRefused(err), errors.Is(err, syscall.EFBIG):
-		return exit.Errorf(exit.CannotWrite, "restore to %s: %w; nothing was made", data, err)
 	}
-	return backupError(err)
-}
-
-// backupError adds an exit code to an error that has occurred while a backup was read.
-func backupError(err error) error {
-	var damageErr *wal.DamageError
-	var formatErr *wal.FormatError
-	var exitErr *exit.Error
-	switch {
-	case errors.As(err, &exitErr):
-		return exitErr // err itself may join several errors
-	case errors.As(err, &damageErr):
-		return exit.Errorf(exit.BadData, "%w", damageErr)
-	case errors.As(err, &formatErr):
-		return exit.Errorf(exit.BadData, "%w", formatErr)
-	case errors.Is(err, actors.ErrUnknownRecord):
-		return exit.Errorf(exit.BadData, "read the backup: %w", err)
-	}
-	return exit.Errorf(exit.IOError, "read the backup: %w", err)
+	return explain("restore to "+data, err)
 }
 
 func verifyBackup(ctx context.Context, p *process.Process, from string) error {
@@ -157,20 +127,20 @@ func verifyBackup(ctx context.Context, p *process.Process, from string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
-	info, contents, err := readBackup(contextReader{ctx, file}, name)
+	c, err := readBackup(contextReader{ctx, file}, name)
 	if err != nil {
-		return backupError(err)
+		return explain("read the backup", err)
 	}
 	terminal.Fprintf(p.Stdout, "backup    %s\n", name)
-	printBackup(p, &info, &contents)
+	c.printWithAge(p)
 	terminal.Fprintf(p.Stdout, "The backup is whole.\n")
 	return nil
 }
 
-func printBackup(p *process.Process, info *wal.BackupInfo, contents *actors.BackupContents) {
-	age := p.Clock().Sub(info.TakenAt).Round(time.Second)
-	terminal.Fprintf(p.Stdout, "taken     %s, %s\n", terminal.FormatInstant(info.TakenAt), formatAge(age))
-	printContents(p.Stdout, info, contents)
+func (c *contents) printWithAge(p *process.Process) {
+	age := p.Clock().Sub(c.TakenAt).Round(time.Second)
+	terminal.Fprintf(p.Stdout, "taken     %s, %s\n", terminal.FormatInstant(c.TakenAt), formatAge(age))
+	c.print(p.Stdout)
 }
 
 // formatAge formats the age of a backup. The age is negative if the clock of one of the machines was wrong.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/tasard/tasard/actors"
@@ -63,6 +65,38 @@ func RequireDir(data string) error {
 func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger) (*node.Data, error) {
 	data, err := node.OpenData(ctx, p.CompleteConfig(c, log))
 	return data, ExplainLogError(c.Dir, err)
+}
+
+// OpenCopy opens a copy of a data directory, in a new directory dir. It changes nothing in data, and a node may be
+// running there: everything that it has acknowledged is in the copy.
+func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger, dir string) (*node.Data, error) {
+	if err := RequireLog(c.Dir); err != nil {
+		return nil, err
+	}
+	if _, err := wal.Verify(c.Dir); err != nil { // opening the copy would name its files
+		return nil, ExplainLogError(c.Dir, err)
+	}
+	for err, try := fs.ErrNotExist, 0; err != nil; try++ { // the node removes old files, then CopyFiles can be repeated
+		if !errors.Is(err, fs.ErrNotExist) || try == copyTries {
+			return nil, exit.Errorf(exit.CannotWrite, "make a temporary copy: %w", err)
+		}
+		if err = errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err == nil {
+			err = wal.CopyFiles(c.Dir, func(name string, _ int64, file io.Reader) error { return writeFile(filepath.Join(dir, name), file) })
+		}
+	}
+	c.Dir = dir
+	return Open(ctx, p, c, log)
+}
+
+const copyTries = 10
+
+func writeFile(path string, content io.Reader) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = io.Copy(out, content)
+		err = errors.Join(err, out.Close())
+	}
+	return err
 }
 
 // States returns the saved states of all currencies. They belong together: all are the states after the same record of
