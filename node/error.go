@@ -74,9 +74,9 @@ func checkSticky(dir string, self int) error {
 		return nil // opening the directory reports it
 	}
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && ownerOf(info) != self && ownerOf(info) != 0 {
+		if info, err := entry.Info(); err == nil && OwnerOf(info) != self && OwnerOf(info) != 0 {
 			return errorf(BadFile, "Dir", "every user can write to %s (its sticky bit is set), and %s in it belongs to user %s: look for files that are not yours, then run: chmod 700 %s",
-				dir, entry.Name(), userName(ownerOf(info)), dir)
+				dir, entry.Name(), userName(OwnerOf(info)), dir)
 		}
 	}
 	return checkAccess(dir, self, self, true)

@@ -26,7 +26,7 @@ func checkOwner(dir string, change bool, self int) error {
 	if err != nil || !info.IsDir() {
 		return nil // opening the directory reports it
 	}
-	owner := ownerOf(info)
+	owner := OwnerOf(info)
 	if self != 0 {
 		return checkAccess(dir, owner, self, change)
 	}
@@ -36,7 +36,7 @@ func checkOwner(dir string, change bool, self int) error {
 	}
 	for _, file := range files { // a directory that was mounted may belong to another user than its log
 		if info, err := os.Stat(file); err == nil {
-			owner = ownerOf(info)
+			owner = OwnerOf(info)
 			break
 		}
 	}
@@ -67,16 +67,17 @@ func checkAccess(dir string, owner, self int, change bool) error {
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
 		info, err := entry.Info()
-		if err != nil || !info.Mode().IsRegular() || ownerOf(info) == self || !denied(path, wantFile) {
+		if err != nil || !info.Mode().IsRegular() || OwnerOf(info) == self || !denied(path, wantFile) {
 			continue
 		}
 		return errorf(BadFile, "Dir", "%s belongs to user %s: run this as the user of the node, or give it the files as root: chown -R %s %s",
-			path, userName(ownerOf(info)), userName(self), dir)
+			path, userName(OwnerOf(info)), userName(self), dir)
 	}
 	return nil
 }
 
-func ownerOf(info fs.FileInfo) int {
+// OwnerOf returns the number of the user that owns a file.
+func OwnerOf(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid)
 	}

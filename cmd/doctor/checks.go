@@ -31,8 +31,6 @@ const (
 	diskWarnBelow = 1 << 30
 	// clockYearMin is the year of the program's first build. A clock that shows an earlier year was never set.
 	clockYearMin = 2026
-	clockStepMax = 100 * time.Millisecond
-	modeRisky    = 0o022 // with these bits other users can change the directory
 )
 
 // checkSettings checks the settings of serve (flags, variables and configuration file), as serve does at its start.
@@ -61,22 +59,19 @@ func (d *doctor) checkDirectory(context.Context) {
 		d.add(findingFail, "data", "run the doctor as the user of the node, or as root", "open the data directory: %v", err)
 		return
 	}
-	mode, owner, level := info.Mode().Perm(), ownerOf(info), findingOK
-	switch isSticky := info.Mode()&fs.ModeSticky != 0; {
+	mode, owner, level := info.Mode().Perm(), node.OwnerOf(info), findingOK
+	switch {
 	case !info.IsDir():
 		d.add(findingFail, "data", "choose another one with --data", "%s is not a directory", path)
 		return
-	case mode&node.OthersWrite != 0 && !isSticky:
+	case mode&node.OthersWrite != 0 && info.Mode()&fs.ModeSticky == 0:
 		d.add(findingFail, "data", "look for files that are not yours, then run: chmod 700 "+path, "every user can write to %s (mode %04o), so serve refuses it", path, mode)
-		return
-	case mode&modeRisky != 0 && !isSticky:
-		d.add(findingWarn, "data", "run: chmod 700 "+path, "other users can write to %s (mode %04o)", path, mode)
 		return
 	}
 	for _, entry := range entries {
-		if file, err := entry.Info(); err == nil && ownerOf(file) != owner { // on an error it has just been removed
+		if file, err := entry.Info(); err == nil && node.OwnerOf(file) != owner { // on an error it has just been removed
 			d.add(findingFail, "data", fmt.Sprintf("run: chown -R --reference=%s %s", path, path), "%s belongs to user %d, and the directory to user %d",
-				filepath.Join(path, entry.Name()), ownerOf(file), owner)
+				filepath.Join(path, entry.Name()), node.OwnerOf(file), owner)
 			return
 		}
 	}
@@ -204,23 +199,18 @@ func (d *doctor) checkSources(ctx context.Context) {
 	}
 }
 
-// checkClock checks whether the clock is synchronised, and whether it has stepped since the doctor started.
+// checkClock checks whether the clock is set and synchronised.
 func (d *doctor) checkClock(context.Context) {
-	now := d.Clock()
 	const advice = "set the clock, and synchronise it with chrony or systemd-timesyncd"
-	// Round(0) removes the monotonic reading. The first Sub therefore uses wall time, and the second Sub monotonic time.
-	step := now.Round(0).Sub(d.startedAt.Round(0)) - now.Sub(d.startedAt)
 	known, synchronised := clockSynchronised()
-	switch shown := terminal.FormatInstant(now); {
-	case now.UTC().Year() < clockYearMin:
-		d.add(findingFail, "clock", advice, "it is %s: the clock was never set", shown)
-	case step.Abs() > clockStepMax:
-		d.add(findingWarn, "clock", "check the time synchronisation: expiry and quotas depend on the clock", "the clock has just stepped by %s", step)
+	switch now := terminal.FormatInstant(d.Clock()); {
+	case d.Clock().UTC().Year() < clockYearMin:
+		d.add(findingFail, "clock", advice, "it is %s: the clock was never set", now)
 	case known && !synchronised:
-		d.add(findingWarn, "clock", advice, "it is %s; the clock is not synchronised", shown)
+		d.add(findingWarn, "clock", advice, "it is %s; the clock is not synchronised", now)
 	case known:
-		d.add(findingOK, "clock", "", "it is %s; the clock is synchronised", shown)
+		d.add(findingOK, "clock", "", "it is %s; the clock is synchronised", now)
 	default:
-		d.add(findingOK, "clock", "", "it is %s; this system does not report synchronisation", shown)
+		d.add(findingOK, "clock", "", "it is %s; this system does not report synchronisation", now)
 	}
 }

@@ -1,15 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,10 +36,9 @@ type finding struct {
 // doctor has the state of one examination.
 type doctor struct {
 	*process.Process
-	settings  *command.Serve
-	network   bool // connect to the hosts of sources
-	startedAt time.Time
-	findings  []finding
+	settings *command.Serve
+	network  bool // connect to the hosts of sources
+	findings []finding
 }
 
 // New returns the command tasard doctor.
@@ -69,14 +67,12 @@ It changes nothing. It logs in to the mail server, asks whether it accepts the s
 		if err := errors.Join(command.Resolve(cmd, p.Environ), command.RequireData(cmd)); err != nil {
 			return err
 		}
-		d.startedAt = p.Clock()
 		return d.examine(cmd.Context(), p.Stdout, asJSON)
 	}
 	return cmd
 }
 
 func (d *doctor) examine(ctx context.Context, out io.Writer, asJSON bool) error {
-	// The clock is last: the more time has passed since the start, the more steps of it can be found.
 	for _, check := range []func(context.Context){d.checkSettings, d.checkDirectory, d.checkDisk, d.checkLog, d.checkMail, d.checkSources, d.checkClock} {
 		check(ctx)
 		if ctx.Err() != nil {
@@ -107,36 +103,28 @@ func (d *doctor) addLines(level, check string, err error) {
 }
 
 func (d *doctor) print(out io.Writer, worst string, asJSON bool) error {
-	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(struct {
-			Worst    string    `json:"worst"`
-			Findings []finding `json:"findings"`
-		}{worst, d.findings})
-	}
-	checks := map[string][]string{}
-	for _, f := range d.findings {
-		checks[f.Level] = append(checks[f.Level], f.Check)
-	}
-	sum := func(level, noun string) string {
-		return fmt.Sprintf("%s (%s)", terminal.Plural(len(checks[level]), noun), strings.Join(slices.Compact(checks[level]), ", "))
-	}
-	switch faults, warnings := sum(findingFail, "fault"), sum(findingWarn, "warning"); {
-	case worst == findingOK:
-		terminal.Say(out, "All is well.\n\n")
-	case worst == findingWarn:
-		terminal.Say(out, "No fault, %s.\n\n", warnings)
-	case len(checks[findingWarn]) == 0:
-		terminal.Say(out, "%s.\n\n", faults)
-	default:
-		terminal.Say(out, "%s and %s.\n\n", faults, warnings)
-	}
-	terminal.Table(out, "", d.findings, func(f *finding) []any {
-		return []any{f.Level, f.Check, strings.TrimSuffix(f.Message+"; "+f.Advice, "; ")}
+	answer := struct {
+		Worst    string    `json:"worst"`
+		Findings []finding `json:"findings"`
+	}{worst, d.findings}
+	return terminal.WriteAnswer(out, asJSON, answer, func() {
+		var sums []string
+		for _, level := range []struct{ level, noun string }{{findingFail, "fault"}, {findingWarn, "warning"}} {
+			var checks []string
+			for _, f := range d.findings {
+				if f.Level == level.level {
+					checks = append(checks, f.Check)
+				}
+			}
+			if len(checks) > 0 {
+				sums = append(sums, fmt.Sprintf("%s (%s)", terminal.Plural(len(checks), level.noun), strings.Join(slices.Compact(checks), ", ")))
+			}
+		}
+		terminal.Say(out, "%s.\n\n", cmp.Or(strings.Join(sums, " and "), "All is well"))
+		terminal.Table(out, "", d.findings, func(f *finding) []any {
+			return []any{f.Level, f.Check, strings.TrimSuffix(f.Message+"; "+f.Advice, "; ")}
+		})
 	})
-	return nil
 }
 
 // config returns the configuration with which serve would open the node.

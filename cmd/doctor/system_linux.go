@@ -1,9 +1,6 @@
 package doctor
 
-import (
-	"io/fs"
-	"syscall"
-)
+import "syscall"
 
 // statusUnsynchronised is the flag STA_UNSYNC of adjtimex(2).
 const statusUnsynchronised = 0x40
@@ -15,12 +12,4 @@ func clockSynchronised() (known, synchronised bool) {
 		return false, false
 	}
 	return true, timex.Status&statusUnsynchronised == 0
-}
-
-// ownerOf returns the user ID of a file's owner.
-func ownerOf(info fs.FileInfo) int {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(stat.Uid)
-	}
-	return -1
 }
