@@ -146,11 +146,11 @@ func (b *backupRun) toFile(ctx context.Context) error {
 
 func (b *backupRun) print(out io.Writer, name string) {
 	terminal.Fprintf(out, "backup    %s\ntaken     %s, %s\n", name, terminal.FormatInstant(b.contents.TakenAt), b.source)
-	b.contents.print(out)
+	b.contents.describe(out)
 	terminal.Fprintf(out, "The backup is whole.\n")
 }
 
-func (c *contents) print(out io.Writer) {
+func (c *contents) describe(out io.Writer) {
 	rows := "rows"
 	if c.HistoryRows == 1 {
 		rows = "row"

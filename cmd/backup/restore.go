@@ -140,7 +140,7 @@ func verifyBackup(ctx context.Context, p *process.Process, from string) error {
 func (c *contents) printWithAge(p *process.Process) {
 	age := p.Clock().Sub(c.TakenAt).Round(time.Second)
 	terminal.Fprintf(p.Stdout, "taken     %s, %s\n", terminal.FormatInstant(c.TakenAt), formatAge(age))
-	c.print(p.Stdout)
+	c.describe(p.Stdout)
 }
 
 // formatAge formats the age of a backup. The age is negative if the clock of one of the machines was wrong.

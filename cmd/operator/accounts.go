@@ -206,7 +206,7 @@ func (r *invocation) clusterLeave() *cobra.Command {
 		Long: `leave changes the data directory of a stopped node of a cluster, so that it starts as a single node. Its records stay.
 The cluster never takes the directory back.`,
 		Example: `  tasard admin cluster leave --data ./data
-  sudo -u tasard tasard admin cluster leave --data /var/lib/tasard`,
+  TASARD_DATA=/var/lib/tasard tasard admin cluster leave`,
 		Settings: func(flags *pflag.FlagSet) { command.Add(flags, o, "data") },
 		Run: func(context.Context, []string) error {
 			name, clusterName, err := node.LeaveCluster(o.Config.Dir)

@@ -81,7 +81,14 @@ func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.
 			return nil, exit.Errorf(exit.CannotWrite, "make a temporary copy: %w", err)
 		}
 		if err = errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err == nil {
-			err = wal.CopyFiles(c.Dir, func(name string, _ int64, file io.Reader) error { return writeFile(filepath.Join(dir, name), file) })
+			err = wal.CopyFiles(c.Dir, func(name string, _ int64, content io.Reader) error {
+				out, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the name of a file of the log
+				if err == nil {
+					_, err = io.Copy(out, content)
+					err = errors.Join(err, out.Close())
+				}
+				return err
+			})
 		}
 	}
 	c.Dir = dir
@@ -89,15 +96,6 @@ func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.
 }
 
 const copyTries = 10
-
-func writeFile(path string, content io.Reader) error {
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		_, err = io.Copy(out, content)
-		err = errors.Join(err, out.Close())
-	}
-	return err
-}
 
 // States returns the saved states of all currencies. They belong together: all are the states after the same record of
 // the log.
