@@ -58,23 +58,6 @@ func TestBackup_IsReadAsItWasWritten(t *testing.T) {
 	r.Close()
 }
 
-// TestBackup_Restores makes a log of a backup. Its state is the one in the backup, and its next record follows.
-func TestBackup_Restores(t *testing.T) {
-	r, err := OpenBackup(bytes.NewReader(sampleBackup(t, sampleState())), "b")
-	must(t, err)
-	dir := filepath.Join(scratch(t), "r")
-	must(t, Create(dir, testOptions(), r.Info.Sequence, func(w io.Writer) error { return errorOf(io.Copy(w, r)) }))
-	l := mustOpen(t, dir, testOptions())
-	sequence, state, _, err := l.Snapshot()
-	must(t, err)
-	got, err := io.ReadAll(state)
-	must(t, errors.Join(err, state.Close()))
-	if sequence != 41 || !bytes.Equal(got, sampleState()) || l.Last() != 41 {
-		t.Errorf("%d bytes at %d, the last record is %d", len(got), sequence, l.Last())
-	}
-	mustClose(t, l)
-}
-
 // TestBackup_EveryFlipAndCutIsRefused: a changed file is refused, with one line that names it, unless the changed bit
 // has no meaning and the content is the same. A shortened file is always refused.
 func TestBackup_EveryFlipAndCutIsRefused(t *testing.T) {
@@ -308,19 +291,4 @@ func TestCopyFiles_WhileInUse(t *testing.T) {
 		t.Error("something was never tried")
 	}
 	mustClose(t, l)
-}
-
-func FuzzOpenBackup(f *testing.F) {
-	backup := sampleBackup(f, []byte("content"))
-	f.Add(backup)
-	f.Add(backup[:backupHeaderBytes])
-	f.Add([]byte("observedAt,institutionId"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _, err := readBackup(bytes.NewReader(data))
-		var damage *DamageError
-		var format *FormatError
-		if err != nil && !errors.As(err, &damage) && !errors.As(err, &format) {
-			t.Errorf("%v", err)
-		}
-	})
 }

@@ -183,20 +183,6 @@ func TestW5_DamageOfALogIsNamedExactly(t *testing.T) {
 			report.reportDir(t, fmt.Sprintf("%s, mark %v", name, marked), broken)
 		}
 	}
-	last := lastWithFrames(h.files)
-	offsets := frameOffsets(t, h.files[last])
-	tail := offsets[len(offsets)-2]
-	for _, cut := range []int{0, 1, tail, tail + 1, tail + 20, tail + 45, len(h.files[last]) - 1} {
-		for _, generation := range []int{len(h.marks) - 1, len(h.marks) - 2, len(h.marks) - 3, 0} {
-			broken := maps.Clone(h.files)
-			broken[last], broken[markName] = broken[last][:cut], h.marks[generation]
-			report.reportDir(t, fmt.Sprintf("cut at %d, mark %d behind", cut, len(h.marks)-1-generation), broken)
-		}
-		broken := maps.Clone(h.files)
-		broken[last] = broken[last][:cut]
-		delete(broken, markName)
-		report.reportDir(t, fmt.Sprintf("cut at %d, mark lost", cut), broken)
-	}
 	report.golden(t, "segments.txt")
 }
 

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -143,40 +142,6 @@ func failWrite(*os.File, []byte, int64) error { return errDisk }
 func failFile(*os.File) error                 { return errDisk }
 func failPath(string) error                   { return errDisk }
 func failTwo(string, string) error            { return errDisk }
-
-// TestW6_RetryControl plants a log that ignores a failed sync. The kernel has dropped that batch and reports success
-// for the next sync, so the check of TestW6_FirstFailurePoisons must fail.
-func TestW6_RetryControl(t *testing.T) {
-	dir := filepath.Join(scratch(t), "log")
-	l := faultyLog(t, dir)
-	defer mustClose(t, l)
-	s := &failingStore{store: l.store, failSync: true}
-	l.store = s
-	path, from := l.segments[len(l.segments)-1].path, l.segments[len(l.segments)-1].bytes
-	if err := appendOne(l); !errors.Is(err, ErrPoisoned) {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	must(t, err)
-	lost := info.Size() - from
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
-	must(t, realDisk().write(f, make([]byte, lost), from))
-	must(t, f.Close())
-	// The bug: the failure is forgotten, the batch counted as written.
-	s.failSync, l.cause = false, nil
-	seq := l.next.sequence
-	l.next = position{frame: l.next.frame + 1, sequence: seq + 1, chain: binary.LittleEndian.Uint32(l.frame[len(l.frame)-frameTrailerBytes:])}
-	l.segments[len(l.segments)-1].bytes += lost
-	must(t, appendOne(l))
-	survivor := diskImage{files: readFiles(t, dir), acked: l.Last()}
-	next := filepath.Join(scratch(t), "log")
-	writeFiles(t, next, survivor.files)
-	var damage *DamageError
-	if err := survivor.checkRecovery(next); !errors.As(err, &damage) || damage.Sequence != seq {
-		t.Errorf("a batch of %d bytes was lost unnoticed: %v", lost, err)
-	}
-}
 
 // TestW6_OpenReadsTheDisk opens a log whose last sync failed. The page cache has the frame, the disk does not, and
 // syncs succeed. Open must drop the page cache and read the disk; if it cannot, it fails.

@@ -4,50 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // entry is a frame as in a segment.
 func entry(at position, records ...[]byte) []byte {
 	f := appendFrame(nil, at, records)
 	return append(binary.AppendUvarint(nil, uint64(len(f))), f...)
-}
-
-func TestFrameRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		records := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 1, 300), 1, 50).Draw(t, "records")
-		at := position{
-			frame:    rapid.Uint64Range(1, 1<<60).Draw(t, "frame"),
-			sequence: rapid.Uint64Range(1, 1<<60).Draw(t, "sequence"),
-			chain:    rapid.Uint32().Draw(t, "chain"),
-		}
-		data := entry(at, records...)
-		f, n, bad := decodeEntry(append(data, 0xff))
-		if bad != nil || n != len(data) {
-			t.Fatalf("%d of %d bytes: %+v", n, len(data), bad)
-		}
-		if bad := f.checkPosition(at); bad != nil {
-			t.Fatalf("%+v", bad)
-		}
-		i := 0
-		must := f.records(func(seq uint64, r []byte) error {
-			if seq != at.sequence+uint64(i) || !bytes.Equal(r, records[i]) {
-				return fmt.Errorf("record %d is %d", i, seq)
-			}
-			i++
-			return nil
-		})
-		if must != nil || i != len(records) || f.next().sequence != at.sequence+uint64(i) {
-			t.Fatalf("%d of %d records: %v", i, len(records), must)
-		}
-	})
 }
 
 // resum corrects both checksums of a changed frame.
@@ -103,50 +70,6 @@ func FuzzFrame(f *testing.F) {
 		at := position{frame: frame.index, sequence: frame.first, chain: frame.chain}
 		if again := entry(at, records...); !bytes.Equal(again, data[:n]) {
 			t.Fatalf("encoded again: %x", again)
-		}
-	})
-}
-
-func FuzzSnapshot(f *testing.F) {
-	var whole bytes.Buffer
-	if err := errors.Join(encodeSnapshot(&whole, 7, stateAt(7))); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(whole.Bytes())
-	f.Add(whole.Bytes()[:25])
-	f.Add([]byte(snapshotMagic))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var file numberedFile
-		if len(data) >= 16 {
-			file.number = binary.LittleEndian.Uint64(data[8:])
-		}
-		payload, bad, err := file.verifySnapshot(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatalf("reading memory: %v", err)
-		}
-		if bad != nil {
-			if bad.expected == "" || bad.found == "" || bad.at < 0 || bad.at > len(data) {
-				t.Fatalf("a fault without a place: %+v", bad)
-			}
-			return
-		}
-		var again bytes.Buffer
-		_, _ = encodeSnapshot(&again, file.number, stateOf(data[snapshotHeaderBytes:][:payload]))
-		if !bytes.Equal(again.Bytes(), data) {
-			t.Fatalf("encoded again: %x", again.Bytes())
-		}
-	})
-}
-
-func FuzzMark(f *testing.F) {
-	f.Add(mark{generation: 3, first: 1, end: position{4, 9, 77}}.encode())
-	f.Add([]byte(markMagic))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, newer, ok := decodeMark(data)
-		if ok && newer == 0 && len(data) == markSlotBytes {
-			if again := m.encode(); !bytes.Equal(again[:48], data[:48]) {
-				t.Fatalf("encoded again: %x", again)
-			}
 		}
 	})
 }

@@ -55,6 +55,7 @@ func openLocked(dir string, o Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{dir: dir, options: o, disk: o.disk, next: x.log.next, segments: x.log.segments, snapshots: x.snapshots, recovery: r}
+	l.stats.Syncs = newSyncHistogram()
 	if len(l.segments) == 0 {
 		l.segments = []segment{{path: segmentPath(dir, origin.frame), start: origin}}
 	}

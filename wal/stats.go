@@ -1,8 +1,9 @@
 package wal
 
 import (
-	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Stats has the size of a log and counts of the work done since the log was opened.
@@ -17,36 +18,18 @@ type Stats struct {
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 
-	Batches, Records uint64 // durable batches and records
-	Bytes            int64  // size of those batches in the segments (log files)
-	Syncs            SyncTimes
+	Batches, Records uint64               // durable batches and records
+	Bytes            int64                // size of those batches in the segments (log files)
+	Syncs            prometheus.Histogram // durations of batch syncs, including failed ones
 }
 
-// syncBounds is the number of bounds that SyncBounds returns.
-const syncBounds = 16
-
-// SyncTimes is a histogram of the durations of batch syncs, including failed ones.
-type SyncTimes struct {
-	Counts [syncBounds + 1]uint64 // one for each of SyncBounds; the last has no upper bound
-	Sum    time.Duration
-}
-
-// SyncBounds returns the upper bounds of SyncTimes. They cover disks from a battery-backed cache to a very slow one.
-func SyncBounds() [syncBounds]time.Duration {
-	const us, ms = time.Microsecond, time.Millisecond
-	return [syncBounds]time.Duration{
-		50 * us, 100 * us, 200 * us, 500 * us, 1 * ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,
-		time.Second, 2 * time.Second, 5 * time.Second,
-	}
-}
-
-// add counts one sync. If the clock was set back, elapsed is negative and counts as 0.
-func (s *SyncTimes) add(elapsed time.Duration) {
-	elapsed = max(0, elapsed)
-	bounds := SyncBounds()
-	i, _ := slices.BinarySearch(bounds[:], elapsed)
-	s.Counts[i]++
-	s.Sum += elapsed
+// newSyncHistogram returns a histogram of the durations of batch syncs. Its bounds cover disks from a battery-backed cache
+// to a very slow one.
+func newSyncHistogram() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "tasard_log_sync_duration_seconds", Help: "Time of the disk to make a batch durable.",
+		Buckets: []float64{5e-05, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5},
+	})
 }
 
 // Stats returns the current statistics. It does not wait for the disk.
@@ -66,12 +49,4 @@ func (l *Log) Stats() Stats {
 		}
 	}
 	return s
-}
-
-// countSync counts a sync that began at start and has just ended.
-func (l *Log) countSync(start time.Time) {
-	elapsed := l.options.Clock().Sub(start)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stats.Syncs.add(elapsed)
 }

@@ -105,19 +105,6 @@ func (s *emitter) timestamp(name, help string, at time.Time, labels ...string) {
 	}
 }
 
-// histogram emits a histogram. counts[i] is the number of values from bounds[i-1] up to bounds[i], and the last element
-// of counts is the number of values above all bounds.
-func (s *emitter) histogram(name, help string, bounds []time.Duration, counts []uint64, sum time.Duration, labels ...string) {
-	buckets, total := make(map[float64]uint64, len(bounds)), uint64(0)
-	for i, bound := range bounds {
-		total += counts[i]
-		buckets[bound.Seconds()] = total
-	}
-	total += counts[len(bounds)]
-	desc, values := describe(name, help, labels)
-	s.out <- prometheus.MustNewConstHistogram(desc, total, sum.Seconds(), buckets, values...)
-}
-
 func describe(name, help string, labels []string) (*prometheus.Desc, []string) {
 	var names, values []string
 	for i := 0; i < len(labels); i += 2 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/tasard/tasard/actors"
@@ -47,10 +48,10 @@ func (s fakeSystem) Stats() actors.Stats {
 		Currencies: []actors.CurrencyStats{{Currency: "USD", CheckedAt: at(27), FreshUntil: at(28)}, {Currency: "EUR"}},
 		Log: wal.Stats{
 			First: 29, Last: 30, Segments: 31, LogBytes: 32, Snapshots: 33, SnapshotBytes: 34, SnapshotSequence: 35, SnapshotAt: at(36), Batches: 37, Records: 38, Bytes: 39,
-			Syncs: wal.SyncTimes{Sum: 40 * time.Millisecond},
+			Syncs: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "tasard_log_sync_duration_seconds", Help: "Time of the disk to make a batch durable."}),
 		},
 	}
-	stats.Log.Syncs.Counts[0], stats.Log.Syncs.Counts[4] = 41, 42
+	stats.Log.Syncs.Observe(0.04)
 	return stats
 }
 

@@ -1,7 +1,5 @@
 package metrics
 
-import "github.com/tasard/tasard/wal"
-
 func (c *Config) build(s *emitter) {
 	gauge(s, "build_info", "1 for the version of the running program.", 1, "version", c.Version)
 	if c.DroppedLogLines != nil {
@@ -67,11 +65,11 @@ func (c *Config) log(s *emitter) {
 	if !stats.HasLog {
 		return
 	}
-	log, bounds := &stats.Log, wal.SyncBounds()
+	log := &stats.Log
 	counter(s, "log_batches_total", "Batches of records written to the log, each with one sync.", log.Batches)
 	counter(s, "log_records_total", "Records written to the log.", log.Records)
 	counter(s, "log_appended_bytes_total", "Bytes written to the log.", log.Bytes)
-	s.histogram("log_sync_duration_seconds", "Time of the disk to make a batch durable.", bounds[:], log.Syncs.Counts[:], log.Syncs.Sum)
+	s.out <- log.Syncs
 	gauge(s, "log_bytes", "Size of the log without snapshots.", log.LogBytes)
 	gauge(s, "log_segments", "Files of the log.", log.Segments)
 	gauge(s, "log_first_record", "Number of the oldest record in the log.", log.First)

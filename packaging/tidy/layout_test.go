@@ -37,7 +37,7 @@ var layout = map[string]row{
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"engine/account/secrettest": {}, // of tests
-	"wal":                       {may: "tidwall/wal klauspost/compress golang.org/x/sys", never: "net net/http"},
+	"wal":                       {may: "tidwall/wal klauspost/compress prometheus/client_golang golang.org/x/sys", never: "net net/http"},
 	"actors": {may: "engine engine/account wal actors/internal/accounts actors/internal/commitlog actors/internal/record actors/mailbox",
 		tests: "anishathalye/porcupine golang.org/x/sys " + // what a start costs in CPU time
 			"orcaman/concurrent-map", // a node starts faster in tests
