@@ -6,13 +6,6 @@ import (
 	"testing"
 )
 
-func stateOf(data []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}
-}
-
 func TestSnapshotSequences(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), testOptions())
 	defer mustClose(t, l)
