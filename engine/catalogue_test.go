@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
-	"unicode/utf8"
 )
 
 // extended extends a catalogue with a valid file.
@@ -21,14 +19,6 @@ func extended(t testing.TB, c *Catalogue, file string) *Catalogue {
 		t.Fatalf("extend with %s: %v", file, err)
 	}
 	return next
-}
-
-// Collected sources are described by their collector; only manual rates are in the catalogue.
-func TestS11_TheOnlyDefaultSourceIsManual(t *testing.T) {
-	want := []Source{{ID: "manual", Name: "Registro manual", Lifetime: 24 * time.Hour, Manual: true}}
-	if got := DefaultCatalogue().Sources(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
 }
 
 func TestWithSources(t *testing.T) {
@@ -267,61 +257,6 @@ func TestExtend_TellsAReaderThatFails(t *testing.T) {
 	if got, err := DefaultCatalogue().Extend(iotest.ErrReader(broken), "own.json"); got != nil || !errors.Is(err, broken) || !strings.Contains(err.Error(), "own.json") {
 		t.Errorf("%v, %v", got, err)
 	}
-}
-
-// asFile is a catalogue in the form that Extend reads.
-func asFile(t testing.TB, c *Catalogue) string {
-	type object = map[string]any
-	var currencies, sources []object
-	for _, currency := range c.Currencies() {
-		o := object{"code": currency.Code, "name": currency.Name, "symbol": currency.Symbol}
-		if !currency.Lowest.IsNull() {
-			o["lowest"] = currency.Lowest.String()
-		}
-		if !currency.Highest.IsNull() {
-			o["highest"] = currency.Highest.String()
-		}
-		currencies = append(currencies, o)
-	}
-	for _, s := range c.Sources() {
-		sources = append(sources, object{"id": s.ID, "name": s.Name, "url": s.URL, "priority": s.Priority,
-			"upstreamSource": s.UpstreamSource, "lifetime": s.Lifetime.String(), "manual": s.Manual})
-	}
-	text, err := json.Marshal(object{
-		"institutions": append([]*Institution{}, c.Institutions()...), "currencies": append([]object{}, currencies...), "sources": append([]object{}, sources...),
-	})
-	must(t, err)
-	return string(text)
-}
-
-func FuzzCatalogue(f *testing.F) {
-	for file := range catalogueFaults() {
-		if len(file) < 1000 {
-			f.Add(file)
-		}
-	}
-	f.Add(asFile(f, DefaultCatalogue()))
-	f.Fuzz(func(t *testing.T, file string) {
-		c, err := new(Catalogue).Extend(strings.NewReader(file), "fuzz.json")
-		if err != nil {
-			if c != nil || !utf8.ValidString(err.Error()) && utf8.ValidString(file) {
-				t.Errorf("%v with the error %q", c, err)
-			}
-			return
-		}
-		if !json.Valid([]byte(file)) {
-			t.Error("accepted invalid JSON")
-		}
-		again := extended(t, c, asFile(t, c))
-		if first, second := asFile(t, c), asFile(t, again); first != second {
-			t.Errorf("read again it is another:\n%s\n%s", first, second)
-		}
-		for _, institution := range c.Institutions() {
-			if id, ok := c.InternInstitution([]byte(institution.ID)); !ok || id != institution.ID || !idForm.MatchString(id) || institution.Name == "" {
-				t.Errorf("%+v", institution)
-			}
-		}
-	})
 }
 
 // TestNearest: a mistyped id, code or name finds its entry; an inactive institution and what resembles nothing do not.

@@ -434,33 +434,3 @@ func TestF11_TheMarketIsKept(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkObservation measures a refresh of all institutions, each with a source of its own, for one observation: the
-// figures for 44 and 200 institutions may differ by 1.3×.
-func BenchmarkObservation(b *testing.B) {
-	for _, institutions := range []int{44, 200} {
-		b.Run(fmt.Sprint(institutions), func(b *testing.B) {
-			c := newLargeFixture(institutions, 1)
-			n := 0
-			next := func() []Refresh {
-				n++
-				c.now = c.now.Add(time.Minute)
-				refreshes := make([]Refresh, institutions)
-				for i, id := range c.institutions {
-					refreshes[i] = Refresh{SourceID: id + "-site", ObservedAt: c.now, Complete: true, Observations: []Observation{
-						usd(id, fmt.Sprintf("57.%02d", (i+n)%40), fmt.Sprintf("60.%02d", (i+n)%40)),
-					}}
-				}
-				return refreshes
-			}
-			b.ReportAllocs()
-			for i := 0; i < b.N; i += institutions {
-				refreshes := next()
-				for j := range refreshes { // as collectors send them
-					c.observe(refreshes[j : j+1])
-				}
-				c.state.Snapshot()
-			}
-		})
-	}
-}

@@ -86,26 +86,3 @@ func TestT9_DaysAreKeptThoughARowIsAhead(t *testing.T) {
 		t.Errorf("the row of %s is gone", first.EffectiveDate)
 	}
 }
-
-// A rate is stale at the very instant of its expiry, also in lists over all currencies.
-func TestT1_TheVeryInstantOfAnExpiry(t *testing.T) {
-	f := newFixture(t)
-	f.accept("a", usd("bhd", "57", "60"))
-	snapshot := f.state.Snapshot()
-	before := NewMarketView(testCatalogue(), []*CurrencySnapshot{snapshot}, f.now)
-	expiry := f.now.Add(26 * time.Hour)
-	if before.ValidAt(expiry) || !before.ValidAt(expiry.Add(-1)) {
-		t.Error("a view holds until the instant before an expiry")
-	}
-	for at, stale := range map[time.Time]bool{expiry.Add(-1): false, expiry: true} {
-		market := NewMarketView(testCatalogue(), []*CurrencySnapshot{snapshot}, at)
-		if page := market.Rates(RatesQuery{PageRequest: PageRequest{LimitMax, 0}}); page.Items[0].Stale != stale {
-			t.Errorf("at %s stale is %t", at, page.Items[0].Stale)
-		}
-		for _, currency := range market.Currencies().Items {
-			if currency.Code == "USD" && (currency.CurrentQuoteCount == 0) != stale {
-				t.Errorf("at %s %d quotes are current", at, currency.CurrentQuoteCount)
-			}
-		}
-	}
-}

@@ -35,22 +35,6 @@ func enums() map[string]enum {
 	}
 }
 
-func TestEnums_AreTheContracts(t *testing.T) {
-	for contract, closed := range enums() {
-		if got := strings.Join(closed.list, " "); got != contract {
-			t.Errorf("the list is %q, want %q", got, contract)
-		}
-		for _, word := range closed.list {
-			if got, ok := closed.parse(word); !ok || got != word {
-				t.Errorf("%q is read as %q, %v", word, got, ok)
-			}
-		}
-	}
-	if got := strings.Join(texts(InstitutionTypes()), " "); got != "bank association exchange official cooperative" {
-		t.Errorf("the types are %q", got)
-	}
-}
-
 func TestQ3_EnumsAreByteExact(t *testing.T) {
 	for contract, closed := range enums() {
 		for _, word := range closed.list {

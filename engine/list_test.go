@@ -136,12 +136,3 @@ func TestP8_InstitutionsByCurrency(t *testing.T) {
 		t.Errorf("EUR gives %+v, want vimenca (expired) with both currencies and one current quote", page.Items)
 	}
 }
-
-func TestP9_NothingMatches(t *testing.T) {
-	_, now := newMarketFixture(t)
-	for _, filter := range []Filter{{Currency: "XXX"}, {Institution: "no-such-bank"}, {Channel: Transfer}} {
-		if page := now().Rates(RatesQuery{filter, PageRequest{LimitMax, 0}}); page.Total != 0 || len(page.Items) != 0 || page.NextCursor != NoNextCursor {
-			t.Errorf("%+v gives %+v", filter, page)
-		}
-	}
-}

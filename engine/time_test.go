@@ -9,7 +9,7 @@ import (
 func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"))
-	expires := f.rate("bhd").ExpiresAt
+	expires, before := f.rate("bhd").ExpiresAt, f.marketView()
 	for _, c := range []struct {
 		now   time.Time
 		stale bool
@@ -20,9 +20,13 @@ func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 		must(t, err)
 		ranked := len(f.ranking(Buy)) == 1
 		listed := market.Institutions(InstitutionsQuery{"USD", PageRequest{1, 0}}).Items[0].CurrentQuoteCount == 1
-		if f.rate("bhd").Stale != c.stale || detail.Rates[0].Stale != c.stale || ranked == c.stale || listed == c.stale {
-			t.Errorf("at %s: rate stale %v, detail %v, ranked %v, counted %v; want stale %v everywhere",
-				c.now, f.rate("bhd").Stale, detail.Rates[0].Stale, ranked, listed, c.stale)
+		counted := slices.ContainsFunc(market.Currencies().Items, func(c CurrencyItem) bool { return c.Code == "USD" && c.CurrentQuoteCount == 1 })
+		if f.rate("bhd").Stale != c.stale || detail.Rates[0].Stale != c.stale || ranked == c.stale || listed == c.stale || counted == c.stale {
+			t.Errorf("at %s: rate stale %v, detail %v, ranked %v, counted %v, %v; want stale %v everywhere",
+				c.now, f.rate("bhd").Stale, detail.Rates[0].Stale, ranked, listed, counted, c.stale)
+		}
+		if c.stale != !before.ValidAt(c.now) { // the view of the market holds until the instant before an expiry
+			t.Errorf("at %s the view of before holds: %t", c.now, c.stale)
 		}
 	}
 }
