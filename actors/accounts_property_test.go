@@ -358,36 +358,6 @@ func (c *contractCheck) play(t *rapid.T) {
 	c.worlds, c.granted, c.refused, c.faults = c.worlds+1, c.granted+w.granted, c.refused+w.refusals, c.faults+w.faults
 }
 
-// controlWorld is a world whose journal acknowledges before it keeps; "" when that does not show.
-func controlWorld(seed int) string {
-	return rapid.Custom(func(t *rapid.T) (fault string) {
-		w := newWorld(t)
-		defer func() { w.stop() }()
-		defer func() {
-			if thrown := recover(); thrown != nil {
-				fault = fmt.Sprint(thrown)
-			}
-		}()
-		for range 200 {
-			w.journal.mu.Lock()
-			w.journal.lazy, w.journal.around = true, func(string) error { return errPlanted } // a snapshot would keep what it forgets
-			w.journal.mu.Unlock()
-			w.step(t)
-		}
-		return ""
-	}).Example(seed)
-}
-
-func TestQ6_Control_JournalThatForgets(t *testing.T) {
-	for seed := range 50 {
-		if fault := controlWorld(seed); fault != "" {
-			t.Logf("caught in world %d: %.200s", seed, fault)
-			return
-		}
-	}
-	t.Error("a journal that acknowledges before it keeps is not caught")
-}
-
 // everything is the journal as if nothing had ever been dropped.
 func (n *node) everything(image *memoryJournal) *memoryJournal {
 	n.mu.Lock()

@@ -13,31 +13,6 @@ import (
 
 // These tests count allocations. The race detector allocates too, so they are left out with it.
 
-func TestWarmRankingDoesNotAllocate(t *testing.T) {
-	s := start(t, Config{Journal: &memoryJournal{}})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular", "bhd"))
-	if n := testing.AllocsPerRun(1000, func() { _ = best(t, s) }); n > 1 { // the text of the decimal is the test's own
-		t.Errorf("%v allocations", n)
-	}
-	q := usdRanking()
-	if n := testing.AllocsPerRun(1000, func() { _, _ = s.Ranking(q) }); n != 0 {
-		t.Errorf("%v allocations, want 0", n)
-	}
-}
-
-// The way of a request with a key allocates nothing while its lease lasts.
-func TestF4_AdmissionDoesNotAllocate(t *testing.T) {
-	n, caller := benchNode(t)
-	ask(t, n, caller)
-	if allocations := testing.AllocsPerRun(2000, func() { ask(t, n, caller) }); allocations != 0 {
-		t.Errorf("%g allocations with a key", allocations)
-	}
-	caller.HasKey = false
-	if allocations := testing.AllocsPerRun(900, func() { ask(t, n, caller) }); allocations != 0 {
-		t.Errorf("%g allocations without a key", allocations)
-	}
-}
-
 func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
 	t.Helper()
 	var before, after runtime.MemStats

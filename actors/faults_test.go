@@ -13,8 +13,7 @@ import (
 
 func TestFaultsQ1_Histories(t *testing.T) {
 	checkHistories(t, 10*histories, 10*historiesCrashed)
-	t.Run("control", TestQ1_Control_CheckThenActIsIllegal)
-	t.Run("control of the journal", TestQ1_Control_LeaseThatIsNotDurableIsIllegal)
+	t.Run("control", TestQ1_Control_LeaseThatIsNotDurableIsIllegal)
 }
 
 func TestFaultsQ1_ExactlyTheLimit(t *testing.T) { exactlyTheLimit(t, 1, 3, 16, 100) }
@@ -49,7 +48,7 @@ func TestFaultsQ6_AccountsFollowTheContract(t *testing.T) {
 		}
 	}
 	c.report(t)
-	t.Run("control", TestQ6_Control_JournalThatForgets)
+	t.Run("control", TestQ6_EachChangeIsDurable)
 }
 
 const bytesPerAccountMax = 1024 // F9

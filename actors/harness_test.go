@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,13 +22,6 @@ func cases(sample, whole int) int {
 		return whole
 	}
 	return sample
-}
-
-// paceOf is a monotonic clock of which each look is so much later: with a second between two looks no minute
-// ever fills.
-func paceOf(step time.Duration) func() time.Duration {
-	var looks atomic.Int64
-	return func() time.Duration { return time.Duration(looks.Add(1)) * step }
 }
 
 type fakeMailer struct {

@@ -140,18 +140,6 @@ func normal(all []engine.SavedCurrency) []engine.SavedCurrency {
 	return all
 }
 
-// The same check sees a record that is lost: without it the property could not fail.
-func TestReplayedStateIsLiveState_Control(t *testing.T) {
-	journal := &memoryJournal{}
-	s := start(t, Config{Journal: journal})
-	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
-	observe(t, s, saying("a", noon, "EUR", "63", "68", "popular"))
-	lost := start(t, Config{Journal: journal.upTo(1)})
-	if reflect.DeepEqual(normal(states(t, s)), normal(states(t, lost))) {
-		t.Error("a lost record is not seen")
-	}
-}
-
 func TestUnknownRecordIsRefused(t *testing.T) {
 	known := mustEncode(t, &engine.Rejected{Currency: "USD", QuarantineID: 1, At: noon, By: "ana"})
 	for name, record := range map[string][]byte{

@@ -1,9 +1,6 @@
 package actors
 
 import (
-	"fmt"
-	"reflect"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,25 +15,6 @@ func everyInstitution() (all []string) {
 		all = append(all, institution.ID)
 	}
 	return all
-}
-
-// manyInstitutions is a refresh of so many sources, each with a quote of every institution in five currencies.
-func manyInstitutions(sources int, at time.Time, cents int) []engine.Refresh {
-	var refreshes []engine.Refresh
-	for source := range sources {
-		refresh := engine.Refresh{SourceID: fmt.Sprintf("list-%02d", source), ObservedAt: at, Slot: at, Complete: true}
-		for i, id := range everyInstitution() {
-			for currency, base := range map[string]int{"USD": 57, "EUR": 63, "CAD": 42, "GBP": 75, "CHF": 70} {
-				text := fmt.Sprintf("%02d", (cents+i)%40)
-				refresh.Observations = append(refresh.Observations, engine.Observation{
-					InstitutionID: id, Currency: currency, Channel: engine.Branch,
-					Buy: fmt.Sprintf("%d.%s", base, text), Sell: fmt.Sprintf("%d.%s", base+2, text),
-				})
-			}
-		}
-		refreshes = append(refreshes, refresh)
-	}
-	return refreshes
 }
 
 // stuckClock blocks its next reader while stick is set.
@@ -141,54 +119,3 @@ func (ignoringActor) RejectAll(*engine.Error)        {}
 
 // unknownMessage is an event that no rule applies.
 type unknownMessage struct{ engine.Event }
-
-// Whatever many callers hand over side by side, while others read, every board is one of the states between two
-// batches, and the log replayed gives the last one.
-func TestF12_RefreshOfEverySourceUnderReaders(t *testing.T) {
-	journal := &memoryJournal{}
-	s := start(t, Config{Journal: journal})
-	observe(t, s, manyInstitutions(3, noon.Add(-time.Hour), 0)...)
-	stop := make(chan struct{})
-	read := make(chan int, 2)
-	for range cap(read) {
-		go func() {
-			reads := 0
-			for {
-				select {
-				case <-stop:
-					read <- reads
-					return
-				default:
-				}
-				page, err := s.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: "USD"}, PageRequest: engine.PageRequest{Limit: engine.LimitMax}})
-				if err != nil || len(page.Items) == 0 {
-					t.Errorf("%d rates, %v", len(page.Items), err)
-				}
-				for _, rate := range page.Items { // one refresh says the same time of all, as does the state before
-					if !rate.LastCheckedAt.Equal(page.Items[0].LastCheckedAt) {
-						t.Errorf("a board holds half a batch: %v and %v", rate.LastCheckedAt, page.Items[0].LastCheckedAt)
-						break
-					}
-				}
-				reads++
-				runtime.Gosched() // with one processor the writers come to their turn
-			}
-		}()
-	}
-	for i := range 4 {
-		receipt := observe(t, s, manyInstitutions(3, noon.Add(time.Duration(i)*time.Minute), i)...)
-		if len(receipt.Refused) > 0 {
-			t.Fatalf("refused: %+v", receipt.Refused[0])
-		}
-	}
-	close(stop)
-	for range cap(read) {
-		if <-read == 0 {
-			t.Error("nothing was read")
-		}
-	}
-	again := start(t, Config{Journal: journal.crashed()})
-	if !reflect.DeepEqual(states(t, again), states(t, s)) {
-		t.Error("the log gives another state")
-	}
-}

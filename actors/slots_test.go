@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -101,59 +100,6 @@ func published(t panicStops, records [][]byte) map[string]int {
 		}
 	}
 	return count
-}
-
-// Without slots the same crash publishes twice: the check above can fail.
-func TestX16_Control_WithoutSlotsACrashPublishesTwice(t *testing.T) {
-	journal := &memoryJournal{}
-	s := start(t, Config{Journal: journal, SnapshotRecords: 1 << 40})
-	for i := range 2 {
-		refresh := collected("a", noon.Add(-time.Hour), "57", "66")
-		refresh.Slot, refresh.ObservedAt = time.Time{}, refresh.ObservedAt.Add(time.Duration(i)*time.Second)
-		observe(t, s, refresh)
-	}
-	if got := slices.Sorted(maps.Values(published(t, journal.crashed().records))); !slices.Equal(got, []int{2, 2}) {
-		t.Errorf("published %v times", got)
-	}
-}
-
-// Commands that are decided as one get each its own numbers.
-func TestX16_ABatchCountsRepetitionsByCommand(t *testing.T) {
-	journal := newSlowJournal()
-	s := start(t, Config{Journal: journal})
-	slot := noon.Add(-time.Hour)
-	only := func(source, buy string, slot time.Time, institutions ...string) engine.Refresh {
-		refresh := saying(source, slot, "USD", buy, "62", institutions...)
-		refresh.Slot = slot
-		return refresh
-	}
-	first := observeSeparately(s, only("a", "57", slot, "popular"))
-	<-journal.entered
-	var waiting []*calls
-	for i, refresh := range []engine.Refresh{
-		only("a", "57.5", slot, "popular", "bhd"), only("a", "57.5", slot.Add(time.Minute), "popular", "bhd"), only("a", "0", slot.Add(time.Minute), "popular"),
-		only("b", "0", slot, "popular", "caribe"), only("b", "57", slot, "popular"),
-	} {
-		waiting = append(waiting, observeSeparately(s, refresh))
-		whenWaiting(t, s, "USD", i+1)
-	}
-	journal.outcome <- nil
-	first.group.Wait()
-	if n := journal.pass(); n != 2 {
-		t.Errorf("%d records, want those of two slots in one batch", n)
-	}
-	for i, want := range []engine.Receipt{{Repeated: 2}, {Accepted: 2, Changed: 2}, {Repeated: 1}, {}, {Repeated: 1}} {
-		waiting[i].group.Wait()
-		got := waiting[i].receipts[0]
-		refused := got.Refused
-		got.Refused = nil
-		if waiting[i].errs[0] != nil || !reflect.DeepEqual(got, want) || (len(refused) == 2) != (i == 3) {
-			t.Errorf("command %d: %+v with %+v refused, %v; want %+v", i, got, refused, waiting[i].errs[0], want)
-		}
-		if i == 3 && (refused[1].Refresh != 0 || refused[1].Index != 1 || refused[1].Reason != engine.Zero) {
-			t.Errorf("refusal %+v", refused[1])
-		}
-	}
 }
 
 // In a cluster the node that collects next knows what the others have learnt about a source.
