@@ -3,7 +3,6 @@ package account
 import (
 	"fmt"
 	"reflect"
-	"runtime"
 	"testing"
 	"time"
 
@@ -210,58 +209,6 @@ func TestL2_LeaseStatesAreBounded(t *testing.T) {
 	}
 	if n := o.account.leases.admittedMax(o.now.Monotonic); n < 60 || n > 60+2*int(leaseMergeSpan/time.Second) {
 		t.Errorf("%d may have been admitted in the last minute, 60 were", n)
-	}
-}
-
-// The memory of a million accounts that were active today, each with an e-mail address, a key and a day.
-func TestF9_MemoryOfAnAccount(t *testing.T) {
-	count := sweep(10_000, 1_000_000)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	accounts, registry := make([]*Account, count), NewRegistry([32]byte{})
-	for i := range accounts {
-		id, email := uint64(i+1), idOf(fmt.Sprintf("somebody.%d@correo.example.do", i))
-		registry.Apply(&SessionOpened{Account: id, New: true, Email: email, Token: digestOf(fmt.Sprint(i)), Monotonic: time.Duration(i) * time.Second})
-		account := New(id)
-		account.Apply(&Created{id, email, noon})
-		account.Apply(&KeyCreated{id, KeyRecord{
-			ID: fmt.Sprintf("key-%08d", i), Name: fmt.Sprintf("server %d", i), Hint: fmt.Sprintf("%04d", i%10_000), Digest: testKey, CreatedAt: noon,
-		}})
-		o := &testAccount{t: t, account: account, now: ClockReading{Wall: noon}, policy: defaultPolicy}
-		for range 1 + i%20 {
-			o.ask()
-		}
-		o.advance(time.Minute)
-		account.Shrink(o.now)
-		accounts[i] = account
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	each := (after.HeapAlloc - before.HeapAlloc) / uint64(count)
-	t.Logf("%d accounts and their addresses: %d bytes each", count, each)
-	if each > 1024 {
-		t.Errorf("%d bytes each", each)
-	}
-	runtime.KeepAlive(accounts)
-	runtime.KeepAlive(registry)
-}
-
-func TestWarmAdmissionAllocatesNothing(t *testing.T) {
-	o := newTestAccount(t, noon)
-	o.policy.DefaultQuota.Day = 1 << 40
-	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 1 << 40})
-	step := func() {
-		o.now.Monotonic += time.Second
-		if v, needsLease := o.account.Admit(testKey, o.now, o.policy); needsLease || !v.Admitted {
-			t.Fatalf("%+v", v)
-		}
-	}
-	for range 200 {
-		step()
-	}
-	if n := testing.AllocsPerRun(1000, step); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }
 

@@ -72,30 +72,6 @@ func sequences(t *testing.T, stream uint64, count int, live func(pick func(int) 
 	}
 }
 
-// fuzzChoices runs a model with choices from a fuzz input: each byte is one choice, 0 after the last.
-func fuzzChoices(f *testing.F, live func(pick func(int) int, single bool, steps int) *model) {
-	random := newSeededReader(2)
-	for size := range 12 {
-		data := make([]byte, 100*size)
-		_, _ = random.Read(data)
-		f.Add(size%2 == 0, data)
-	}
-	f.Fuzz(func(t *testing.T, single bool, data []byte) {
-		rest := data
-		pick := func(n int) int {
-			if len(rest) == 0 {
-				return 0
-			}
-			first := rest[0]
-			rest = rest[1:]
-			return int(first) % n
-		}
-		if m := live(pick, single, min(len(data), 1000)); m.fault != "" {
-			t.Error(m.fault)
-		}
-	})
-}
-
 // wantCaught wants a model to find a planted bug in one of many sequences, from a seed on.
 func wantCaught(t *testing.T, name string, stream, first uint64, live func(pick func(int) int) *model) {
 	t.Helper()

@@ -34,7 +34,6 @@ type quotaBug struct {
 	resumed   func(*Account)
 	ungranted bool // a restart forgets the grants
 	forgetful bool // leases are granted and not logged
-	stale     bool // what was decided without the last event has its place all the same
 }
 
 // quotaRecord is an event of the log and the process that decided it.
@@ -335,7 +334,7 @@ func (n *quotaNode) serve() {
 // commit appends the proposed event to the log, unless another event came first.
 func (n *quotaNode) commit() {
 	m := n.model
-	if n.partitioned || n.place+n.landed < len(m.log) && !m.bug.stale {
+	if n.partitioned || n.place+n.landed < len(m.log) {
 		return
 	}
 	for _, event := range n.flight[n.landed:] {
@@ -362,9 +361,7 @@ func (n *quotaNode) deliver(count int) {
 				arrival = m.bug.arrives(record.event, arrival)
 			}
 			n.account.ApplyRemote(record.event, arrival)
-			if !m.bug.stale {
-				n.lost()
-			}
+			n.lost()
 		}
 		n.serve()
 		if n.waiting > 0 {

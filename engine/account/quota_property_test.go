@@ -103,9 +103,9 @@ func (m *quotaModel) sameAsLog(n *quotaNode) {
 	}
 }
 
-func quotaSequences(t *testing.T, count, steps int, single bool, bug quotaBug, wanted ...string) {
+func quotaSequences(t *testing.T, count, steps int, single bool, wanted ...string) {
 	t.Helper()
-	live := func(pick func(int) int) *model { return newQuotaModel(pick, single, bug).run(steps) }
+	live := func(pick func(int) int) *model { return newQuotaModel(pick, single, quotaBug{}).run(steps) }
 	sequences(t, 1, count, live, append(wanted, "admitted", "refused", "crashed")...)
 }
 
@@ -113,19 +113,13 @@ func quotaSequences(t *testing.T, count, steps int, single bool, bug quotaBug, w
 // requests than the limits, both windows are exact, a crash costs at most a lease, a clean stop nothing, and a replay
 // gives the live state.
 func TestL1_L2_NeverOverGranted(t *testing.T) {
-	quotaSequences(t, sweep(300, 20_000), 150, true, quotaBug{}, "granted", "taken back")
+	quotaSequences(t, sweep(300, 20_000), 150, true, "granted", "taken back")
 }
 
 // The limits hold on all nodes of a cluster together, under concurrent leases, delays, partitions, crashes and
 // restarts, and in the end all nodes have the same state.
 func TestL1_L2_NeverOverGrantedInACluster(t *testing.T) {
-	quotaSequences(t, sweep(150, 20_000), 400, false, quotaBug{}, "void", "returned")
-}
-
-// Even if leases decided without the last event were not void, the limits of the minute would hold: a node that spends
-// has applied all leases before its own.
-func TestL1_L2_StaleLeasesGrantNothingMore(t *testing.T) {
-	quotaSequences(t, sweep(40, 5_000), 400, false, quotaBug{only: "admitted", stale: true})
+	quotaSequences(t, sweep(150, 20_000), 400, false, "void", "returned")
 }
 
 // admitBugs are planted in the admission of a single node.
@@ -209,12 +203,6 @@ func TestL1_L2_ControlPlantedBugsAreCaught(t *testing.T) {
 	t.Run("in a cluster", func(t *testing.T) { caught(t, false, clusterBugs); caught(t, false, bothBugs) })
 }
 
-func FuzzQuota(f *testing.F) {
-	fuzzChoices(f, func(pick func(int) int, single bool, steps int) *model {
-		return newQuotaModel(pick, single, quotaBug{}).run(steps)
-	})
-}
-
 // loadPatterns are how many requests a caller makes in each minute of the day.
 func loadPatterns(random *rand.Rand) map[string]func(minute int) int {
 	return map[string]func(int) int{
@@ -274,19 +262,5 @@ func TestL1_L2_YearAgainstReference(t *testing.T) {
 			t.Errorf("%s: %s", name, m.fault)
 		}
 		t.Logf("%s: %d admitted, %d refused", name, m.counts["admitted"], m.counts["refused"])
-	}
-}
-
-func skews() []time.Duration {
-	return []time.Duration{time.Millisecond, time.Nanosecond, -time.Nanosecond, -1001 * time.Millisecond}
-}
-
-// An account whose day begins a nanosecond early or late is found within some days.
-func TestL1_L2_ControlYearAgainstReference(t *testing.T) {
-	for _, skew := range skews() {
-		random := rand.New(rand.NewPCG(1, 0))
-		if liveDays(3, skew, loadPatterns(random)["at midnight"], random).fault == "" {
-			t.Errorf("a clock that is ahead by %s is not caught", skew)
-		}
 	}
 }

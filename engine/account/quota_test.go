@@ -152,30 +152,6 @@ func TestL2_LoweredLimitWaitsForRoom(t *testing.T) {
 	o.refuse(engine.CodeQuotaExceeded, engine.NextMidnight(o.now.Wall).Sub(o.now.Wall))
 }
 
-func TestL3_TighterWindow(t *testing.T) {
-	early, late := Window{Limit: 1, Reset: noon}, Window{Limit: 2, Reset: noon.Add(time.Second)}
-	with := func(w Window, remaining int) Window { w.Remaining = remaining; return w }
-	tests := []struct {
-		name        string
-		day, minute Window
-		violated    engine.Code
-		want        int // limit
-	}{
-		{"day is smaller", with(early, 3), with(late, 4), "", 1},
-		{"minute is smaller", with(early, 5), with(late, 4), "", 2},
-		{"tie, minute later", with(early, 4), with(late, 4), "", 2},
-		{"tie, day later", with(late, 4), with(early, 4), "", 2},
-		{"violated day", with(early, 0), with(late, 0), engine.CodeQuotaExceeded, 1},
-		{"violated minute", with(late, 0), with(early, 0), engine.CodeRateLimited, 1},
-	}
-	for _, tt := range tests {
-		v := QuotaResult{Day: tt.day, Minute: tt.minute, DenyCode: tt.violated}
-		if got := v.TighterWindow(); got.Limit != tt.want {
-			t.Errorf("%s: %+v", tt.name, got)
-		}
-	}
-}
-
 // With both windows full, the one that resets later denies the request.
 func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 	for _, tt := range []struct {

@@ -368,9 +368,3 @@ func TestK2_K5_S1_ControlPlantedBugsAreCaught(t *testing.T) {
 		}
 	}
 }
-
-func FuzzLogins(f *testing.F) {
-	fuzzChoices(f, func(pick func(int) int, single bool, steps int) *model {
-		return newLoginModel(pick, single, loginBug{}).run(steps)
-	})
-}

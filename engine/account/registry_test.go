@@ -612,17 +612,3 @@ func TestHourCounter(t *testing.T) {
 		t.Error("an hour long ago is back")
 	}
 }
-
-func TestK2_FiveTries(t *testing.T) {
-	for wrong := range 7 {
-		d := newLoginFixture(t)
-		code := d.mustRequest("a@b.do")
-		for range wrong {
-			_, err := d.try("a@b.do", not(code))
-			d.refused(err, engine.CodeInvalidCode, 0)
-		}
-		if _, err := d.try("a@b.do", code); (err == nil) != (wrong < CodeTriesMax) {
-			t.Errorf("after %d wrong tries: %v", wrong, err)
-		}
-	}
-}
