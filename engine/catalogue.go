@@ -91,7 +91,7 @@ type Catalogue struct {
 var catalogueJSON string
 
 var defaultCatalogue = sync.OnceValue(func() *Catalogue {
-	catalogue, err := new(Catalogue).Extend(strings.NewReader(catalogueJSON), "catalogue.json")
+	catalogue, err := new(Catalogue).extend(strings.NewReader(catalogueJSON), "catalogue.json", true)
 	if err != nil {
 		panic("engine: the embedded catalogue is damaged: " + err.Error())
 	}
@@ -114,12 +114,16 @@ func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 //	                   "upstreamSource": "", "lifetime": "26h", "manual": false}]}
 //
 // lowest and highest are decimal texts ("40"), lifetime is a Go duration. The error joins all problems of the file
-// (errors.Join), each with its place in the file and what to do.
+// (errors.Join), each with its place in the file.
 func (c *Catalogue) Extend(r io.Reader, name string) (*Catalogue, error) {
+	return c.extend(r, name, false)
+}
+
+func (c *Catalogue) extend(r io.Reader, name string, tested bool) (*Catalogue, error) {
 	extended := &Catalogue{
 		institutions: cloned(c.institutions), currencies: cloned(c.currencies), sources: cloned(c.sources),
 	}
-	if err := extended.read(r, name); err != nil {
+	if err := extended.read(r, name, tested); err != nil {
 		return nil, err
 	}
 	extended.institutionList = sortedValues(extended.institutions)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -122,19 +123,17 @@ func catalogueFaults() map[string]string {
 func fileFaults() map[string]string {
 	return map[string]string{
 		``:                                       `not one JSON object`,
-		`[]`:                                     `the file: is not a JSON object`,
-		`null`:                                   `the file: is not a JSON object`,
+		`[]`:                                     `the file: got array, want object`,
+		`null`:                                   `the file: got null, want object`,
 		"{\n\n\"institutions\":[,]}":             `line 3: the file is not one JSON object`,
 		`{} {}`:                                  `after top-level value`,
-		`{}x`:                                    `after top-level value`,
 		"\xef\xbb\xbf{}":                         `byte order mark`,
 		"{\"\xff\":1}":                           `not UTF-8`,
-		`{"banks":[]}`:                           `unknown key "banks"; known are institutions, currencies, sources`,
+		`{"banks":[]}`:                           `the file: unknown key "banks"`,
 		`{"Institutions":[]}`:                    `unknown key "Institutions"`,
 		`{"sources":[],"sources":[]}`:            `has the key "sources" twice`,
-		`{"sources":{}}`:                         `sources is not a list`,
-		`{"sources":null}`:                       `sources is not a list`,
-		`{"sources":[7]}`:                        `sources[0]: is not a JSON object`,
+		`{"sources":{}}`:                         `sources: got object, want array`,
+		`{"sources":[7]}`:                        `sources[0]: got number, want object`,
 		strings.Repeat(" ", catalogueBytesMax+1): `longer than 1048576 bytes`,
 	}
 }
@@ -142,71 +141,64 @@ func fileFaults() map[string]string {
 func institutionFaults() map[string]string {
 	bank := func(rest string) string { return oneEntry("institutions", `"id":"x","name":"X","type":"bank"`+rest) }
 	return map[string]string{
-		bank(`,"label":"X"`):                                                `institutions[0] "x": unknown key "label"; known are id, name, type`,
+		bank(`,"label":"X"`):                                                `institutions[0]: unknown key "label"`,
 		bank(`,"id":"y"`):                                                   `has the key "id" twice`,
-		bank(`,"active":"yes"`):                                             `active is not true or false`,
-		bank(`,"active":null`):                                              `active is not true or false`,
-		bank(`,"contact":5`):                                                `contact is not a text`,
-		bank(`,"description":null`):                                         `description is not a text`,
-		bank(`,"contact":"a\u0000b"`):                                       `contact has a control character`,
-		bank(`,"contact":"\ud800"`):                                         `contact has a control character`,
-		bank(`,"website":"x.example"`):                                      `website is not a web address`,
-		bank(`,"website":"ftp://x.example"`):                                `website is not a web address`,
-		bank(`,"website":"https://"`):                                       `website is not a web address`,
-		bank(`,"website":"https://a b"`):                                    `website is not a web address`,
-		bank(`,"website":"https://a.example/ñ"`):                            `website is not a web address`,
-		bank(`,"website":"https://a/%zz"`):                                  `website is not a web address`,
-		bank(`,"website":"https://me:pw@a/"`):                               `website is not a web address`,
-		bank(`,"website":"javascript:alert(1)"`):                            `website is not a web address`,
-		oneEntry("institutions", `"id":"x","type":"bank"`):                  `name is missing or empty`,
-		oneEntry("institutions", `"id":"x","name":"","type":"bank"`):        `name is missing or empty`,
+		bank(`,"active":null`):                                              `institutions[0].active: got null, want boolean`,
+		bank(`,"contact":5`):                                                `contact: got number, want string`,
+		bank(`,"contact":"a\u0000b"`):                                       `contact: has a control character`,
+		bank(`,"contact":"\ud800"`):                                         `contact: has a control character`,
+		bank(`,"website":"x.example"`):                                      `website: is not a web address`,
+		bank(`,"website":"ftp://x.example"`):                                `website: is not a web address`,
+		bank(`,"website":"https://"`):                                       `website: is not a web address`,
+		bank(`,"website":"https://a b"`):                                    `website: is not a web address`,
+		bank(`,"website":"https://a.example/ñ"`):                            `website: is not a web address`,
+		bank(`,"website":"https://a/%zz"`):                                  `website: is not a web address`,
+		bank(`,"website":"https://me:pw@a/"`):                               `website: is not a web address`,
+		bank(`,"website":"javascript:alert(1)"`):                            `website: is not a web address`,
+		oneEntry("institutions", `"id":"x","type":"bank"`):                  `institutions[0]: name is missing`,
+		oneEntry("institutions", `"id":"x","name":"","type":"bank"`):        `name: minLength: got 0, want 1`,
 		oneEntry("institutions", `"name":"X","type":"bank"`):                `institutions[0]: id is missing`,
-		oneEntry("institutions", `"id":"Popular","name":"X","type":"bank"`): `institutions[0] "Popular": id is not of the form`,
-		oneEntry("institutions", `"id":"a_b","name":"X","type":"bank"`):     `id is not of the form`,
-		oneEntry("institutions", `"id":"","name":"X","type":"bank"`):        `id is missing or empty`,
-		oneEntry("institutions", `"id":"`+strings.Repeat("a", 81)+`","name":"X","type":"bank"`):      `id is not of the form`,
-		oneEntry("institutions", `"id":"x","name":"X","type":"Bank"`):                                `type "Bank" is unknown`,
+		oneEntry("institutions", `"id":"Popular","name":"X","type":"bank"`): `institutions[0].id: 'Popular' does not match pattern`,
+		oneEntry("institutions", `"id":"","name":"X","type":"bank"`):        `id: '' does not match pattern`,
+		oneEntry("institutions", `"id":"`+strings.Repeat("a", 81)+`","name":"X","type":"bank"`):      `does not match pattern`,
+		oneEntry("institutions", `"id":"x","name":"X","type":"Bank"`):                                `type: value must be one of 'bank', 'association'`,
 		oneEntry("institutions", `"id":"x","name":"X"`):                                              `type is missing`,
-		oneEntry("institutions", `"id":"x","name":"`+strings.Repeat("ñ", 201)+`","type":"bank"`):     `name has 201 characters; shorten it to 200`,
-		`{"institutions":[{"id":"x","name":"X","type":"bank"},{"id":"x","name":"Y","type":"bank"}]}`: `institutions[1] "x": stands already in institutions[0]`,
+		oneEntry("institutions", `"id":"x","name":"`+strings.Repeat("ñ", 201)+`","type":"bank"`):     `name: maxLength: got 201, want 200`,
+		`{"institutions":[{"id":"x","name":"X","type":"bank"},{"id":"x","name":"Y","type":"bank"}]}`: `institutions[1]: x stands already in institutions[0]`,
 	}
 }
 
 func currencyFaults() map[string]string {
 	usd := func(rest string) string { return oneEntry("currencies", `"code":"USD","name":"Dólar"`+rest) }
 	return map[string]string{
-		oneEntry("currencies", `"code":"usd","name":"Dólar"`):                  `code is not of the form ^[A-Z]{3}$`,
-		oneEntry("currencies", `"code":"USDX","name":"Dólar"`):                 `code is not of the form`,
-		oneEntry("currencies", `"code":"ÑA","name":"Dólar"`):                   `code is not of the form`,
+		oneEntry("currencies", `"code":"usd","name":"Dólar"`):                  `code: 'usd' does not match pattern '^[A-Z]{3}$'`,
+		oneEntry("currencies", `"code":"USDX","name":"Dólar"`):                 `code: 'USDX' does not match`,
 		oneEntry("currencies", `"name":"Dólar"`):                               `code is missing`,
 		oneEntry("currencies", `"code":"DOP","name":"Peso"`):                   `take the entry out`,
 		oneEntry("currencies", `"code":"USD"`):                                 `name is missing`,
 		usd(`,"lowest":"100","highest":"40"`):                                  `lowest 100 is above highest 40`,
-		usd(`,"lowest":40`):                                                    `lowest is not a text`,
-		usd(`,"lowest":""`):                                                    `lowest: not a decimal`,
+		usd(`,"lowest":40`):                                                    `lowest: got number, want string`,
+		usd(`,"lowest":""`):                                                    `lowest: minLength`,
 		usd(`,"highest":"1e2"`):                                                `highest: not a decimal`,
-		usd(`,"symbol":"12345678901234567"`):                                   `symbol has 17 characters`,
-		`{"currencies":[{"code":"USD","name":"a"},{"code":"USD","name":"b"}]}`: `currencies[1] "USD": stands already in currencies[0]`,
+		usd(`,"symbol":"12345678901234567"`):                                   `symbol: maxLength: got 17, want 16`,
+		`{"currencies":[{"code":"USD","name":"a"},{"code":"USD","name":"b"}]}`: `currencies[1]: USD stands already in currencies[0]`,
 	}
 }
 
 func sourceFaults() map[string]string {
 	source := func(rest string) string { return oneEntry("sources", `"id":"x"`+rest) }
 	return map[string]string{
-		source(`,"priority":-1`):                                       `priority is not a whole number`,
-		source(`,"priority":1.5`):                                      `priority is not a whole number`,
-		source(`,"priority":9007199254740992`):                         `priority is not a whole number`,
-		source(`,"priority":"1"`):                                      `priority is not a whole number`,
-		source(`,"priority":null`):                                     `priority is not a whole number`,
-		source(`,"lifetime":"26"`):                                     `lifetime is not a duration from 1s to 8784h0m0s`,
-		source(`,"lifetime":"0s"`):                                     `lifetime is not a duration`,
-		source(`,"lifetime":"-1h"`):                                    `lifetime is not a duration`,
-		source(`,"lifetime":"9000h"`):                                  `lifetime is not a duration`,
-		source(`,"lifetime":26`):                                       `lifetime is not a text`,
-		source(`,"manual":1`):                                          `manual is not true or false`,
-		source(`,"url":"infodolar"`):                                   `url is not a web address`,
-		source(`,"upstreamSource":"` + strings.Repeat("ñ", 201) + `"`): `upstreamSource has 201 characters; shorten it to 200`,
-		`{"sources":[{"id":"x"},{"id":"x"}]}`:                          `sources[1] "x": stands already in sources[0]`,
+		source(`,"priority":-1`):                                       `priority: minimum: got -1, want 0`,
+		source(`,"priority":1.5`):                                      `priority: got number, want integer`,
+		source(`,"priority":9007199254740992`):                         `priority: maximum`,
+		source(`,"lifetime":"26"`):                                     `lifetime: is not a duration from 1s to 8784h0m0s`,
+		source(`,"lifetime":"0s"`):                                     `lifetime: is not a duration`,
+		source(`,"lifetime":"-1h"`):                                    `lifetime: is not a duration`,
+		source(`,"lifetime":"9000h"`):                                  `lifetime: is not a duration`,
+		source(`,"manual":1`):                                          `manual: got number, want boolean`,
+		source(`,"url":"infodolar"`):                                   `url: is not a web address`,
+		source(`,"upstreamSource":"` + strings.Repeat("ñ", 201) + `"`): `upstreamSource: maxLength: got 201, want 200`,
+		`{"sources":[{"id":"x"},{"id":"x"}]}`:                          `sources[1]: x stands already in sources[0]`,
 	}
 }
 
@@ -227,28 +219,37 @@ func TestExtend_FaultControl(t *testing.T) {
 }
 
 func TestExtend_TellsAllFaultsAtOnce(t *testing.T) {
-	_, err := DefaultCatalogue().Extend(strings.NewReader(`{"x": 1,
-		"institutions": [{"id": "A%d", "name": "X", "type": "y"}, 5],
-		"currencies": [{"code": "usd", "name": "Dólar", "lowest": "x"}],
-		"sources": [{"id": "s", "lifetime": "x", "priority": -1}]}`), "own.json")
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		t.Fatalf("no joined error: %v", err)
+	for file, want := range map[string]string{
+		`{"x": 1, "institutions": [{"id": "A%d", "name": "X", "type": "y"}, 5], "currencies": [{"code": "usd", "name": "Dólar", "lowest": "x"}],
+			"sources": [{"id": "s", "lifetime": "x", "priority": -1}]}`: "the file, institutions[0].id, institutions[0].type, institutions[1], currencies[0].code, currencies[0].lowest, sources[0].lifetime, sources[0].priority",
+		`{"currencies": [{"code": "DOP", "name": "P"}, {"code": "DOP", "name": "P"}]}`: "currencies[0], currencies[1], currencies[1]",
+	} {
+		_, err := DefaultCatalogue().Extend(strings.NewReader(file), "own.json")
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok {
+			t.Fatalf("no joined error: %v", err)
+		}
+		var places []string
+		for _, fault := range joined.Unwrap() {
+			place, _, _ := strings.Cut(strings.TrimPrefix(fault.Error(), "own.json: "), ": ")
+			places = append(places, place)
+		}
+		wanted := strings.Split(want, ", ")
+		slices.Sort(places)
+		slices.Sort(wanted)
+		if !slices.Equal(places, wanted) {
+			t.Errorf("%v\nplaces %q\nwant   %q", err, places, wanted)
+		}
 	}
-	var places []string
-	for _, fault := range joined.Unwrap() {
-		place, _, _ := strings.Cut(strings.TrimPrefix(fault.Error(), "own.json: "), ": ")
-		places = append(places, place)
+}
+
+// The embedded catalogue is read without the schema, which has the words of this package.
+func TestCatalogueSchema(t *testing.T) {
+	if got := extended(t, new(Catalogue), catalogueJSON); !reflect.DeepEqual(got, DefaultCatalogue()) {
+		t.Error("with the schema the embedded catalogue is another one")
 	}
-	want := []string{
-		`the file`, `institutions[0] "A%d"`, `institutions[0] "A%d"`, `institutions[1]`, `currencies[0] "usd"`, `currencies[0] "usd"`,
-		`sources[0] "s"`, `sources[0] "s"`,
-	}
-	if !slices.Equal(places, want) {
-		t.Errorf("%v\nplaces %q\nwant   %q", err, places, want)
-	}
-	if !errors.Is(err, ErrDecimal) {
-		t.Error("the cause of a bad bound is lost")
+	if types := strings.ReplaceAll(fmt.Sprintf("%q", InstitutionTypes()), `" "`, `", "`); !strings.Contains(string(catalogueSchemaText), `"type": {"enum": `+types+`}`) {
+		t.Errorf("the schema has other types than %s", types)
 	}
 }
 

@@ -4,10 +4,9 @@ import "time"
 
 // Limits of observations.
 const (
-	InstitutionIDMax  = 80        // characters
-	UpstreamSourceMax = 200       // characters
-	sideTextMax       = 64        // bytes of a text kept in quarantine; a side may be a whole page by mistake
-	BaselineBytesMax  = 256 << 10 // far more than the collector needs for its largest Baseline
+	InstitutionIDMax = 80        // characters
+	sideTextMax      = 64        // bytes of a text kept in quarantine; a side may be a whole page by mistake
+	BaselineBytesMax = 256 << 10 // far more than the collector needs for its largest Baseline
 )
 
 // Observation is a rate as a source gave it, before it is checked. Buy and Sell are the source's texts, or "" if

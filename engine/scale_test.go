@@ -12,7 +12,7 @@ import (
 )
 
 // Pages are those of a plain implementation that filters and sorts everything.
-func TestF11_PagesAreThoseOfASimpleSearch(t *testing.T) {
+func TestP9_F11_PagesAreThoseOfASimpleSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var states []*CurrencyState
 		for _, currency := range []string{"EUR", "USD"} {

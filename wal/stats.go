@@ -23,8 +23,8 @@ type Stats struct {
 	Syncs            prometheus.Histogram // durations of batch syncs, including failed ones
 }
 
-// newSyncHistogram returns a histogram of the durations of batch syncs. Its bounds cover disks from a battery-backed cache
-// to a very slow one.
+// newSyncHistogram returns a histogram of the durations of batch syncs. Its bounds cover disks from a battery-backed
+// cache to a very slow one.
 func newSyncHistogram() prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "tasard_log_sync_duration_seconds", Help: "Time of the disk to make a batch durable.",

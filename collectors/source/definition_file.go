@@ -12,29 +12,22 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/net/publicsuffix"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/values"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/jsonfile"
 )
 
 const (
 	fileBytesMax  = 256 << 10
-	bodyBytesMax  = 16 << 10             // of the JSON body of a request
-	decimalsLimit = 8                    // number of decimals of a price that the engine keeps
-	durationMax   = 366 * 24 * time.Hour // of an expiry; the shortest is a second
+	bodyBytesMax  = 16 << 10 // of the JSON body of a request
+	decimalsLimit = 8        // number of decimals of a price that the engine keeps
 )
 
 // definitionFile is the content of one file: a whole definition, which says how the pages of a source are fetched and
@@ -50,20 +43,12 @@ type definitionFile struct {
 // several keys at once. The error has all problems, each with the place of the key. tested means that the file is
 // built in and a test has compared it with the schema, which takes ten times as long as reading it.
 func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile, error) {
-	p := &problems{file: name}
 	if !tested {
-		value, err := readJSON(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		p.checkTexts("", value)
-		if invalid := (*jsonschema.ValidationError)(nil); errors.As(schema().Validate(value), &invalid) {
-			p.addInvalid(invalid)
-		}
-		if len(p.all) > 0 {
-			return nil, errors.Join(p.all...)
+		if err := schema().Check(name, text, fileBytesMax); err != nil {
+			return nil, err
 		}
 	}
+	p := &problems{jsonfile.Problems{File: name}}
 	d := &Definition{
 		Priority: engine.PriorityDefault, Kind: engine.Commercial, Channel: engine.Unspecified, DecimalsMax: decimalsLimit,
 		Expiry: Expiry{AfterCheck: engine.LifetimeDefault},
@@ -82,7 +67,7 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 		if delete(keys, "$schema"); len(keys) == 1 {
 			p.addf("", "has no pages and changes nothing; write a whole definition, or one of the keys that docs/definitions.md names")
 		}
-		return file, errors.Join(p.all...)
+		return file, p.Err()
 	}
 	if !given("disabled") {
 		d.Disabled = d.Evidence.OldReason()
@@ -92,7 +77,7 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 	}
 	p.finish(d, more.Labels, given("labels"))
 	file.definition = d
-	return file, errors.Join(p.all...)
+	return file, p.Err()
 }
 
 // apply returns the definition in the file, or existing with the changes in the file.
@@ -105,158 +90,19 @@ func (f *definitionFile) apply(existing *Definition) (*Definition, error) {
 	return &changed, err
 }
 
-// readJSON returns the value of a JSON text. Unlike encoding/json, it reports repeated keys.
-func readJSON(text []byte) (any, error) {
-	switch {
-	case len(text) > fileBytesMax:
-		return nil, fmt.Errorf("the file is longer than %d bytes; shorten its notes and lists", fileBytesMax)
-	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
-		return nil, errors.New("the file begins with a byte order mark; save it as UTF-8 without one")
-	case !utf8.Valid(text):
-		return nil, errors.New("the file is not UTF-8; save it as UTF-8")
-	}
-	var raw json.RawMessage
-	if syntax := (*json.SyntaxError)(nil); errors.As(json.Unmarshal(text, &raw), &syntax) {
-		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
-		return nil, fmt.Errorf("line %d: the file is not one JSON object: %w; correct it there", line, syntax)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	return value, repeatedKey(json.NewDecoder(bytes.NewReader(text)))
-}
-
-// repeatedKey returns an error if an object of the next value has a key twice.
-func repeatedKey(decoder *json.Decoder) error {
-	token, err := decoder.Token()
-	if delim, isDelim := token.(json.Delim); err != nil || !isDelim || delim == '}' || delim == ']' {
-		return err
-	}
-	keys := map[string]bool{}
-	for decoder.More() {
-		if token == json.Delim('{') {
-			key, err := decoder.Token()
-			if name := fmt.Sprint(key); err != nil || keys[name] {
-				return errors.Join(err, fmt.Errorf("an object has the key %.40q twice; keep one", name))
-			}
-			keys[fmt.Sprint(key)] = true
-		}
-		if err := repeatedKey(decoder); err != nil {
-			return err
-		}
-	}
-	_, err = decoder.Token()
-	return err
-}
-
 // problems collects the problems of a file.
-type problems struct {
-	file string
-	all  []error
-}
+type problems struct{ jsonfile.Problems }
 
-// addf adds a problem. place is the path of the key, such as pages[0].extract; "" = the whole file.
-func (p *problems) addf(place, format string, args ...any) {
-	if place == "" {
-		place = "the file"
-	}
-	problem := fmt.Errorf("%s: %s: %w", p.file, strings.TrimPrefix(place, "."), fmt.Errorf(format, args...))
-	isSame := func(other error) bool { return other.Error() == problem.Error() } // of two rules of the schema
-	if !slices.ContainsFunc(p.all, isSame) {
-		p.all = append(p.all, problem)
-	}
-}
-
-// addInvalid adds the problems that the schema has found.
-func (p *problems) addInvalid(invalid *jsonschema.ValidationError) {
-	names, isName := invalid.ErrorKind.(*kind.PropertyNames)
-	for _, cause := range invalid.Causes {
-		if !isName {
-			p.addInvalid(cause)
-		}
-	}
-	if len(invalid.Causes) > 0 && !isName {
-		return
-	}
-	place := ""
-	for _, step := range invalid.InstanceLocation {
-		if _, err := strconv.Atoi(step); err == nil {
-			place += "[" + step + "]"
-		} else {
-			place += "." + step
-		}
-	}
-	switch problem := invalid.ErrorKind.(type) {
-	case *kind.Required:
-		for _, key := range problem.Missing {
-			p.addf(place, "%s is missing", key)
-		}
-	case *kind.AdditionalProperties:
-		p.addf(place, "unknown key %q", strings.Join(problem.Properties, ", "))
-	case *kind.PropertyNames:
-		// The library says no place of names.
-		if _, isKey := invalid.Causes[0].ErrorKind.(*kind.Enum); isKey {
-			p.addf("", "unknown key %q", names.Property)
-		} else {
-			p.addf("", "the name of a header, %.40q, has other characters than letters, digits and hyphens", names.Property)
-		}
-	case *kind.Format:
-		p.addf(place, "%w", problem.Err)
-	default:
-		p.addf(place, "%s", problem.LocalizedString(message.NewPrinter(language.English)))
-	}
-}
-
-// checkTexts reports texts and keys with control characters, or characters that are not Unicode.
-func (p *problems) checkTexts(place string, value any) {
-	isBad := func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }
-	switch value := value.(type) {
-	case string:
-		if strings.ContainsFunc(value, isBad) {
-			p.addf(place, "has a control character or a broken one; take it out")
-		}
-	case []any:
-		for i, item := range value {
-			p.checkTexts(fmt.Sprintf("%s[%d]", place, i), item)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			p.checkTexts(place+"."+key, key)
-			p.checkTexts(place+"."+key, value[key])
-		}
-	}
-}
-
-// schemaURL names the schema. It must be absolute: the library makes a file URL of a relative one, and does not find it
-// again if the working directory has a blank or a character outside ASCII.
-const schemaURL = "https://tasard.example/definition.schema.json"
+// addf adds a problem; see jsonfile.Problems.
+func (p *problems) addf(place, format string, args ...any) { p.Addf(place, format, args...) }
 
 // schema returns the compiled schema of definition files. Its formats check what needs a parser.
-var schema = sync.OnceValue(func() *jsonschema.Schema {
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	for name, check := range formats() {
-		compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(value any) error {
-			if text, isText := value.(string); isText && text != "" {
-				return check(text)
-			}
-			return nil
-		}})
-	}
-	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err == nil {
-		err = compiler.AddResource(schemaURL, text)
-	}
-	if err != nil {
-		panic("source: " + err.Error()) // impossible: it is embedded, and tested
-	}
-	return compiler.MustCompile(schemaURL)
-})
+var schema = sync.OnceValue(func() *jsonfile.Schema { return jsonfile.MustCompile(Schema(), formats()) })
 
 // formats returns the formats that the schema names.
-func formats() map[string]func(text string) error {
-	return map[string]func(text string) error{
+func formats() jsonfile.Formats {
+	all := engine.FileFormats()
+	maps.Copy(all, jsonfile.Formats{
 		"selector": func(text string) error {
 			return wantIf(markup.IsSelector(text), "%.80q is not a CSS selector; check its brackets and quotes", text)
 		},
@@ -277,23 +123,14 @@ func formats() map[string]func(text string) error {
 		"heading": func(text string) error {
 			return wantIf(values.NormaliseLabel(text) != "", "has no letters and digits")
 		},
-		"web-address": func(text string) error {
-			_, ok := engine.WebAddress(text)
-			return wantIf(ok, "is not a web address; write it with https:// and only ASCII characters, others as %%XX")
-		},
 		"request-address": checkRequestAddress,
 		"proxy-address":   checkProxy,
 		"file": func(text string) error {
 			return wantIf(fs.ValidPath(text) && text != "." && !strings.Contains(text, `\`),
 				"is not a file below this directory; write it with /, without .. and without a / at the start")
 		},
-		"duration-of-go": func(text string) error {
-			duration, err := time.ParseDuration(text)
-			return wantIf(err == nil && duration >= time.Second && duration <= durationMax, "is not a duration from 1s to %v; write it as \"26h\"", durationMax)
-		},
-		"day":     func(text string) error { _, err := engine.ParseDate(text); return err },
-		"decimal": func(text string) error { _, err := engine.ParseDecimal(text); return err },
-	}
+	})
+	return all
 }
 
 func wantIf(ok bool, format string, args ...any) error {
