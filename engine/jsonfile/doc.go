@@ -2,5 +2,6 @@
 // JSON schema says what a file may have, and formats check the texts in it that need a parser.
 //
 // The error has all problems of a file, each with its place, such as pages[0].requests[1].url. Repeated keys, unknown
-// keys and characters that do not belong into a text are problems too: they are the mistakes of files that are written by hand.
+// keys and characters that do not belong into a text are problems too: they are the mistakes of files that are written
+// by hand.
 package jsonfile

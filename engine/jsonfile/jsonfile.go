@@ -60,6 +60,7 @@ func (s *Schema) Check(name string, text []byte, bytesMax int) error {
 	if invalid := (*jsonschema.ValidationError)(nil); errors.As(s.compiled.Validate(value), &invalid) {
 		p.addInvalid(invalid)
 	}
+	slices.SortFunc(p.all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }) // the library has no order
 	return p.Err()
 }
 
