@@ -104,11 +104,8 @@ func (c Config) check() error {
 
 func checkAddr(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("check mail settings: Addr is %q, want host:port", addr)
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil || n < 1 || n > 65535 || host == "" || strings.ContainsFunc(host, notInHost) {
+	number, portErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || portErr != nil || number == 0 || host == "" || strings.ContainsFunc(host, notInHost) {
 		return fmt.Errorf("check mail settings: Addr is %q, want host:port with a port from 1 to 65535", addr)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,50 +18,14 @@ import (
 // ErrInvalidMail means that an email has no address, or that its code does not consist of CodeDigits digits.
 var ErrInvalidMail = errors.New("email without an address or code")
 
+const subject = "Su código de tasard / Your tasard code"
+
 // The text of the email. compose replaces $CODE by the code.
-const (
-	subject = "Su código de tasard / Your tasard code"
-
-	plainText = `Su código para entrar en tasard:
-
-    $CODE
-
-Vence a los diez minutos de haberse pedido y sirve una sola vez. No lo comparta con nadie.
-
-Alguien lo pidió para esta dirección de correo. Si no fue usted, no tiene que hacer nada: sin el código nadie puede entrar.
-
---------
-
-Your code to sign in to tasard:
-
-    $CODE
-
-It expires ten minutes after it was asked for and works once. Do not share it.
-
-Someone asked for it for this e-mail address. If it was not you, there is nothing you need to do: no one can sign in without the code.
-
-tasard
-`
-
-	htmlText = `<!DOCTYPE html>
-<html lang="es">
-<head><meta charset="utf-8"><title>tasard</title></head>
-<body>
-<p>Su código para entrar en tasard:</p>
-<p><strong style="font-family:monospace;font-size:1.6em">$CODE</strong></p>
-<p>Vence a los diez minutos de haberse pedido y sirve una sola vez. No lo comparta con nadie.</p>
-<p>Alguien lo pidió para esta dirección de correo. Si no fue usted, no tiene que hacer nada: sin el código nadie puede entrar.</p>
-<hr>
-<div lang="en">
-<p>Your code to sign in to tasard:</p>
-<p><strong style="font-family:monospace;font-size:1.6em">$CODE</strong></p>
-<p>It expires ten minutes after it was asked for and works once. Do not share it.</p>
-<p>Someone asked for it for this e-mail address. If it was not you, there is nothing you need to do: no one can sign in without the code.</p>
-</div>
-<p>tasard</p>
-</body>
-</html>
-`
+var (
+	//go:embed email.txt
+	plainText string
+	//go:embed email.html
+	htmlText string
 )
 
 func checkMail(mail account.LoginMail) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -133,7 +132,7 @@ func (m *Mailer) drop(count *uint64, why string, match func(*entry) bool) {
 		if dropped {
 			*count++
 			m.fullSince = time.Time{}
-			m.logDropped(e, why, nil)
+			m.logDropped(e, why)
 		}
 		return dropped
 	})
@@ -268,14 +267,14 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	switch {
 	case fail.permanent():
 		m.counts.Refused++
-		m.logDropped(e, "refused", fail)
+		m.logDropped(e, "refused "+fail.Error())
 	case slices.ContainsFunc(m.queue, func(newer *entry) bool { return newer.mail.To == e.mail.To }):
 		m.counts.Replaced++
-		m.logDropped(e, "replaced by a newer email", fail)
+		m.logDropped(e, "replaced by a newer email")
 	default:
 		e.nextAttempt = now.Add(backoff(e.attempts))
 		m.queue, m.fullSince = append(m.queue, e), full
-		m.log(slog.LevelInfo, "email not sent, will retry", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt)
+		m.config.Logger.Info("email not sent, will retry", "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt, "why", fail.Error())
 	}
 }
 
@@ -286,7 +285,7 @@ func (m *Mailer) noteServer(to account.Email, fail *failure, now time.Time) {
 	case fail != nil && fail.isServerFailure():
 		if m.failingSince.IsZero() {
 			m.failingSince = now
-			m.log(slog.LevelError, "mail server fails, emails wait", fail, "server", m.config.Addr)
+			m.config.Logger.Error("mail server fails, emails wait", "server", m.config.Addr, "why", fail.Error())
 		}
 		return
 	case !m.failingSince.IsZero():
@@ -336,24 +335,6 @@ func (m *Mailer) Condition() engine.Condition {
 }
 
 // logDropped logs an email that was removed from the queue without being sent.
-func (m *Mailer) logDropped(e *entry, why string, fail *failure) {
-	m.log(slog.LevelWarn, "email dropped", fail, "to", e.mail.To.ID().String(), "attempts", e.attempts, "why", why)
-}
-
-// log logs a message and the failure that caused it: its stage, SMTP status, timeout and text. fail may be nil.
-func (m *Mailer) log(level slog.Level, message string, fail *failure, args ...any) {
-	var attrs []any
-	if fail != nil {
-		attrs = append(attrs, "stage", string(fail.stage))
-		if fail.code != 0 {
-			attrs = append(attrs, "smtp", fail.code)
-		}
-		if fail.timeout {
-			attrs = append(attrs, "timeout", true)
-		}
-		if fail.detail != "" {
-			attrs = append(attrs, "detail", fail.detail)
-		}
-	}
-	m.config.Logger.Log(context.Background(), level, message, append(attrs, args...)...)
+func (m *Mailer) logDropped(e *entry, why string) {
+	m.config.Logger.Warn("email dropped", "to", e.mail.To.ID().String(), "attempts", e.attempts, "why", why)
 }
