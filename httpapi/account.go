@@ -161,15 +161,6 @@ func newAccountAPI(w *responder, table params.Table) *accountAPI {
 	return a
 }
 
-// accountPathOf returns the account operations of a path, or nil.
-func (a *accountAPI) accountPathOf(path []byte) accountPath {
-	found := a.accountPaths[string(path)]
-	if found == nil && bytes.HasPrefix(path, []byte(keysPath+"/")) && oneSegment(path) {
-		found = a.accountPaths[keyPath]
-	}
-	return found
-}
-
 // answerAccount checks method, origin, credential and content of an account request, in this order, and answers it.
 // Account requests do not count against a quota.
 func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {

@@ -123,7 +123,7 @@ type routedOperation struct {
 	account *accountOperation
 }
 
-// routedOperations are all operations that the router knows. HEAD and OPTIONS go with them (decision C2 of package
+// routedOperations are all operations that have a path. HEAD and OPTIONS go with them (decision C2 of package
 // contract).
 func routedOperations() map[string]routedOperation {
 	all := map[string]routedOperation{"GET " + livezPath: {}, "GET " + healthzPath: {}, "GET " + readyzPath: {}}
@@ -136,7 +136,7 @@ func routedOperations() map[string]routedOperation {
 	return all
 }
 
-// routeProblems holds the operations of the document against the router's, both ways, and their security (interface
+// routeProblems holds the operations of the document against those of the server, both ways, and their security (interface
 // §5.2).
 func (d *openAPI) routeProblems() (problems []string) {
 	tables, operations := routedOperations(), d.operations()

@@ -105,8 +105,8 @@ func (d *dataAPI) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 		}
 	}()
 	path, text, _ := bytes.Cut(get.Target, []byte("?"))
-	found := d.dataRoute(path)
-	if found == nil {
+	found, isData := byPath(d.dataRoutes, path)
+	if !isData {
 		return false
 	}
 	address := a.conn.Peer()

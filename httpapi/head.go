@@ -181,6 +181,3 @@ func templateLines(hasAdmitter bool) [][2]string {
 
 // bytesOf returns the bytes of a string without a copy. Danger: the caller must not change them.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
-
-// textOf returns bytes as a string without a copy. Danger: if the bytes change, the string changes too.
-func textOf(borrowed []byte) string { return unsafe.String(unsafe.SliceData(borrowed), len(borrowed)) }

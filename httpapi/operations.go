@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -346,13 +345,4 @@ func (d *dataAPI) history(q *params.Query, now requestTime) (*rendered.Body, tim
 		return nil, time.Time{}, err
 	}
 	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return historyBody(page, now) }), page.ChangesAt, nil
-}
-
-// dataRoute returns the route for a path, or nil if it is not that of a data operation.
-func (d *dataAPI) dataRoute(path []byte) *route {
-	r := d.dataRoutes[string(path)]
-	if r == nil && bytes.HasPrefix(path, []byte(params.InstitutionPath)) && oneSegment(path) {
-		r = d.dataRoutes[params.InstitutionPath+"{id}"]
-	}
-	return r
 }

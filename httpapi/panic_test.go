@@ -44,7 +44,7 @@ func plantPanics(s *Server) (patterns []string, reached *sync.Map) {
 	return patterns, reached
 }
 
-// panicExchanges reach each pattern of the router.
+// panicExchanges reach each pattern of a path.
 func panicExchanges() []exchange {
 	exchanges := []exchange{{method: "GET", target: livezPath}, {method: "GET", target: healthzPath}, {method: "GET", target: readyzPath}}
 	for _, target := range goldenTargets() {
@@ -56,7 +56,7 @@ func panicExchanges() []exchange {
 	return exchanges
 }
 
-// TestO9_PanicInAnyHandler: a panic in any handler of the router, before it has begun or when its answer is made,
+// TestO9_PanicInAnyHandler: a panic in any handler of a path, before it has begun or when its answer is made,
 // is a 500 with the id of its line in the log; its own connection and all others go on, and nothing is charged for
 // it (decision L6).
 func TestO9_PanicInAnyHandler(t *testing.T) {

@@ -23,13 +23,15 @@ type route struct {
 	id            routeID // set by newDataAPI
 }
 
+const institutionPattern = params.InstitutionPath + "{id}"
+
 // routes returns the table of data operations. A new operation also needs a params.Operation and rows for its
 // parameters in package params.
 func routes() []route {
 	return []route{
 		{pattern: "/v1/currencies", operation: params.Currencies, page: (*dataAPI).currencies, fromCatalogue: true},
 		{pattern: "/v1/institutions", operation: params.Institutions, page: (*dataAPI).institutions, fromCatalogue: true},
-		{pattern: params.InstitutionPath + "{id}", operation: params.Institution, page: (*dataAPI).institution, fromCatalogue: true},
+		{pattern: institutionPattern, operation: params.Institution, page: (*dataAPI).institution, fromCatalogue: true},
 		{pattern: "/v1/rates", operation: params.Rates, page: (*dataAPI).rates},
 		{pattern: "/v1/rates/best", operation: params.Best, page: (*dataAPI).best},
 		{pattern: "/v1/rates/history", operation: params.History, page: (*dataAPI).history},
@@ -55,7 +57,7 @@ type routeID uint8
 
 // Routes of requests without an operation.
 const (
-	routeRefused   routeID = iota // malformed: rejected before the router was called
+	routeRefused   routeID = iota // malformed: rejected before the path was looked up
 	routeUnmatched                // neither an operation nor a page has the path
 	routeAsterisk                 // OPTIONS *
 	routeSite                     // pages and documents
@@ -90,18 +92,19 @@ type endpoint struct {
 	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
 }
 
-// requestStateKey is the name of the fasthttp user value that holds the requestState. The router passes only ctx to a
-// handler.
-const requestStateKey = "requestState"
-
-// oneSegment returns false if the pattern of the path has {id} and the id is empty or has more than one segment.
-func oneSegment(path []byte) bool {
-	for _, prefix := range []string{params.InstitutionPath, keysPath + "/"} {
-		if id, found := bytes.CutPrefix(path, bytesOf(prefix)); found {
-			return len(id) > 0 && bytes.IndexByte(id, '/') < 0
+// byPath returns the entry of a path. The keys are patterns, in which {id} as the last segment stands for any segment.
+func byPath[T any](entries map[string]T, path []byte) (found T, ok bool) {
+	if found, ok = entries[string(path)]; ok {
+		return found, true
+	}
+	for _, pattern := range [...]string{institutionPattern, keyPath} {
+		id, isBelow := bytes.CutPrefix(path, bytesOf(pattern[:len(pattern)-len("{id}")]))
+		if isBelow && len(id) > 0 && bytes.IndexByte(id, '/') < 0 {
+			found, ok = entries[pattern]
+			return found, ok
 		}
 	}
-	return true
+	return found, false
 }
 
 // splitTarget returns the path and the query of a request target, not decoded. conn.Malformed has checked that the

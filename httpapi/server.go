@@ -6,15 +6,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
@@ -124,10 +120,9 @@ type Server struct {
 	*dataAPI
 	*accountAPI
 	sitePages
-	tls    *tls.Config // nil without TLS
-	http   *fasthttp.Server
-	paths  map[string]endpoint // the keys are patterns of paths
-	router *router.Router
+	tls   *tls.Config // nil without TLS
+	http  *fasthttp.Server
+	paths map[string]endpoint // see byPath
 
 	mu        sync.Mutex
 	stopped   bool
@@ -153,7 +148,6 @@ func New(c Config) *Server {
 		tls: conn.TLSConfig(c.Certificate, c.Clock),
 	}
 	s.paths = s.endpoints()
-	s.router = s.newRouter()
 	s.http = s.newHTTP()
 	if c.Harness != nil {
 		s.http.NoDefaultDate = true
@@ -363,13 +357,13 @@ func (s *Server) wantsBody(ctx *fasthttp.RequestCtx) bool {
 		return false
 	}
 	path, _ := splitTarget(ctx.Request.Header.RequestURI())
-	if found := s.accountPathOf(path); found != nil {
+	if found, isAccount := byPath(s.accountPaths, path); isAccount {
 		return s.wantsAccountBody(ctx, found)
 	}
 	return s.HasPage(string(path), acceptOf(ctx))
 }
 
-// endpoints returns all endpoints by pattern. {id} as the last segment of a pattern matches any segment.
+// endpoints returns all endpoints by pattern.
 func (s *Server) endpoints() map[string]endpoint {
 	all, ids := map[string]endpoint{}, routeIDs()
 	add := func(pattern string, answer func(ctx *fasthttp.RequestCtx, a *requestState)) {
@@ -387,22 +381,6 @@ func (s *Server) endpoints() map[string]endpoint {
 	return all
 }
 
-// newRouter registers every pattern once, under GET, for Router.Lookup. Router.Handler is not used for two reasons. It
-// answers other methods itself, without our error body. And it uses the path that the HTTP library (fasthttp) parsed,
-// which is "/path" if the target is "//host/path" and the request has no Host.
-func (s *Server) newRouter() *router.Router {
-	r := router.New()
-	for _, pattern := range slices.Sorted(maps.Keys(s.paths)) { // the library needs /a before /a/{id}
-		// {id:*} matches the rest of the path, which the library does not copy as it would a segment; see oneSegment.
-		r.GET(strings.Replace(pattern, "{id}", "{id:*}", 1), func(ctx *fasthttp.RequestCtx) {
-			a, found := ctx.UserValue(requestStateKey).(*requestState), s.paths[pattern]
-			a.route = found.routeID
-			found.answer(ctx, a)
-		})
-	}
-	return r
-}
-
 // dispatch calls the endpoint for the path of a request. If there is none, it calls Config.Site, or answers 404.
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	a.route = routeUnmatched
@@ -412,10 +390,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 		s.answerOptions(ctx)
 		return
 	}
-	// With a nil context the router does not store {id}, which would be an allocation.
-	if handler, _ := s.router.Lookup(fasthttp.MethodGet, textOf(path), nil); handler != nil && oneSegment(path) {
-		ctx.SetUserValue(requestStateKey, a)
-		handler(ctx)
+	if found, ok := byPath(s.paths, path); ok {
+		a.route = found.routeID
+		found.answer(ctx, a)
 		return
 	}
 	if s.HasPage(string(path), acceptOf(ctx)) {

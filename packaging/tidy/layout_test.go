@@ -53,7 +53,7 @@ var layout = map[string]row{
 	"actors/cluster":             {may: "engine engine/account actors wal go.etcd.io/raft/v3 google.golang.org/protobuf", never: "net/http"},
 	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
-	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered httpapi/internal/counters valyala/fasthttp fasthttp/router prometheus/client_golang",
+	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered httpapi/internal/counters valyala/fasthttp prometheus/client_golang",
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
 	"httpapi/conn":              {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
 	"httpapi/internal/counters": {may: "engine httpapi/conn prometheus/client_golang valyala/fasthttp", never: "os"},
