@@ -136,8 +136,8 @@ func routedOperations() map[string]routedOperation {
 	return all
 }
 
-// routeProblems holds the operations of the document against those of the server, both ways, and their security (interface
-// §5.2).
+// routeProblems holds the operations of the document against those of the server, both ways, and their security
+// (interface §5.2).
 func (d *openAPI) routeProblems() (problems []string) {
 	tables, operations := routedOperations(), d.operations()
 	for name := range tables {
