@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/tasard/tasard/actors"
@@ -60,13 +59,7 @@ func (o *Cluster) findFiles() {
 }
 
 // Member is a node that stores the log of a cluster.
-type Member struct {
-	Node    int
-	Address string // host:port
-}
-
-// NodeName returns the name of a node within the cluster.
-func NodeName(number int) string { return "node-" + strconv.Itoa(number) }
+type Member = cluster.Member
 
 func (o *Cluster) check(c *Config) error {
 	if err := o.checkFields(); err != nil || o.Name == "" {
@@ -136,7 +129,7 @@ func (o *Cluster) checkFields() error {
 func (o *Cluster) Address() string {
 	own := ""
 	for _, m := range o.Members {
-		if m.Node == o.Node {
+		if m.Node == o.id() {
 			own = m.Address
 		}
 	}
@@ -189,7 +182,7 @@ func RefillHint(dir string) string {
 
 func (o *Cluster) config(c *Config) (cluster.Config, error) {
 	config := cluster.Config{
-		Cluster: o.Name, Name: NodeName(o.Node), Node: engine.NodeID(o.Node), Listen: o.Address(), Members: o.clusterMembers(), Dir: c.Dir, TLS: o.tls, //nolint:gosec // a small number
+		Cluster: o.Name, Node: o.id(), Listen: o.Address(), Members: o.Members, Dir: c.Dir, TLS: o.tls,
 		Guests: o.Guests, Insecure: o.insecure(), Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
 	}
 	if o.secret != "" {
@@ -202,12 +195,7 @@ func (o *Cluster) config(c *Config) (cluster.Config, error) {
 	return config, nil
 }
 
-func (o *Cluster) clusterMembers() (members []cluster.Member) {
-	for _, m := range o.Members {
-		members = append(members, cluster.Member{Name: NodeName(m.Node), Address: m.Address})
-	}
-	return members
-}
+func (o *Cluster) id() engine.NodeID { return engine.NodeID(o.Node) } //nolint:gosec // a small number
 
 // joinCluster starts this node's part of the cluster, and changes the configuration of the actors so that they write to
 // the log of the cluster: they join it when they have started. It returns nil for a node without a cluster.
@@ -281,7 +269,7 @@ func (o *Cluster) warn(c *Config) {
 		return // joinCluster reports the error
 	}
 	problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock())
-	config := cluster.Config{Members: o.clusterMembers(), Guests: o.Guests}
+	config := cluster.Config{Members: o.Members, Guests: o.Guests}
 	if err := config.CheckCertificate(tlsConfig.Certificates[0].Leaf); err != nil && problem == "" {
 		problem = err.Error()
 	}

@@ -37,7 +37,7 @@ func allMembers(t *testing.T, f *testCluster) {
 	select {
 	case err := <-done:
 		t.Fatalf("started without the third: %v", err)
-	case <-time.NewTimer(3 * conflictWait).C:
+	case <-time.NewTimer(9 * watchInterval).C:
 	}
 	third, err := startNode(t.Context(), f.configs[2])
 	for range 2 {

@@ -29,10 +29,8 @@ const leavingTime = 2 * time.Second
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
-	processID [8]byte // random
-	process   string  // processID in hexadecimal digits
-	machine   string  // host name and process ID
-	previous  string  // Cluster.process of the process that used the data directory before this one; "" = unknown
+	process   string // random ID of this process
+	machine   string // host name and process ID
 	lockFile  *os.File
 	transport *transport
 	peers     *peerTable
@@ -104,9 +102,11 @@ func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
 
 // open opens the local log before it listens. So a node with a damaged log does not contact other nodes.
 func (c *Cluster) open() (err error) {
-	if _, err := io.ReadFull(c.config.Random, c.processID[:]); err != nil {
+	var random [16]byte
+	if _, err := io.ReadFull(c.config.Random, random[:]); err != nil {
 		return fmt.Errorf("draw a process ID: %w", err)
 	}
+	c.process = hex.EncodeToString(random[:8])
 	if c.lockFile, err = lockDir(c.config.Dir); err != nil {
 		return err
 	}
@@ -121,8 +121,6 @@ func (c *Cluster) open() (err error) {
 		return fmt.Errorf("%s belongs to a cluster of an earlier version, or has lost %s: %w: make a backup with the earlier version and restore "+
 			"it, or start this node with an empty directory", c.config.Dir, raftDirName, ErrUnusable)
 	}
-	c.process, c.previous = hex.EncodeToString(c.processID[:]), self.Process
-	self.Process = c.process
 	if c.log, err = wal.Open(c.config.Dir, c.config.Log); err != nil {
 		return err
 	}
@@ -140,7 +138,7 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	if c.store.fresh() { // it has not voted as another node of raft
-		self.Raft = binary.LittleEndian.Uint64(c.processID[:]) | 1
+		self.Raft = binary.LittleEndian.Uint64(random[8:]) | 1
 	}
 	if self.hasStream() {
 		if err := writeIdentity(&c.config, self); err != nil {

@@ -16,14 +16,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config configures a node of a cluster. The required fields are Cluster, Name, Node, Members, Listen, Dir and Clock,
+// Config configures a node of a cluster. The required fields are Cluster, Node, Members, Listen, Dir and Clock,
 // and either TLS or Insecure and Secret.
 type Config struct {
 	// Cluster is the name of the cluster. It is the same on all nodes.
 	Cluster string
-	// Name is the name of this node: letters, digits, '-' and '_'. It must be unique in the cluster and never change.
-	Name string
-	// Node is the ID of this node. It must be unique in the cluster and never change.
+	// Node is the number of this node. It must be unique in the cluster and never change.
 	Node engine.NodeID
 	// Members are the three or five nodes that vote on the log that the nodes share. The list
 	// is the same on all nodes. A node that is not in the list is a guest: it has the log and no vote.
@@ -65,9 +63,15 @@ type Config struct {
 
 // Member is a node that votes on the log of the cluster.
 type Member struct {
-	Name    string
+	Node    engine.NodeID
 	Address string // host:port for other nodes
 }
+
+// Name returns the name of the node within the cluster.
+func (m Member) Name() string { return NodeName(m.Node) }
+
+// NodeName returns the name of a node within the cluster.
+func NodeName(node engine.NodeID) string { return fmt.Sprintf("node-%d", node) }
 
 const (
 	membersMin   = 3
@@ -78,16 +82,6 @@ const (
 	// stays in memory for nodes that are behind. A node that needs older ones copies another node's log.
 	checkpointEntriesDefault = 20_000
 )
-
-func (m Member) check() error {
-	if err := checkName("name of a member", m.Name); err != nil {
-		return err
-	}
-	if err := checkAddress(m.Address); err != nil {
-		return fmt.Errorf("address of member %s: %w", m.Name, err)
-	}
-	return nil
-}
 
 // checkName rejects names that are unsafe in file names and logs.
 func checkName(label, name string) error {
@@ -138,7 +132,7 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.advertise == "" {
 		c.advertise = c.Listen
-		if i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Name == c.Name }); i >= 0 {
+		if i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Node == c.Node }); i >= 0 {
 			c.advertise = c.Members[i].Address
 		}
 	}
@@ -147,7 +141,7 @@ func (c Config) complete() (Config, error) {
 }
 
 func (c *Config) checkNames() error {
-	err := errors.Join(checkName("name of the cluster", c.Cluster), checkName("name of this node", c.Name))
+	err := checkName("name of the cluster", c.Cluster)
 	if c.Node == 0 {
 		err = errors.Join(err, errors.New("number of this node is 0: want 1 or more, another one for every node"))
 	}
@@ -162,39 +156,32 @@ func (c *Config) checkMembers() error {
 		return fmt.Errorf("%d members: want %d or %d, this node among them unless it is a guest", n, membersMin, membersMax)
 	}
 	var err error
-	names, addresses := map[string]bool{}, map[string]bool{}
+	nodes, addresses := map[engine.NodeID]bool{}, map[string]bool{}
 	for _, m := range c.Members {
-		err = errors.Join(err, m.check())
-		if names[m.Name] || addresses[m.Address] {
-			err = errors.Join(err, fmt.Errorf("member %s=%s: its name or address is listed twice", m.Name, m.Address))
+		if addrErr := checkAddress(m.Address); addrErr != nil {
+			err = errors.Join(err, fmt.Errorf("address of %s: %w", m.Name(), addrErr))
 		}
-		names[m.Name], addresses[m.Address] = true, true
+		if m.Node == 0 || nodes[m.Node] || addresses[m.Address] {
+			err = errors.Join(err, fmt.Errorf("member %d=%s: its number is 0, or its number or address is listed twice", m.Node, m.Address))
+		}
+		nodes[m.Node], addresses[m.Address] = true, true
 	}
 	return err
 }
 
-// memberNames returns the names of the members, sorted.
-func (c *Config) memberNames() []string {
-	var names []string
+// memberAddresses returns the addresses of the members by name.
+func (c *Config) memberAddresses() map[string]string {
+	addresses := map[string]string{}
 	for _, m := range c.Members {
-		names = append(names, m.Name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// memberAddresses returns the addresses of the members, in the order of memberNames.
-func (c *Config) memberAddresses() []string {
-	var addresses []string
-	for _, name := range c.memberNames() {
-		i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Name == name })
-		addresses = append(addresses, c.Members[i].Address)
+		addresses[m.Name()] = m.Address
 	}
 	return addresses
 }
 
-func (c *Config) selfIsMember() bool { return c.isMember(c.Name) }
+func (c *Config) name() string { return NodeName(c.Node) }
+
+func (c *Config) selfIsMember() bool { return c.isMember(c.name()) }
 
 func (c *Config) isMember(name string) bool {
-	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name == name })
+	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name() == name })
 }

@@ -12,8 +12,8 @@ const testSecret = "the secret of nodes that run tests"
 // valid returns a configuration for one machine.
 func valid() Config {
 	return Config{
-		Cluster: "c", Name: "n1", Node: 1, Listen: "127.0.0.1:6222", Dir: "data", Insecure: true, Secret: testSecret, Clock: realClock,
-		Members: []Member{{"n1", "127.0.0.1:6222"}, {"n2", "127.0.0.1:6223"}, {"n3", "127.0.0.1:6224"}},
+		Cluster: "c", Node: 1, Listen: "127.0.0.1:6222", Dir: "data", Insecure: true, Secret: testSecret, Clock: realClock,
+		Members: []Member{{1, "127.0.0.1:6222"}, {2, "127.0.0.1:6223"}, {3, "127.0.0.1:6224"}},
 	}
 }
 
@@ -25,16 +25,16 @@ func TestConfig_Refused(t *testing.T) {
 		change      func(*Config)
 	}{
 		{"no cluster", "name of the cluster", func(c *Config) { c.Cluster = "" }},
-		{"a dot in a name", "name of this node", func(c *Config) { c.Name = "n.1" }},
-		{"a long name", "name of this node", func(c *Config) { c.Name = strings.Repeat("n", 65) }},
+		{"a dot in a name", "name of the cluster", func(c *Config) { c.Cluster = "n.1" }},
+		{"a long name", "name of the cluster", func(c *Config) { c.Cluster = strings.Repeat("n", 65) }},
 		{"no number", "number of this node is 0", func(c *Config) { c.Node = 0 }},
 		{"no address", "address to listen on", func(c *Config) { c.Listen = "" }},
 		{"no port", "address to listen on", func(c *Config) { c.Listen = "127.0.0.1" }},
 		{"any port", "address to listen on", func(c *Config) { c.Listen = "127.0.0.1:0" }},
 		{"two members", "2 members: want 3 or 5", func(c *Config) { c.Members = c.Members[:2] }},
-		{"a name twice", "is listed twice", func(c *Config) { c.Members[1].Name = "n3" }},
+		{"a number twice", "is listed twice", func(c *Config) { c.Members[1].Node = 3 }},
 		{"an address twice", "is listed twice", func(c *Config) { c.Members[1].Address = c.Members[0].Address }},
-		{"a member without port", "address of member n3", func(c *Config) { c.Members[2].Address = "127.0.0.1" }},
+		{"a member without port", "address of node-3", func(c *Config) { c.Members[2].Address = "127.0.0.1" }},
 		{"no TLS", "neither TLS nor insecure", func(c *Config) { c.Insecure = false }},
 		{"half of TLS", "TLS is given in part", func(c *Config) { c.TLS, c.Insecure = TLS{"ca.pem", "node.pem", ""}, false }},
 		{"TLS and insecure", "choose one", func(c *Config) { c.TLS = whole }},

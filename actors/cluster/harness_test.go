@@ -64,10 +64,10 @@ func newTestCluster(t testing.TB) *testCluster {
 	f := &testCluster{t: t, parent: t, nodes: make([]*testNode, 3)}
 	at := clustertest.Addresses(t, 3)
 	for i := range 3 {
-		f.members = append(f.members, Member{Name: fmt.Sprintf("n%d", i+1), Address: at[i]})
+		f.members = append(f.members, Member{Node: engine.NodeID(i + 1), Address: at[i]})
 	}
 	for i := range 3 {
-		f.configs = append(f.configs, f.config(f.members[i].Name, i+1, at[i], t.TempDir()))
+		f.configs = append(f.configs, f.config(i+1, at[i], t.TempDir()))
 	}
 	t.Cleanup(f.stopAll)
 	return f
@@ -90,22 +90,22 @@ func (f *testCluster) runSteps(t *testing.T, parts ...step) {
 	}
 }
 
-func (f *testCluster) config(name string, number int, listen, dir string) Config {
+func (f *testCluster) config(number int, listen, dir string) Config {
 	level := slog.LevelError + 1
 	if os.Getenv("CLUSTER_LOG") != "" {
 		level = slog.LevelDebug
 	}
 	return Config{
-		Cluster: "test", Name: name, Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Insecure: true, Secret: testSecret,
+		Cluster: "test", Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Insecure: true, Secret: testSecret,
 		Version: "test", Clock: realClock, Log: wal.Options{ReserveBytes: -1},
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("node", name),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("node", number),
 	}
 }
 
 // guest returns the configuration of a fourth node, outside Members.
 func (f *testCluster) guest() Config {
 	f.t.Helper()
-	return f.config("guest", 4, clustertest.Addresses(f.parent, 1)[0], f.parent.TempDir())
+	return f.config(4, clustertest.Addresses(f.parent, 1)[0], f.parent.TempDir())
 }
 
 // startAll starts all stopped nodes at once.
@@ -128,7 +128,7 @@ func (f *testCluster) start(i int) *testNode {
 	f.t.Helper()
 	n, err := startNode(f.t.Context(), f.configs[i])
 	if err != nil {
-		f.t.Fatalf("start %s: %v", f.configs[i].Name, err)
+		f.t.Fatalf("start %s: %v", f.configs[i].name(), err)
 	}
 	f.nodes[i] = n
 	return n
@@ -139,7 +139,7 @@ func (f *testCluster) stop(i int) {
 	if n := f.nodes[i]; n != nil {
 		f.nodes[i] = nil
 		if err := n.stop(); err != nil {
-			f.t.Errorf("stop %s: %v", f.configs[i].Name, err)
+			f.t.Errorf("stop %s: %v", f.configs[i].name(), err)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (f *testCluster) awaitSameRecords(after uint64) []string {
 			first = log
 		}
 		if !slices.Equal(log, first) {
-			f.t.Fatalf("after record %d %s has %q, %s has %q", after, running[0].cluster.config.Name, first, n.cluster.config.Name, log)
+			f.t.Fatalf("after record %d %s has %q, %s has %q", after, running[0].cluster.config.name(), first, n.cluster.config.name(), log)
 		}
 	}
 	return first
@@ -256,7 +256,7 @@ func (n *testNode) last() uint64 { return n.delivered.Load() }
 
 func (n *testNode) await(t testing.TB, sequence uint64) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("record %d at %s", sequence, n.cluster.config.Name), func() bool { return n.last() >= sequence })
+	eventually(t, fmt.Sprintf("record %d at %s", sequence, n.cluster.config.name()), func() bool { return n.last() >= sequence })
 }
 
 // awaitEnd waits until Follow has returned and takes its error, so that stop does not return it.
@@ -265,7 +265,7 @@ func (n *testNode) awaitEnd(t testing.TB) error {
 	select {
 	case <-n.done:
 	case <-time.NewTimer(waitTimeout).C:
-		t.Fatalf("%s goes on", n.cluster.config.Name)
+		t.Fatalf("%s goes on", n.cluster.config.name())
 	}
 	err := n.err
 	n.err = nil

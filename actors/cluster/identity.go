@@ -25,10 +25,8 @@ type identity struct {
 	Format  int           `json:"format"`
 	Cluster string        `json:"cluster"`
 	Stream  string        `json:"stream"` // random ID of the stream
-	Name    string        `json:"name"`
 	Node    engine.NodeID `json:"node"`
-	Raft    uint64        `json:"raft"`              // random ID of this directory in raft; a new directory is another node
-	Process string        `json:"process,omitempty"` // random ID of the process that wrote the file
+	Raft    uint64        `json:"raft"` // random ID of this directory in raft; a new directory is another node
 }
 
 func (i identity) hasStream() bool { return i.Stream != "" }
@@ -71,10 +69,10 @@ type Membership struct{ Cluster, Node string }
 // cluster.
 func ReadMembership(dir string) (Membership, error) {
 	i, found, err := readIdentityFile(dir)
-	if err == nil && found && (i.Cluster == "" || i.Name == "") {
+	if err == nil && found && (i.Cluster == "" || i.Node == 0) {
 		err = fmt.Errorf("%s does not name a cluster and a node", filepath.Join(dir, identityName))
 	}
-	return Membership{i.Cluster, i.Name}, err
+	return Membership{i.Cluster, NodeName(i.Node)}, err
 }
 
 // Leave turns the data directory of a cluster node into that of a single node. It removes the files of the cluster and
@@ -103,9 +101,9 @@ func (i identity) check(c *Config, path string) error {
 			path, i.Format, identityFormat)
 	case i.Cluster != c.Cluster:
 		return fmt.Errorf("%s belongs to the cluster %q, not %q: give every node its own directory", path, i.Cluster, c.Cluster)
-	case i.Name != c.Name || i.Node != c.Node:
-		return fmt.Errorf("%s belongs to node %s with number %d, this is %s with number %d: a node keeps its name and number; "+
-			"start another node with an empty directory", path, i.Name, i.Node, c.Name, c.Node)
+	case i.Node != c.Node:
+		return fmt.Errorf("%s belongs to %s, this is %s: a node keeps its number; start another node with an empty directory",
+			path, NodeName(i.Node), c.name())
 	case !i.hasStream():
 		return fmt.Errorf("%s does not name a stream", path)
 	}
@@ -114,7 +112,7 @@ func (i identity) check(c *Config, path string) error {
 
 // writeIdentity replaces cluster.json. When it returns nil, the new file is durable.
 func writeIdentity(c *Config, i identity) error {
-	i.Format, i.Cluster, i.Name, i.Node = identityFormat, c.Cluster, c.Name, c.Node
+	i.Format, i.Cluster, i.Node = identityFormat, c.Cluster, c.Node
 	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return err

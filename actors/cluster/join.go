@@ -15,11 +15,9 @@ const (
 	joinRetryInterval = 20 * time.Millisecond
 	// majorityTimeout is the time after which a node with a log no longer waits for a majority, and serves reads.
 	majorityTimeout = 5 * time.Second
-	// conflictWait is the time for which a new node waits for heartbeats, to detect another node with its node ID.
-	conflictWait = 3 * watchInterval
 	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier process
-	// with the same node name. They forget a process that has ended after reachableWithin.
-	takeoverWait = 2 * reachableWithin
+	// of the same node. They refuse it until the connections of that process have ended.
+	takeoverWait = 2 * silenceMax
 
 	codeKeyBytes = 32
 )
@@ -33,9 +31,6 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (_ *wal.Log, err error
 	}
 	start, cause := c.config.Clock(), ""
 	for {
-		if err := c.peers.nodeIDConflict(&c.config); err != nil {
-			return log, err
-		}
 		waited := c.config.Clock().Sub(start)
 		var done bool
 		if log, done, err = c.tryJoin(ctx, log, waited); done {
@@ -57,7 +52,7 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 	if err := r.failure(); err != nil {
 		return log, true, err
 	}
-	peers, accepting, refusing := c.acceptance()
+	_, refusing := c.transport.acceptance()
 	switch {
 	case refusing > 0:
 		return log, waited > takeoverWait, c.otherProcessError()
@@ -73,7 +68,7 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 		return log, false, c.bootstrap(log.Last())
 	case r.caughtUp() && c.config.selfIsMember() && !r.votes() && waited < majorityTimeout:
 		return log, false, errors.New("this node does not vote yet")
-	case r.caughtUpSince(c.copiedAt) && (peers > 0 && accepting == peers || waited > conflictWait):
+	case r.caughtUpSince(c.copiedAt):
 		return log, true, r.checkEnd(log.Last())
 	case waited > majorityTimeout && log.Last() > 0 && r.hasState(): // without it the leader is about to send a snapshot
 		c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
@@ -150,7 +145,7 @@ func (c *Cluster) bootstrap(last uint64) error {
 	if err != nil {
 		return err
 	}
-	if creator != c.config.Name {
+	if creator != c.config.name() {
 		return fmt.Errorf("%s is about to create the stream", creator)
 	}
 	random := make([]byte, 8+codeKeyBytes)
@@ -172,7 +167,7 @@ func (c *Cluster) bootstrap(last uint64) error {
 }
 
 func (c *Cluster) saveIdentity(i identity) error {
-	i.Process, i.Raft = c.process, c.self.Load().Raft
+	i.Raft = c.self.Load().Raft
 	if err := writeIdentity(&c.config, i); err != nil {
 		return err
 	}

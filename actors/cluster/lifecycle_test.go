@@ -127,7 +127,7 @@ func awayWhileTrimmed(t *testing.T, f *testCluster) {
 			first, err := n.cluster.store.FirstIndex()
 			n.cluster.transport.mu.Lock()
 			defer n.cluster.transport.mu.Unlock()
-			return err != nil || first <= away+1 || len(n.cluster.transport.links["n3"].out) > 0
+			return err != nil || first <= away+1 || len(n.cluster.transport.links["node-3"].out) > 0
 		})
 	})
 	f.start(2)
@@ -169,7 +169,7 @@ func guestJoins(t *testing.T, f *testCluster) {
 	eventually(t, "a majority at the guest", func() bool { return guest.cluster.Health().Majority })
 	eventually(t, "the guest in the status", func() bool {
 		return slices.ContainsFunc(f.nodes[0].cluster.Status().Nodes, func(n NodeStatus) bool {
-			return n.Name == "guest" && n.Reachable && !n.Member && n.Last == last && n.Lag == 0
+			return n.Name == "node-4" && n.Reachable && !n.Member && n.Last == last && n.Lag == 0
 		})
 	})
 	if err := guest.stop(); err != nil {

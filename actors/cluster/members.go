@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -73,14 +74,14 @@ func change(kind pb.ConfChangeType, id uint64, name string) *pb.ConfChange {
 
 // listsAgree reports whether all reachable nodes have the same list of members as this node.
 func (r *replica) listsAgree(reachable []receivedHeartbeat) bool {
-	own := r.c.config.memberNames()
-	return !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return !slices.Equal(h.Members, own) })
+	own := slices.Sorted(maps.Keys(r.c.config.memberAddresses()))
+	return !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return !slices.Equal(slices.Sorted(maps.Keys(h.Members)), own) })
 }
 
 // membersVote reports whether all members of the list are voters.
 func (r *replica) membersVote() bool {
 	for _, m := range r.c.config.Members {
-		if !slices.ContainsFunc(r.voters, func(id uint64) bool { return r.state.Nodes[id].Name == m.Name }) {
+		if !slices.ContainsFunc(r.voters, func(id uint64) bool { return r.state.Nodes[id].Name == m.Name() }) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/engine"
 )
 
 // TestMembers changes the list of members of a running cluster: from three to five, and back to three without two of
@@ -17,10 +18,10 @@ func TestMembers(t *testing.T) {
 	f := newTestCluster(t)
 	f.startAll()
 	for i, at := range clustertest.Addresses(t, 2) {
-		f.members = append(f.members, Member{Name: fmt.Sprintf("n%d", i+4), Address: at})
+		f.members = append(f.members, Member{Node: engine.NodeID(i + 4), Address: at})
 	}
 	for i, m := range f.members[3:] {
-		f.configs, f.nodes = append(f.configs, f.config(m.Name, i+4, m.Address, t.TempDir())), append(f.nodes, nil)
+		f.configs, f.nodes = append(f.configs, f.config(i+4, m.Address, t.TempDir())), append(f.nodes, nil)
 	}
 	for i := range 3 {
 		f.relist(i, f.members)
@@ -35,7 +36,7 @@ func TestMembers(t *testing.T) {
 	written = append(written, f.mustAppendSome("five")...)
 
 	left := slices.Clone(f.members[2:])
-	left[2].Address = clustertest.Addresses(t, 1)[0] // n5 moves
+	left[2].Address = clustertest.Addresses(t, 1)[0] // node-5 moves
 	f.configs[4].Listen = left[2].Address
 	for _, i := range []int{2, 3, 4} {
 		f.relist(i, left)
@@ -44,7 +45,7 @@ func TestMembers(t *testing.T) {
 	f.stop(0)
 	f.stop(1)
 	written = append(written, f.mustAppendSome("three of five")...)
-	eventually(t, "three voters", func() bool { return slices.Equal(f.voterNames(), []string{"n3", "n4", "n5"}) })
+	eventually(t, "three voters", func() bool { return slices.Equal(f.voterNames(), []string{"node-3", "node-4", "node-5"}) })
 	f.stop(4)
 	written = append(written, f.mustAppendSome("two of three")...)
 	if log := f.awaitSameRecords(0); !slices.Equal(log, written) {
@@ -58,13 +59,13 @@ func TestMembers_Swap(t *testing.T) {
 	f := newTestCluster(t)
 	f.startAll()
 	written := f.mustAppendSome("before")
-	f.members = append(slices.Clone(f.members[:2]), Member{Name: "n4", Address: clustertest.Addresses(t, 1)[0]})
-	f.configs, f.nodes = append(f.configs, f.config("n4", 4, f.members[2].Address, t.TempDir())), append(f.nodes, nil)
+	f.members = append(slices.Clone(f.members[:2]), Member{Node: 4, Address: clustertest.Addresses(t, 1)[0]})
+	f.configs, f.nodes = append(f.configs, f.config(4, f.members[2].Address, t.TempDir())), append(f.nodes, nil)
 	f.relist(0, f.members)
 	f.relist(1, f.members)
 	f.start(3)
 	f.stop(2)
-	eventually(t, "three voters", func() bool { return slices.Equal(f.voterNames(), []string{"n1", "n2", "n4"}) })
+	eventually(t, "three voters", func() bool { return slices.Equal(f.voterNames(), []string{"node-1", "node-2", "node-4"}) })
 	f.stop(f.leader())
 	written = append(written, f.mustAppendSome("without one of the first")...)
 	if log := f.awaitSameRecords(0); !slices.Equal(log, written) {

@@ -20,28 +20,19 @@ const peersMax = 64 // maximum number of nodes in peerTable
 // the local log is the node's own copy of the stream. Each node sends its heartbeat to all nodes every watchInterval.
 type heartbeat struct {
 	Name      string            `json:"name"`
-	Node      engine.NodeID     `json:"node"`
-	Process   string            `json:"process"`            // random ID of the process
-	Previous  string            `json:"previous,omitempty"` // ID of the process that ran before in the same directory
 	Address   string            `json:"address"`
-	Machine   string            `json:"machine,omitempty"` // host name and process ID; for the log
 	Version   string            `json:"version"`
-	Members   []string          `json:"members"`             // names of the members in the node's configuration, sorted
-	At        []string          `json:"at,omitempty"`        // their addresses, in the same order
-	Stream    string            `json:"stream,omitempty"`    // ID of the stream to which the local log belongs
-	Last      uint64            `json:"last"`                // sequence of the newest record in the local log
-	Snapshot  uint64            `json:"kept"`                // sequence of the newest snapshot
-	HasBackup bool              `json:"open"`                // the node can send its log to other nodes
-	Leader    bool              `json:"leader,omitempty"`    // the node is the leader of the stream
-	Raft      uint64            `json:"raft"`                // ID of the node in raft
-	Addresses map[string]string `json:"addresses,omitempty"` // of the nodes that this node reaches, by name
-	Removed   []uint64          `json:"removed,omitempty"`   // of the leader: IDs that the cluster has removed
-	Majority  bool              `json:"majority,omitempty"`  // the node reaches a majority of the members
-	Current   bool              `json:"current,omitempty"`   // the node has what was committed when it last asked
-	Leaving   bool              `json:"leaving,omitempty"`   // the node is a guest and stops
-	// Accepted has the ID of the process of each node that this node reaches, by node name. If two processes run under one
-	// node name, Accepted has the first of them.
-	Accepted map[string]string `json:"accepted,omitempty"`
+	Members   map[string]string `json:"members"`           // addresses of the members in the node's configuration, by name
+	Stream    string            `json:"stream,omitempty"`  // ID of the stream to which the local log belongs
+	Last      uint64            `json:"last"`              // sequence of the newest record in the local log
+	Snapshot  uint64            `json:"kept"`              // sequence of the newest snapshot
+	HasBackup bool              `json:"open"`              // the node can send its log to other nodes
+	Leader    bool              `json:"leader,omitempty"`  // the node is the leader of the stream
+	Raft      uint64            `json:"raft"`              // ID of the node in raft
+	Addresses map[string]string `json:"addresses"`         // of the nodes that this node reaches, by name
+	Removed   []uint64          `json:"removed,omitempty"` // of the leader: IDs that the cluster has removed
+	Current   bool              `json:"current,omitempty"` // the node has what was committed when it last asked
+	Leaving   bool              `json:"leaving,omitempty"` // the node is a guest and stops
 }
 
 type receivedHeartbeat struct {
@@ -52,10 +43,9 @@ type receivedHeartbeat struct {
 type peerTable struct {
 	cluster *Cluster
 
-	mu      sync.Mutex
-	byName  map[string]receivedHeartbeat
-	ignored string          // ID of a process whose heartbeats are ignored; kept so that this is logged only once
-	lost    map[string]bool // nodes whose loss was logged
+	mu     sync.Mutex
+	byName map[string]receivedHeartbeat
+	lost   map[string]bool // nodes whose loss was logged
 }
 
 func newPeerTable(c *Cluster) *peerTable {
@@ -68,18 +58,10 @@ func (t *peerTable) receive(from string, body []byte) {
 	if err := json.Unmarshal(body, &h); err != nil || checkName("", h.Name) != nil || h.Name != from {
 		return
 	}
-	now := t.cluster.config.Clock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first, known := t.byName[h.Name]
-	switch {
+	switch _, known := t.byName[h.Name]; {
 	case !known && len(t.byName) >= peersMax:
-		return
-	case known && first.Process != h.Process && first.Process != h.Previous && now.Sub(first.receivedAt) < reachableWithin:
-		if t.ignored != h.Process {
-			t.ignored = h.Process
-			t.cluster.logger.Warn("another process runs as "+h.Name+" and is refused", "process", h.Machine, "accepted", first.Machine)
-		}
 		return
 	case h.Leaving && !t.cluster.config.isMember(h.Name):
 		delete(t.byName, h.Name)
@@ -87,23 +69,19 @@ func (t *peerTable) receive(from string, body []byte) {
 		t.cluster.transport.unlink(h.Name)
 		return
 	}
+	now := t.cluster.config.Clock()
 	t.byName[h.Name] = receivedHeartbeat{h, now}
-	t.learnAddress(h.Name, h.Address)
-	for name, address := range h.Addresses {
-		if _, known := t.byName[name]; checkName("", name) == nil && (!known || now.Sub(t.byName[name].receivedAt) >= reachableWithin) {
-			t.learnAddress(name, address)
+	t.learn(h.Name, h.Address)
+	for name, address := range h.Addresses { // so that a node and a leader that is not in its list reach each other
+		if now.Sub(t.byName[name].receivedAt) >= reachableWithin {
+			t.learn(name, address)
 		}
 	}
 }
 
-// learnAddress connects to a node whose address is in a heartbeat.
-func (t *peerTable) learnAddress(name, address string) {
-	switch {
-	case checkAddress(address) != nil:
-	case t.cluster.config.isMember(name):
+func (t *peerTable) learn(name, address string) {
+	if checkName("", name) == nil && checkAddress(address) == nil {
 		t.cluster.transport.learn(name, address)
-	default:
-		t.cluster.transport.link(name, address)
 	}
 }
 
@@ -160,46 +138,17 @@ func (t *peerTable) logChanges() {
 	}
 }
 
-// accepted returns the ID of the process of each reachable node, by node name.
-func (t *peerTable) accepted(now time.Time) map[string]string {
-	processes := map[string]string{}
-	for _, h := range t.reachable(now) {
-		processes[h.Name] = h.Process
-	}
-	return processes
-}
-
-// acceptance counts the other nodes that this node reaches. peers counts all of them, accepting those that have
-// accepted this process, and refusing those that have accepted another process that runs under this node's name.
-func (c *Cluster) acceptance() (peers, accepting, refusing int) {
-	for _, h := range c.peers.reachable(c.config.Clock()) {
-		if h.Name == c.config.Name {
-			continue
-		}
-		peers++
-		switch h.Accepted[c.config.Name] {
-		case c.process:
-			accepting++
-		case "", c.previous: // the node has not received a heartbeat of this process
-		default:
-			refusing++
-		}
-	}
-	return peers, accepting, refusing
-}
-
 func (c *Cluster) otherProcessError() error {
 	return fmt.Errorf("the other nodes have accepted another process as %s, whose machine is in their logs: stop it, or start this node with an "+
-		"empty directory and a number of its own", c.config.Name)
+		"empty directory and a number of its own", c.config.name())
 }
 
 // heartbeat returns the present heartbeat of this node.
 func (c *Cluster) heartbeat() heartbeat {
 	self := c.self.Load()
 	h := heartbeat{
-		Name: c.config.Name, Node: c.config.Node, Process: c.process, Previous: c.previous, Accepted: c.peers.accepted(c.config.Clock()), Address: c.config.advertise, Machine: c.machine, Version: c.config.Version, Members: c.config.memberNames(), At: c.config.memberAddresses(),
-		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(),
-		Majority: c.Health().Majority, Leaving: c.leaving.Load(), Addresses: map[string]string{},
+		Name: c.config.name(), Address: c.config.advertise, Version: c.config.Version, Members: c.config.memberAddresses(),
+		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(), Leaving: c.leaving.Load(), Addresses: map[string]string{},
 	}
 	if r := c.replica.Load(); r != nil {
 		h.Leader, h.Current = r.leads.Load(), c.config.selfIsMember() && r.isCurrent()
@@ -261,23 +210,6 @@ func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
 	return slices.DeleteFunc(t.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
 }
 
-// nodeIDConflict returns an error if another node has the same node ID and this node must stop. Two nodes with one ID
-// would both spend the same quota leases (parts of an account's daily quota). If one of them is a member and the other
-// a guest (a node that stores no part of the stream), the guest must stop. Of two members or two guests, the node whose
-// name sorts later must stop.
-func (t *peerTable) nodeIDConflict(c *Config) error {
-	for _, h := range t.reachable(c.Clock()) {
-		if h.Node != c.Node || h.Name == c.Name {
-			continue
-		}
-		otherIsMember := c.isMember(h.Name)
-		if selfIsMember := c.selfIsMember(); selfIsMember == otherIsMember && c.Name > h.Name || !selfIsMember && otherIsMember {
-			return fmt.Errorf("number %d belongs to node %s at %s: give this node another number", c.Node, h.Name, h.Address)
-		}
-	}
-	return nil
-}
-
 // bootstrapMember returns the name of the member that creates the stream: the member with a log, or the first in the
 // list if no member has a log. While a member is unreachable, it returns an error, because that member may have a log.
 // It also returns an error if a member belongs to a stream, or if two members have a log.
@@ -288,19 +220,19 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	}
 	var withLog []string
 	for _, m := range members {
-		h, ok := reachable[m.Name]
+		h, ok := reachable[m.Name()]
 		switch {
 		case !ok:
-			return "", fmt.Errorf("the stream is created when all members are reachable, and %s is not", m.Name)
+			return "", fmt.Errorf("the stream is created when all members are reachable, and %s is not", m.Name())
 		case h.Stream != "":
-			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name, h.Stream)
+			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name(), h.Stream)
 		case h.Last > 0:
-			withLog = append(withLog, m.Name)
+			withLog = append(withLog, m.Name())
 		}
 	}
 	switch len(withLog) {
 	case 0:
-		return members[0].Name, nil
+		return members[0].Name(), nil
 	case 1:
 		return withLog[0], nil
 	}
@@ -313,7 +245,7 @@ var errNoBackup = errors.New("no other node offers its log")
 func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
 	var sources []heartbeat
 	for _, h := range t.reachable(c.Clock()) {
-		if h.HasBackup && h.Stream == stream && h.Name != c.Name {
+		if h.HasBackup && h.Stream == stream && h.Name != c.name() {
 			sources = append(sources, h.heartbeat)
 		}
 	}
@@ -329,16 +261,16 @@ func (c *Cluster) Status() Status {
 	now := c.config.Clock()
 	nodes := map[string]NodeStatus{}
 	for _, m := range c.config.Members {
-		nodes[m.Name] = NodeStatus{Name: m.Name, Address: m.Address, Member: true, Self: m.Name == c.config.Name}
+		nodes[m.Name()] = NodeStatus{Name: m.Name(), Address: m.Address, Member: true, Self: m.Node == c.config.Node}
 	}
-	newest, own, at := uint64(0), c.config.memberNames(), c.config.memberAddresses()
+	newest, own := uint64(0), c.config.memberAddresses()
 	for _, h := range c.peers.all() {
 		reachable := now.Sub(h.receivedAt) < reachableWithin
 		nodes[h.Name] = NodeStatus{
-			Name: h.Name, Node: h.Node, Address: h.Address, Version: h.Version, Self: h.Name == c.config.Name,
+			Name: h.Name, Address: h.Address, Version: h.Version, Self: h.Name == c.config.name(),
 			Member: nodes[h.Name].Member, Reachable: reachable, LastSeen: h.receivedAt.Round(0).UTC(),
 			Leader: h.Leader && reachable, Current: h.Current && reachable, Last: h.Last, Snapshot: h.Snapshot,
-			OtherMembers: reachable && !(slices.Equal(h.Members, own) && slices.Equal(h.At, at)),
+			OtherMembers: reachable && !maps.Equal(h.Members, own),
 		}
 		newest = max(newest, h.Last)
 	}

@@ -546,7 +546,7 @@ func (r *replica) transfer() {
 
 // create makes this node the only voter of a new cluster whose log begins after record last.
 func (r *replica) create(stream string, codeKey []byte, last uint64) error {
-	state := replicated{Stream: stream, CodeKey: codeKey, Sequence: last, Nodes: map[uint64]nodeName{r.id: {r.c.config.Name}}}
+	state := replicated{Stream: stream, CodeKey: codeKey, Sequence: last, Nodes: map[uint64]nodeName{r.id: {r.c.config.name()}}}
 	if err := r.store.bootstrap(r.id, state); err != nil {
 		return err
 	}

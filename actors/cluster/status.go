@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
 )
 
 // Status is the state of the cluster as one node sees it.
@@ -19,7 +18,6 @@ type Status struct {
 // Member and Self are set.
 type NodeStatus struct {
 	Name         string
-	Node         engine.NodeID
 	Address      string
 	Version      string
 	Self         bool      // the node that returned the Status

@@ -50,13 +50,25 @@ const (
 	pendingPerHost = 32
 )
 
-// hello is the first message of each side. To is the node that the dialing node wants to reach.
+// hello is the first message of each side.
 type hello struct {
 	Cluster  string `json:"cluster"`
 	Name     string `json:"name"`
-	To       string `json:"to,omitempty"`
+	Process  string `json:"process"`      // random ID of the process
+	Machine  string `json:"machine"`      // host name and process ID; for the log
+	To       string `json:"to,omitempty"` // the node that the dialing node wants to reach
 	Password string `json:"password,omitempty"`
 }
+
+// claim is the process that has a node's name, as long as it has connections with this node. Meanwhile other processes
+// with that name are refused: of two processes of one node, each node accepts the first that it reaches.
+type claim struct {
+	process, machine string
+	connections      int
+}
+
+// errOtherProcess refuses a process because of a claim.
+var errOtherProcess = errors.New("another process of this node is connected")
 
 // transport sends messages to other nodes and receives theirs.
 type transport struct {
@@ -68,18 +80,21 @@ type transport struct {
 
 	mu      sync.Mutex
 	links   map[string]*link
-	open    map[net.Conn]struct{}
-	pending []net.Conn // connections that have not authenticated themselves, the oldest first
+	claims  map[string]*claim
+	open    map[net.Conn]string // the node at the other end, or "" if it has not authenticated itself
+	pending []net.Conn          // connections that have not authenticated themselves, the oldest first
 	closed  bool
 }
 
 // link is the connection to another node.
 type link struct {
 	name    string
-	address atomic.Pointer[string]
+	address string
 	learned atomic.Pointer[string] // address in the node's heartbeats, for when the other one does not answer
 	out     chan []byte
 	waits   atomic.Int64 // heartbeats that the node has not answered
+	up      atomic.Bool  // connected
+	refused atomic.Bool  // the node accepts another process of this node
 	cancel  context.CancelFunc
 }
 
@@ -88,7 +103,7 @@ func listen(c *Cluster) (*transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{c: c, links: map[string]*link{}, open: map[net.Conn]struct{}{}, log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
+	t := &transport{c: c, links: map[string]*link{}, claims: map[string]*claim{}, open: map[net.Conn]string{}, log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
 	t.setTLS(tlsConfig)
 	if t.listener, err = net.Listen("tcp", c.config.Listen); err != nil {
 		return nil, fmt.Errorf("listen for other nodes: %w", err)
@@ -99,7 +114,7 @@ func listen(c *Cluster) (*transport, error) {
 func (t *transport) start() {
 	t.c.tasks.start(t.accept)
 	for _, m := range t.c.config.Members {
-		t.link(m.Name, m.Address)
+		t.learn(m.Name(), m.Address)
 	}
 }
 
@@ -110,32 +125,22 @@ func (t *transport) setTLS(tlsConfig *tls.Config) {
 	}
 }
 
-// link starts a connection to a node, or changes its address.
-func (t *transport) link(name, address string) {
-	if name == t.c.config.Name {
+// learn starts a connection to a node, or notes the address in its heartbeat: it may have moved.
+func (t *transport) learn(name, address string) {
+	if name == t.c.config.name() {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.links[name]
 	if l == nil {
-		l = &link{name: name, out: make(chan []byte, linkQueueMax)}
-		l.address.Store(&address)
+		l = &link{name: name, address: address, out: make(chan []byte, linkQueueMax)}
 		var ctx context.Context
 		ctx, l.cancel = context.WithCancel(t.c.ctx)
 		t.links[name] = l
 		t.c.tasks.start(func() { t.runLink(ctx, l) })
 	}
-	l.address.Store(&address)
-}
-
-// learn notes the address in a member's heartbeat: the member may have moved.
-func (t *transport) learn(name, address string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l := t.links[name]; l != nil {
-		l.learned.Store(&address)
-	}
+	l.learned.Store(&address)
 }
 
 // unlink ends the connection to a node.
@@ -194,15 +199,18 @@ func encodeMessage(kind byte, body []byte) []byte {
 func (t *transport) runLink(ctx context.Context, l *link) {
 	pause := dialInterval
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		address := *l.address.Load()
-		if learned := l.learned.Load(); learned != nil && attempt%2 == 1 {
-			address = *learned
+		address := l.address
+		if attempt%2 == 1 {
+			address = *l.learned.Load()
 		}
 		conn, r, err := t.dial(ctx, l.name, address)
+		l.refused.Store(errors.Is(err, errOtherProcess))
 		pause = min(2*pause, dialIntervalMax)
 		if err == nil {
 			pause = dialInterval
+			l.up.Store(true)
 			err = l.write(ctx, conn, func() { t.readAnswers(l, conn, r) })
+			l.up.Store(false)
 			t.end(conn)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -296,6 +304,9 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 		err = fmt.Errorf("%s is %s of the cluster %s, not %s", address, h.Name, h.Cluster, name)
 	}
 	if err == nil {
+		err = t.claim(conn, &h)
+	}
+	if err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
@@ -306,7 +317,7 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 }
 
 func (t *transport) writeHello(w io.Writer, to string) error {
-	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.Name, to, t.c.config.routePassword()}) //nolint:gosec // within TLS
+	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.name(), t.c.process, t.c.machine, to, t.c.config.routePassword()}) //nolint:gosec // within TLS
 	if err == nil {
 		_, err = w.Write(encodeMessage(kindHello, body))
 	}
@@ -315,7 +326,10 @@ func (t *transport) writeHello(w io.Writer, to string) error {
 
 func readHello(r *bufio.Reader) (h hello, err error) {
 	kind, body, err := readMessage(r)
-	if err == nil && kind != kindHello {
+	switch {
+	case err == nil && kind == kindFailed:
+		err = errOtherProcess
+	case err == nil && kind != kindHello:
 		err = errors.New("not a node of a cluster")
 	}
 	if err == nil {
@@ -346,14 +360,55 @@ func (t *transport) begin(conn net.Conn) bool {
 		_ = conn.Close()
 		return false
 	}
-	t.open[conn] = struct{}{}
+	t.open[conn] = ""
 	return true
+}
+
+// claim notes the process at the other end of a connection. It returns an error if the node's name belongs to another
+// process.
+func (t *transport) claim(conn net.Conn, h *hello) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.authenticated(conn)
+	c := t.claims[h.Name]
+	switch {
+	case t.closed:
+		return net.ErrClosed
+	case c == nil:
+		c = &claim{process: h.Process, machine: h.Machine}
+		t.claims[h.Name] = c
+	case c.process != h.Process:
+		return fmt.Errorf("%w: %s is %s, refused is %s", errOtherProcess, h.Name, c.machine, h.Machine)
+	}
+	c.connections++
+	t.open[conn] = h.Name
+	return nil
+}
+
+// acceptance counts the nodes that have accepted this process, and those that have accepted another process of this
+// node.
+func (t *transport) acceptance() (accepting, refusing int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.links {
+		if l.up.Load() {
+			accepting++
+		} else if l.refused.Load() {
+			refusing++
+		}
+	}
+	return accepting, refusing
 }
 
 func (t *transport) end(conn net.Conn) {
 	_ = conn.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if c := t.claims[t.open[conn]]; c != nil {
+		if c.connections--; c.connections == 0 {
+			delete(t.claims, t.open[conn])
+		}
+	}
 	delete(t.open, conn)
 	t.authenticated(conn)
 }
@@ -419,16 +474,13 @@ func (t *transport) serve(raw net.Conn) {
 	defer t.end(raw)
 	conn := tls.Server(raw, t.tls.Load())
 	r := bufio.NewReaderSize(conn, 1<<16)
-	h, err := t.greet(conn, r)
+	h, err := t.greet(raw, conn, r)
 	if err != nil {
 		if !errors.Is(err, io.EOF) && t.c.ctx.Err() == nil {
 			t.log.write("refused "+err.Error(), slog.LevelWarn, "another node refused", "address", raw.RemoteAddr().String(), "cause", err.Error())
 		}
 		return
 	}
-	t.mu.Lock()
-	t.authenticated(raw)
-	t.mu.Unlock()
 	stream := false
 	for err == nil {
 		var kind byte
@@ -447,7 +499,7 @@ func (t *transport) serve(raw net.Conn) {
 }
 
 // greet authenticates the node at the other end of a connection.
-func (t *transport) greet(conn *tls.Conn, r *bufio.Reader) (h hello, err error) {
+func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hello, err error) {
 	if err = conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil { //nolint:forbidigo // of the operating system
 		return h, err
 	}
@@ -464,11 +516,16 @@ func (t *transport) greet(conn *tls.Conn, r *bufio.Reader) (h hello, err error) 
 	switch {
 	case h.Cluster != t.c.config.Cluster:
 		return h, fmt.Errorf("it belongs to the cluster %q", h.Cluster)
-	case h.To != t.c.config.Name:
-		return h, fmt.Errorf("it looks for %q, this node is %s", h.To, t.c.config.Name)
+	case h.To != t.c.config.name():
+		return h, fmt.Errorf("it looks for %q, this node is %s", h.To, t.c.config.name())
 	}
-	if err = checkName("name of a node", h.Name); err == nil {
+	if err = checkName("name of a node", h.Name); err != nil {
+		return h, err
+	}
+	if err = t.claim(raw, &h); err == nil {
 		err = t.writeHello(conn, h.Name)
+	} else {
+		_, _ = conn.Write(encodeMessage(kindFailed, nil)) // the other node sees the end of the connection
 	}
 	return h, errors.Join(err, conn.SetDeadline(time.Time{}))
 }

@@ -62,7 +62,7 @@ func greet(t *testing.T, address string, config *tls.Config, h hello, c Config) 
 	}
 	defer conn.Close()
 	dialer := &transport{c: &Cluster{config: c}}
-	dialer.c.config.Name = h.Name
+	dialer.c.config.Node, dialer.c.process, dialer.c.machine = 2, h.Process, h.Machine
 	if err := dialer.writeHello(conn, h.To); err != nil {
 		return hello{}, err
 	}
@@ -101,7 +101,7 @@ func TestTransport_Flood(t *testing.T) {
 		return len(transport.pending)
 	}
 	eventually(t, "few connections", func() bool { return open() <= pendingPerHost })
-	if h, err := greet(t, address, configOf(t, c), hello{Name: "n2", To: c.Name}, c); err != nil || h.Name != c.Name {
+	if h, err := greet(t, address, configOf(t, c), hello{Name: "node-2", To: c.name()}, c); err != nil || h.Name != c.name() {
 		t.Errorf("during the flood a node is greeted with %+v, %v", h, err)
 	}
 	eventually(t, "no connections", func() bool { return open() == 0 })
@@ -137,11 +137,11 @@ func TestTransport_Refused(t *testing.T) {
 		c     Config
 		words string
 	}{
-		{"a node", member, hello{Name: "n2", To: c.Name}, c, ""},
-		{"another purpose", otherPurpose, hello{Name: "n2", To: c.Name}, c, "the certificate is for www.example"},
-		{"another secret", member, hello{Name: "n2", To: c.Name}, withSecret, "its secret is not"},
-		{"another cluster", member, hello{Name: "n2", To: c.Name}, otherCluster, "belongs to the cluster"},
-		{"another node", member, hello{Name: "n2", To: "n3"}, c, "looks for"},
+		{"a node", member, hello{Name: "node-2", To: c.name()}, c, ""},
+		{"another purpose", otherPurpose, hello{Name: "node-2", To: c.name()}, c, "the certificate is for www.example"},
+		{"another secret", member, hello{Name: "node-2", To: c.name()}, withSecret, "its secret is not"},
+		{"another cluster", member, hello{Name: "node-2", To: c.name()}, otherCluster, "belongs to the cluster"},
+		{"another node", member, hello{Name: "node-2", To: "node-3"}, c, "looks for"},
 	} {
 		h, err := greet(t, address, tt.tls, tt.hello, tt.c)
 		if (err == nil) != (tt.words == "") {
@@ -157,7 +157,7 @@ func TestTransport_OtherSecret(t *testing.T) {
 	c := valid()
 	transport, _ := startTransport(t, c)
 	c.Secret = strings.ToUpper(testSecret)
-	if h, err := greet(t, transport.listener.Addr().String(), configOf(t, c), hello{Name: "n2", To: c.Name}, c); err == nil {
+	if h, err := greet(t, transport.listener.Addr().String(), configOf(t, c), hello{Name: "node-2", To: c.name()}, c); err == nil {
 		t.Errorf("greeted with %+v", h)
 	}
 }
@@ -168,8 +168,8 @@ func TestTransport_WrongNode(t *testing.T) {
 	transport, _ := startTransport(t, valid())
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	if _, _, err := transport.dial(ctx, "n2", transport.listener.Addr().String()); err == nil {
-		t.Error("this node was taken for n2")
+	if _, _, err := transport.dial(ctx, "node-2", transport.listener.Addr().String()); err == nil {
+		t.Error("this node was taken for node-2")
 	}
 }
 

@@ -44,20 +44,17 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnProblem makes Follow return an error if this node must stop: because another node has the same node ID, because
-// most other nodes have accepted another process with this node's name while they did not reach this process, because
-// the cluster has removed this node, or because this node joined without the others and has records that they lack.
+// stopOnProblem makes Follow return an error if this node must stop: because most other nodes have accepted another
+// process of this node while they did not reach this one, because the cluster has removed this node, or because this
+// node joined without the others and has records that they lack.
 func (c *Cluster) stopOnProblem() {
 	j := c.Journal()
 	if j == nil {
 		return
 	}
-	err := c.peers.nodeIDConflict(&c.config)
-	if peers, _, refusing := c.acceptance(); err == nil && 2*refusing > peers {
+	err := c.removedError()
+	if accepting, refusing := c.transport.acceptance(); err == nil && refusing > accepting {
 		err = c.otherProcessError()
-	}
-	if err == nil {
-		err = c.removedError()
 	}
 	if r, last := c.replica.Load(), c.last.Load(); err == nil && r.caughtUpSince(c.copiedAt) {
 		err = r.checkEnd(last)

@@ -227,7 +227,7 @@ func TestFaultsCluster_RunControls(t *testing.T) {
 		plant{"actors/cluster/lease.go", "if r == nil || !r.leads.Load()", "if r != nil && c.ctx.Err() == nil { return true }\n\tif r == nil || !r.leads.Load()"},
 		// A second process of a node is kept out by more than one rule: this one ignores that it is refused, and serves
 		// without the others, with a key of its own.
-		plant{"actors/cluster/peers.go", "\t\tdefault:\n\t\t\trefusing++", "\t\tdefault:\n\t\t\taccepting++"},
+		plant{"actors/cluster/transport.go", "refusing++", "accepting++"},
 		plant{"actors/cluster/join.go", "case !hasStream:", "case !hasStream && waited < 2*majorityTimeout:"},
 		plant{"actors/cluster/join.go", "case waited > majorityTimeout && log.Last() > 0 && r.hasState():", "case waited > majorityTimeout:"},
 		plant{"actors/cluster/join.go", "key := r.state.CodeKey", "key := make([]byte, codeKeyBytes)"},

@@ -74,8 +74,8 @@ func clusterStatus() cluster.Status {
 	return cluster.Status{
 		Cluster: "rates", Health: actors.ClusterHealth{Majority: true, Since: time.Unix(61, 0), Leader: "node-2"},
 		Nodes: []cluster.NodeStatus{
-			{Name: "node-1", Node: 1, Address: "10.0.0.1:6222", Self: true, Member: true, Last: 62, Lag: 1},
-			{Name: "node-2", Node: 2, Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Last: 63},
+			{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Last: 62, Lag: 1},
+			{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Last: 63},
 			{Name: "node-3", Address: "10.0.0.3:6222", Member: true, Lag: 63},
 		},
 	}

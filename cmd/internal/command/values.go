@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
@@ -335,7 +336,7 @@ func membersValue(target *[]node.Member) pflag.Value {
 			return node.Member{}, fmt.Errorf("%q: want a number from 1 to %d, '=' and HOST:PORT, like 1=10.0.0.1:6222", part, clusterNodesMax)
 		}
 		_, err = hostOfAddress(address)
-		return node.Member{Node: n, Address: address}, err
+		return node.Member{Node: engine.NodeID(n), Address: address}, err
 	}, func(m node.Member) string { return fmt.Sprintf("%d=%s", m.Node, m.Address) })
 }
 
