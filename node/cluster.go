@@ -226,14 +226,9 @@ type clusterJournal struct {
 	dir     string
 }
 
-// Join joins the cluster. It then waits for a majority, because without one the node would reject changes that can
-// succeed a moment later. A node with a log spends at most majorityWait on both; one without a log waits until it has
-// joined, or ctx ends.
+// Join joins the cluster.
 func (j *clusterJournal) Join(ctx context.Context) (loginCodeKey []byte, err error) {
-	majorityCtx, cancel := context.WithTimeout(ctx, majorityWait)
-	defer cancel()
 	if j.Journal, err = j.cluster.Join(ctx); err == nil {
-		awaitMajority(majorityCtx, j.cluster)
 		loginCodeKey, err = j.cluster.LoginCodeKey(ctx)
 	}
 	if err != nil {
@@ -278,32 +273,17 @@ func (o *Cluster) warn(c *Config) {
 	}
 }
 
-const (
-	// majorityWait is how long a starting node waits for a majority of the members before it answers data requests.
-	majorityWait         = 5 * time.Second
-	majorityPollInterval = 20 * time.Millisecond
-)
-
-// awaitMajority returns when a majority of members is reachable, or when ctx ends.
-func awaitMajority(ctx context.Context, member *cluster.Cluster) {
-	ticker := time.NewTicker(majorityPollInterval)
-	defer ticker.Stop()
-	for !member.Health().Majority {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // joinError marks an error because of which a node cannot join its cluster. The node has not changed anything.
 type joinError struct{ error }
 
 // A node that joins a cluster listens for clients when it is ready, because a client whose connection is refused uses
 // another node, but an error response may be passed on to its user. Without a majority of members it cannot become
-// ready soon, and listens after listenDelayMin. In any case it listens after majorityWait.
-const listenDelayMin = 500 * time.Millisecond
+// ready soon, and listens after listenDelayMin. In any case it listens after listenDelayMax.
+const (
+	listenDelayMin     = 500 * time.Millisecond
+	listenDelayMax     = 5 * time.Second
+	listenPollInterval = 20 * time.Millisecond
+)
 
 // unlisten closes the listener of a node of a cluster; listenWhenReady opens it again. It returns false if the listener
 // stays open: that of a node without a cluster, or one that was given to the node.
@@ -316,15 +296,15 @@ func (n *Node) unlisten(listener net.Listener) (bool, error) {
 
 // listenWhenReady waits until the node should listen for clients, and listens on address.
 func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listener, error) {
-	ticker := time.NewTicker(majorityPollInterval)
+	ticker := time.NewTicker(listenPollInterval)
 	defer ticker.Stop()
 	for waited, ready := time.Duration(0), false; !ready; {
 		select {
 		case <-n.system.Ready():
 			ready = true
 		case <-ticker.C:
-			waited += majorityPollInterval
-			ready = waited > majorityWait || waited > listenDelayMin && !majorityReachable(n.cluster.Status())
+			waited += listenPollInterval
+			ready = waited > listenDelayMax || waited > listenDelayMin && !majorityReachable(n.cluster.Status())
 		case <-n.system.Done():
 			return nil, StopCause(n.system)
 		case <-ctx.Done():
@@ -385,22 +365,15 @@ func leaveCluster(member *cluster.Cluster) error {
 	return nil
 }
 
-// collectWithLease waits for the lease of the leader, and collects (fetches the rates from the sources) while this node
-// holds it. If the lease is lost, it waits again, until ctx ends. When it returns, no collection is in progress.
-func (n *Node) collectWithLease(ctx context.Context) {
-	for {
-		lease, err := n.cluster.Acquire(ctx)
-		if err != nil {
-			return // the node is stopping
-		}
+// collectWhileLeading collects (fetches the rates from the sources) while this node leads, until ctx ends. When it
+// returns, no collection is in progress.
+func (n *Node) collectWhileLeading(ctx context.Context) {
+	n.cluster.Lead(ctx, func(leading context.Context) {
 		n.config.Logger.Info("this node collects for the cluster")
 		n.collector.start(ctx)
-		select {
-		case <-lease.Lost():
+		if <-leading.Done(); ctx.Err() == nil {
 			n.config.Logger.Warn("another node may collect for the cluster now")
-		case <-ctx.Done():
 		}
 		n.collector.pause()
-		lease.Release()
-	}
+	})
 }

@@ -34,7 +34,7 @@ type Node struct {
 
 	runContext context.Context // Close cancels it
 	cancel     context.CancelFunc
-	background sync.WaitGroup // the goroutines of run, logConditions and collectWithLease
+	background sync.WaitGroup // the goroutines of run, logConditions and collectWhileLeading
 
 	ready    chan struct{}
 	done     chan struct{}
@@ -135,7 +135,7 @@ func (n *Node) Collect() {
 		return
 	}
 	n.collector.pause()
-	n.background.Go(func() { n.collectWithLease(n.runContext) })
+	n.background.Go(func() { n.collectWhileLeading(n.runContext) })
 }
 
 // URL returns the URL of the HTTP server without a trailing slash.

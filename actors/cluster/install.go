@@ -44,6 +44,9 @@ func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
+// archiveEnd is the name of the last file of an archive, which is empty. Without it, an archive is truncated.
+const archiveEnd = "end"
+
 // packLog writes the files of the log in dir, which is in use, as a tar archive.
 func packLog(dir string, out io.Writer) error {
 	w := tar.NewWriter(out)
@@ -54,10 +57,10 @@ func packLog(dir string, out io.Writer) error {
 		}
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.WriteHeader(&tar.Header{Name: archiveEnd, Mode: 0o600})
 	}
-	return w.Close()
+	return errors.Join(err, w.Close())
 }
 
 // receiveLog unpacks the log of another node into DIR/incoming, where DIR is this node's data directory, and verifies
@@ -87,13 +90,15 @@ func unpackLog(archive io.Reader, dir string) error {
 		return err
 	}
 	r := tar.NewReader(archive)
-	for files := 0; ; files++ {
+	for {
 		header, err := r.Next()
-		if errors.Is(err, io.EOF) && files > 0 {
-			return syncDir(dir)
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return io.ErrUnexpectedEOF
+		case err != nil:
 			return err
+		case header.Name == archiveEnd:
+			return syncDir(dir)
 		}
 		f, err := os.OpenFile(filepath.Join(dir, filepath.Base(header.Name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {

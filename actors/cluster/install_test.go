@@ -134,7 +134,7 @@ func TestInstall_Torn(t *testing.T) {
 	packed := packedLog(t, &c)
 	changed := []byte(packed)
 	changed[len(changed)/2] ^= 1
-	for name, text := range map[string]string{"short": packed[:len(packed)-10], "half": packed[:len(packed)/2], "changed": string(changed), "empty": ""} {
+	for name, text := range map[string]string{"short": packed[:len(packed)-1025], "without its end": packed[:len(packed)-1024-512], "half": packed[:len(packed)/2], "changed": string(changed), "empty": ""} {
 		c.Dir = t.TempDir()
 		appendOutside(t, c.Dir, "1", "2")
 		if _, err := receiveLog(&c, strings.NewReader(text)); err == nil {

@@ -68,7 +68,7 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 		return log, false, c.bootstrap(log.Last())
 	case r.caughtUp() && c.config.selfIsMember() && !r.votes() && waited < majorityTimeout:
 		return log, false, errors.New("this node does not vote yet")
-	case r.caughtUpSince(c.copiedAt):
+	case r.caughtUpSince(c.copiedAt) && (c.Health().Majority || waited > majorityTimeout): // else changes would be rejected
 		return log, true, r.checkEnd(log.Last())
 	case waited > majorityTimeout && log.Last() > 0 && r.hasState(): // without it the leader is about to send a snapshot
 		c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())

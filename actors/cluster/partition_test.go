@@ -165,9 +165,8 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	eventually(t, "a majority everywhere", func() bool { return isolated.cluster.Health().Majority })
 }
 
-// TestLease has three nodes acquire the lease of the leader: one holds it; when it hands over, and when it is cut off,
-// another one gets it.
-func TestLease(t *testing.T) {
+// TestLead: one of three nodes leads; when it hands over, and when it is cut off, another one does.
+func TestLead(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	w := newNetwork(t, f)
@@ -176,31 +175,23 @@ func TestLease(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var holders atomic.Int64
-	held := make(chan *Lease)
+	held := make(chan context.Context)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
 	for _, n := range f.nodes {
 		all.Go(func() {
-			for {
-				l, err := n.cluster.Acquire(ctx)
-				if err != nil {
-					return
-				}
+			n.cluster.Lead(ctx, func(leading context.Context) {
 				if holders.Add(1) > 1 {
-					t.Error("two nodes hold the lease")
+					t.Error("two nodes lead")
 				}
 				select {
-				case held <- l:
+				case held <- leading:
 				case <-ctx.Done():
 				}
-				select {
-				case <-l.Lost():
-				case <-ctx.Done():
-				}
+				<-leading.Done()
 				holders.Add(-1)
-				l.Release()
-			}
+			})
 		})
 	}
 	first := <-held
@@ -208,11 +199,11 @@ func TestLease(t *testing.T) {
 	if err := f.nodes[leader].cluster.StepDown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	<-first.Lost()
+	<-first.Done()
 	second := <-held
 	w.isolate(f.leader())
 	began := realClock()
-	<-second.Lost()
+	<-second.Done()
 	lost := realClock().Sub(began)
 	<-held
 	t.Logf("cut off: lost after %s, taken by another node after %s", lost, realClock().Sub(began))

@@ -18,8 +18,7 @@ const (
 	chunkTimeout = 10 * time.Second // maximum wait for a chunk
 )
 
-// sendLog answers a kindLogRequest with a copy of this node's log. The receiver rejects a log without kindEnd as
-// truncated.
+// sendLog answers a kindLogRequest with an archive of this node's log, and no more messages.
 func (c *Cluster) sendLog(conn net.Conn) {
 	err := errors.New("this node is sending its log to other nodes already")
 	select {
@@ -28,37 +27,31 @@ func (c *Cluster) sendLog(conn net.Conn) {
 		err = c.writeLog(conn)
 	default:
 	}
-	kind, body := byte(kindEnd), []byte(nil)
 	if err != nil {
 		c.logger.Warn("log not sent to another node", "cause", err.Error())
-		kind, body = kindFailed, []byte(err.Error())
 	}
-	_, _ = conn.Write(encodeMessage(kind, body)) // the receiver sees the end of the connection
 }
 
 func (c *Cluster) writeLog(conn net.Conn) error {
 	if c.Journal() == nil {
 		return errors.New("this node has no complete log yet")
 	}
-	out := bufio.NewWriterSize(chunkWriter{conn}, chunkBytes)
+	out := bufio.NewWriterSize(timedWriter{conn}, chunkBytes)
 	if err := packLog(c.config.Dir, out); err != nil {
 		return err
 	}
 	return out.Flush()
 }
 
-// chunkWriter sends data in messages.
-type chunkWriter struct{ conn net.Conn }
+// timedWriter limits the time of each write.
+type timedWriter struct{ net.Conn }
 
 // Write implements io.Writer.
-func (w chunkWriter) Write(p []byte) (int, error) {
-	if err := w.conn.SetWriteDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
+func (w timedWriter) Write(p []byte) (int, error) {
+	if err := w.SetWriteDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
 		return 0, err
 	}
-	if _, err := w.conn.Write(encodeMessage(kindChunk, p)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	return w.Conn.Write(p)
 }
 
 // fetchLog copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one
@@ -85,39 +78,19 @@ func (c *Cluster) fetchLogFrom(ctx context.Context, name, address string) (wal.R
 		return wal.Report{}, err
 	}
 	defer c.transport.end(conn)
-	return receiveLog(&c.config, &chunkReader{conn: conn, r: r})
+	return receiveLog(&c.config, timedReader{conn, r})
 }
 
-// chunkReader reads the data that the chunkWriter of another node sends.
-type chunkReader struct {
-	conn     net.Conn
-	r        *bufio.Reader
-	unread   []byte
-	complete bool
+// timedReader limits the time of each read.
+type timedReader struct {
+	conn net.Conn
+	r    io.Reader
 }
 
 // Read implements io.Reader.
-func (r *chunkReader) Read(p []byte) (int, error) {
-	for len(r.unread) == 0 {
-		if r.complete {
-			return 0, io.EOF
-		}
-		if err := r.conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
-			return 0, err
-		}
-		kind, body, err := readMessage(r.r)
-		switch {
-		case err != nil:
-			return 0, io.ErrUnexpectedEOF
-		case kind == kindChunk:
-			r.unread = body
-		case kind == kindEnd:
-			r.complete = true
-		default:
-			return 0, fmt.Errorf("the other node says: %s", body)
-		}
+func (r timedReader) Read(p []byte) (int, error) {
+	if err := r.conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
+		return 0, err
 	}
-	n := copy(p, r.unread)
-	r.unread = r.unread[n:]
-	return n, nil
+	return r.r.Read(p)
 }

@@ -28,10 +28,8 @@ const (
 	kindRaft       = 'r'
 	kindHeartbeat  = 'b'
 	kindForget     = 'f'
-	kindLogRequest = 'l' // answered with a tar archive (kindChunk), then kindEnd
-	kindChunk      = 'c'
-	kindEnd        = 'e'
-	kindFailed     = 'x' // the answer is an error
+	kindLogRequest = 'l' // answered with a tar archive
+	kindRefused    = 'x' // the answer to the hello of a process that is refused because of a claim
 )
 
 const (
@@ -327,7 +325,7 @@ func (t *transport) writeHello(w io.Writer, to string) error {
 func readHello(r *bufio.Reader) (h hello, err error) {
 	kind, body, err := readMessage(r)
 	switch {
-	case err == nil && kind == kindFailed:
+	case err == nil && kind == kindRefused:
 		err = errOtherProcess
 	case err == nil && kind != kindHello:
 		err = errors.New("not a node of a cluster")
@@ -525,7 +523,7 @@ func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hell
 	if err = t.claim(raw, &h); err == nil {
 		err = t.writeHello(conn, h.Name)
 	} else {
-		_, _ = conn.Write(encodeMessage(kindFailed, nil)) // the other node sees the end of the connection
+		_, _ = conn.Write(encodeMessage(kindRefused, nil)) // the other node sees the end of the connection
 	}
 	return h, errors.Join(err, conn.SetDeadline(time.Time{}))
 }
@@ -566,7 +564,7 @@ func (t *transport) answerHeartbeat(conn net.Conn) error {
 	return err
 }
 
-// request sends a request to a node, and calls read for each message of the answer until it returns true.
+// request sends a request to a node.
 func (t *transport) request(ctx context.Context, name, address string, kind byte) (net.Conn, *bufio.Reader, error) {
 	conn, r, err := t.dial(ctx, name, address)
 	if err != nil {
