@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -221,20 +220,4 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// TestImport_AgainAfterAKill wants the same command to finish the work of a killed one, with the same answers.
-func TestImport_AgainAfterAKill(t *testing.T) {
-	t.Parallel()
-	needReal(t)
-	whole, broken, file := t.TempDir(), t.TempDir(), realPart(t, sweep(4, 1))
-	mustRun(t, "import", "--data", whole, file)
-	p := start(t, realNow, serveArgs(broken, "--import", file)...).listening()
-	eventually(t, "the first lines are imported", func() bool {
-		status, _, err := p.get("/v1/rates?limit=1")
-		return err == nil && status == http.StatusOK
-	})
-	p.signal(os.Kill)
-	t.Log(strings.TrimSpace(mustRun(t, "import", "--data", broken, file)))
-	sameAnswers(t, answers(startNode(t, broken)), answers(startNode(t, whole)))
 }
