@@ -102,7 +102,6 @@ func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, nam
 		}
 		refreshes = refreshes[size:]
 		fi.counts.elapsed = fi.clock().Sub(start)
-		fi.report.progress(name, &fi.counts)
 	}
 	return nil
 }

@@ -33,13 +33,13 @@ type fileImport struct {
 
 // rejectedLine is a line of an observation file, or a quote of a document, that was not published.
 type rejectedLine struct {
-	File         string        `json:"file"`
-	Line         int           `json:"line,omitempty"` // 0 for a document, which has no lines
-	Of           string        `json:"of,omitempty"`   // for a document: institution, currency and date of the quote
-	Outcome      outcome       `json:"outcome"`
-	Reason       engine.Reason `json:"reason,omitempty"` // "" for a malformed line
-	Detail       string        `json:"detail"`
-	QuarantineID uint64        `json:"quarantineId,omitempty"` // number of the value in the quarantine of its currency
+	File         string
+	Line         int    // 0 for a document, which has no lines
+	Of           string // for a document: institution, currency and date of the quote
+	Outcome      outcome
+	Reason       engine.Reason // "" for a malformed line
+	Detail       string
+	QuarantineID uint64 // number of the value in the quarantine of its currency
 }
 
 type outcome string
@@ -145,7 +145,6 @@ func (f *fileImport) importFile(ctx context.Context, file *input.File, format co
 			return err
 		}
 		f.counts.elapsed = f.clock().Sub(start)
-		f.report.progress(file.Name, &f.counts)
 	}
 	return nil
 }
@@ -214,9 +213,7 @@ func (f *fileImport) submit(batch lineBatch, name string) error {
 		}
 	}
 	for _, line := range lines {
-		if err := f.report.rejected(line); err != nil {
-			return err
-		}
+		f.report.rejected(line)
 	}
 	return nil
 }

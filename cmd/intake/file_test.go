@@ -53,7 +53,7 @@ type recordedReport struct {
 func record() *recordedReport {
 	r := &recordedReport{}
 	keep := func(text string) { r.lines = append(r.lines, text) }
-	r.report = report{clock: time.Now, last: time.Now(), info: func(string) {}, warn: keep, rejected: func(l rejectedLine) error { keep(l.String()); return nil }}
+	r.report = report{warn: keep, rejected: func(l rejectedLine) { keep(l.String()) }}
 	return r
 }
 
@@ -215,17 +215,5 @@ func TestSummary_TellsOfPublishedRates(t *testing.T) {
 	}
 	if got := (&lineCounts{lines: 3}).String(); strings.Contains(got, "published") {
 		t.Error(got)
-	}
-}
-
-// TestReport_Progress wants a line in five seconds at most.
-func TestReport_Progress(t *testing.T) {
-	var lines []string
-	r := &report{clock: tickingClock(), info: func(text string) { lines = append(lines, text) }}
-	for range 6 { // a second each; the first one is overdue
-		r.progress("o.csv", &lineCounts{lines: 1234, elapsed: 2 * time.Second})
-	}
-	if want := "o.csv: 1,234 lines, 617 a second"; !slices.Equal(lines, []string{want, want}) {
-		t.Errorf("got %q", lines)
 	}
 }

@@ -25,11 +25,10 @@ import (
 
 type importOptions struct {
 	*command.Serve
-	format  string    // "" means the format that the name or the first bytes of the file show
-	refused string    // file for rejected lines; "" means standard error
-	source  string    // source of the documents; "" means the files are observation files
-	page    string    // page of the source; "" means its only page
-	saved   time.Time // when the documents were saved; zero if it is unknown
+	format string    // "" means the format that the name or the first bytes of the file show
+	source string    // source of the documents; "" means the files are observation files
+	page   string    // page of the source; "" means its only page
+	saved  time.Time // when the documents were saved; zero if it is unknown
 }
 
 // New returns the command tasard import.
@@ -58,7 +57,7 @@ With --source ID the files are documents of that source, as a browser or curl sa
 JSON. All days of a workbook are imported, each under its own date. Rates without a date are those of --saved, and expire
 from then on, so that an old page does not become a rate of today.`,
 		Example: `  tasard import --data ./data observations.csv
-  tasard import --data ./data --refused refused.ndjson 2024.csv 2025.csv
+  tasard import --data ./data 2024.csv 2025.csv 2> refused.txt
   zcat observations.ndjson.gz | tasard import --data ./data --format ndjson -
   tasard import --data ./data --source bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
@@ -71,7 +70,6 @@ from then on, so that an old page does not become a rate of today.`,
 			flags.Var(command.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
 			flags.Var(command.Line(&o.page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
 			flags.Var(command.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339, for rates without a date")
-			flags.Var(command.Path(&o.refused, "FILE"), "refused", "write lines that were not published to `FILE` as NDJSON, not to stderr")
 		},
 		Run: func(ctx context.Context, files []string) error {
 			switch {
@@ -125,11 +123,7 @@ type importTarget struct {
 
 // withTarget calls work with the running node, if there is one, or else with the data directory.
 func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *report) error) (err error) {
-	report, err := openReport(p, o.refused)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, report.close()) }()
+	report := newReport(p)
 	selected := datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
 	if running := selected.Running(ctx); running != nil && datadir.RequireDir(o.Config.Dir) == nil {
 		reference, err := node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
@@ -177,7 +171,7 @@ func importEach(p *process.Process, target *importTarget, report *report, count 
 // otherwise Import logs the problem.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	fi := &fileImport{
-		sink: n.System(), clock: p.Clock, report: newLogReport(log, p.Clock), sources: n.Catalogue(),
+		sink: n.System(), clock: p.Clock, report: newLogReport(log), sources: n.Catalogue(),
 	}
 	err := fi.importFile(ctx, file, collectors.AnyFormat)
 	if err == nil || fi.counts.lines > 0 {
