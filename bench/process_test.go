@@ -70,8 +70,7 @@ func TestStartProcess(t *testing.T) {
 	}
 }
 
-// TestProcess_Stop checks that stop reports however a process ended, with its last output, and that its process group
-// is gone.
+// TestProcess_Stop checks that stop reports however a process ended, with its last output.
 func TestProcess_Stop(t *testing.T) {
 	for script, says := range map[string][]string{
 		"trap 'exit 0' TERM; echo ready":                     {"<nil>"},
@@ -90,20 +89,11 @@ func TestProcess_Stop(t *testing.T) {
 			}
 		}
 	}
-	p := shell(t, -1, "trap '' TERM; sleep 1000 & echo ready $!")
-	child, err := strconv.Atoi(strings.Fields(lineOf(t, p, "ready"))[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := shell(t, -1, "trap '' TERM; echo ready")
+	lineOf(t, p, "ready")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := p.awaitExit(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("a process that does not end: %v", err)
-	}
-	for unix.Kill(child, 0) == nil { // the kernel kills it after a while; an orphan that survives fails at the test's timeout
-		if _, err := cpuTime(child); err != nil {
-			break
-		}
-		runtime.Gosched()
 	}
 }
